@@ -1,0 +1,107 @@
+// Arenas: memory that devices can reach. One contiguous reservation of addresses, backed segment by segment by
+// sealed memory files (huge pages where reserved), populated when created, never copied into a forked child.
+// Because segments lie side by side, an allocation or a received graph may span several of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+
+namespace verbatim {
+
+enum class PageChoice : std::uint8_t { automatic, base_4k, huge_2m, huge_1g };
+
+struct ArenaOptions {
+    std::string name = "arena";               // in messages
+    std::size_t segment_bytes = 32u << 20;    // power of two, at least one page; growth step
+    std::size_t max_bytes = std::size_t{16} << 30;  // reservation; exceeding it is Errc::out_of_memory
+    std::size_t initial_bytes = 0;            // populated at creation, rounded up to segments
+    PageChoice pages = PageChoice::automatic; // automatic: 2M where reserved, else 4K with one warning
+    bool lock_memory = false;                 // mlock segments; needs memlock
+    int numa_node = -1;                       // -1: the kernel's choice
+};
+
+struct ArenaUsage {
+    std::size_t allocated_bytes = 0;  // live allocations, rounded to granules
+    std::size_t populated_bytes = 0;  // segments
+    std::size_t reserved_bytes = 0;   // max_bytes
+    std::size_t page_bytes = 4096;
+};
+
+// Allocations are made of 16-byte granules, start on one, and carry no header: neighbours in allocation order
+// are neighbours in memory, which is what lets a graph leave in few pieces (Naos §3.1).
+// Threads: all members may be called from any thread (one mutex; allocation is not data path).
+class Arena final : public std::pmr::memory_resource {
+  public:
+    static constexpr std::size_t kGranuleBytes = 16;
+
+    // Throws Error(config_error | out_of_memory | permission_denied) with the remedy.
+    explicit Arena(const ArenaOptions& options);
+    ~Arena() override;
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    // Constructs a T in the arena. Throws Error(out_of_memory).
+    template <class T, class... Args>
+    T* make(Args&&... args) {
+        void* place = allocate(sizeof(T), alignof(T));
+        try {
+            if constexpr (std::is_constructible_v<T, Args...>)
+                return ::new (place) T(std::forward<Args>(args)...);
+            else
+                return ::new (place) T{std::forward<Args>(args)...};
+        } catch (...) {
+            deallocate(place, sizeof(T), alignof(T));
+            throw;
+        }
+    }
+    // Destroys what make() made.
+    template <class T>
+    void destroy(T* object) noexcept {
+        object->~T();
+        deallocate(object, sizeof(T), alignof(T));
+    }
+
+    std::byte* base() const noexcept { return base_; }
+    std::size_t reserved_bytes() const noexcept { return options_.max_bytes; }
+    bool contains(const void* p) const noexcept {
+        return static_cast<std::size_t>(static_cast<const std::byte*>(p) - base_) < options_.max_bytes;
+    }
+    // True if every granule of [p, p + bytes) belongs to a live allocation.
+    bool is_allocated(const void* p, std::size_t bytes) const noexcept;
+
+    ArenaUsage usage() const;
+    const ArenaOptions& options() const noexcept { return options_; }
+
+    // A populated piece of the reservation, for registration.
+    struct Segment {
+        std::byte* address;
+        std::size_t bytes;
+        int file;                   // sealed memfd, owned by the arena
+        std::uint64_t file_offset;
+    };
+    std::size_t segment_count() const noexcept;
+    Segment segment(std::size_t index) const;
+
+  private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
+    bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+        return this == &other;
+    }
+
+    ArenaOptions options_;
+    std::byte* base_ = nullptr;
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace verbatim

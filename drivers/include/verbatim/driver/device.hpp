@@ -1,0 +1,129 @@
+// Control path of a device: open, register, create, connect, destroy. Abstract, because it is cold; the data
+// path never comes here (it runs on the views of verbatim/mlx5/queue_view.hpp).
+// Threads: every call may come from any thread; an object must not be used while it is being destroyed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+
+namespace verbatim {
+
+// What a memory region allows; bits combine. Local reads are always allowed.
+enum class Access : std::uint8_t {
+    local_read = 0,
+    local_write = 1,
+    remote_write = 2,
+    remote_read = 4,
+    remote_atomic = 8,
+};
+constexpr Access operator|(Access a, Access b) noexcept {
+    return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+constexpr bool allows(Access granted, Access wanted) noexcept {
+    return (static_cast<std::uint8_t>(granted) & static_cast<std::uint8_t>(wanted)) ==
+           static_cast<std::uint8_t>(wanted);
+}
+
+// The memory object behind an address range. A sealed memfd (file >= 0) lets same-host peers map the bytes;
+// without one the software NIC reaches them by cross-memory attach. Real devices ignore it.
+struct MemoryBacking {
+    int file = -1;
+    std::uint64_t offset = 0;
+};
+
+// A registered range. Releasing it (destructor) makes its keys invalid at once and prepared operations that
+// name it invalid at their next post.
+class MemoryRegion {
+  public:
+    virtual ~MemoryRegion() = default;
+    MemoryRegion(const MemoryRegion&) = delete;
+    MemoryRegion& operator=(const MemoryRegion&) = delete;
+
+    std::byte* address() const noexcept { return address_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+    std::uint32_t local_key() const noexcept { return local_key_; }
+    std::uint32_t remote_key() const noexcept { return remote_key_; }
+
+  protected:
+    MemoryRegion() = default;
+    std::byte* address_ = nullptr;
+    std::size_t bytes_ = 0;
+    std::uint32_t local_key_ = 0;
+    std::uint32_t remote_key_ = 0;
+};
+
+// Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
+struct QueuePairAddress {
+    std::uint8_t kind = 0;              // 1 software NIC, 2 RDMA device; both sides must agree
+    std::uint8_t mtu_log2 = 12;         // path MTU in bytes, log2
+    std::uint16_t lid = 0;              // InfiniBand link layer only
+    std::uint32_t number = 0;           // queue pair number
+    std::uint32_t packet_sequence = 0;  // first PSN this side sends
+    std::array<std::uint8_t, 16> gid{};    // RDMA devices
+    std::array<std::uint8_t, 16> nonce{};  // software NIC: proves that both ends share a host
+    std::array<char, 64> local_socket{};   // software NIC: name of its abstract Unix socket, NUL padded
+};
+
+enum class QueuePairState : std::uint8_t { reset, initialized, ready_to_receive, ready, error };
+
+class CompletionQueueHandle {
+  public:
+    virtual ~CompletionQueueHandle() = default;
+    virtual const mlx5::CompletionQueueView& view() const noexcept = 0;
+};
+
+class QueuePairHandle {
+  public:
+    virtual ~QueuePairHandle() = default;
+    virtual const mlx5::QueuePairView& view() const noexcept = 0;
+    virtual QueuePairAddress address() const = 0;
+    // Takes the queue pair from reset to ready. Throws Error: permission_denied (peer of another user),
+    // peer_lost, unsupported (no common port; the reason is in the text), timeout. Blocks at most `timeout_ms`.
+    virtual void connect(const QueuePairAddress& peer, int timeout_ms) = 0;
+    // To the error state: each outstanding work request is flushed once.
+    virtual void fail() noexcept = 0;
+    // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by the
+    // device: the owner's queues must be reset with it.
+    virtual void reset() = 0;
+    virtual QueuePairState state() const noexcept = 0;
+    // True once the device knows that the peer is gone (process died, link closed).
+    virtual bool peer_lost() const noexcept = 0;
+};
+
+struct QueuePairOptions {
+    CompletionQueueHandle* send_completions = nullptr;     // required
+    CompletionQueueHandle* receive_completions = nullptr;  // required
+    std::uint32_t send_blocks = 256;                       // rounded up to a power of two
+    std::uint32_t receive_entries = 64;
+    std::uint32_t max_inline_bytes = 188;  // what fits 4 blocks beside control and address segments
+    std::uint32_t max_send_elements = 13;
+    std::uint32_t max_receive_elements = 1;
+};
+
+struct DeviceInfo {
+    std::string name;         // "softnic0", "mlx5_0"
+    std::string description;  // one line for users
+    std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
+};
+
+class Device {
+  public:
+    virtual ~Device() = default;
+    virtual const DeviceInfo& info() const noexcept = 0;
+    // Throws Error(out_of_memory) with the memlock remedy where the kernel refuses to pin.
+    virtual std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
+                                                          Access access, MemoryBacking backing) = 0;
+    virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) = 0;
+    virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
+    // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves when it
+    // moved. One word, written by control-path calls (release), read on the data path (relaxed).
+    virtual const volatile std::uint64_t* invalidation_epoch() const noexcept = 0;
+};
+
+}  // namespace verbatim
