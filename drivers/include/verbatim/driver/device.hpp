@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,13 +50,21 @@ class MemoryRegion {
     std::size_t bytes() const noexcept { return bytes_; }
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
+    // False for good once the region is being released; outlives the region. Prepared operations keep it.
+    std::shared_ptr<const std::atomic<bool>> alive() const noexcept { return alive_; }
 
   protected:
     MemoryRegion() = default;
+    // Every device's destructor calls this first and moves its invalidation epoch after it: a prepared
+    // operation that sees the epoch move must already see the region gone.
+    void mark_released() noexcept { alive_->store(false, std::memory_order_release); }
     std::byte* address_ = nullptr;
     std::size_t bytes_ = 0;
     std::uint32_t local_key_ = 0;
     std::uint32_t remote_key_ = 0;
+
+  private:
+    std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
 };
 
 // Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
@@ -122,7 +131,8 @@ class Device {
     virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
     // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves when it
-    // moved. One word, written by control-path calls (release), read on the data path (relaxed).
+    // moved. One word, increased by control-path calls (release; a region after its mark_released(), a queue pair
+    // by its reset), read on the data path.
     virtual const volatile std::uint64_t* invalidation_epoch() const noexcept = 0;
 };
 
