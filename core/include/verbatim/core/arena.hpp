@@ -1,8 +1,10 @@
-// Arenas: memory that devices can reach. One contiguous reservation of addresses, backed segment by segment by
-// sealed memory files (huge pages where reserved), populated when created, never copied into a forked child.
-// Because segments lie side by side, an allocation or a received graph may span several of them.
+// Arenas: memory that devices can reach. One contiguous reservation of addresses, backed segment by
+// segment by sealed memory files (huge pages where reserved), populated when created, never copied
+// into a forked child. Because segments lie side by side, an allocation or a received graph may
+// span several of them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,13 +22,15 @@ namespace verbatim {
 enum class PageChoice : std::uint8_t { automatic, base_4k, huge_2m, huge_1g };
 
 struct ArenaOptions {
-    std::string name = "arena";               // in messages
-    std::size_t segment_bytes = 32u << 20;    // power of two, at least one page; growth step
-    std::size_t max_bytes = std::size_t{16} << 30;  // reservation; exceeding it is Errc::out_of_memory
-    std::size_t initial_bytes = 0;            // populated at creation, rounded up to segments
-    PageChoice pages = PageChoice::automatic; // automatic: 2M where reserved, else 4K with one warning
-    bool lock_memory = false;                 // mlock segments; needs memlock
-    int numa_node = -1;                       // -1: the kernel's choice
+    std::string name = "arena";             // in messages
+    std::size_t segment_bytes = 32u << 20;  // power of two, at least one page; growth step
+    std::size_t max_bytes = std::size_t{16}
+                            << 30;  // reservation; exceeding it is Errc::out_of_memory
+    std::size_t initial_bytes = 0;  // populated at creation, rounded up to segments
+    PageChoice pages =
+        PageChoice::automatic;  // automatic: 2M where reserved, else 4K with one warning
+    bool lock_memory = false;   // mlock segments; needs memlock
+    int numa_node = -1;         // -1: the kernel's choice
 };
 
 struct ArenaUsage {
@@ -36,9 +40,12 @@ struct ArenaUsage {
     std::size_t page_bytes = 4096;
 };
 
-// Allocations are made of 16-byte granules, start on one, and carry no header: neighbours in allocation order
-// are neighbours in memory, which is what lets a graph leave in few pieces (Naos §3.1).
-// Threads: all members may be called from any thread (one mutex; allocation is not data path).
+// Allocations are made of 16-byte granules, start on one, and carry no header: neighbours in
+// allocation order are neighbours in memory, which is what lets a graph leave in few pieces (Naos
+// §3.1). Any whole granules of an allocation may be given back by themselves (a graph's unused
+// tail); giving back what is not live aborts the program, because going on would hand out the same
+// memory twice. Alignment up to 4096; allocations of 64 KiB and more start on a page. Threads: all
+// members may be called from any thread (one mutex; allocation is not data path).
 class Arena final : public std::pmr::memory_resource {
   public:
     static constexpr std::size_t kGranuleBytes = 16;
@@ -72,11 +79,19 @@ class Arena final : public std::pmr::memory_resource {
 
     std::byte* base() const noexcept { return base_; }
     std::size_t reserved_bytes() const noexcept { return options_.max_bytes; }
-    bool contains(const void* p) const noexcept {
-        return static_cast<std::size_t>(static_cast<const std::byte*>(p) - base_) < options_.max_bytes;
+    bool contains(const void* p) const noexcept { return offset_of(p) < options_.max_bytes; }
+    // True if every granule of [p, p + bytes) belongs to a live allocation; no bytes count as one.
+    // Takes no lock; a dozen instructions where the bits share a word.
+    bool is_allocated(const void* p, std::size_t bytes) const noexcept {
+        const std::size_t offset = offset_of(p);
+        if (bytes == 0) bytes = 1;
+        if (offset >= options_.max_bytes || bytes > options_.max_bytes - offset) return false;
+        const std::uint64_t first = offset / kGranuleBytes,
+                            last = (offset + bytes - 1) / kGranuleBytes;
+        if (first / 64 != last / 64) return all_live(first, last - first + 1);
+        const std::uint64_t mask = (~std::uint64_t{0} >> (63 - (last - first))) << (first % 64);
+        return (std::atomic_ref(live_[first / 64]).load(std::memory_order_relaxed) & mask) == mask;
     }
-    // True if every granule of [p, p + bytes) belongs to a live allocation.
-    bool is_allocated(const void* p, std::size_t bytes) const noexcept;
 
     ArenaUsage usage() const;
     const ArenaOptions& options() const noexcept { return options_; }
@@ -85,7 +100,7 @@ class Arena final : public std::pmr::memory_resource {
     struct Segment {
         std::byte* address;
         std::size_t bytes;
-        int file;                   // sealed memfd, owned by the arena
+        int file;  // sealed memfd, owned by the arena
         std::uint64_t file_offset;
     };
     std::size_t segment_count() const noexcept;
@@ -97,9 +112,16 @@ class Arena final : public std::pmr::memory_resource {
     bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
         return this == &other;
     }
+    std::size_t offset_of(const void* p) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(base_);
+    }
+    bool all_live(std::uint64_t first, std::uint64_t granules) const noexcept;
+    std::uint64_t grow_and_allocate(std::uint64_t granules, std::uint64_t alignment);
 
     ArenaOptions options_;
     std::byte* base_ = nullptr;
+    std::uint64_t* live_ =
+        nullptr;  // one bit per granule; written under the mutex, read without it
     struct State;
     std::unique_ptr<State> state_;
 };

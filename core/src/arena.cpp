@@ -1,0 +1,182 @@
+// The arena: a granule heap over populated segments, behind one mutex.
+#include <verbatim/core/arena.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "arena_memory.hpp"
+#include "granule_heap.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPageAligned = std::size_t{64}
+                                     << 10;  // allocations from here on start on a page
+
+// The live bitmap: address space for the whole reservation, memory only where granules are live.
+class Bitmap {
+  public:
+    explicit Bitmap(const ArenaOptions& options)
+        : bytes_(std::max(kPage, options.max_bytes / Arena::kGranuleBytes / 8)) {
+        words_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (words_ == MAP_FAILED)
+            throw Error(Errc::out_of_memory, "arena " + options.name,
+                        "cannot map its allocation bitmap", "lower max_bytes");
+    }
+    ~Bitmap() { munmap(words_, bytes_); }
+    Bitmap(const Bitmap&) = delete;
+    Bitmap& operator=(const Bitmap&) = delete;
+    std::uint64_t* words() const noexcept { return static_cast<std::uint64_t*>(words_); }
+
+  private:
+    std::size_t bytes_;
+    void* words_;
+};
+
+[[noreturn]] void refuse(const ArenaOptions& options, const std::string& cause,
+                         const std::string& remedy) {
+    throw Error(Errc::config_error, "arena " + options.name, cause, remedy);
+}
+
+ArenaOptions checked(ArenaOptions options) {
+    const std::size_t segment = options.segment_bytes;
+    const std::size_t page = options.pages == PageChoice::huge_1g   ? std::size_t{1} << 30
+                             : options.pages == PageChoice::huge_2m ? std::size_t{2} << 20
+                                                                    : kPage;
+    if (!std::has_single_bit(segment) || segment < page)
+        refuse(options, fmt::format("segment_bytes = {}", segment),
+               fmt::format("it must be a power of two, at least the page size ({})", page));
+    if (options.max_bytes < segment || options.max_bytes > std::size_t{1} << 46)
+        refuse(options, fmt::format("max_bytes = {}", options.max_bytes),
+               fmt::format("it must be between segment_bytes ({}) and 64 TiB", segment));
+    options.max_bytes = (options.max_bytes + segment - 1) / segment * segment;
+    if (options.initial_bytes > options.max_bytes)
+        refuse(options, fmt::format("initial_bytes = {}", options.initial_bytes),
+               fmt::format("it must not exceed max_bytes ({})", options.max_bytes));
+    return options;
+}
+
+constexpr std::uint64_t granules_of(std::size_t bytes) noexcept {
+    return bytes == 0 ? 1 : (bytes + Arena::kGranuleBytes - 1) / Arena::kGranuleBytes;
+}
+
+}  // namespace
+
+struct Arena::State {
+    explicit State(const ArenaOptions& options)
+        : bitmap(options), memory(options), heap(bitmap.words()) {}
+
+    // Under the mutex. Adds segments until `granules` of them are populated; what was added stays
+    // on failure.
+    void grow_to(std::uint64_t granules) {
+        while (heap.populated() < granules) {
+            memory.grow();
+            heap.extend(memory.populated_bytes() / kGranuleBytes);
+        }
+    }
+
+    std::mutex mutex;
+    Bitmap bitmap;
+    ArenaMemory memory;
+    GranuleHeap heap;
+};
+
+Arena::Arena(const ArenaOptions& options)
+    : options_(checked(options)), state_(std::make_unique<State>(options_)) {
+    base_ = state_->memory.base();
+    live_ = state_->bitmap.words();
+    if (options_.initial_bytes != 0) state_->grow_to(granules_of(options_.initial_bytes));
+}
+
+Arena::~Arena() = default;
+
+void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
+    if (bytes > options_.max_bytes || alignment > kPage)
+        throw Error(
+            Errc::out_of_memory, "arena " + options_.name,
+            fmt::format("{} bytes aligned to {} wanted, the arena may hold {} aligned to {}", bytes,
+                        alignment, options_.max_bytes, kPage),
+            fmt::format("raise max_bytes of [{}] in the configuration", options_.name));
+    if (bytes >= kPageAligned) alignment = kPage;
+    const std::uint64_t granules = granules_of(bytes);
+    const std::uint64_t step = std::max<std::size_t>(1, alignment / kGranuleBytes);
+    const std::lock_guard lock(state_->mutex);
+    GranuleHeap& heap = state_->heap;
+    std::uint64_t first = heap.allocate(granules, step);
+    // Merging small free blocks takes time in proportion to their number: only when a good part is
+    // in them.
+    if (first == GranuleHeap::kNone && heap.small_free_granules() > heap.populated() / 4 &&
+        heap.consolidate())
+        first = heap.allocate(granules, step);
+    if (first == GranuleHeap::kNone) first = grow_and_allocate(granules, step);
+    return base_ + first * kGranuleBytes;
+}
+
+std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t alignment) {
+    GranuleHeap& heap = state_->heap;
+    try {
+        state_->grow_to(heap.populated_for(granules, alignment));
+    } catch (const Error&) {  // the last resort, before the caller hears of it
+        if (!heap.consolidate()) throw;
+        const std::uint64_t first = heap.allocate(granules, alignment);
+        if (first == GranuleHeap::kNone) throw;
+        return first;
+    }
+    return heap.allocate(granules, alignment);
+}
+
+void Arena::do_deallocate(void* p, std::size_t bytes, std::size_t) {
+    const std::size_t offset = offset_of(p);
+    const bool ours = offset % kGranuleBytes == 0 && offset < options_.max_bytes &&
+                      bytes <= options_.max_bytes - offset;
+    if (ours) {
+        const std::lock_guard lock(state_->mutex);
+        try {
+            if (state_->heap.release(offset / kGranuleBytes, granules_of(bytes))) return;
+        } catch (const std::bad_alloc&) {  // the list of free blocks cannot grow: lose the block,
+                                           // not the program
+            return;
+        }
+    }
+    // Going on would hand the same memory out twice.
+    std::fprintf(stderr,
+                 "verbatim: arena %s: %zu bytes at %p freed that are not live (freed twice, wrong "
+                 "size, or not "
+                 "from this arena)\n",
+                 options_.name.c_str(), bytes, p);
+    std::abort();
+}
+
+bool Arena::all_live(std::uint64_t first, std::uint64_t granules) const noexcept {
+    return state_->heap.is_live(first, granules);
+}
+
+ArenaUsage Arena::usage() const {
+    const std::lock_guard lock(state_->mutex);
+    return {state_->heap.live_granules() * kGranuleBytes, state_->memory.populated_bytes(),
+            options_.max_bytes, state_->memory.page_bytes()};
+}
+
+std::size_t Arena::segment_count() const noexcept {
+    const std::lock_guard lock(state_->mutex);
+    return state_->memory.populated_bytes() / options_.segment_bytes;
+}
+
+Arena::Segment Arena::segment(std::size_t index) const {
+    const std::lock_guard lock(state_->mutex);
+    const std::size_t offset = index * options_.segment_bytes;
+    if (offset >= state_->memory.populated_bytes())
+        throw Error(Errc::invalid_argument, "arena " + options_.name,
+                    fmt::format("it has no segment {}", index));
+    return {base_ + offset, options_.segment_bytes, state_->memory.file_at(offset), offset};
+}
+
+}  // namespace verbatim

@@ -1,0 +1,190 @@
+// Reservation, page choice and population of arena memory.
+#include "arena_memory.hpp"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "system_memory.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
+std::atomic<bool> warned_of_small_pages{false};
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+std::size_t huge_size_for(const ArenaOptions& options) noexcept {
+    switch (options.pages) {
+        case PageChoice::base_4k:
+            return 0;
+        case PageChoice::huge_1g:
+            return std::size_t{1} << 30;
+        case PageChoice::huge_2m:
+            return std::size_t{2} << 20;
+        // A segment below the huge page size is meant to be small: no huge pages, and no warning.
+        case PageChoice::automatic:
+            return options.segment_bytes >= (std::size_t{2} << 20) ? std::size_t{2} << 20 : 0;
+    }
+    return 0;
+}
+
+}  // namespace
+
+ArenaMemory::ArenaMemory(const ArenaOptions& options)
+    : options_(options), huge_page_bytes_(huge_size_for(options)) {
+    reserve();
+}
+
+ArenaMemory::~ArenaMemory() {
+    munmap(base_, options_.max_bytes);
+    if (huge_file_ >= 0) close(huge_file_);
+    if (base_file_ >= 0) close(base_file_);
+}
+
+void ArenaMemory::fail(Errc code, const std::string& cause, const std::string& remedy) const {
+    throw Error(code, "arena " + options_.name, cause, remedy);
+}
+
+std::size_t ArenaMemory::page_bytes() const noexcept {
+    return huge_bytes_ != 0 ? huge_page_bytes_ : kPage;
+}
+
+// Reserves more than is needed and gives back both ends, so that segments are aligned to their own
+// size and to huge pages.
+void ArenaMemory::reserve() {
+    const std::size_t alignment = std::max({options_.segment_bytes, huge_page_bytes_, kPage});
+    const std::size_t bytes = options_.max_bytes + alignment;
+    void* raw = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED)
+        fail(Errc::out_of_memory,
+             fmt::format("cannot reserve {} bytes of addresses ({})", bytes, errno_text(errno)),
+             "lower max_bytes, or raise the address space limit (ulimit -v)");
+    auto* start = static_cast<std::byte*>(raw);
+    const std::size_t skip =
+        (alignment - reinterpret_cast<std::uintptr_t>(start) % alignment) % alignment;
+    base_ = start + skip;
+    if (skip != 0) munmap(start, skip);
+    if (alignment != skip) munmap(base_ + options_.max_bytes, alignment - skip);
+}
+
+void ArenaMemory::grow() {
+    if (populated_ == options_.max_bytes)
+        fail(Errc::out_of_memory, fmt::format("all {} bytes are in use", options_.max_bytes),
+             fmt::format("raise max_bytes of [{}] in the configuration", options_.name));
+    // Once a segment had to use ordinary pages the later ones do too: huge pages lead, as file_at()
+    // assumes.
+    const bool huge = huge_page_bytes_ != 0 && huge_bytes_ == populated_ &&
+                      choose_huge(options_.segment_bytes / huge_page_bytes_);
+    int& file = huge ? huge_file_ : base_file_;
+    if (file < 0) file = make_file(huge);
+    populate(base_ + populated_, file, huge);
+    populated_ += options_.segment_bytes;
+    if (huge) huge_bytes_ = populated_;
+}
+
+bool ArenaMemory::choose_huge(std::uint64_t wanted_pages) {
+    if (system_memory::huge_pages(huge_page_bytes_).free >= wanted_pages) return true;
+    const std::string advice = system_memory::huge_page_advice(huge_page_bytes_, wanted_pages);
+    if (options_.pages != PageChoice::automatic)
+        fail(Errc::out_of_memory, advice, "or set pages = \"auto\"");
+    if (!warned_of_small_pages.exchange(true))
+        std::fprintf(stderr, "verbatim: warning: arena %s uses 4 KiB pages (slower). %s\n",
+                     options_.name.c_str(), advice.c_str());
+    return false;
+}
+
+int ArenaMemory::make_file(bool huge) {
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    if (huge)
+        flags |= MFD_HUGETLB |
+                 (huge_page_bytes_ == (std::size_t{1} << 30) ? MFD_HUGE_1GB : MFD_HUGE_2MB);
+    const int file = memfd_create(("verbatim:" + options_.name).c_str(), flags);
+    if (file < 0)
+        fail(Errc::out_of_memory, "cannot create a memory file (" + errno_text(errno) + ")",
+             "raise the limit of open files (ulimit -n) if it is reached");
+    if (ftruncate(file, static_cast<off_t>(options_.max_bytes)) != 0 ||
+        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        const int error = errno;
+        close(file);
+        fail(Errc::out_of_memory, "cannot size and seal a memory file (" + errno_text(error) + ")",
+             "raise the file size limit (ulimit -f) if it is set");
+    }
+    return file;
+}
+
+void ArenaMemory::bind_to_node(std::byte* at) {
+    if (options_.numa_node < 0) return;
+    constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+    std::array<unsigned long, 1024 / kBits> nodes{};
+    const auto node = static_cast<std::size_t>(options_.numa_node);
+    if (node < 1024) nodes[node / kBits] = 1ul << (node % kBits);
+    if (node >= 1024 ||
+        syscall(SYS_mbind, at, options_.segment_bytes, MPOL_BIND, nodes.data(), 1024 + 1, 0) != 0) {
+        const std::string why = node < 1024 ? errno_text(errno) : "no such node";
+        fail(Errc::config_error, fmt::format("cannot bind to NUMA node {} ({})", node, why),
+             "choose a node that `ls /sys/devices/system/node` shows, or -1");
+    }
+}
+
+void ArenaMemory::undo(std::byte* at, int file) noexcept {
+    const std::size_t bytes = options_.segment_bytes;
+    mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    const auto offset = static_cast<off_t>(at - base_);
+    (void)fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+                    static_cast<off_t>(bytes));
+}
+
+void ArenaMemory::populate(std::byte* at, int file, bool huge) {
+    const std::size_t bytes = options_.segment_bytes;
+    if (!huge) {
+        const std::uint64_t available = system_memory::available_bytes();
+        if (available < kKeepFree || available - kKeepFree < bytes)
+            fail(Errc::out_of_memory,
+                 fmt::format("{} more bytes wanted, the machine or control group has {}", bytes,
+                             available),
+                 "free memory, raise the group's limit, or use smaller arenas");
+    }
+    void* mapped =
+        mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, at - base_);
+    if (mapped == MAP_FAILED)
+        fail(Errc::out_of_memory, fmt::format("cannot map {} bytes ({})", bytes, errno_text(errno)),
+             huge ? system_memory::huge_page_advice(huge_page_bytes_, bytes / huge_page_bytes_)
+                  : "");
+    try {
+        bind_to_node(at);
+        // Population reports exhaustion here, as an error; a later first touch would report it as
+        // SIGBUS.
+        if (madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
+            fail(Errc::out_of_memory,
+                 fmt::format("cannot populate {} bytes ({})", bytes, errno_text(errno)),
+                 "free memory, or use smaller arenas; Linux 5.14 or later is needed");
+        // A device or a peer writes here: a forked child must neither share nor copy these pages.
+        madvise(at, bytes, MADV_DONTFORK);
+        if (options_.lock_memory && mlock(at, bytes) != 0)
+            fail(Errc::permission_denied,
+                 fmt::format("cannot lock {} bytes: RLIMIT_MEMLOCK is {} ({})", bytes,
+                             system_memory::memlock_limit(), errno_text(errno)),
+                 "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set "
+                 "lock_memory = false");
+    } catch (...) {
+        undo(at, file);
+        throw;
+    }
+}
+
+}  // namespace verbatim

@@ -1,0 +1,51 @@
+// The memory below an arena: a reservation of addresses, populated from the front in segments of
+// one sealed memory file per page size. One file, sealed at its full (sparse) size, serves all
+// segments, so that an arena costs one descriptor however far it grows, and no peer that maps it
+// can ever meet a shrunk file (SIGBUS). Threads: the owner serialises all calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <verbatim/core/arena.hpp>
+
+namespace verbatim {
+
+class ArenaMemory {
+  public:
+    // Takes checked options. Throws Error.
+    explicit ArenaMemory(const ArenaOptions& options);
+    ~ArenaMemory();
+    ArenaMemory(const ArenaMemory&) = delete;
+    ArenaMemory& operator=(const ArenaMemory&) = delete;
+
+    // Populates one more segment. Throws Error(out_of_memory | permission_denied) and changes
+    // nothing.
+    void grow();
+
+    std::byte* base() const noexcept { return base_; }
+    std::size_t populated_bytes() const noexcept { return populated_; }
+    std::size_t page_bytes() const noexcept;
+    int file_at(std::size_t offset) const noexcept {
+        return offset < huge_bytes_ ? huge_file_ : base_file_;
+    }
+
+  private:
+    void reserve();
+    bool choose_huge(std::uint64_t wanted_pages);
+    void populate(std::byte* at, int file, bool huge);
+    void undo(std::byte* at, int file) noexcept;
+    int make_file(bool huge);
+    void bind_to_node(std::byte* at);
+    [[noreturn]] void fail(Errc code, const std::string& cause, const std::string& remedy) const;
+
+    const ArenaOptions& options_;
+    std::size_t huge_page_bytes_ = 0;  // 0: only ordinary pages
+    std::byte* base_ = nullptr;
+    std::size_t populated_ = 0;
+    std::size_t huge_bytes_ =
+        0;  // leading part of the populated bytes that is backed by huge pages
+    int huge_file_ = -1, base_file_ = -1;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,90 @@
+// The bookkeeping of an arena: which granules of a reservation are live, and where the next ones
+// go. Works on granule numbers only and keeps all its state outside the memory it manages, because
+// peers may write there. Threads: the owner serialises all calls; the live bitmap alone may be read
+// meanwhile (relaxed loads).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace verbatim {
+
+// Placement policy, in this order:
+// 1. small requests reuse a freed block of their exact size, oldest first, so that objects freed in
+// traversal
+//    order come back in that order;
+// 2. everything else is cut from the front of the current run, so that neighbours in allocation
+// order are
+//    neighbours in memory;
+// 3. large requests that do not fit the run take the best fitting hole; small ones start a new run
+// in the
+//    largest hole.
+class GranuleHeap {
+  public:
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    static constexpr std::uint64_t kSmall =
+        64;  // granules; larger free blocks are merged with neighbours
+
+    // `live` has one bit per granule of the whole reservation, all zero.
+    explicit GranuleHeap(std::uint64_t* live) noexcept : live_(live) {}
+
+    // The first of `granules` consecutive ones, now live; kNone if the populated part has no room.
+    // `alignment` is in granules, a power of two.
+    std::uint64_t allocate(std::uint64_t granules, std::uint64_t alignment);
+    // Frees live granules; any part of an allocation may be freed. False, and nothing done, if one
+    // is not live.
+    bool release(std::uint64_t first, std::uint64_t granules);
+    // Granules [0, populated) may now be used.
+    void extend(std::uint64_t populated);
+    // How far `populated` must reach for allocate() to succeed.
+    std::uint64_t populated_for(std::uint64_t granules, std::uint64_t alignment) const noexcept;
+    // Merges the small free blocks; true if that was worth a new try.
+    bool consolidate();
+
+    bool is_live(std::uint64_t first, std::uint64_t granules) const noexcept;
+    std::uint64_t live_granules() const noexcept { return live_count_; }
+    std::uint64_t populated() const noexcept { return populated_; }
+    // Free granules that only a request of their exact size can have, until consolidate().
+    std::uint64_t small_free_granules() const noexcept { return small_free_; }
+
+  private:
+    // Freed blocks of one size, oldest first.
+    struct FreeQueue {
+        std::vector<std::uint64_t> blocks;
+        std::size_t head = 0;
+        bool empty() const noexcept { return head == blocks.size(); }
+        std::uint64_t pop() noexcept;
+        void push(std::uint64_t block);
+        void clear() noexcept { blocks.clear(), head = 0; }
+    };
+    struct Run {
+        std::uint64_t next = 0, end = 0;
+    };
+    using Holes = std::map<std::uint64_t, std::uint64_t>;  // first granule -> length
+
+    std::uint64_t take_from_run(std::uint64_t granules, std::uint64_t alignment);
+    std::uint64_t take_from_hole(std::uint64_t granules, std::uint64_t alignment);
+    bool start_run_in_largest_hole(std::uint64_t granules, std::uint64_t alignment);
+    void add_free(std::uint64_t first, std::uint64_t granules);
+    void add_hole(std::uint64_t first, std::uint64_t granules);
+    void erase_hole(Holes::iterator hole);
+    void forget_all_free() noexcept;
+    std::uint64_t make_live(std::uint64_t first, std::uint64_t granules) noexcept;
+    template <class F>
+    bool for_each_word(std::uint64_t first, std::uint64_t granules, F&& f) const;
+
+    std::uint64_t* live_;
+    std::uint64_t populated_ = 0, live_count_ = 0, small_free_ = 0;
+    Run run_;
+    std::array<FreeQueue, kSmall + 1> small_;
+    Holes holes_;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> holes_by_length_;  // (length, first granule)
+};
+
+}  // namespace verbatim

@@ -1,0 +1,27 @@
+// What this machine and this process may still take: free memory, reserved huge pages, limits.
+// Control path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace verbatim::system_memory {
+
+// Bytes that can be populated now without waking the OOM killer: the least of the kernel's
+// MemAvailable and the headroom of each memory control group this process is in.
+std::uint64_t available_bytes();
+
+// The pool of huge pages of one size.
+struct HugePages {
+    std::uint64_t total = 0, free = 0;  // pages; free ones that nobody has reserved
+};
+HugePages huge_pages(std::size_t page_bytes);
+
+// "hugepages: wanted N, free M; run: sysctl -w vm.nr_hugepages=K" for `wanted` more pages.
+std::string huge_page_advice(std::size_t page_bytes, std::uint64_t wanted);
+
+// RLIMIT_MEMLOCK as text: "8388608 bytes" or "unlimited".
+std::string memlock_limit();
+
+}  // namespace verbatim::system_memory

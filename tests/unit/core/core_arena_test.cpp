@@ -1,0 +1,269 @@
+// The arena's promises: adjacency, liveness, growth, reuse, limits.
+#include <verbatim/core/arena.hpp>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t KiB = 1024, MiB = KiB * 1024;
+
+ArenaOptions small_arena(std::size_t segment = 64 * KiB, std::size_t max = MiB) {
+    return {
+        .name = "test", .segment_bytes = segment, .max_bytes = max, .pages = PageChoice::base_4k};
+}
+
+std::byte* take(Arena& arena, std::size_t bytes, std::size_t alignment = 16) {
+    return static_cast<std::byte*>(arena.allocate(bytes, alignment));
+}
+
+TEST(Arena, puts_consecutive_allocations_side_by_side) {
+    Arena arena(small_arena());
+    std::byte* a = take(arena, 16);
+    std::byte* b = take(arena, 24);
+    std::byte* c = take(arena, 1);
+    EXPECT_EQ(a, arena.base());
+    EXPECT_EQ(b, a + 16);
+    EXPECT_EQ(c, b + 32);
+    EXPECT_EQ(arena.usage().allocated_bytes, 64u);
+}
+
+TEST(Arena, keeps_alignment_up_to_a_page_and_starts_large_allocations_on_one) {
+    Arena arena(small_arena());
+    take(arena, 16);
+    for (std::size_t alignment = 16; alignment <= 4096; alignment *= 2)
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(take(arena, 40, alignment)) % alignment, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(take(arena, 64 * KiB, 1)) % 4096, 0u);
+    EXPECT_THROW(take(arena, 16, 8192), Error);
+}
+
+TEST(Arena, knows_which_granules_are_live) {
+    Arena arena(small_arena());
+    std::byte* a = take(arena, 48);
+    EXPECT_TRUE(arena.is_allocated(a, 48));
+    EXPECT_TRUE(arena.is_allocated(a + 47, 0));
+    EXPECT_FALSE(arena.is_allocated(a, 49));
+    EXPECT_FALSE(arena.is_allocated(a - 1, 1));
+    EXPECT_FALSE(arena.is_allocated(nullptr, 8));
+    EXPECT_FALSE(arena.is_allocated(a, ~std::size_t{0}));
+    int local = 0;
+    EXPECT_FALSE(arena.is_allocated(&local, sizeof local));
+    std::byte* big = take(arena, 100 * KiB);  // many words of the bitmap
+    EXPECT_TRUE(arena.is_allocated(big, 100 * KiB));
+    EXPECT_FALSE(arena.is_allocated(big, 100 * KiB + 1));
+    arena.deallocate(big + 50 * KiB, 16);
+    EXPECT_FALSE(arena.is_allocated(big, 100 * KiB));
+    EXPECT_TRUE(arena.is_allocated(big, 50 * KiB));
+}
+
+TEST(Arena, takes_back_the_tail_of_an_allocation) {
+    Arena arena(small_arena());
+    std::byte* a = take(arena, 4096);
+    arena.deallocate(a + 1024, 3072);
+    EXPECT_TRUE(arena.is_allocated(a, 1024));
+    EXPECT_FALSE(arena.is_allocated(a + 1024, 1));
+    EXPECT_EQ(take(arena, 64), a + 1024);
+}
+
+TEST(Arena, returns_objects_freed_in_order_in_that_order) {
+    Arena arena(small_arena());
+    take(arena, 16);
+    std::vector<std::byte*> first;
+    for (int i = 0; i < 100; ++i) first.push_back(take(arena, 32));
+    take(arena, 16);
+    for (std::byte* p : first) arena.deallocate(p, 32);
+    for (std::byte* p : first) EXPECT_EQ(take(arena, 32), p);
+}
+
+TEST(Arena, starts_over_when_everything_was_freed) {
+    Arena arena(small_arena());
+    std::vector<std::byte*> all;
+    for (int i = 0; i < 1000; ++i) all.push_back(take(arena, 48));
+    std::shuffle(all.begin(), all.end(), std::mt19937(1));
+    for (std::byte* p : all) arena.deallocate(p, 48);
+    EXPECT_EQ(arena.usage().allocated_bytes, 0u);
+    EXPECT_EQ(take(arena, 400 * 48), arena.base());
+}
+
+TEST(Arena, lets_an_allocation_span_segments_and_writes_reach_the_memory_file) {
+    Arena arena(small_arena(4 * KiB));
+    take(arena, 16);
+    std::byte* a = take(arena, 20 * KiB);
+    std::memset(a, 0x5a, 20 * KiB);
+    ASSERT_EQ(arena.segment_count(), 6u);
+    const Arena::Segment s = arena.segment(5);
+    EXPECT_EQ(s.address, arena.base() + 20 * KiB);
+    unsigned char byte = 0;
+    ASSERT_EQ(pread(s.file, &byte, 1, static_cast<off_t>(s.file_offset)), 1);
+    EXPECT_EQ(byte, 0x5a);
+    EXPECT_THROW((void)arena.segment(6), Error);
+}
+
+TEST(Arena, seals_its_memory_file_against_shrinking) {
+    Arena arena(small_arena());
+    take(arena, 16);
+    const int file = arena.segment(0).file;
+    EXPECT_EQ(fcntl(file, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    EXPECT_NE(ftruncate(file, 0), 0);
+}
+
+TEST(Arena, refuses_what_exceeds_max_bytes_and_goes_on) {
+    Arena arena(small_arena(64 * KiB, 128 * KiB));
+    std::byte* a = take(arena, 100 * KiB);
+    try {
+        take(arena, 60 * KiB);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::out_of_memory);
+        EXPECT_NE(error.remedy().find("max_bytes of [test]"), std::string::npos) << error.what();
+    }
+    EXPECT_NO_THROW(take(arena, 20 * KiB));
+    arena.deallocate(a, 100 * KiB);
+    EXPECT_NO_THROW(take(arena, 100 * KiB));
+}
+
+TEST(Arena, merges_small_free_blocks_before_it_gives_up) {
+    Arena arena(small_arena(64 * KiB, 64 * KiB));
+    std::vector<std::byte*> all;
+    for (int i = 0; i < 4096; ++i) all.push_back(take(arena, 16));
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) arena.deallocate(all[i], 16);
+    EXPECT_NO_THROW(take(arena, 60 * KiB));
+}
+
+TEST(Arena, reports_a_machine_without_enough_memory_instead_of_dying) {
+    ArenaOptions options = small_arena(std::size_t{1} << 42, std::size_t{1} << 42);
+    Arena arena(options);
+    try {
+        take(arena, 16);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::out_of_memory);
+        EXPECT_NE(error.cause().find("the machine or control group has"), std::string::npos)
+            << error.what();
+    }
+}
+
+TEST(Arena, refuses_options_that_cannot_work) {
+    for (ArenaOptions options :
+         {small_arena(3000), small_arena(2048), small_arena(64 * KiB, 4 * KiB)}) {
+        try {
+            Arena arena(options);
+            ADD_FAILURE() << options.segment_bytes;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::config_error);
+        }
+    }
+    ArenaOptions node = small_arena();
+    node.numa_node = 900;
+    node.initial_bytes = 1;
+    EXPECT_THROW(Arena{node}, Error);
+}
+
+TEST(Arena, is_not_there_in_a_forked_child) {
+    Arena arena(small_arena());
+    std::byte* a = take(arena, 16);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        unsigned char resident =
+            0;  // mincore knows whether anything is mapped there, without a fault
+        _exit(mincore(arena.base(), 4096, &resident) != 0 && a != nullptr ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+TEST(ArenaDeath, stops_at_a_double_free) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+            Arena arena(small_arena());
+            take(arena, 32);
+            std::byte* a = take(arena, 32);
+            arena.deallocate(a, 32);
+            arena.deallocate(a, 32);
+        },
+        "freed twice");
+}
+
+// Random allocations and frees against a map of what must be live; every block carries a pattern.
+TEST(Arena, agrees_with_a_model_under_random_use) {
+    Arena arena(small_arena(16 * KiB, 4 * MiB));
+    std::mt19937 random(7);
+    struct Block {
+        std::size_t bytes;
+        unsigned char pattern;
+    };
+    std::map<std::byte*, Block> live;
+    const auto check_and_free = [&](std::map<std::byte*, Block>::iterator it) {
+        const auto [bytes, pattern] = it->second;
+        for (std::size_t i = 0; i < bytes; i += 7)
+            ASSERT_EQ(it->first[i], static_cast<std::byte>(pattern)) << "overlap";
+        arena.deallocate(it->first, bytes);
+        live.erase(it);
+    };
+    for (int step = 0; step < 60000; ++step) {
+        if (random() % 100 < 52 || live.empty()) {
+            const std::size_t bytes = random() % 50 == 0 ? random() % 100000 : 1 + random() % 300;
+            const std::size_t alignment = random() % 8 == 0 ? std::size_t{16} << (random() % 9) : 8;
+            std::byte* p = nullptr;
+            try {
+                p = take(arena, bytes, alignment);
+            } catch (const Error&) {
+                while (live.size() > 10) check_and_free(live.begin());
+                continue;
+            }
+            ASSERT_EQ(reinterpret_cast<std::uintptr_t>(p) % alignment, 0u);
+            ASSERT_TRUE(arena.is_allocated(p, bytes));
+            const auto pattern = static_cast<unsigned char>(random());
+            std::memset(p, pattern, bytes);
+            ASSERT_TRUE(live.emplace(p, Block{bytes, pattern}).second);
+        } else {
+            auto it = live.lower_bound(arena.base() + random() % (4 * MiB));
+            check_and_free(it == live.end() ? live.begin() : it);
+        }
+        if (HasFatalFailure()) return;
+    }
+    std::size_t expected = 0;
+    for (const auto& [p, block] : live)
+        expected += (std::max<std::size_t>(block.bytes, 1) + 15) / 16 * 16;
+    EXPECT_EQ(arena.usage().allocated_bytes, expected);
+}
+
+TEST(Arena, serves_threads_at_the_same_time) {
+    Arena arena(small_arena(64 * KiB, 16 * MiB));
+    const auto work = [&arena](unsigned char mark) {
+        std::vector<std::byte*> mine;
+        for (int i = 0; i < 3000; ++i) {
+            mine.push_back(take(arena, 40));
+            std::memset(mine.back(), mark, 40);
+            if (i % 3 == 0) {
+                EXPECT_EQ(*mine.front(), static_cast<std::byte>(mark));
+                EXPECT_TRUE(arena.is_allocated(mine.front(), 40));
+                arena.deallocate(mine.front(), 40);
+                mine.erase(mine.begin());
+            }
+        }
+        for (std::byte* p : mine) arena.deallocate(p, 40);
+    };
+    std::thread other(work, static_cast<unsigned char>(1));
+    work(2);
+    other.join();
+    EXPECT_EQ(arena.usage().allocated_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace verbatim
