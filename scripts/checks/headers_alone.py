@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Every header compiles alone, twice in a row, with both compilers and warnings as errors.
+
+Include order must not matter to users. Public headers (<layer>/include) are tried with every compiler, private
+ones with the first.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import common
+from common import LAYERS, Case
+
+COMPILERS = ("g++", "clang++")
+FLAGS = (
+    "-std=c++20 -fsyntax-only -Werror -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion"
+    " -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers"
+).split()
+
+
+def headers(root: pathlib.Path) -> list[pathlib.Path]:
+    return [
+        path
+        for path in common.cpp_files(root)
+        if path.suffix in (".hpp", ".h") and path.relative_to(root).parts[0] in LAYERS
+    ]
+
+
+def compile_alone(root: pathlib.Path, header: pathlib.Path, compiler: str) -> str | None:
+    """The first error, or None."""
+    places = [root / layer / "include" for layer in LAYERS] + [root / layer for layer in LAYERS] + [root]
+    include = f'#include "{header}"\n'
+    command = [compiler, *FLAGS, *(f"-I{place}" for place in places), "-x", "c++", "-"]
+    done = subprocess.run(command, input=include * 2, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    errors = [line for line in done.stderr.splitlines() if "error" in line]
+    return f"{header.relative_to(root)}: {compiler}: {errors[0] if errors else done.stderr.strip()}"
+
+
+def find_problems(root: pathlib.Path) -> list[str]:
+    absent = [compiler for compiler in COMPILERS if not shutil.which(compiler)]
+    if absent:
+        return [f"{compiler} is not installed; run scripts/install-packages" for compiler in absent]
+    jobs = [
+        (root, header, compiler)
+        for header in headers(root)
+        for compiler in (COMPILERS if "include" in header.relative_to(root).parts else COMPILERS[:1])
+    ]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [problem for problem in pool.map(lambda job: compile_alone(*job), jobs) if problem]
+
+
+NAME = "core/include/verbatim/core/a.hpp"
+CHECK = common.Check(
+    "headers_alone",
+    find_problems,
+    [
+        Case("a complete header", {NAME: "#pragma once\n#include <string>\nstruct A { std::string s; };\n"}),
+        Case("a missing include", {NAME: "#pragma once\nstruct A { std::string s; };\n"}, f"{NAME}: clang++"),
+        Case("no include guard", {NAME: "struct A {};\n"}, f"{NAME}: g++"),
+        Case("a warning", {NAME: "#pragma once\ninline int f(long v) { return v; }\n"}, "onversion"),
+        Case("a private header", {"core/src/a.hpp": "#pragma once\nstd::string s;\n"}, "core/src/a.hpp"),
+    ],
+)
+
+if __name__ == "__main__":
+    sys.exit(common.main(CHECK, __doc__))

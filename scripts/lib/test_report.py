@@ -1,0 +1,125 @@
+"""Counts what a `meson test` run really executed, from its testlog.json.
+
+A GoogleTest or unittest program counts as the cases it reports, any other program as one. A program that dies,
+times out or ends non-zero without naming a failed case adds one failure, and so does one that ran nothing: a
+test that did not run must never look like a test that passed.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+from dataclasses import dataclass, field
+
+GTEST_RESULT = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] \S+.* \(\d+ ms\)")
+GTEST_START = re.compile(r"\[==========\] Running (\d+) tests? from")
+GTEST_END = re.compile(r"\[==========\] \d+ tests? from \d+ test suites? ran\.")
+UNITTEST_END = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
+UNITTEST_BAD = re.compile(r"\b(failures|errors|unexpected successes|skipped)=(\d+)")
+
+
+@dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: "Count") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.problems += other.problems
+
+    def fail(self, reason: str) -> None:
+        self.failed += 1
+        self.problems.append(reason)
+
+    def ran_nothing(self) -> bool:
+        return self.passed + self.failed + self.skipped == 0
+
+    def __str__(self) -> str:
+        text = f"{self.passed} passed, {self.failed} failed"
+        return text + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def count_gtest(output: str) -> Count:
+    """Cases of one GoogleTest program; a missing end line means that it died."""
+    count = Count()
+    for match in GTEST_RESULT.finditer(output):
+        if match.group(1) == "OK":
+            count.passed += 1
+        elif match.group(1) == "SKIPPED":
+            count.skipped += 1
+        else:
+            count.fail(match.group(0))
+    if not GTEST_END.search(output):
+        count.fail("the program ended before its last test did")
+    elif count.ran_nothing():
+        count.fail("the program ran no tests")
+    return count
+
+
+def count_unittest(output: str) -> Count:
+    """Cases of one Python unittest program."""
+    numbers = dict.fromkeys(("failures", "errors", "unexpected successes", "skipped"), 0)
+    numbers.update({word: int(number) for word, number in UNITTEST_BAD.findall(output)})
+    skipped = numbers.pop("skipped")
+    failed = sum(numbers.values())
+    total = sum(int(number) for number in UNITTEST_END.findall(output))
+    count = Count(passed=total - failed - skipped, skipped=skipped)
+    for _ in range(failed):
+        count.fail("a unittest case failed")
+    if total == 0:
+        count.fail("the program ran no tests")
+    return count
+
+
+def count_test(entry: dict) -> Count:
+    """What one line of testlog.json stands for."""
+    stdout, stderr = entry.get("stdout") or "", entry.get("stderr") or ""
+    result = entry["result"]
+    if GTEST_START.search(stdout):
+        count = count_gtest(stdout)
+    elif UNITTEST_END.search(stderr):
+        count = count_unittest(stderr)
+    elif result == "SKIP":
+        count = Count(skipped=1)
+    else:
+        count = Count(passed=1 if result == "OK" else 0)
+    if result not in ("OK", "SKIP") and count.failed == 0:
+        count.fail(f"{result} (exit status {entry.get('returncode')})")
+    count.problems = [f"{entry['name']}: {problem}" for problem in count.problems]
+    return count
+
+
+def count_log(path: pathlib.Path) -> Count:
+    """Sums a testlog.json; a log that is absent or empty is a failure."""
+    total = Count()
+    if path.exists():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            total.add(count_test(json.loads(line)))
+    if total.ran_nothing():
+        total.fail("no test ran")
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("log", type=pathlib.Path, help="testlog.json of a meson run")
+    parser.add_argument("--label", required=True, help="name of the run in messages")
+    parser.add_argument("--append", type=pathlib.Path, help="file that gets one line: passed failed skipped label")
+    arguments = parser.parse_args()
+    count = count_log(arguments.log)
+    for problem in count.problems:
+        print(f"FAILED {arguments.label}: {problem}")
+    print(f"{arguments.label}: {count}")
+    if arguments.append:
+        with arguments.append.open("a", encoding="utf-8") as results:
+            results.write(f"{count.passed} {count.failed} {count.skipped} {arguments.label}\n")
+    return 1 if count.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

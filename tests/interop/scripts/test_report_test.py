@@ -1,0 +1,86 @@
+"""scripts/lib/test_report.py counts what ran, and nothing that did not run counts as passed."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "scripts" / "lib"))
+import test_report  # noqa: E402
+
+PASSING = """[==========] Running 2 tests from 1 test suite.
+[ RUN      ] Ring.wraps
+[       OK ] Ring.wraps (0 ms)
+[ RUN      ] Ring.fills
+noise without newline[       OK ] Ring.fills (12 ms)
+[==========] 2 tests from 1 test suite ran. (12 ms total)
+"""
+MIXED = """[==========] Running 3 tests from 1 test suite.
+[       OK ] A.a (0 ms)
+[  SKIPPED ] A.b (0 ms)
+[  FAILED  ] A/B.c/0, where GetParam() = 3 (1 ms)
+[==========] 3 tests from 1 test suite ran. (1 ms total)
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] A.b
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] A/B.c/0, where GetParam() = 3
+"""
+DIED = PASSING.split("noise")[0]
+EMPTY = """[==========] Running 0 tests from 0 test suites.
+[==========] 0 tests from 0 test suites ran. (0 ms total)
+"""
+
+
+def entry(result="OK", stdout="", stderr="", name="t"):
+    return {"name": name, "result": result, "stdout": stdout, "stderr": stderr, "returncode": 0 if result == "OK" else 1}
+
+
+class TestReport(unittest.TestCase):
+    def count(self, *entries):
+        count = test_report.Count()
+        for one in entries:
+            count.add(test_report.count_test(one))
+        return count.passed, count.failed, count.skipped
+
+    def test_counts_each_case_of_a_gtest_program(self):
+        self.assertEqual(self.count(entry(stdout=PASSING)), (2, 0, 0))
+
+    def test_counts_failures_and_skips_once(self):
+        self.assertEqual(self.count(entry("FAIL", MIXED)), (1, 1, 1))
+
+    def test_a_program_that_dies_fails_even_if_it_exits_with_zero(self):
+        self.assertEqual(self.count(entry("OK", DIED)), (1, 1, 0))
+        self.assertEqual(self.count(entry("FAIL", DIED)), (1, 1, 0))
+
+    def test_a_program_without_tests_fails(self):
+        self.assertEqual(self.count(entry("OK", EMPTY)), (0, 1, 0))
+
+    def test_an_error_after_passing_cases_fails(self):
+        self.assertEqual(self.count(entry("FAIL", PASSING)), (2, 1, 0))  # a leak found at exit
+
+    def test_a_time_out_fails(self):
+        self.assertEqual(self.count(entry("TIMEOUT")), (0, 1, 0))
+
+    def test_counts_unittest_cases(self):
+        bad = "Ran 5 tests in 0.1s\n\nFAILED (failures=1, errors=1, skipped=1)\n"
+        self.assertEqual(self.count(entry("FAIL", stderr=bad)), (2, 2, 1))
+        self.assertEqual(self.count(entry(stderr="Ran 5 tests in 0.1s\n\nOK\n")), (5, 0, 0))
+        self.assertEqual(self.count(entry(stderr="Ran 0 tests in 0.1s\n\nOK\n")), (0, 1, 0))
+
+    def test_counts_other_programs_as_one(self):
+        self.assertEqual(self.count(entry(), entry("SKIP"), entry("FAIL")), (1, 1, 1))
+
+    def test_a_log_that_is_absent_or_empty_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "testlog.json"
+            self.assertEqual(test_report.count_log(path).failed, 1)
+            path.write_text("")
+            self.assertEqual(test_report.count_log(path).failed, 1)
+            path.write_text(json.dumps(entry(stdout=PASSING)) + "\n" + json.dumps(entry()) + "\n")
+            self.assertEqual((test_report.count_log(path).passed, test_report.count_log(path).failed), (3, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
