@@ -1,0 +1,205 @@
+// Completion queue: finds finished entries by their owner phase, retires the requests behind them
+// exactly once, and says what happened to each. Threads: one at a time, which is also the one that
+// posts to the attached queues. Source: PRM, "Completion Queues" (ownership), "Completion Queue
+// Entry", "Completion with Error".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/mlx5/receive_queue.hpp>
+#include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/work_request.hpp>
+
+namespace verbatim::mlx5 {
+
+// Which queues the entries of a queue pair retire from, by its number. Open addressing: numbers are
+// handed out one after the other, so their low bits hardly collide.
+class QueuePairTable {
+  public:
+    struct Entry {
+        std::uint32_t number = kFree;
+        SendQueue* send = nullptr;
+        ReceiveQueue* receive = nullptr;
+    };
+
+    // Null where the number is not attached.
+    const Entry* find(std::uint32_t number) const noexcept {
+        for (std::uint32_t i = number & mask_;; i = (i + 1) & mask_) {
+            if (entries_[i].number == number) return &entries_[i];
+            if (entries_[i].number == kFree) return nullptr;
+        }
+    }
+    void insert(std::uint32_t number, SendQueue* send, ReceiveQueue* receive);
+    void erase(std::uint32_t number);
+
+  private:
+    static constexpr std::uint32_t kFree = 0xffffffff;  // numbers have 24 bits
+    Entry& place_for(std::uint32_t number) noexcept;
+    void rebuild(std::size_t slots);
+
+    std::vector<Entry> entries_ = std::vector<Entry>(8);
+    std::uint32_t mask_ = 7;
+    std::size_t used_ = 0;
+};
+
+class CompletionQueue {
+  public:
+    // The device has marked all entries invalid. It must have room for a completion of every
+    // request that can be outstanding, unsignaled ones too: in the error state each is flushed with
+    // one. Throws Error(invalid_argument) on a view that cannot work.
+    explicit CompletionQueue(const CompletionQueueView& view);
+    CompletionQueue(const CompletionQueue&) = delete;
+    CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+    // Says where the entries of these queues (of one queue pair; either may be null) retire. They
+    // must outlive the attachment. Allocates.
+    void attach(SendQueue* send, ReceiveQueue* receive);
+    // Forgets a queue pair; its entries still in the queue are dropped.
+    void detach(std::uint32_t number);
+    // Drops the entries of a queue pair that is being reset, so that they cannot retire later
+    // requests.
+    void discard(std::uint32_t number) noexcept;
+
+    // Takes up to completions.size() finished requests; how many. Where there are none it lets a
+    // software device work (once) and looks again. One doorbell-record update per call.
+    std::size_t poll(std::span<Completion> completions) noexcept {
+        std::size_t count = take(completions);
+        if (count == 0 && progress_.call != nullptr) {
+            progress_.call(progress_.context);
+            count = take(completions);
+        }
+        return count;
+    }
+
+    std::uint32_t entries() const noexcept { return mask_ + 1; }
+    std::uint32_t number() const noexcept { return number_; }
+    // Entries that named no outstanding request of an attached queue: 0 unless a device is at
+    // fault, or queues were detached or discarded.
+    std::uint64_t strays() const noexcept { return strays_; }
+
+  private:
+    std::size_t take(std::span<Completion> completions) noexcept {
+        const std::uint32_t first = consumer_;
+        std::size_t count = 0;
+        while (count < completions.size()) {
+            const Cqe* entry = finished();
+            if (entry == nullptr) break;
+            if (decode(*entry, completions[count])) [[likely]]
+                ++count;
+            ++consumer_;
+        }
+        if (consumer_ != first) publish();
+        return count;
+    }
+
+    // In a 128-byte entry the CQE is the second half.
+    Cqe* entry_at(std::uint32_t counter) const noexcept {
+        std::byte* entry = ring_ + (std::size_t{counter & mask_} << entry_log2_);
+        return reinterpret_cast<Cqe*>(entry + (std::size_t{1} << entry_log2_) - sizeof(Cqe));
+    }
+
+    // The next entry, if the device has handed it over. Acquire: the entry's other bytes, which the
+    // device wrote before op_own, are read after it.
+    const Cqe* finished() const noexcept {
+        const Cqe* entry = entry_at(consumer_);
+        const std::uint8_t op_own = __atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE);
+        const bool phase = (op_own & kOwnerMask) != 0;
+        if (phase != owner_phase(consumer_, entries()) ||
+            cqe_opcode(op_own) == CqeOpcode::invalid) {
+            return nullptr;
+        }
+        return entry;
+    }
+
+    // Gives the entries read so far back to the device. Release: they have been read.
+    void publish() noexcept {
+        __atomic_store_n(record_, be32(consumer_ & kConsumerIndexMask).raw(), __ATOMIC_RELEASE);
+    }
+
+    // False: a stray.
+    bool decode(const Cqe& entry, Completion& completion) noexcept {
+        const CqeOpcode opcode = cqe_opcode(entry.op_own);
+        const std::uint32_t opcode_number = entry.opcode_number.native();
+        const auto* queues = table_.find(opcode_number & 0xffffff);
+        if (queues == nullptr) [[unlikely]]
+            return stray();
+        completion = Completion{};
+        completion.queue_pair = queues->number;
+        if (opcode == CqeOpcode::requester) {
+            completion.opcode = static_cast<Opcode>(opcode_number >> 24);
+            return retire_send(entry, *queues, completion);
+        }
+        if (opcode <= CqeOpcode::send_invalidate) return retire_receive(entry, *queues, completion);
+        return decode_error(entry, *queues, completion);
+    }
+
+    bool retire_send(const Cqe& entry, const QueuePairTable::Entry& queues,
+                     Completion& completion) noexcept {
+        if (queues.send == nullptr) [[unlikely]]
+            return stray();
+        const std::uint16_t counter = entry.wqe_counter.native();
+        const auto id = queues.send->retire(counter);
+        if (!id) [[unlikely]]
+            return stray();
+        completion.id = *id;
+        if (completion.opcode == Opcode::read) completion.bytes = entry.byte_count.native();
+        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
+            scatter_into_elements(entry, *queues.send, counter);
+        }
+        return true;
+    }
+
+    bool retire_receive(const Cqe& entry, const QueuePairTable::Entry& queues,
+                        Completion& completion) noexcept {
+        if (queues.receive == nullptr) [[unlikely]]
+            return stray();
+        const std::uint16_t counter = entry.wqe_counter.native();
+        const auto id = queues.receive->retire(counter);
+        if (!id) [[unlikely]]
+            return stray();
+        const CqeOpcode opcode = cqe_opcode(entry.op_own);
+        completion.id = *id;
+        completion.bytes = entry.byte_count.native();
+        completion.has_immediate =
+            opcode == CqeOpcode::write_immediate || opcode == CqeOpcode::send_immediate;
+        completion.kind = opcode == CqeOpcode::write_immediate ? CompletionKind::receive_immediate
+                                                               : CompletionKind::receive;
+        if (completion.has_immediate) completion.immediate = entry.immediate.native();
+        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
+            scatter_into_entry(entry, *queues.receive, counter);
+        }
+        return true;
+    }
+
+    // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to
+    // us.
+    static void scatter_into_elements(const Cqe& entry, const SendQueue& queue,
+                                      std::uint16_t counter) noexcept;
+    static void scatter_into_entry(const Cqe& entry, const ReceiveQueue& queue,
+                                   std::uint16_t counter) noexcept;
+    bool decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
+                      Completion& completion) noexcept;
+    bool stray() noexcept {
+        ++strays_;
+        return false;
+    }
+
+    std::byte* ring_;
+    std::uint32_t consumer_ = 0;
+    std::uint32_t mask_;
+    std::uint32_t entry_log2_;
+    std::uint32_t number_;
+    volatile std::uint32_t* record_;  // owner: this side
+    QueuePairTable table_;
+    ProgressHook progress_;
+    std::uint64_t strays_ = 0;
+};
+
+}  // namespace verbatim::mlx5

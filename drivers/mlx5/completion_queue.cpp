@@ -1,0 +1,170 @@
+// The cold half of the completion queue: attachments, errors, data that came inside a CQE.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include <verbatim/mlx5/completion_queue.hpp>
+
+namespace verbatim::mlx5 {
+namespace {
+
+constexpr std::uint32_t kMaxEntries =
+    1U << 22;  // the consumer index has 24 bits, one of them the phase
+
+void require(bool holds, const CompletionQueueView& view, const char* cause) {
+    if (holds) return;
+    throw Error(Errc::invalid_argument, "completion queue " + std::to_string(view.number), cause,
+                "this is a fault of the device's driver: report it");
+}
+
+const CompletionQueueView& checked(const CompletionQueueView& view) {
+    const auto address = reinterpret_cast<std::uintptr_t>(view.buffer);
+    require(view.buffer != nullptr && address % 64 == 0, view, "the buffer is null or misaligned");
+    require(std::has_single_bit(view.entries) && view.entries <= kMaxEntries, view,
+            "the number of entries is not a power of two up to 2^22");
+    require(view.entry_bytes == 64 || view.entry_bytes == 128, view,
+            "entries are not 64 or 128 bytes");
+    require(view.doorbell_record != nullptr, view, "the doorbell record is null");
+    return view;
+}
+
+// The data a device left in the CQE.
+std::span<const std::byte> scattered(const Cqe& entry) {
+    const std::size_t bytes = entry.byte_count.native();
+    if ((entry.op_own & kFormatMask) == kInlineScatter32) {
+        return std::span(entry.scatter).first(std::min<std::size_t>(bytes, 32));
+    }
+    const auto* before = reinterpret_cast<const std::byte*>(&entry) - 64;  // first half of a Cqe128
+    return {before, std::min<std::size_t>(bytes, 64)};
+}
+
+// Copies as much of `data` as the segment takes; what is left.
+std::span<const std::byte> fill(const std::byte* segment_bytes, std::span<const std::byte> data) {
+    DataSegment segment;
+    std::memcpy(&segment, segment_bytes, sizeof segment);
+    if (segment.key.native() == kInvalidKey) return {};
+    const std::uint32_t count = segment.byte_count.native();
+    const std::size_t now = count == 0 ? data.size() : std::min<std::size_t>(count, data.size());
+    std::memcpy(reinterpret_cast<void*>(segment.address.native()), data.data(), now);
+    return data.subspan(now);
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(const CompletionQueueView& view)
+    : ring_(checked(view).buffer),
+      mask_(view.entries - 1),
+      entry_log2_(static_cast<std::uint32_t>(std::countr_zero(view.entry_bytes))),
+      number_(view.number),
+      record_(view.doorbell_record + kRecordConsumer),
+      progress_(view.progress_hook) {}
+
+void CompletionQueue::attach(SendQueue* send, ReceiveQueue* receive) {
+    if (send == nullptr && receive == nullptr) return;
+    const std::uint32_t number = send != nullptr ? send->number() : receive->number();
+    if (send != nullptr && receive != nullptr && receive->number() != number) {
+        throw Error(Errc::invalid_argument, "completion queue " + std::to_string(number_),
+                    "the send and the receive queue are of different queue pairs");
+    }
+    table_.insert(number, send, receive);
+}
+
+void CompletionQueue::detach(std::uint32_t number) {
+    discard(number);
+    table_.erase(number);
+}
+
+void CompletionQueue::discard(std::uint32_t number) noexcept {
+    constexpr std::uint32_t kNobody = 0xffffff;
+    for (std::uint32_t at = consumer_; at - consumer_ < entries(); ++at) {
+        Cqe* entry = entry_at(at);
+        const std::uint8_t op_own = __atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE);
+        const bool phase = (op_own & kOwnerMask) != 0;
+        if (phase != owner_phase(at, entries()) || cqe_opcode(op_own) == CqeOpcode::invalid) return;
+        // The entry is ours until the consumer index passes it, so it may be rewritten to name
+        // nobody.
+        if ((entry->opcode_number.native() & 0xffffff) == number) {
+            entry->opcode_number = be32(kNobody);
+        }
+    }
+}
+
+bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
+                                   Completion& completion) noexcept {
+    const auto error = std::bit_cast<ErrorCqe>(entry);
+    completion.status = to_errc(error.syndrome);
+    completion.syndrome = error.syndrome;
+    completion.vendor_syndrome = error.vendor_syndrome;
+    std::optional<std::uint64_t> id;
+    const CqeOpcode opcode = cqe_opcode(error.op_own);
+    if (opcode == CqeOpcode::requester_error && queues.send != nullptr) {
+        completion.opcode = static_cast<Opcode>(error.opcode_number.native() >> 24);
+        id = queues.send->retire(error.wqe_counter.native());
+    } else if (opcode == CqeOpcode::responder_error && queues.receive != nullptr) {
+        completion.kind = CompletionKind::receive;
+        id = queues.receive->retire(error.wqe_counter.native());
+    }
+    if (!id) return stray();
+    completion.id = *id;
+    return true;
+}
+
+void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendQueue& queue,
+                                            std::uint16_t counter) noexcept {
+    ControlSegment control;
+    std::memcpy(&control, queue.block_at(counter), sizeof control);
+    const auto opcode = static_cast<Opcode>(opcode_of(control));
+    std::span<const std::byte> data = scattered(entry);
+    const std::uint32_t units = units_of(control);
+    for (std::uint32_t unit = is_atomic(opcode) ? 3 : 2; unit < units && !data.empty(); ++unit) {
+        data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, data);
+    }
+}
+
+void CompletionQueue::scatter_into_entry(const Cqe& entry, const ReceiveQueue& queue,
+                                         std::uint16_t counter) noexcept {
+    std::span<const std::byte> data = scattered(entry);
+    std::span<const std::byte> segments = queue.entry_at(counter);
+    while (!segments.empty() && !data.empty()) {
+        data = fill(segments.data(), data);
+        segments = segments.subspan(sizeof(DataSegment));
+    }
+}
+
+QueuePairTable::Entry& QueuePairTable::place_for(std::uint32_t number) noexcept {
+    std::uint32_t i = number & mask_;
+    while (entries_[i].number != number && entries_[i].number != kFree) i = (i + 1) & mask_;
+    return entries_[i];
+}
+
+void QueuePairTable::insert(std::uint32_t number, SendQueue* send, ReceiveQueue* receive) {
+    if ((used_ + 1) * 2 > entries_.size()) rebuild(entries_.size() * 2);
+    Entry& entry = place_for(number);
+    if (entry.number == kFree) {
+        entry.number = number;
+        ++used_;
+    }
+    if (send != nullptr) entry.send = send;
+    if (receive != nullptr) entry.receive = receive;
+}
+
+void QueuePairTable::erase(std::uint32_t number) {
+    if (find(number) == nullptr) return;
+    place_for(number).number = kFree;
+    rebuild(entries_.size());  // open addressing: those behind it may have to move up
+}
+
+void QueuePairTable::rebuild(std::size_t slots) {
+    std::vector<Entry> old(slots);
+    old.swap(entries_);
+    mask_ = static_cast<std::uint32_t>(entries_.size() - 1);
+    used_ = 0;
+    for (const Entry& entry : old) {
+        if (entry.number == kFree) continue;
+        place_for(entry.number) = entry;
+        ++used_;
+    }
+}
+
+}  // namespace verbatim::mlx5

@@ -1,0 +1,126 @@
+// The cold half of the queues: construction, reset, lists.
+#include <bit>
+#include <string>
+
+#include <verbatim/mlx5/receive_queue.hpp>
+#include <verbatim/mlx5/send_queue.hpp>
+
+namespace verbatim::mlx5 {
+namespace {
+
+// The device addresses blocks by 16-bit counters; a full queue must still differ from an empty one.
+constexpr std::uint32_t kMaxEntries = 1U << 15;
+
+void require(bool holds, const QueuePairView& view, const char* cause) {
+    if (holds) return;
+    throw Error(Errc::invalid_argument, "queue pair " + std::to_string(view.number), cause,
+                "this is a fault of the device's driver: report it");
+}
+
+bool aligned(const volatile void* pointer, std::uintptr_t to) {
+    return pointer != nullptr && reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
+}
+
+const QueuePairView& checked_for_send(const QueuePairView& view) {
+    require(aligned(view.send_buffer, kBlockBytes), view, "the send buffer is null or misaligned");
+    require(std::has_single_bit(view.send_blocks) && view.send_blocks <= kMaxEntries, view,
+            "the number of send blocks is not a power of two up to 32768");
+    require(aligned(view.doorbell_record, alignof(std::uint32_t)), view,
+            "the doorbell record is null or misaligned");
+    require(aligned(view.doorbell_register, view.blueflame_bytes != 0 ? kBlockBytes : 8), view,
+            "the doorbell register is null or misaligned");
+    require(view.blueflame_bytes % kBlockBytes == 0, view,
+            "the BlueFlame size is not in whole blocks");
+    require(view.max_inline_bytes <= kInlineCountMask, view,
+            "the inline limit exceeds the format's");
+    return view;
+}
+
+const QueuePairView& checked_for_receive(const QueuePairView& view) {
+    require(aligned(view.receive_buffer, kUnitBytes), view,
+            "the receive buffer is null or misaligned");
+    require(std::has_single_bit(view.receive_entries) && view.receive_entries <= kMaxEntries, view,
+            "the number of receive entries is not a power of two up to 32768");
+    require(view.receive_stride_log2 >= 4 && view.receive_stride_log2 <= 10, view,
+            "the receive stride is not 16 to 1024 bytes");
+    require(aligned(view.doorbell_record, alignof(std::uint32_t)), view,
+            "the doorbell record is null or misaligned");
+    return view;
+}
+
+// Elements that fit in a WQE of kMaxWqeUnits beside control, address and operands.
+constexpr std::uint32_t kMaxElements = kMaxWqeUnits - 3;
+
+}  // namespace
+
+const volatile std::uint64_t SendQueue::kNoEpoch = 0;
+
+SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* invalidation_epoch)
+    : ring_(checked_for_send(view).send_buffer),
+      slots_(std::make_unique<Slot[]>(view.send_blocks)),
+      limit_(view.send_blocks),
+      mask_(view.send_blocks - 1),
+      number_(view.number),
+      bell_(Doorbell::of(view)),
+      limits_{view.max_inline_bytes, std::min(view.max_send_elements, kMaxElements)},
+      epoch_(invalidation_epoch != nullptr ? invalidation_epoch : &kNoEpoch) {}
+
+Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
+    std::uint64_t blocks = 0;
+    for (const WorkRequest& request : requests) {
+        if (const Errc error = check(request, limits_); error != Errc::ok) return error;
+        blocks += shape_of(request).blocks();
+    }
+    if (blocks > free_blocks()) return full(blocks);
+    if (requests.size() == 1) return post(requests.front());
+    std::uint64_t first_word = 0;
+    for (const WorkRequest& request : requests) first_word = place(request, shape_of(request));
+    if (!requests.empty()) ring(first_word);
+    return Errc::ok;
+}
+
+std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* image,
+                                     std::uint32_t blocks) noexcept {
+    const std::uint32_t index = next_;
+    const std::uint64_t first_word = image[0] | index_bits(index);
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+        std::byte* to = ring_ + std::size_t{(index + i) & mask_} * kBlockBytes;
+        Block::load(image + std::size_t{i} * (kBlockBytes / sizeof *image)).store(to);
+        if (i == 0) std::memcpy(to, &first_word, sizeof first_word);
+    }
+    next_ = index + blocks;
+    slots_[index & mask_] = {id, next_};
+    return first_word;
+}
+
+std::uint32_t SendQueue::outstanding() const noexcept {
+    std::uint32_t count = 0;
+    for (std::uint32_t at = limit_ - blocks(); at != next_; at = slots_[at & mask_].end) ++count;
+    return count;
+}
+
+void SendQueue::reset() noexcept {
+    next_ = 0;
+    limit_ = blocks();
+    ++generation_;
+    __atomic_store_n(bell_.record, 0, __ATOMIC_RELEASE);
+}
+
+ReceiveQueue::ReceiveQueue(const QueuePairView& view)
+    : ring_(checked_for_receive(view).receive_buffer),
+      ids_(std::make_unique<std::uint64_t[]>(view.receive_entries)),
+      record_(view.doorbell_record + kRecordReceive),
+      limit_(view.receive_entries),
+      mask_(view.receive_entries - 1),
+      stride_log2_(view.receive_stride_log2),
+      max_elements_(std::min(view.max_receive_elements, 1U << (view.receive_stride_log2 - 4))),
+      number_(view.number) {}
+
+void ReceiveQueue::reset() noexcept {
+    next_ = 0;
+    limit_ = entries();
+    lapped_ = false;
+    __atomic_store_n(record_, 0, __ATOMIC_RELEASE);
+}
+
+}  // namespace verbatim::mlx5
