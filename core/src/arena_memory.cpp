@@ -12,10 +12,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <verbatim/driver/log.hpp>
 
 #include "system_memory.hpp"
 
@@ -103,8 +103,7 @@ bool ArenaMemory::choose_huge(std::uint64_t wanted_pages) {
     if (options_.pages != PageChoice::automatic)
         fail(Errc::out_of_memory, advice, "or set pages = \"auto\"");
     if (!warned_of_small_pages.exchange(true))
-        std::fprintf(stderr, "verbatim: warning: arena %s uses 4 KiB pages (slower). %s\n",
-                     options_.name.c_str(), advice.c_str());
+        log::warn("arena {} uses 4 KiB pages (slower). {}", options_.name, advice);
     return false;
 }
 

@@ -1,0 +1,171 @@
+// Reads the TOML file and says, for whatever is wrong in it, where, what is allowed and what was
+// probably meant.
+#include <verbatim/core/config.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "config_keys.hpp"
+
+namespace verbatim {
+namespace {
+
+// Edits (insert, delete, replace) between two words.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+        }
+    }
+    return row[b.size()];
+}
+
+// "did you mean X?", or all there are.
+std::string advice(std::string_view word, const std::vector<std::string_view>& known) {
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
+        return distance(word, a) < distance(word, b);
+    });
+    if (nearest != known.end() &&
+        distance(word, *nearest) <= std::max<std::size_t>(2, word.size() / 3))
+        return fmt::format("did you mean {}?", *nearest);
+    return fmt::format("known are: {}", fmt::join(known, ", "));
+}
+
+std::vector<std::string_view> sections() {
+    std::vector<std::string_view> names;
+    for (const ConfigKey& key : config_keys())
+        if (names.empty() || names.back() != key.section) names.push_back(key.section);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::vector<std::string_view> keys_of(std::string_view section) {
+    std::vector<std::string_view> names;
+    for (const ConfigKey& key : config_keys())
+        if (key.section == section) names.push_back(key.name);
+    return names;
+}
+
+std::optional<ConfigValue> value_of(const toml::node& node) {
+    if (const auto* flag = node.as_boolean()) return ConfigValue(flag->get());
+    if (const auto* number = node.as_integer()) return ConfigValue(number->get());
+    if (const auto* text = node.as_string()) return ConfigValue(text->get());
+    return std::nullopt;
+}
+
+std::string as_written(const toml::node& node) {
+    std::ostringstream out;
+    node.visit([&](const auto& concrete) { out << concrete; });
+    return out.str();
+}
+
+class Reader {
+  public:
+    Reader(std::string_view toml, std::string_view name) : name_(name) {
+        try {
+            table_ = toml::parse(toml, name);
+        } catch (const toml::parse_error& error) {
+            throw Error(Errc::config_error, at(error.source()), std::string(error.description()),
+                        "see configs/verbatim.toml for the form");
+        }
+    }
+
+    Config read() {
+        for (const auto& [section, node] : table_) read_section(section.str(), node);
+        check_arena(config_.arena);
+        check_arena(config_.receive_arena);
+        return config_;
+    }
+
+  private:
+    std::string at(const toml::source_region& where) const {
+        return fmt::format("{}:{}", name_, where.begin.line);
+    }
+    [[noreturn]] void refuse(const toml::node& node, const std::string& cause,
+                             const std::string& remedy) const {
+        throw Error(Errc::config_error, at(node.source()), cause, remedy);
+    }
+
+    void read_section(std::string_view section, const toml::node& node) {
+        const auto known = sections();
+        if (std::find(known.begin(), known.end(), section) == known.end())
+            refuse(node, fmt::format("unknown section [{}]", section), advice(section, known));
+        const toml::table* table = node.as_table();
+        if (table == nullptr)
+            refuse(node, fmt::format("{} is a section, not a value", section),
+                   fmt::format("write [{}]", section));
+        for (const auto& [key, value] : *table) read_key(section, key.str(), value);
+    }
+
+    void read_key(std::string_view section, std::string_view name, const toml::node& node) {
+        const auto keys = config_keys();
+        const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& k) {
+            return k.section == section && k.name == name;
+        });
+        if (key == keys.end())
+            refuse(node, fmt::format("unknown key {} in [{}]", name, section),
+                   advice(name, keys_of(section)));
+        const auto value = value_of(node);
+        if (!value || !key->set(config_, *value))
+            refuse(node,
+                   fmt::format("{} = {} in [{}] is not allowed", name, as_written(node), section),
+                   fmt::format("it must be {}", key->allowed));
+    }
+
+    // What no single key can tell. The line is that of the section.
+    void check_arena(const ArenaOptions& arena) const {
+        const auto refuse_pair = [&](const std::string& cause, const std::string& remedy) {
+            const toml::node* section = table_.get(arena.name);
+            throw Error(Errc::config_error, section != nullptr ? at(section->source()) : name_,
+                        fmt::format("[{}] {}", arena.name, cause), remedy);
+        };
+        if (arena.segment_bytes > arena.max_bytes)
+            refuse_pair(fmt::format("segment_bytes ({}) exceeds max_bytes ({})",
+                                    arena.segment_bytes, arena.max_bytes),
+                        "lower segment_bytes or raise max_bytes");
+        if (arena.initial_bytes > arena.max_bytes)
+            refuse_pair(fmt::format("initial_bytes ({}) exceeds max_bytes ({})",
+                                    arena.initial_bytes, arena.max_bytes),
+                        "lower initial_bytes or raise max_bytes");
+        const std::size_t page = arena.pages == PageChoice::huge_1g   ? std::size_t{1} << 30
+                                 : arena.pages == PageChoice::huge_2m ? std::size_t{2} << 20
+                                                                      : 4096;
+        if (arena.segment_bytes < page)
+            refuse_pair(fmt::format("segment_bytes ({}) is less than one page ({})",
+                                    arena.segment_bytes, page),
+                        "raise segment_bytes or choose smaller pages");
+    }
+
+    std::string name_;
+    toml::table table_;
+    Config config_;
+};
+
+}  // namespace
+
+Config Config::from_text(std::string_view toml, std::string_view name) {
+    return Reader(toml, name).read();
+}
+
+Config Config::from_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (!file.is_open() || file.bad())
+        throw Error(Errc::config_error, path, "cannot read this configuration file",
+                    "check the path (VERBATIM_CONFIG names it) and its permissions");
+    return from_text(text, path);
+}
+
+}  // namespace verbatim

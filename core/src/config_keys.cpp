@@ -1,0 +1,217 @@
+// The table of keys and the small languages of their values: sizes ("64M") and durations ("20us").
+#include "config_keys.hpp"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace verbatim {
+namespace {
+
+using Setter = std::function<bool(Config&, const ConfigValue&)>;
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
+
+struct Quantity {
+    std::int64_t number;
+    std::string_view unit;
+};
+
+std::optional<Quantity> split(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || number < 0) return std::nullopt;
+    return Quantity{number, text.substr(static_cast<std::size_t>(end - text.data()))};
+}
+
+template <std::size_t N>
+std::optional<std::int64_t> scaled(
+    std::string_view text, const std::array<std::pair<std::string_view, std::int64_t>, N>& units) {
+    const auto quantity = split(text);
+    if (!quantity) return std::nullopt;
+    for (const auto& [unit, factor] : units)
+        if (quantity->unit == unit &&
+            quantity->number <= std::numeric_limits<std::int64_t>::max() / factor)
+            return quantity->number * factor;
+    return std::nullopt;
+}
+
+std::optional<std::int64_t> size_of(const ConfigValue& value) {
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+    const auto* text = std::get_if<std::string>(&value);
+    constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits{
+        {{"", 1}, {"K", kKi}, {"M", kMi}, {"G", kGi}, {"T", kTi}}};
+    return text == nullptr ? std::nullopt : scaled(*text, kUnits);
+}
+
+std::optional<nanoseconds> duration_of(const ConfigValue& value) {
+    const auto* text = std::get_if<std::string>(&value);
+    constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kUnits{
+        {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
+    const auto count = text == nullptr ? std::nullopt : scaled(*text, kUnits);
+    return count ? std::optional(nanoseconds(*count)) : std::nullopt;
+}
+
+enum class Shape { any, power_of_two };
+
+template <class Member>
+Setter size(Member member, std::int64_t least, std::int64_t most, Shape shape = Shape::any) {
+    return [=](Config& config, const ConfigValue& value) {
+        const auto bytes = size_of(value);
+        if (!bytes || *bytes < least || *bytes > most) return false;
+        if (shape == Shape::power_of_two &&
+            !std::has_single_bit(static_cast<std::uint64_t>(*bytes)))
+            return false;
+        member(config) = static_cast<std::remove_reference_t<decltype(member(config))>>(*bytes);
+        return true;
+    };
+}
+
+template <class Member>
+Setter integer(Member member, std::int64_t least, std::int64_t most, Shape shape = Shape::any) {
+    return [set = size(member, least, most, shape)](Config& config, const ConfigValue& value) {
+        return std::holds_alternative<std::int64_t>(value) && set(config, value);
+    };
+}
+
+// Refuses what the member cannot hold exactly: "1500us" is no whole number of milliseconds.
+template <class Member>
+Setter duration(Member member, nanoseconds least, nanoseconds most) {
+    return [=](Config& config, const ConfigValue& value) {
+        const auto time = duration_of(value);
+        if (!time || *time < least || *time > most) return false;
+        using Unit = std::remove_reference_t<decltype(member(config))>;
+        member(config) = std::chrono::duration_cast<Unit>(*time);
+        return member(config) == *time;
+    };
+}
+
+template <class Member>
+Setter boolean(Member member) {
+    return [=](Config& config, const ConfigValue& value) {
+        const auto* flag = std::get_if<bool>(&value);
+        if (flag != nullptr) member(config) = *flag;
+        return flag != nullptr;
+    };
+}
+
+template <class Member>
+Setter text(Member member) {
+    return [=](Config& config, const ConfigValue& value) {
+        const auto* words = std::get_if<std::string>(&value);
+        if (words != nullptr) member(config) = *words;
+        return words != nullptr;
+    };
+}
+
+template <class T, class Member>
+Setter one_of(Member member, std::vector<std::pair<std::string_view, T>> choices) {
+    return [=](Config& config, const ConfigValue& value) {
+        const auto* words = std::get_if<std::string>(&value);
+        if (words == nullptr) return false;
+        for (const auto& [name, meaning] : choices)
+            if (name == *words) {
+                member(config) = meaning;
+                return true;
+            }
+        return false;
+    };
+}
+
+// A member of a section as a function of the whole.
+template <class Section, class Value>
+auto at(Section Config::*section, Value Section::*member) {
+    return [=](Config& config) -> Value& { return (config.*section).*member; };
+}
+
+void add_device(std::vector<ConfigKey>& keys) {
+    using D = Config::DeviceSection;
+    keys.push_back(
+        {"device", "kind", R"("auto", "softnic" or "rdma")",
+         one_of<std::string>(at(&Config::device, &D::kind),
+                             {{"auto", "auto"}, {"softnic", "softnic"}, {"rdma", "rdma"}})});
+    keys.push_back({"device", "name", "a text", text(at(&Config::device, &D::name))});
+    keys.push_back({"device", "port", "a number from 1 to 255",
+                    integer(at(&Config::device, &D::port), 1, 255)});
+    keys.push_back({"device", "gid_index", "a number from -1 to 255",
+                    integer(at(&Config::device, &D::gid_index), -1, 255)});
+    keys.push_back({"device", "strict_doorbells", "true or false",
+                    boolean(at(&Config::device, &D::strict_doorbells))});
+    keys.push_back({"device", "same_user_only", "true or false",
+                    boolean(at(&Config::device, &D::same_user_only))});
+}
+
+void add_arena(std::vector<ConfigKey>& keys, std::string_view name, ArenaOptions Config::*section) {
+    using A = ArenaOptions;
+    keys.push_back({name, "segment_bytes", "a size from 4K to 64G, a power of two",
+                    size(at(section, &A::segment_bytes), 4 * kKi, 64 * kGi, Shape::power_of_two)});
+    keys.push_back({name, "max_bytes", "a size from 4K to 64T",
+                    size(at(section, &A::max_bytes), 4 * kKi, 64 * kTi)});
+    keys.push_back({name, "initial_bytes", "a size from 0 to 64T",
+                    size(at(section, &A::initial_bytes), 0, 64 * kTi)});
+    keys.push_back({name, "pages", R"("auto", "4K", "2M" or "1G")",
+                    one_of<PageChoice>(at(section, &A::pages), {{"auto", PageChoice::automatic},
+                                                                {"4K", PageChoice::base_4k},
+                                                                {"2M", PageChoice::huge_2m},
+                                                                {"1G", PageChoice::huge_1g}})});
+    keys.push_back({name, "lock_memory", "true or false", boolean(at(section, &A::lock_memory))});
+    keys.push_back({name, "numa_node", "a number from -1 to 1023",
+                    integer(at(section, &A::numa_node), -1, 1023)});
+}
+
+void add_connection(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using C = Config::ConnectSection;
+    using R = Config::RingSection;
+    using W = Config::WaitSection;
+    keys.push_back({"connect", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
+                    duration(at(&Config::connect, &C::timeout), 1ms, 1000s)});
+    keys.push_back({"connect", "loopback_only", "true or false",
+                    boolean(at(&Config::connect, &C::loopback_only))});
+    keys.push_back({"ring", "bytes", "a size from 4K to 256M, a power of two",
+                    size(at(&Config::ring, &R::bytes), 4 * kKi, 256 * kMi, Shape::power_of_two)});
+    keys.push_back({"ring", "send_blocks", "a number from 16 to 32768, a power of two",
+                    integer(at(&Config::ring, &R::send_blocks), 16, 32768, Shape::power_of_two)});
+    keys.push_back({"wait", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
+                    duration(at(&Config::wait, &W::spin), 0us, 1s)});
+    keys.push_back({"wait", "sleep_max", R"(a duration from "1us" to "1s", whole microseconds)",
+                    duration(at(&Config::wait, &W::sleep_max), 1us, 1s)});
+}
+
+void add_objects(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using O = Config::ObjectsSection;
+    keys.push_back({"objects", "staging_bytes", "a size from 4K to 1G",
+                    size(at(&Config::objects, &O::staging_bytes), 4 * kKi, kGi)});
+    keys.push_back({"objects", "direct_bytes", "a size from 0 to 1G",
+                    size(at(&Config::objects, &O::direct_bytes), 0, kGi)});
+    keys.push_back(
+        {"objects", "checksum", "true or false", boolean(at(&Config::objects, &O::checksum))});
+    keys.push_back({"objects", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
+                    duration(at(&Config::objects, &O::timeout), 1ms, 1000s)});
+}
+
+std::vector<ConfigKey> make_keys() {
+    std::vector<ConfigKey> keys;
+    add_device(keys);
+    add_arena(keys, "arena", &Config::arena);
+    add_arena(keys, "receive_arena", &Config::receive_arena);
+    add_connection(keys);
+    add_objects(keys);
+    return keys;
+}
+
+}  // namespace
+
+std::span<const ConfigKey> config_keys() {
+    static const std::vector<ConfigKey> keys = make_keys();
+    return keys;
+}
+
+}  // namespace verbatim
