@@ -17,6 +17,7 @@ namespace verbatim {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kMaxSegments = std::size_t{1} << 20;  // keeps region tables small
 constexpr std::size_t kPageAligned = std::size_t{64}
                                      << 10;  // allocations from here on start on a page
 
@@ -57,6 +58,11 @@ ArenaOptions checked(ArenaOptions options) {
     if (options.max_bytes < segment || options.max_bytes > std::size_t{1} << 46)
         refuse(options, fmt::format("max_bytes = {}", options.max_bytes),
                fmt::format("it must be between segment_bytes ({}) and 64 TiB", segment));
+    if (options.max_bytes / segment > kMaxSegments)
+        refuse(options,
+               fmt::format("max_bytes = {} makes more than {} segments", options.max_bytes,
+                           kMaxSegments),
+               "raise segment_bytes");
     options.max_bytes = (options.max_bytes + segment - 1) / segment * segment;
     if (options.initial_bytes > options.max_bytes)
         refuse(options, fmt::format("initial_bytes = {}", options.initial_bytes),
@@ -74,13 +80,11 @@ struct Arena::State {
     explicit State(const ArenaOptions& options)
         : bitmap(options), memory(options), heap(bitmap.words()) {}
 
-    // Under the mutex. Adds segments until `granules` of them are populated; what was added stays
-    // on failure.
-    void grow_to(std::uint64_t granules) {
-        while (heap.populated() < granules) {
-            memory.grow();
-            heap.extend(memory.populated_bytes() / kGranuleBytes);
-        }
+    // Under the mutex. Populates whole segments until `granules` can be used; all or nothing.
+    void grow_to(std::uint64_t granules, std::size_t segment_bytes) {
+        const std::uint64_t missing = (granules - heap.populated()) * kGranuleBytes;
+        memory.grow((missing + segment_bytes - 1) / segment_bytes);
+        heap.extend(memory.populated_bytes() / kGranuleBytes);
     }
 
     std::mutex mutex;
@@ -93,7 +97,8 @@ Arena::Arena(const ArenaOptions& options)
     : options_(checked(options)), state_(std::make_unique<State>(options_)) {
     base_ = state_->memory.base();
     live_ = state_->bitmap.words();
-    if (options_.initial_bytes != 0) state_->grow_to(granules_of(options_.initial_bytes));
+    if (options_.initial_bytes != 0)
+        state_->grow_to(granules_of(options_.initial_bytes), options_.segment_bytes);
 }
 
 Arena::~Arena() = default;
@@ -123,7 +128,7 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
 std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t alignment) {
     GranuleHeap& heap = state_->heap;
     try {
-        state_->grow_to(heap.populated_for(granules, alignment));
+        state_->grow_to(heap.populated_for(granules, alignment), options_.segment_bytes);
     } catch (const Error&) {  // the last resort, before the caller hears of it
         if (!heap.consolidate()) throw;
         const std::uint64_t first = heap.allocate(granules, alignment);

@@ -82,18 +82,20 @@ void ArenaMemory::reserve() {
     if (alignment != skip) munmap(base_ + options_.max_bytes, alignment - skip);
 }
 
-void ArenaMemory::grow() {
-    if (populated_ == options_.max_bytes)
-        fail(Errc::out_of_memory, fmt::format("all {} bytes are in use", options_.max_bytes),
+void ArenaMemory::grow(std::size_t segments) {
+    const std::size_t bytes = segments * options_.segment_bytes;
+    if (bytes > options_.max_bytes - populated_)
+        fail(Errc::out_of_memory,
+             fmt::format("{} of at most {} bytes are taken", populated_, options_.max_bytes),
              fmt::format("raise max_bytes of [{}] in the configuration", options_.name));
     // Once a segment had to use ordinary pages the later ones do too: huge pages lead, as file_at()
     // assumes.
-    const bool huge = huge_page_bytes_ != 0 && huge_bytes_ == populated_ &&
-                      choose_huge(options_.segment_bytes / huge_page_bytes_);
+    const bool huge =
+        huge_page_bytes_ != 0 && huge_bytes_ == populated_ && choose_huge(bytes / huge_page_bytes_);
     int& file = huge ? huge_file_ : base_file_;
     if (file < 0) file = make_file(huge);
-    populate(base_ + populated_, file, huge);
-    populated_ += options_.segment_bytes;
+    populate({base_ + populated_, bytes, file, huge});
+    populated_ += bytes;
     if (huge) huge_bytes_ = populated_;
 }
 
@@ -126,38 +128,43 @@ int ArenaMemory::make_file(bool huge) {
     return file;
 }
 
-void ArenaMemory::bind_to_node(std::byte* at) {
+void ArenaMemory::bind_to_node(const Piece& piece) {
     if (options_.numa_node < 0) return;
-    constexpr std::size_t kBits = 8 * sizeof(unsigned long);
-    std::array<unsigned long, 1024 / kBits> nodes{};
+    constexpr std::size_t kBits = 8 * sizeof(unsigned long), kNodes = 1024;
+    std::array<unsigned long, kNodes / kBits> nodes{};
     const auto node = static_cast<std::size_t>(options_.numa_node);
-    if (node < 1024) nodes[node / kBits] = 1ul << (node % kBits);
-    if (node >= 1024 ||
-        syscall(SYS_mbind, at, options_.segment_bytes, MPOL_BIND, nodes.data(), 1024 + 1, 0) != 0) {
-        const std::string why = node < 1024 ? errno_text(errno) : "no such node";
-        fail(Errc::config_error, fmt::format("cannot bind to NUMA node {} ({})", node, why),
-             "choose a node that `ls /sys/devices/system/node` shows, or -1");
-    }
+    if (node < kNodes) nodes[node / kBits] = 1ul << (node % kBits);
+    // The kernel reads one bit less than it is told.
+    if (node < kNodes &&
+        syscall(SYS_mbind, piece.at, piece.bytes, MPOL_BIND, nodes.data(), kNodes + 1, 0) == 0)
+        return;
+    const std::string why = node < kNodes ? errno_text(errno) : "no such node";
+    fail(Errc::config_error, fmt::format("cannot bind to NUMA node {} ({})", node, why),
+         "choose a node that `ls /sys/devices/system/node` shows, or -1");
 }
 
-void ArenaMemory::undo(std::byte* at, int file) noexcept {
-    const std::size_t bytes = options_.segment_bytes;
-    mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    const auto offset = static_cast<off_t>(at - base_);
-    (void)fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
-                    static_cast<off_t>(bytes));
+// Gives the pages back to the machine and the addresses back to the reservation.
+void ArenaMemory::undo(const Piece& piece) noexcept {
+    mmap(piece.at, piece.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
+    if (fallocate(piece.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece.at - base_,
+                  static_cast<off_t>(piece.bytes)) != 0)
+        log::warn("arena {}: cannot give back {} bytes ({})", options_.name, piece.bytes,
+                  errno_text(errno));
 }
 
-void ArenaMemory::populate(std::byte* at, int file, bool huge) {
-    const std::size_t bytes = options_.segment_bytes;
-    if (!huge) {
-        const std::uint64_t available = system_memory::available_bytes();
-        if (available < kKeepFree || available - kKeepFree < bytes)
-            fail(Errc::out_of_memory,
-                 fmt::format("{} more bytes wanted, the machine or control group has {}", bytes,
-                             available),
-                 "free memory, raise the group's limit, or use smaller arenas");
-    }
+// Asked first, because a kernel that runs out kills a process instead of saying no.
+void ArenaMemory::expect_memory(std::size_t bytes) const {
+    const std::uint64_t available = system_memory::available_bytes();
+    if (available >= kKeepFree && available - kKeepFree >= bytes) return;
+    fail(Errc::out_of_memory,
+         fmt::format("{} more bytes wanted, the machine or control group has {}", bytes, available),
+         "free memory, raise the group's limit, or use smaller arenas");
+}
+
+void ArenaMemory::populate(const Piece& piece) {
+    const auto [at, bytes, file, huge] = piece;
+    if (!huge) expect_memory(bytes);
     void* mapped =
         mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, at - base_);
     if (mapped == MAP_FAILED)
@@ -165,7 +172,7 @@ void ArenaMemory::populate(std::byte* at, int file, bool huge) {
              huge ? system_memory::huge_page_advice(huge_page_bytes_, bytes / huge_page_bytes_)
                   : "");
     try {
-        bind_to_node(at);
+        bind_to_node(piece);
         // Population reports exhaustion here, as an error; a later first touch would report it as
         // SIGBUS.
         if (madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
@@ -181,7 +188,7 @@ void ArenaMemory::populate(std::byte* at, int file, bool huge) {
                  "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set "
                  "lock_memory = false");
     } catch (...) {
-        undo(at, file);
+        undo(piece);
         throw;
     }
 }

@@ -19,9 +19,9 @@ class ArenaMemory {
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
 
-    // Populates one more segment. Throws Error(out_of_memory | permission_denied) and changes
-    // nothing.
-    void grow();
+    // Populates that many more segments, or throws Error(out_of_memory | permission_denied) and
+    // changes nothing.
+    void grow(std::size_t segments);
 
     std::byte* base() const noexcept { return base_; }
     std::size_t populated_bytes() const noexcept { return populated_; }
@@ -33,18 +33,24 @@ class ArenaMemory {
   private:
     void reserve();
     bool choose_huge(std::uint64_t wanted_pages);
-    void populate(std::byte* at, int file, bool huge);
-    void undo(std::byte* at, int file) noexcept;
+    struct Piece {
+        std::byte* at;
+        std::size_t bytes;
+        int file;
+        bool huge;
+    };
+    void populate(const Piece& piece);
+    void undo(const Piece& piece) noexcept;
+    void expect_memory(std::size_t bytes) const;
     int make_file(bool huge);
-    void bind_to_node(std::byte* at);
+    void bind_to_node(const Piece& piece);
     [[noreturn]] void fail(Errc code, const std::string& cause, const std::string& remedy) const;
 
     const ArenaOptions& options_;
     std::size_t huge_page_bytes_ = 0;  // 0: only ordinary pages
     std::byte* base_ = nullptr;
     std::size_t populated_ = 0;
-    std::size_t huge_bytes_ =
-        0;  // leading part of the populated bytes that is backed by huge pages
+    std::size_t huge_bytes_ = 0;  // the leading part that lies on huge pages
     int huge_file_ = -1, base_file_ = -1;
 };
 

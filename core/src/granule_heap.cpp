@@ -71,9 +71,9 @@ std::uint64_t GranuleHeap::allocate(std::uint64_t granules, std::uint64_t alignm
         return make_live(small_[granules].pop(), granules);
     }
     std::uint64_t first = take_from_run(granules, alignment);
-    if (first == kNone && granules > kSmall) first = take_from_hole(granules, alignment);
     if (first == kNone && granules <= kSmall && start_run_in_largest_hole(granules, alignment))
         first = take_from_run(granules, alignment);
+    if (first == kNone) first = take_from_hole(granules, alignment);
     return first == kNone ? kNone : make_live(first, granules);
 }
 
