@@ -11,6 +11,7 @@
 #include <string>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/core/config.hpp>
 #include <verbatim/driver/error.hpp>
 
 namespace verbatim {
@@ -51,8 +52,14 @@ class Connection {
     // Copies head and then body into one message. would_block: the peer's ring or the send queue is full.
     Errc try_send(std::uint8_t kind, std::span<const std::byte> head,
                   std::span<const std::byte> body = {}) noexcept;
-    // The next message, or would_block. Also would_block while a message is held.
+    // The next application message (kind below 8), or would_block. Also would_block while a message is held;
+    // invalid_argument if what comes next belongs to a layer above (an object graph): call that layer.
     Errc try_receive(Message& message) noexcept;
+    // For layers above: the next message of any kind, past those that were set aside.
+    Errc try_receive_any(Message& message) noexcept;
+    // For layers above: keeps a copy of the held application message for try_receive and releases it, so that
+    // what lies behind it can be reached. Allocates.
+    void set_aside_message();
     // Gives the held message's space back to the sender.
     void release_message() noexcept;
     std::size_t max_message_bytes() const noexcept;
@@ -85,6 +92,7 @@ class Connection {
     // Keys for [p, p + bytes) in the receive arena, split at segment borders; returns how many were written.
     std::size_t lend(const std::byte* p, std::size_t bytes, std::span<RemoteExtent> extents);
 
+    const Config& config() const noexcept;      // the context's
     const std::string& peer_name() const noexcept;  // "127.0.0.1:40312"
     // A place for the layers above to keep per-connection state (types already described, scratch memory).
     std::shared_ptr<void>& attachment() noexcept;
