@@ -1,0 +1,49 @@
+// What we know of libstdc++'s layout of the standard types that graphs contain: the only place that does.
+// verify_library_layout() probes it against the library at hand before the first transfer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#if !defined(_GLIBCXX_USE_CXX11_ABI) || !_GLIBCXX_USE_CXX11_ABI
+#error "verbatim needs libstdc++ with the C++11 string ABI (_GLIBCXX_USE_CXX11_ABI=1)"
+#endif
+#if defined(_GLIBCXX_DEBUG)
+#error "verbatim cannot send containers of libstdc++'s debug mode: build without _GLIBCXX_DEBUG"
+#endif
+
+namespace verbatim::objects {
+
+// std::basic_string<C>: a string of at most kLocal characters lies in the object itself, and `data` points there.
+template <class C>
+struct StringImage {
+    static constexpr std::size_t kLocal = 15 / sizeof(C);
+    std::byte* data;
+    std::size_t size;
+    union {
+        C local[kLocal + 1];
+        std::size_t capacity;
+    };
+};
+
+// std::vector<E>, E not bool.
+struct VectorImage {
+    std::byte *begin, *end, *capacity_end;
+};
+
+// A container with a std::pmr allocator starts with the address of its memory resource.
+template <bool Polymorphic>
+inline constexpr std::size_t kAllocatorBytes = Polymorphic ? sizeof(void*) : 0;
+
+// Throws Error(unsupported) if the standard library lays these types out differently.
+void verify_library_layout();
+
+// Named in the fingerprint, so that two libraries that differ do not exchange bytes.
+inline constexpr const char* kLibraryAbi = "libstdc++ cxx11 1";
+
+}  // namespace verbatim::objects

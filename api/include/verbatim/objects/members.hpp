@@ -1,0 +1,171 @@
+// The members of a class: taken apart by Boost.PFR where that is possible, described in one line elsewhere. A
+// type that fits neither stops compilation with a sentence that says what to add.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <boost/describe.hpp>
+#include <boost/mp11.hpp>
+#include <boost/pfr/core.hpp>
+
+#include <verbatim/objects/bindings.hpp>
+
+// Describes a struct with C arrays, bit-field-free but too unusual for the automatic way, or with more than 24
+// members: VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every non-static data
+// member must be listed, in any order.
+#define VERBATIM_DESCRIBE(Type, ...) BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__))
+// The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2), member...).
+#define VERBATIM_DESCRIBE_DERIVED(Type, Bases, ...) \
+    BOOST_DESCRIBE_STRUCT(Type, Bases, (__VA_ARGS__))
+// Inside a class with private members: VERBATIM_DESCRIBE_PRIVATE(Type, member...).
+#define VERBATIM_DESCRIBE_PRIVATE(Type, ...) BOOST_DESCRIBE_CLASS(Type, (), (), (), (__VA_ARGS__))
+
+namespace verbatim::objects {
+namespace detail {
+
+template <class T>
+struct AnyBaseOf {
+    template <class U>
+        requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>)
+    operator U() const&& noexcept {
+        std::abort();
+    }
+};
+// Converts to any type, in expressions that are never evaluated.
+struct Anything {
+    template <class U>
+    operator U() const&& noexcept {
+        std::abort();
+    }
+};
+template <std::size_t>
+using AnythingAt = Anything;
+
+template <class T>
+inline constexpr bool kHasBase = requires { T{AnyBaseOf<T>{}}; };
+
+// Can the initialiser at position sizeof...(Before) be a braced pair, with that many initialisers after it?
+template <class T, std::size_t... Before, std::size_t... After>
+constexpr bool takes_pair(std::index_sequence<Before...>, std::index_sequence<After...>) {
+    return requires {
+        T{AnythingAt<Before>{}..., {Anything{}, Anything{}}, AnythingAt<After>{}...};
+    };
+}
+// A C array is the only member that takes a braced pair in place of more than one initialiser.
+template <class T, std::size_t Count, std::size_t I>
+constexpr bool array_at() {
+    if constexpr (!takes_pair<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}))
+        return false;
+    else
+        return !takes_pair<T>(std::make_index_sequence<I>{},
+                              std::make_index_sequence<Count - I - 1>{});
+}
+template <class T, std::size_t Count, std::size_t... I>
+constexpr bool any_array(std::index_sequence<I...>) {
+    return (array_at<T, Count, I>() || ...);
+}
+template <class T, std::size_t Count>
+inline constexpr bool kHasArray = any_array<T, Count>(std::make_index_sequence<Count>{});
+
+// Size of a struct whose members are laid out one after the other as the ABI does for plain members.
+template <class... M>
+constexpr std::size_t plain_size(TypeList<M...>) {
+    std::size_t end = 0, alignment = 1;
+    ((end = (end + alignof(M) - 1) / alignof(M) * alignof(M) + sizeof(M),
+      alignment = alignof(M) > alignment ? alignof(M) : alignment),
+     ...);
+    return (end + alignment - 1) / alignment * alignment;
+}
+
+template <class T, std::size_t Count>
+using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
+
+}  // namespace detail
+
+template <class T>
+concept Described = boost::describe::has_describe_members<T>::value;
+
+// Stops compilation if T's members cannot be listed; the name says in every error trace what to do.
+template <class T>
+consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
+    static_assert(!std::is_polymorphic_v<T>,
+                  "verbatim: a type with virtual functions cannot be sent yet; send its data in a plain struct");
+    static_assert(!std::is_union_v<T>,
+                  "verbatim: a union does not say which member is alive; send a struct with a tag, or "
+                  "std::optional");
+    if constexpr (!Described<T>) {
+        static_assert(std::is_aggregate_v<T>,
+                      "verbatim: this class has constructors, private members or base classes, so its members "
+                      "cannot be listed automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it (or "
+                      "VERBATIM_DESCRIBE_PRIVATE inside it, VERBATIM_DESCRIBE_DERIVED with bases)");
+        static_assert(!detail::kHasBase<T>,
+                      "verbatim: this struct has a base class, so its members cannot be listed automatically; "
+                      "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
+        if constexpr (std::is_aggregate_v<T> && !detail::kHasBase<T>) {
+            constexpr std::size_t count = boost::pfr::tuple_size_v<T>;
+            constexpr bool array = detail::kHasArray<T, count>;
+            static_assert(!array,
+                          "verbatim: this struct has a C array as a member, so its members cannot be listed "
+                          "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use std::array");
+            if constexpr (!array && count >= 1 && count <= detail::kMaxBound) {
+                using Bound = detail::BoundOf<T, count>;
+                static_assert(Bound::kAddressable,
+                              "verbatim: this struct has a bit-field or a packed member, which no reference can name; use plain "
+                              "integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the struct needs describing");
+                static_assert(!Bound::kAddressable ||
+                                  detail::plain_size(typename Bound::Types{}) == sizeof(T),
+                              "verbatim: this struct has bit-fields, packed, over-aligned or empty members, so its "
+                              "layout cannot be derived; replace bit-fields by plain integers, then add "
+                              "VERBATIM_DESCRIBE(Type, member, ...) after it");
+            }
+        }
+    }
+    return true;
+}
+
+namespace detail {
+
+template <class T>
+struct DescribedMembers {
+    using List = boost::describe::describe_members<
+        T, boost::describe::mod_any_access | boost::describe::mod_inherited>;
+    static constexpr std::size_t kCount = boost::mp11::mp_size<List>::value;
+    template <std::size_t I>
+    static constexpr auto& get(auto& object) noexcept {
+        return object.*boost::mp11::mp_at_c<List, I>::pointer;
+    }
+    template <std::size_t I>
+    static constexpr std::string_view name() noexcept {
+        return boost::mp11::mp_at_c<List, I>::name;
+    }
+};
+
+template <class T>
+struct TakenApartMembers {
+    static constexpr std::size_t kCount = boost::pfr::tuple_size_v<T>;
+    template <std::size_t I>
+    static constexpr auto& get(auto& object) noexcept {
+        return boost::pfr::get<I>(object);
+    }
+    template <std::size_t I>
+    static constexpr std::string_view name() noexcept {
+        return {};  // C++20 has no way to learn it
+    }
+};
+
+}  // namespace detail
+
+// kCount, get<I>(object), name<I>() (empty when not described) of a class type.
+template <class T>
+    requires(members_are_known__else_add_VERBATIM_DESCRIBE<T>())
+struct Members : std::conditional_t<Described<T>, std::type_identity<detail::DescribedMembers<T>>,
+                                    std::type_identity<detail::TakenApartMembers<T>>>::type {};
+
+template <class T, std::size_t I>
+using MemberType = std::remove_cvref_t<decltype(Members<T>::template get<I>(std::declval<T&>()))>;
+
+}  // namespace verbatim::objects

@@ -1,0 +1,96 @@
+// Moving a scanned graph over a connection, free of templates: what the sender and the receiver say to each other
+// (docs/wire.md, "Graphs"), where the bytes go, and what happens when one side gives up. Nothing here blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+#include <verbatim/objects/scan.hpp>
+#include <verbatim/objects/type_info.hpp>
+
+namespace verbatim::objects {
+
+// What all transfers of one connection share; lives in Connection::attachment(). Threads: the connection's.
+class ObjectLink;
+ObjectLink& object_link(Connection& connection);
+
+// Memory of the receive arena that holds one graph. Any thread may release it.
+class ImageMemory {
+  public:
+    ImageMemory() = default;
+    // Throws Error(graph_too_large) if the arena cannot hold it.
+    ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes);
+    ImageMemory(ImageMemory&& other) noexcept { swap(other); }
+    ImageMemory& operator=(ImageMemory&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~ImageMemory();
+
+    std::byte* data() const noexcept { return data_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+
+  private:
+    void swap(ImageMemory& other) noexcept {
+        std::swap(arena_, other.arena_);
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+    }
+    std::shared_ptr<Arena> arena_;
+    std::byte* data_ = nullptr;
+    std::uint64_t bytes_ = 0;
+};
+
+// A graph whose bytes have all arrived, not yet checked.
+struct Arrived {
+    ImageMemory image;
+    std::vector<BackPointer> back_pointers;
+    std::vector<Extension> extensions;
+};
+
+// Sends one scanned graph. The scan, the graph and the connection must outlive it and stay unchanged. Destroyed
+// before it is done, it tells the receiver to drop what it has.
+class Outbound {
+  public:
+    Outbound(Connection& connection, const Scan& scan, const TypeInfo& root);
+    ~Outbound();
+    Outbound(const Outbound&) = delete;
+    Outbound& operator=(const Outbound&) = delete;
+
+    // Does what can be done without waiting; true once the receiver's memory holds the graph. Throws Error:
+    // the receiver's refusal (type_mismatch, graph_too_large), or the connection's end.
+    bool step();
+    // True while only the receiver's answer can help.
+    bool awaits_receiver() const noexcept;
+    std::uint64_t wire_bytes() const noexcept;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// Receives the next graph, which must have the root type given.
+class Inbound {
+  public:
+    Inbound(Connection& connection, const TypeInfo& root);
+    ~Inbound();
+    Inbound(const Inbound&) = delete;
+    Inbound& operator=(const Inbound&) = delete;
+
+    // True once arrived() holds the graph. Throws Error: type_mismatch or graph_too_large (the sender is told
+    // and the connection goes on), protocol_error, or the connection's end.
+    bool step();
+    // True once a sender has announced the graph: from here on a silent sender is a dead one.
+    bool has_begun() const noexcept;
+    Arrived& arrived() noexcept;
+
+  private:
+    Connection& connection_;
+    const TypeInfo& root_;
+    Arrived arrived_;
+};
+
+}  // namespace verbatim::objects

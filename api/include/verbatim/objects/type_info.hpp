@@ -1,0 +1,132 @@
+// Types at run time: what the transfer needs to know of a type after the templates are gone. One object per type
+// and process; its address is the type's identity.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <verbatim/objects/forms.hpp>
+#include <verbatim/objects/type_name.hpp>
+
+namespace verbatim::objects {
+
+struct TypeInfo;
+// Late, because types may refer to themselves.
+using TypeInfoFunction = const TypeInfo& (*)();
+
+struct PartInfo {
+    std::string name;  // empty where the language hides it
+    std::size_t offset = 0;
+    TypeInfoFunction type = nullptr;
+};
+
+struct TypeInfo {
+    std::string name;
+    Form form = Form::scalar;
+    std::size_t bytes = 0;
+    std::size_t alignment = 1;
+    std::size_t count = 1;               // array: elements
+    TypeInfoFunction element = nullptr;  // array, optional: held; pointer, text, sequence: target
+    std::vector<PartInfo> parts;         // product
+    bool polymorphic_allocator = false;  // text, sequence
+};
+
+// The layout of a type and of all types it reaches, as text: one line per fact, equal on both sides if and only
+// if the bytes mean the same. Throws Error(unsupported) if a described type leaves a member out.
+std::string layout_text(const TypeInfo& root);
+
+struct Layout {
+    std::string text;
+    std::uint64_t fingerprint = 0;  // of the text and the library's ABI
+};
+// Computed once per type. Any thread.
+const Layout& layout_of(const TypeInfo& root);
+
+// Says where two layouts part: "field 3 (offset 16) of Package: sender u64, receiver std::string".
+std::string first_difference(std::string_view sender, std::string_view receiver);
+
+// Does an array of `count` objects of type `outer` hold `inner_count` consecutive objects of type `inner`,
+// starting `delta` bytes into it?
+bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, const TypeInfo& inner,
+           std::uint64_t inner_count) noexcept;
+
+template <class T>
+const TypeInfo& type_info();
+
+namespace detail {
+
+template <class T>
+std::string scalar_name() {
+    using Limits = std::integral_constant<std::size_t, sizeof(T) * 8>;
+    if constexpr (std::is_enum_v<T> || std::is_class_v<T>) return type_name<T>();
+    if constexpr (std::is_same_v<T, char> || std::is_same_v<T, wchar_t>) return type_name<T>();
+    if constexpr (std::is_floating_point_v<T>) return "f" + std::to_string(Limits::value);
+    return (std::is_signed_v<T> ? "i" : "u") + std::to_string(Limits::value);
+}
+
+// Offsets are taken from storage in which no object was ever made: only addresses are formed.
+template <class T>
+union Unmade {
+    char none;
+    T value;
+    Unmade() : none{} {}
+    ~Unmade() {}
+};
+
+template <class T>
+std::vector<PartInfo> parts_of() {
+    std::vector<PartInfo> parts;
+    Unmade<T> storage;
+    const auto* base = reinterpret_cast<const std::byte*>(&storage);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (parts.push_back({std::string(Parts<T>::template name<I>()),
+                          static_cast<std::size_t>(reinterpret_cast<const std::byte*>(
+                                                       &Parts<T>::template get<I>(storage.value)) -
+                                                   base),
+                          &type_info<PartType<T, I>>}),
+         ...);
+    }(std::make_index_sequence<Parts<T>::kCount>{});
+    return parts;
+}
+
+template <class T>
+TypeInfo make_type_info() {
+    TypeInfo info;
+    info.form = kForm<T>;
+    info.bytes = sizeof(T);
+    info.alignment = alignof(T);
+    if constexpr (kForm<T> == Form::boolean) {
+        info.name = "bool";
+    } else if constexpr (kForm<T> == Form::scalar) {
+        info.name = scalar_name<T>();
+    } else if constexpr (kForm<T> == Form::product) {
+        info.name = PairTraits<T>::value ? "pair" : type_name<T>();
+        info.parts = parts_of<T>();
+    } else if constexpr (kForm<T> == Form::array || kForm<T> == Form::optional) {
+        info.name = kForm<T> == Form::array ? "array" : "optional";
+        info.element = &type_info<Held<T>>;
+        if constexpr (kForm<T> == Form::array) info.count = ArrayTraits<T>::kCount;
+    } else {
+        info.name = kForm<T> == Form::pointer ? "pointer"
+                    : kForm<T> == Form::text  ? "string"
+                                              : "vector";
+        info.element = &type_info<Target<T>>;
+        if constexpr (kForm<T> == Form::text) info.polymorphic_allocator = TextTraits<T>::kPolymorphic;
+        if constexpr (kForm<T> == Form::sequence)
+            info.polymorphic_allocator = SequenceTraits<T>::kPolymorphic;
+    }
+    return info;
+}
+
+}  // namespace detail
+
+template <class T>
+const TypeInfo& type_info() {
+    static const TypeInfo info = detail::make_type_info<T>();
+    return info;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,131 @@
+// The traversal that sender and receiver share: depth first, in member order, so that both meet the references
+// of a graph in the same order and only exceptions need to travel (Naos §3.1, §3.3). An explicit stack holds
+// what is left to do; data can make it long, never the call chain deep.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <verbatim/objects/forms.hpp>
+
+namespace verbatim::objects {
+
+// Objects met for the first time; none if null or met before.
+template <class E>
+struct Found {
+    E* first = nullptr;
+    std::uint64_t count = 0;
+};
+
+// Side decides what following a reference means:
+//   Found<Target<T>> follow<T>(T& reference)   for pointers, strings and vectors
+//   bool engaged<T>(T& optional)
+// Threads: one.
+template <class Side>
+class Walk {
+  public:
+    struct Frame {
+        void (*step)(Walk&, std::byte* at, std::uint64_t count);
+        std::byte* at;
+        std::uint64_t count;
+    };
+    using Stack = std::vector<Frame>;
+
+    Walk(Side& side, Stack& stack) noexcept : side_(side), stack_(stack) {}
+
+    // Walks everything reachable from objects that the side has already taken in.
+    template <class T>
+    void run(Found<T> root) {
+        if constexpr (kHasReferences<T>) {
+            stack_.clear();
+            visit_objects(root);
+            while (!stack_.empty()) {
+                const Frame frame = stack_.back();
+                stack_.pop_back();
+                frame.step(*this, frame.at, frame.count);
+            }
+        }
+    }
+
+  private:
+    // New objects: shallow ones at once, others from the stack.
+    template <class E>
+    void visit_objects(Found<E> found) {
+        if constexpr (kHasReferences<E>) {
+            if constexpr (kShallow<E>)
+                for (E *e = found.first, *end = e + found.count; e != end; ++e) visit(*e);
+            else if (found.count > 0)
+                push<E, 0>(found.first, found.count);
+        }
+    }
+
+    template <class E, std::size_t Part>
+    void push(E* at, std::uint64_t count) {
+        stack_.push_back({&step<E, Part>, reinterpret_cast<std::byte*>(at), count});
+    }
+
+    // Goes on with the first of `count` objects at its part `Part`; the others stay on the stack.
+    template <class E, std::size_t Part>
+    static void step(Walk& walk, std::byte* at, std::uint64_t count) {
+        E* object = reinterpret_cast<E*>(at);
+        if (count > 1) walk.template push<E, 0>(object + 1, count - 1);
+        if constexpr (kForm<E> == Form::product)
+            walk.template visit_parts<E, Part>(*object);
+        else
+            walk.visit(*object);
+    }
+
+    // Parts from `Part` on. Once one of them may go deep, the parts after it wait on the stack below it.
+    template <class T, std::size_t Part>
+    void visit_parts(T& object) {
+        if constexpr (Part < Parts<T>::kCount) {
+            using P = PartType<T, Part>;
+            if constexpr (!kHasReferences<P> || kShallow<P>) {
+                if constexpr (kHasReferences<P>) visit(Parts<T>::template get<Part>(object));
+                visit_parts<T, Part + 1>(object);
+            } else {
+                if constexpr (has_references_from<T, Part + 1>()) push<T, Part + 1>(&object, 1);
+                visit(Parts<T>::template get<Part>(object));
+            }
+        }
+    }
+
+    template <class T, std::size_t Part>
+    static consteval bool has_references_from() {
+        if constexpr (Part >= Parts<T>::kCount)
+            return false;
+        else
+            return kHasReferences<PartType<T, Part>> || has_references_from<T, Part + 1>();
+    }
+
+    template <class Object>
+    void visit(Object& constant) {
+        using T = std::remove_const_t<Object>;
+        T& object = const_cast<T&>(constant);  // the sender's side only reads
+        if constexpr (kForm<T> == Form::product) {
+            visit_parts<T, 0>(object);
+        } else if constexpr (kForm<T> == Form::array) {
+            visit_array(object);
+        } else if constexpr (kForm<T> == Form::optional) {
+            if (side_.engaged(object)) visit(*object);
+        } else {
+            visit_objects(side_.follow(object));
+        }
+    }
+
+    template <class T>
+    void visit_array(T& array) {
+        using E = Held<T>;
+        auto* first = reinterpret_cast<E*>(&array);
+        if constexpr (kShallow<E>)
+            for (std::size_t i = 0; i < detail::ArrayTraits<T>::kCount; ++i) visit(first[i]);
+        else if constexpr (detail::ArrayTraits<T>::kCount > 0)
+            push<E, 0>(first, detail::ArrayTraits<T>::kCount);
+    }
+
+    Side& side_;
+    Stack& stack_;
+};
+
+}  // namespace verbatim::objects

@@ -1,0 +1,37 @@
+// The cold half of the address map: pages and slots.
+#include <verbatim/objects/page_marks.hpp>
+
+#include <utility>
+
+namespace verbatim::objects {
+
+Mark* PageMarks::open(std::uint64_t number) {
+    Slot* slot = find(number);
+    if (slot->number != number) {
+        slot = insert(number);
+        if (used_pages_ == blocks_.size() * kPagesPerBlock)
+            blocks_.push_back(std::make_unique_for_overwrite<Page[]>(kPagesPerBlock));
+        slot->page = static_cast<std::uint32_t>(used_pages_++);
+        blocks_[slot->page / kPagesPerBlock][slot->page % kPagesPerBlock].fill(0);
+    }
+    if (slot->whole != 0) return nullptr;
+    cache(number, slot->page);
+    return cached_marks_;
+}
+
+PageMarks::Slot* PageMarks::insert(std::uint64_t number) {
+    if (used_slots_ * 2 >= slots_.size()) grow();
+    Slot* slot = find(number);
+    slot->number = number;
+    ++used_slots_;
+    return slot;
+}
+
+void PageMarks::grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    std::swap(old, slots_);
+    for (const Slot& slot : old)
+        if (slot.number != kNoPage) *find(slot.number) = slot;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,159 @@
+// Layouts as text, their fingerprint, their first difference; and which objects lie inside which.
+#include <verbatim/objects/type_info.hpp>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/objects/libstdcxx.hpp>
+
+namespace verbatim::objects {
+namespace {
+
+// How a type reads as a member: "u32", "vector<Version> pmr", "array<i32 x 3>".
+std::string spelled(const TypeInfo& type) {
+    std::string text = type.name;
+    if (type.element != nullptr) {
+        text += '<' + spelled(type.element());
+        if (type.form == Form::array) text += fmt::format(" x {}", type.count);
+        text += '>';
+    } else if (type.form == Form::product && type.name == "pair") {
+        text += fmt::format("<{}, {}>", spelled(type.parts[0].type()), spelled(type.parts[1].type()));
+    }
+    if (type.polymorphic_allocator) text += " pmr";
+    return text;
+}
+
+// Every byte of a described type must belong to a member or be padding that alignment explains.
+void check_complete(const TypeInfo& type) {
+    auto parts = type.parts;
+    std::sort(parts.begin(), parts.end(),
+              [](const PartInfo& a, const PartInfo& b) { return a.offset < b.offset; });
+    std::size_t end = 0;
+    const auto gap = [&](std::size_t next, std::size_t alignment) {
+        if (next < end + alignment) return;
+        throw Error(Errc::unsupported, "type " + type.name,
+                    fmt::format("no described member covers its bytes {} to {}", end, next),
+                    "list every data member in VERBATIM_DESCRIBE");
+    };
+    for (const PartInfo& part : parts) {
+        gap(part.offset, part.type().alignment);
+        end = std::max(end, part.offset + part.type().bytes);
+    }
+    gap(type.bytes, type.alignment);
+}
+
+class LayoutWriter {
+  public:
+    std::string write(const TypeInfo& root) {
+        text_ = fmt::format("abi {}, {}-byte pointers\nroot {}\n", kLibraryAbi, sizeof(void*),
+                            spelled(root));
+        add(root);
+        while (!pending_.empty()) {
+            const TypeInfo& type = *pending_.back();
+            pending_.pop_back();
+            describe(type);
+        }
+        return std::move(text_);
+    }
+
+  private:
+    // Queues a product for description; looks through the types that have no members of their own.
+    void add(const TypeInfo& type) {
+        if (type.element != nullptr) {
+            if (seen_.insert(&type).second) add(type.element());
+        } else if (type.form == Form::product && seen_.insert(&type).second) {
+            pending_.push_back(&type);
+        }
+    }
+
+    void describe(const TypeInfo& type) {
+        check_complete(type);
+        text_ += fmt::format("type {}: {} bytes, alignment {}\n", spelled(type), type.bytes,
+                             type.alignment);
+        for (std::size_t i = 0; i < type.parts.size(); ++i) {
+            const PartInfo& part = type.parts[i];
+            text_ += fmt::format("  field {}{}{} at {}: {}, {} bytes\n", i, part.name.empty() ? "" : " ",
+                                 part.name, part.offset, spelled(part.type()), part.type().bytes);
+            add(part.type());
+        }
+    }
+
+    std::string text_;
+    std::set<const TypeInfo*> seen_;
+    std::vector<const TypeInfo*> pending_;
+};
+
+// The next line of a text, which is shortened by it.
+std::string_view take_line(std::string_view& text) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return line;
+}
+
+std::string_view trimmed(std::string_view line) {
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    return line.empty() ? "nothing more" : line;
+}
+
+}  // namespace
+
+std::string layout_text(const TypeInfo& root) { return LayoutWriter().write(root); }
+
+const Layout& layout_of(const TypeInfo& root) {
+    static std::mutex mutex;
+    static std::map<const TypeInfo*, Layout> layouts;
+    const std::lock_guard lock(mutex);
+    Layout& layout = layouts[&root];
+    if (layout.text.empty()) {
+        verify_library_layout();
+        layout.text = layout_text(root);
+        layout.fingerprint = XXH3_64bits(layout.text.data(), layout.text.size());
+    }
+    return layout;
+}
+
+std::string first_difference(std::string_view sender, std::string_view receiver) {
+    std::string_view owner = "the root";
+    while (!sender.empty() || !receiver.empty()) {
+        const auto ours = take_line(sender), theirs = take_line(receiver);
+        if (ours != theirs)
+            return fmt::format("first difference in {}: the sender has \"{}\", the receiver \"{}\"", owner,
+                               trimmed(ours), trimmed(theirs));
+        if (ours.starts_with("type ")) owner = ours.substr(5, ours.find(':') - 5);
+    }
+    return "the layouts are equal";
+}
+
+bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, const TypeInfo& inner,
+           std::uint64_t inner_count) noexcept {
+    const TypeInfo* type = &outer;
+    // Each round goes one type further in; types nest finitely, so this ends.
+    while (true) {
+        const std::uint64_t index = delta / type->bytes;
+        if (index >= count) return false;
+        delta -= index * type->bytes;
+        if (type == &inner && delta == 0) return inner_count <= count - index;
+        if (type->form == Form::array || type->form == Form::optional) {
+            count = type->form == Form::array ? type->count : 1;
+            type = &type->element();
+            continue;
+        }
+        if (type->form != Form::product) return false;
+        const auto part = std::find_if(type->parts.begin(), type->parts.end(), [&](const PartInfo& p) {
+            return delta >= p.offset && delta < p.offset + p.type().bytes;
+        });
+        if (part == type->parts.end()) return false;
+        delta -= part->offset;
+        count = 1;
+        type = &part->type();
+    }
+}
+
+}  // namespace verbatim::objects
