@@ -33,24 +33,21 @@ void retire_up_to(mlx5::SendQueue& queue, std::uint64_t posted) {
 
 class PreparedSubject final : public PostSubject {
   public:
-    [[gnu::noinline]] void run(std::uint64_t count) override {
-        const std::uint64_t end = posted_ + count;
-        while (posted_ != end) {
-            const std::uint64_t last = std::min(posted_ + kBatch, end) - 1;
+    void run(std::uint64_t count) override {
+        for (const std::uint64_t end = posted_ + count; posted_ != end;) {
+            const std::uint64_t batch = std::min(kBatch, end - posted_);
             write_.set_signaled(false);
-            for (; posted_ != last; ++posted_) post();
+            post(posted_, posted_ + batch - 1);
             write_.set_signaled(true);
-            post();
-            ++posted_;
+            post(posted_ + batch - 1, posted_ + batch);
+            posted_ += batch;
             retire_up_to(queue_, posted_);
         }
     }
 
   private:
-    [[gnu::always_inline]] void post() {
-        write_.set_remote_address(address_of(posted_));
-        write_.set_payload(posted_);
-        must(write_.post(posted_));
+    [[gnu::noinline]] void post(std::uint64_t from, std::uint64_t to) {
+        for (std::uint64_t i = from; i != to; ++i) must(write_.post(i, address_of(i), i));
     }
 
     ParkedDevice device_;

@@ -1,14 +1,12 @@
 // The cold half of prepared operations: encoding, and the slow answer to "is all it names still
 // there?".
+#include <array>
 #include <string>
 
 #include <verbatim/mlx5/prepared.hpp>
 
 namespace verbatim::mlx5 {
 namespace {
-
-// No sum of epoch and generation reaches this: the operation is invalid for good.
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::string named(const SendQueue& queue) {
     return "prepared operation of queue pair " + std::to_string(queue.number());
@@ -26,17 +24,25 @@ const WorkRequest& checked(const SendQueue& queue, const WorkRequest& request) {
 
 }  // namespace
 
-PreparedBinding::PreparedBinding(SendQueue& queue, NamedRegions regions)
-    : queue_(&queue),
-      valid_at_(__atomic_load_n(queue.invalidation_epoch(), __ATOMIC_ACQUIRE) + queue.generation()),
-      generation_(queue.generation()) {
-    if (!regions.empty() && !queue.watches_regions()) {
+void Validity::revoke() noexcept {
+    unlink();
+    queue_ = &SendQueue::closed();
+    epoch_ = &kNoEpoch;
+    valid_at_ = ~kNoEpoch;  // never unchanged() again
+    revoked_ = true;
+}
+
+PreparedBinding::PreparedBinding(SendQueue& queue, NamedRegions regions) {
+    if (!regions.empty() && queue.invalidation_epoch() == nullptr) {
         throw Error(Errc::invalid_argument, named(queue),
                     "it names memory regions, but its queue does not know when they are released",
                     "construct the SendQueue with Device::invalidation_epoch()");
     }
     tokens_.reserve(regions.size());
     for (const MemoryRegion* region : regions) tokens_.push_back(region->alive());
+    // Before the tokens are looked at, so that no release falls between.
+    queue.prepared().add(validity_, queue, regions.empty() ? nullptr : queue.invalidation_epoch());
+    if (!all_alive()) validity_.revoke();
 }
 
 Errc PreparedBinding::replace(std::size_t index, const MemoryRegion& region) noexcept {
@@ -45,8 +51,7 @@ Errc PreparedBinding::replace(std::size_t index, const MemoryRegion& region) noe
     return Errc::ok;
 }
 
-bool PreparedBinding::still_valid() const noexcept {
-    if (valid_at_ == kNever || queue_->generation() != generation_) return false;
+bool PreparedBinding::all_alive() const noexcept {
     for (const Token& token : tokens_) {
         if (!token->load(std::memory_order_acquire)) return false;
     }
@@ -54,11 +59,14 @@ bool PreparedBinding::still_valid() const noexcept {
 }
 
 bool PreparedBinding::recheck() noexcept {
-    // The epoch first: a region released after this load moves it again.
-    const std::uint64_t epoch = __atomic_load_n(queue_->invalidation_epoch(), __ATOMIC_ACQUIRE);
-    const bool valid = still_valid();
-    valid_at_ = valid ? epoch + generation_ : kNever;
-    return valid;
+    if (validity_.revoked()) return false;
+    const std::uint64_t epoch = validity_.epoch();
+    if (all_alive()) {
+        validity_.confirm(epoch);
+        return true;
+    }
+    validity_.revoke();
+    return false;
 }
 
 WqeImage::WqeImage(const SendQueue& queue, const WorkRequest& request)
@@ -94,7 +102,7 @@ Errc PreparedList::post(std::span<const std::uint64_t> ids) noexcept {
     if (!binding_.check()) return Errc::invalid_prepared;
     if (ids.size() != images_.size()) return Errc::invalid_argument;
     SendQueue& queue = binding_.queue();
-    if (blocks_ > queue.free_blocks()) return Errc::would_block;
+    if (blocks_ > queue.free_blocks()) return binding_.refusal(Errc::would_block);
     std::uint64_t first_word = 0;
     for (std::size_t i = 0; i < images_.size(); ++i) {
         first_word = queue.place_image(ids[i], images_[i].words(), images_[i].blocks());
@@ -104,15 +112,23 @@ Errc PreparedList::post(std::span<const std::uint64_t> ids) noexcept {
 }
 
 PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
-    : control_(control_word(Opcode::write, 0, queue.number(), 3)),
-      remote_{be64(target.address).raw(), word(be32(target.key), be32(0))},
+    : control_(_mm_set_epi64x(
+          static_cast<long long>(flags_word(kCompletionAlways, 0)),
+          static_cast<long long>(control_word(Opcode::write, 0, queue.number(), 3)))),
       header_(_mm_cvtsi64_si128(static_cast<long long>(inline_header(8).raw()))),
-      binding_(queue, {}) {
+      remote_address_(be64(target.address).raw()),
+      remote_key_(word(be32(target.key), be32(0))) {
     constexpr std::array<std::byte, 8> kPayload{};
     WorkRequest request;
     request.opcode = Opcode::write;
     request.inline_payload = kPayload;
     checked(queue, request);
+    queue.prepared().add(validity_, queue, nullptr);
+}
+
+void PreparedWrite8::set_signaled(bool on) noexcept {
+    const __m128i bit = _mm_set_epi64x(static_cast<long long>(flags_word(kCompletionAlways, 0)), 0);
+    control_ = on ? _mm_or_si128(control_, bit) : _mm_andnot_si128(bit, control_);
 }
 
 }  // namespace verbatim::mlx5

@@ -53,17 +53,21 @@ constexpr std::uint32_t kMaxElements = kMaxWqeUnits - 3;
 
 }  // namespace
 
-const volatile std::uint64_t SendQueue::kNoEpoch = 0;
+void call_hook(const Doorbell& bell, const volatile void* half) noexcept {
+    bell.hook.call(bell.hook.context, half);
+}
+
+constinit SendQueue SendQueue::closed_;
 
 SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* invalidation_epoch)
     : ring_(checked_for_send(view).send_buffer),
-      slots_(std::make_unique<Slot[]>(view.send_blocks)),
+      ids_(std::make_unique<std::uint64_t[]>(view.send_blocks)),
       limit_(view.send_blocks),
       mask_(view.send_blocks - 1),
       number_(view.number),
       bell_(Doorbell::of(view)),
       limits_{view.max_inline_bytes, std::min(view.max_send_elements, kMaxElements)},
-      epoch_(invalidation_epoch != nullptr ? invalidation_epoch : &kNoEpoch) {}
+      epoch_(invalidation_epoch) {}
 
 Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
     std::uint64_t blocks = 0;
@@ -88,14 +92,15 @@ std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* imag
         Block::load(image + std::size_t{i} * (kBlockBytes / sizeof *image)).store(to);
         if (i == 0) std::memcpy(to, &first_word, sizeof first_word);
     }
+    ids_[index & mask_] = id;
     next_ = index + blocks;
-    slots_[index & mask_] = {id, next_};
     return first_word;
 }
 
 std::uint32_t SendQueue::outstanding() const noexcept {
     std::uint32_t count = 0;
-    for (std::uint32_t at = limit_ - blocks(); at != next_; at = slots_[at & mask_].end) ++count;
+    std::uint32_t at = limit_ - blocks();
+    for (; at != next_; at += blocks_at(static_cast<std::uint16_t>(at))) ++count;
     return count;
 }
 
@@ -103,6 +108,8 @@ void SendQueue::reset() noexcept {
     next_ = 0;
     limit_ = blocks();
     ++generation_;
+    prepared_.revoke_all();
+    bell_.record_raw = 0;
     __atomic_store_n(bell_.record, 0, __ATOMIC_RELEASE);
 }
 

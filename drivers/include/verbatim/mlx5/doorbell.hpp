@@ -32,10 +32,12 @@ inline constexpr bool kThreadSanitizer = false;
 #endif
 
 // Loads 16 bytes as two halves. A half that was stored as 8 bytes a moment ago is forwarded from
-// the store buffer; one 16-byte load would wait until both halves have reached the cache.
+// the store buffer; one 16-byte load would wait until both halves have reached the cache (some 15
+// cycles).
 inline __m128i load_halves(const void* from) noexcept {
-    const auto* words = static_cast<const double*>(from);
-    return _mm_castpd_si128(_mm_loadh_pd(_mm_load_sd(words), words + 1));
+    // Volatile, because compilers like to merge the two loads.
+    const auto* words = static_cast<const volatile long long*>(from);
+    return _mm_set_epi64x(words[1], words[0]);
 }
 
 // One 64-byte building block held in registers.
@@ -72,25 +74,29 @@ inline void write_register_block(volatile std::byte* to, const Block& block) noe
 
 // The first word of the last WQE posted: the device fetches everything from memory.
 struct DoorbellWord {
-    std::uint64_t first_word;
+    std::uint64_t word;
+    std::uint64_t first_word() const noexcept { return word; }
     static constexpr std::uint32_t bytes() noexcept { return 0; }
     void write_blueflame(volatile std::byte*) const noexcept {}
 };
 // A WQE of one block, still in registers: the device need not fetch it.
 struct DoorbellBlock {
-    std::uint64_t first_word;
     const Block& block;
+    std::uint64_t first_word() const noexcept {
+        return static_cast<std::uint64_t>(_mm_cvtsi128_si64(block.quarter[0]));
+    }
     static constexpr std::uint32_t bytes() noexcept { return kBlockBytes; }
     void write_blueflame(volatile std::byte* to) const noexcept { write_register_block(to, block); }
 };
 // A WQE of one or more blocks that lies in the ring and may wrap there.
 struct DoorbellRing {
-    std::uint64_t first_word;
+    std::uint64_t word;
     const std::byte* begin;  // of the ring
     std::uint32_t mask;      // blocks in the ring - 1
     std::uint32_t index;     // counter of the WQE's first block
     std::uint32_t blocks;
 
+    std::uint64_t first_word() const noexcept { return word; }
     std::uint32_t bytes() const noexcept { return blocks * kBlockBytes; }
     void write_blueflame(volatile std::byte* to) const noexcept {
         for (std::uint32_t i = 0; i < blocks; ++i) {
@@ -106,6 +112,10 @@ struct Doorbell {
     std::uintptr_t half = 0;                   // address of the register half to write next
     std::uintptr_t toggle = 0;                 // half XOR the other half; 0 where there is only one
     std::uint32_t blueflame_bytes = 0;
+    // What the record holds, kept here because the record's cache line travels to the device and
+    // back. It is also the index of the next WQE in the byte order in which its control segment
+    // wants it.
+    std::uint32_t record_raw = 0;
     DoorbellHook hook;
 
     static Doorbell of(const QueuePairView& view) noexcept {
@@ -123,6 +133,10 @@ struct Doorbell {
 // sfence stops both.
 inline void store_fence() noexcept { asm volatile("sfence" ::: "memory"); }
 
+// Runs a software device in this thread. Out of line: posts to devices without a hook then need not
+// keep registers free for a call.
+void call_hook(const Doorbell& bell, const volatile void* half) noexcept;
+
 // Tells the device that the ring is filled up to (not including) block `counter`. The WQEs are in
 // the ring.
 template <typename Source>
@@ -133,7 +147,8 @@ template <typename Source>
     //    x86 keeps the order of stores, so this costs no instruction; it stops the compiler.
     // 2. The record. The device believes it even when a register write is lost or late (RNR,
     // context switch).
-    __atomic_store_n(bell.record, be32(counter & 0xffff).raw(), __ATOMIC_RELEASE);
+    bell.record_raw = be32(counter & 0xffff).raw();
+    __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);
     // 3. The record is visible before the register: the register is write-combining, and without
     // the fence
     //    the device could be told of a WQE whose record (and, by 1, whose bytes) it does not yet
@@ -144,7 +159,7 @@ template <typename Source>
     if (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes) {
         source.write_blueflame(half);
     } else {
-        __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(half), source.first_word,
+        __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(half), source.first_word(),
                          __ATOMIC_RELAXED);
     }
     // 5. Push the write-combining buffer out now (latency), and before the next doorbell's bytes
@@ -154,7 +169,7 @@ template <typename Source>
     // 6. The next doorbell goes to the other half: the device may still be reading this one.
     bell.half ^= bell.toggle;
     // 7. A software device may run here, in the posting thread.
-    if (bell.hook.call != nullptr) bell.hook.call(bell.hook.context, half);
+    if (bell.hook.call != nullptr) call_hook(bell, half);
 }
 
 }  // namespace verbatim::mlx5

@@ -7,7 +7,7 @@
 // posting it then is an error value. It must not outlive its queue. Threads: those of the queue.
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,9 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/validity.hpp>
 #include <verbatim/mlx5/work_request.hpp>
+#include <verbatim/mlx5/wqe_image.hpp>
 
 namespace verbatim::mlx5 {
 
@@ -32,16 +34,15 @@ class PreparedBinding {
     // Throws Error(invalid_argument): regions of a queue that does not know its device's epoch.
     PreparedBinding(SendQueue& queue, NamedRegions regions);
 
-    SendQueue& queue() const noexcept { return *queue_; }
+    SendQueue& queue() const noexcept { return validity_.queue(); }
 
-    // One comparison: the device's epoch and the queue's generation only grow, so their sum stands
-    // still only while both do.
-    [[gnu::always_inline]] bool check() noexcept {
-        const std::uint64_t now =
-            __atomic_load_n(queue_->invalidation_epoch(), __ATOMIC_RELAXED) + queue_->generation();
-        return now == valid_at_ || recheck();
+    // Whether the regions are still there.
+    [[gnu::always_inline]] bool check() noexcept { return validity_.unchanged() || recheck(); }
+    bool valid() const noexcept { return !validity_.revoked() && all_alive(); }
+    // Why the queue refused a post: a revoked operation's queue is always full.
+    Errc refusal(Errc of_queue) const noexcept {
+        return validity_.revoked() ? Errc::invalid_prepared : of_queue;
     }
-    bool valid() const noexcept { return still_valid(); }
 
     // Watches another region for element `index` from now on. Errors: invalid_argument (none was
     // named).
@@ -51,90 +52,10 @@ class PreparedBinding {
     using Token = std::shared_ptr<const std::atomic<bool>>;
 
     bool recheck() noexcept;
-    bool still_valid() const noexcept;
+    bool all_alive() const noexcept;
 
-    SendQueue* queue_;
-    std::uint64_t valid_at_;
-    std::uint64_t generation_;
+    Validity validity_;
     std::vector<Token> tokens_;
-};
-
-// An encoded request: whole blocks, index 0, and the places that may change.
-class WqeImage {
-  public:
-    // Throws Error(invalid_argument, message_too_large) where check() refuses the request.
-    WqeImage(const SendQueue& queue, const WorkRequest& request);
-
-    std::uint32_t blocks() const noexcept { return shape_.blocks(); }
-    const std::uint64_t* words() const noexcept { return words_.get(); }
-
-    // Each refuses (invalid_argument) what the request does not have.
-    Errc set_remote_address(std::uint64_t address) noexcept {
-        if (!names_remote_memory(opcode_) || (is_atomic(opcode_) && address % 8 != 0)) {
-            return Errc::invalid_argument;
-        }
-        words_[2] = be64(address).raw();
-        return Errc::ok;
-    }
-    Errc set_remote_key(std::uint32_t key) noexcept {
-        if (!names_remote_memory(opcode_)) return Errc::invalid_argument;
-        words_[3] = word(be32(key), be32(0));
-        return Errc::ok;
-    }
-    Errc set_immediate(std::uint32_t immediate) noexcept {
-        if (!takes_immediate(opcode_)) return Errc::invalid_argument;
-        words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(immediate).raw()} << 32;
-        return Errc::ok;
-    }
-    // compare_swap: both; fetch_add: the addend (`compare` is not looked at).
-    Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
-        if (!is_atomic(opcode_)) return Errc::invalid_argument;
-        words_[4] = be64(swap_or_add).raw();
-        words_[5] = be64(compare).raw();
-        return Errc::ok;
-    }
-    Errc set_element(std::size_t index, const Element& element) noexcept {
-        if (!takes_element(index, element)) return Errc::invalid_argument;
-        std::uint64_t* at = payload() + index * 2;
-        at[0] = element_word(element);
-        at[1] = be64(element.address).raw();
-        return Errc::ok;
-    }
-    bool takes_element(std::size_t index, const Element& element) const noexcept {
-        return index < elements_ && element.bytes != 0 && element.bytes <= kMaxElementBytes &&
-               (!is_atomic(opcode_) || element.bytes == 8);
-    }
-    // As many bytes as were prepared.
-    Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
-        if (bytes.size() != inline_bytes_ || bytes.empty()) return Errc::invalid_argument;
-        auto* at = reinterpret_cast<std::byte*>(payload());
-        UnitCursor(at, at, at + std::size_t{inline_units(inline_bytes_)} * kUnitBytes)
-            .put_inline(bytes);
-        return Errc::ok;
-    }
-    void set_signaled(bool on) noexcept { set_flag(kCompletionAlways, on); }
-    void set_fence(bool on) noexcept { set_flag(kFence, on); }
-
-    // The local key an element names now.
-    std::uint32_t local_key(std::size_t index) const noexcept {
-        return be32::from_raw(static_cast<std::uint32_t>(payload()[index * 2] >> 32)).native();
-    }
-    std::size_t elements() const noexcept { return elements_; }
-
-  private:
-    std::uint64_t* payload() const noexcept {
-        return words_.get() + std::size_t{shape_.payload_unit} * 2;
-    }
-    void set_flag(std::uint8_t flag, bool on) noexcept {
-        const std::uint64_t bit = flags_word(flag, 0);
-        words_[1] = on ? words_[1] | bit : words_[1] & ~bit;
-    }
-
-    std::unique_ptr<std::uint64_t[]> words_;
-    WqeShape shape_;
-    Opcode opcode_;
-    std::uint32_t elements_;
-    std::uint32_t inline_bytes_;
 };
 
 // Any one request, prepared.
@@ -149,19 +70,10 @@ class Prepared {
         if (!binding_.check()) [[unlikely]]
             return Errc::invalid_prepared;
         SendQueue& queue = binding_.queue();
-        const std::uint64_t* words = image_.words();
         const std::uint32_t blocks = image_.blocks();
-        if (blocks == 1) {
-            return queue.post_block(
-                id, {words[0],
-                     words[1],
-                     {load_halves(words + 2), load_halves(words + 4), load_halves(words + 6)}});
-        }
-        if (blocks > queue.free_blocks()) [[unlikely]]
-            return queue.full(blocks);
-        const std::uint64_t first_word = queue.place_image(id, words, blocks);
-        queue.ring(first_word, blocks);
-        return Errc::ok;
+        const Errc error = blocks == 1 ? queue.post_block(id, Block::load(image_.words()))
+                                       : queue.post_image(id, image_.words(), blocks);
+        return error == Errc::ok ? error : binding_.refusal(error);
     }
 
     // False for good once the queue was reset or a named region released.
@@ -233,31 +145,46 @@ class PreparedWrite8 {
     // Throws Error(message_too_large) where the queue takes less than 8 inline bytes.
     PreparedWrite8(SendQueue& queue, Target target);
 
-    // Errors: invalid_prepared, would_block.
+    // Posts with the address and payload that were set last. Errors: invalid_prepared, would_block.
     [[gnu::always_inline]] Errc post(std::uint64_t id) noexcept {
-        if (!binding_.check()) [[unlikely]]
-            return Errc::invalid_prepared;
-        const __m128i payload = _mm_cvtsi64_si128(static_cast<long long>(payload_));
-        const __m128i rest = _mm_or_si128(_mm_slli_si128(payload, sizeof(InlineHeader)), header_);
-        return binding_.queue().post_block(
-            id, {control_, flags_, {load_halves(remote_.data()), rest, _mm_setzero_si128()}});
+        return post_words(id, remote_address_, payload_);
+    }
+    // Posts this address and payload and does not keep them.
+    [[gnu::always_inline]] Errc post(std::uint64_t id, std::uint64_t remote_address,
+                                     std::uint64_t payload) noexcept {
+        return post_words(id, be64(remote_address).raw(), payload);
     }
 
-    void set_remote_address(std::uint64_t address) noexcept { remote_[0] = be64(address).raw(); }
-    void set_remote_key(std::uint32_t key) noexcept { remote_[1] = word(be32(key), be32(0)); }
+    void set_remote_address(std::uint64_t address) noexcept {
+        remote_address_ = be64(address).raw();
+    }
+    void set_remote_key(std::uint32_t key) noexcept { remote_key_ = word(be32(key), be32(0)); }
     // The 8 bytes as they lie in memory.
     void set_payload(std::uint64_t payload) noexcept { payload_ = payload; }
-    void set_signaled(bool on) noexcept { flags_ = flags_word(on ? kCompletionAlways : 0, 0); }
+    void set_signaled(bool on) noexcept;
 
-    bool valid() const noexcept { return binding_.valid(); }
+    bool valid() const noexcept { return !validity_.revoked(); }
 
   private:
-    std::uint64_t control_;
-    std::uint64_t flags_ = flags_word(kCompletionAlways, 0);
-    std::array<std::uint64_t, 2> remote_;
+    [[gnu::always_inline]] Errc post_words(std::uint64_t id, std::uint64_t address,
+                                           std::uint64_t payload) noexcept {
+        const __m128i remote =
+            _mm_set_epi64x(static_cast<long long>(remote_key_), static_cast<long long>(address));
+        const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(payload));
+        const __m128i data = _mm_or_si128(_mm_slli_si128(bytes, sizeof(InlineHeader)), header_);
+        // The fourth quarter lies behind the WQE's end: whatever is at hand fills it.
+        const Errc error = validity_.queue().post_block(id, {{control_, remote, data, data}});
+        if (error == Errc::ok) [[likely]]
+            return error;
+        return validity_.revoked() ? Errc::invalid_prepared : error;
+    }
+
+    __m128i control_;
     __m128i header_;
+    std::uint64_t remote_address_;  // big endian
+    std::uint64_t remote_key_;
     std::uint64_t payload_ = 0;
-    PreparedBinding binding_;
+    Validity validity_;  // names no local region
 };
 
 }  // namespace verbatim::mlx5

@@ -1,6 +1,7 @@
-// The seam between devices and the data path: plain structs that a real device (through mlx5dv_init_obj) and
-// the software NIC fill alike. From here on there is one data path; it tells devices apart only by a null or
-// non-null hook. Nothing here is owned: the device that made the queues keeps the memory.
+// The seam between devices and the data path: plain structs that a real device (through
+// mlx5dv_init_obj) and the software NIC fill alike. From here on there is one data path; it tells
+// devices apart only by a null or non-null hook. Nothing here is owned: the device that made the
+// queues keeps the memory.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,16 @@
 
 namespace verbatim::mlx5 {
 
-// Called after a doorbell register was written, in the posting thread, with the address of the register half
-// that was written. Null on real devices and on a parked software NIC. Bounded, never re-entered.
+// Called after a doorbell register was written, in the posting thread, with the address of the
+// register half that was written. Null on real devices and on a parked software NIC. Bounded, never
+// re-entered.
 struct DoorbellHook {
     void (*call)(void* context, const volatile void* register_half) noexcept = nullptr;
     void* context = nullptr;
 };
 
-// Called when a poll finds a completion queue empty, in the polling thread. Null on real devices. Bounded.
+// Called when a poll finds a completion queue empty, in the polling thread. Null on real devices.
+// Bounded.
 struct ProgressHook {
     void (*call)(void* context) noexcept = nullptr;
     void* context = nullptr;
@@ -29,9 +32,11 @@ struct QueuePairView {
     std::uint32_t receive_entries = 0;    // power of two, 0 with a shared receive queue
     std::uint32_t receive_stride_log2 = 4;
     volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] receive, [1] send counter
-    volatile std::byte* doorbell_register = nullptr;    // two BlueFlame halves, or one 8-byte register
-    std::uint32_t blueflame_bytes = 0;  // size of one half (256 on ConnectX), 0: only 8-byte doorbells
-    std::uint32_t number = 0;           // 24-bit queue pair number
+    volatile std::byte* doorbell_register =
+        nullptr;  // two BlueFlame halves, or one 8-byte register
+    std::uint32_t blueflame_bytes =
+        0;                     // size of one half (256 on ConnectX), 0: only 8-byte doorbells
+    std::uint32_t number = 0;  // 24-bit queue pair number
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_send_elements = 0;
     std::uint32_t max_receive_elements = 1;
@@ -41,8 +46,8 @@ struct QueuePairView {
 // A completion queue as the data path sees it.
 struct CompletionQueueView {
     std::byte* buffer = nullptr;
-    std::uint32_t entries = 0;      // power of two
-    std::uint32_t entry_bytes = 64; // 64 or 128
+    std::uint32_t entries = 0;                          // power of two
+    std::uint32_t entry_bytes = 64;                     // 64 or 128
     volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] consumer index, [1] arm
     volatile std::byte* doorbell_register = nullptr;    // for arming; null where it is not used
     std::uint32_t number = 0;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,16 +17,10 @@
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/mlx5/validity.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {
-
-// A finished WQE of one block in registers, apart from its index.
-struct BlockImage {
-    std::uint64_t control;  // first word of the control segment, index 0
-    std::uint64_t flags;    // second word
-    __m128i rest[3];
-};
 
 class SendQueue {
   public:
@@ -36,6 +31,7 @@ class SendQueue {
     // Completion queues and prepared operations point here.
     SendQueue(const SendQueue&) = delete;
     SendQueue& operator=(const SendQueue&) = delete;
+    ~SendQueue() { prepared_.revoke_all(); }
 
     // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
     // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
@@ -62,7 +58,7 @@ class SendQueue {
     std::uint32_t outstanding() const noexcept;
     std::uint32_t number() const noexcept { return number_; }
     const SendLimits& limits() const noexcept { return limits_; }
-    // Moves with every reset().
+    // Counts resets.
     std::uint64_t generation() const noexcept { return generation_; }
 
     // Forgets everything outstanding and starts at block 0. Call it together with
@@ -72,19 +68,18 @@ class SendQueue {
 
     // -- For completion queues --
     // Retires the request whose first block has this counter and all before it; its id, or nothing
-    // where no such request is outstanding.
+    // where no such request is outstanding. The WQE itself says where it starts and how long it is.
     std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
         const std::uint32_t oldest = limit_ - blocks();
         const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest);
         const std::uint32_t outstanding = next_ - oldest;
         if (ahead >= outstanding) [[unlikely]]
             return std::nullopt;
-        const Slot& slot = slots_[(oldest + ahead) & mask_];
-        // A device that names the middle of a WQE finds a stale slot there.
-        if (slot.end - oldest - 1 >= outstanding) [[unlikely]]
+        const std::uint32_t behind = ahead + blocks_at(counter);
+        if (behind == ahead || behind > outstanding) [[unlikely]]
             return std::nullopt;
-        limit_ = slot.end + blocks();
-        return slot.id;
+        limit_ += behind;
+        return ids_[counter & mask_];
     }
     // The ring's block with this counter (of an outstanding request).
     const std::byte* block_at(std::uint32_t counter) const noexcept {
@@ -92,51 +87,64 @@ class SendQueue {
     }
 
     // -- For prepared operations --
+    // A queue without blocks, which is always full: what a revoked operation posts to.
+    static SendQueue& closed() noexcept { return closed_; }
     const volatile std::uint64_t* invalidation_epoch() const noexcept { return epoch_; }
-    bool watches_regions() const noexcept { return epoch_ != &kNoEpoch; }
+    ValidityList& prepared() noexcept { return prepared_; }
 
     // Posts a finished WQE of one block, its control segment's index still 0.
-    [[gnu::always_inline]] Errc post_block(std::uint64_t id, const BlockImage& image) noexcept {
+    [[gnu::always_inline]] Errc post_block(std::uint64_t id, Block block) noexcept {
         const std::uint32_t index = next_;
         if (index == limit_) [[unlikely]]
             return Errc::would_block;
-        const std::uint64_t first_word = image.control | index_bits(index);
-        const Block block{{_mm_set_epi64x(static_cast<long long>(image.flags),
-                                          static_cast<long long>(first_word)),
-                           image.rest[0], image.rest[1], image.rest[2]}};
+        block.quarter[0] = _mm_or_si128(block.quarter[0], next_index_bits());
         const std::size_t slot = index & mask_;
+        ids_[slot] = id;
         block.store(ring_ + slot * kBlockBytes);
-        slots_[slot] = {id, index + 1};
         next_ = index + 1;
-        ring_doorbell(bell_, index + 1, DoorbellBlock{first_word, block});
+        ring_doorbell(bell_, index + 1, DoorbellBlock{block});
         return Errc::ok;
     }
 
-    // Puts a finished image of `blocks` blocks into the ring without ringing; there must be room.
-    // Returns its first word.
+    // Posts a finished image of `blocks` blocks, index 0. Errors: would_block, message_too_large.
+    Errc post_image(std::uint64_t id, const std::uint64_t* image, std::uint32_t blocks) noexcept {
+        if (blocks > free_blocks()) [[unlikely]]
+            return full(blocks);
+        const std::uint64_t first_word = place_image(id, image, blocks);
+        ring_doorbell(bell_, next_, DoorbellRing{first_word, ring_, mask_, next_ - blocks, blocks});
+        return Errc::ok;
+    }
+    // Puts an image into the ring without ringing; there must be room. Returns its first word.
     std::uint64_t place_image(std::uint64_t id, const std::uint64_t* image,
                               std::uint32_t blocks) noexcept;
     // Rings for all that was placed since the last doorbell; `first_word` is of the last WQE.
     void ring(std::uint64_t first_word) noexcept {
         ring_doorbell(bell_, next_, DoorbellWord{first_word});
     }
-    // Rings for the one WQE of `blocks` blocks placed last.
-    void ring(std::uint64_t first_word, std::uint32_t blocks) noexcept {
-        ring_doorbell(bell_, next_, DoorbellRing{first_word, ring_, mask_, next_ - blocks, blocks});
+
+  private:
+    constexpr SendQueue() noexcept = default;
+
+    // Blocks of the WQE that starts at this block; 0 where none starts there.
+    std::uint32_t blocks_at(std::uint16_t counter) const noexcept {
+        ControlSegment control;
+        std::memcpy(&control, block_at(counter), sizeof control);
+        const bool starts_here = index_of(control) == counter && number_of(control) == number_;
+        return starts_here ? blocks_for_units(units_of(control)) : 0;
     }
+
+    // next_, where a control segment has its index. From the doorbell record, whose bytes need only
+    // a shift: [0 0 hi lo] there, [opcode-modifier hi lo opcode] here.
+    __m128i next_index_bits() const noexcept {
+        return _mm_srli_epi32(_mm_cvtsi32_si128(static_cast<int>(bell_.record_raw)), 8);
+    }
+    static constexpr std::uint64_t index_bits(std::uint32_t index) noexcept {
+        return be32((index & 0xffff) << 8).raw();
+    }
+
     // Why `blocks` more cannot be posted now.
     Errc full(std::uint64_t blocks) const noexcept {
         return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
-    }
-
-  private:
-    struct Slot {
-        std::uint64_t id = 0;
-        std::uint32_t end = 0;  // counter behind the WQE that starts here
-    };
-
-    static constexpr std::uint64_t index_bits(std::uint32_t index) noexcept {
-        return be32((index & 0xffff) << 8).raw();
     }
 
     std::uint64_t place(const WorkRequest& request, const WqeShape& shape) noexcept {
@@ -144,26 +152,26 @@ class SendQueue {
         std::byte* end = ring_ + std::size_t{blocks()} * kBlockBytes;
         const std::uint64_t first_word = encode(request, shape, {number_, next_},
                                                 UnitCursor(ring_ + slot * kBlockBytes, ring_, end));
-        const std::uint32_t behind = next_ + shape.blocks();
-        slots_[slot] = {request.id, behind};
-        next_ = behind;
+        ids_[slot] = request.id;
+        next_ += shape.blocks();
         return first_word;
     }
 
-    static const volatile std::uint64_t kNoEpoch;
-
     // Counters run through all 32 bits; the device sees the low 16. Outstanding blocks lie in
     // [limit_ - blocks(), next_).
-    std::byte* ring_;
-    std::unique_ptr<Slot[]> slots_;  // by first block, as many as blocks
+    static SendQueue closed_;
+
+    std::byte* ring_ = nullptr;
+    std::unique_ptr<std::uint64_t[]> ids_;  // by first block, as many as blocks
     std::uint32_t next_ = 0;
-    std::uint32_t limit_;
-    std::uint32_t mask_;
-    std::uint32_t number_;
+    std::uint32_t limit_ = 0;
+    std::uint32_t mask_ = 0;
+    std::uint32_t number_ = 0;
     std::uint64_t generation_ = 0;
     Doorbell bell_;
     SendLimits limits_;
-    const volatile std::uint64_t* epoch_;
+    const volatile std::uint64_t* epoch_ = nullptr;  // null: not known
+    ValidityList prepared_;
 };
 
 }  // namespace verbatim::mlx5

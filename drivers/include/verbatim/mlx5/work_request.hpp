@@ -1,4 +1,5 @@
-// What a caller asks of a queue pair (work requests) and what it hears back (completions), free of formats.
+// What a caller asks of a queue pair (work requests) and what it hears back (completions), free of
+// formats.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,11 @@ struct Element {
 // One request. The spans are read during the call only.
 struct WorkRequest {
     Opcode opcode = Opcode::nop;
-    bool signaled = true;    // asks for a completion of its own
-    bool fence = false;      // waits for earlier reads and atomics of this queue pair
-    bool solicited = false;  // two-sided and immediate operations: raises the peer's solicited event
-    std::uint64_t id = 0;    // handed back in Completion::id
+    bool signaled = true;  // asks for a completion of its own
+    bool fence = false;    // waits for earlier reads and atomics of this queue pair
+    bool solicited =
+        false;             // two-sided and immediate operations: raises the peer's solicited event
+    std::uint64_t id = 0;  // handed back in Completion::id
     std::uint64_t remote_address = 0;
     std::uint32_t remote_key = 0;
     std::uint32_t immediate = 0;                // host byte order

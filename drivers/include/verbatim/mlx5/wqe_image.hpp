@@ -1,0 +1,96 @@
+// A work request encoded once, with setters for what may change between posts: addresses, keys,
+// lengths, the immediate, atomic operands, inline payload of the same size. What would need another
+// shape is refused. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/mlx5/encode.hpp>
+#include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/work_request.hpp>
+
+namespace verbatim::mlx5 {
+
+// An encoded request: whole blocks, index 0, and the places that may change.
+class WqeImage {
+  public:
+    // Throws Error(invalid_argument, message_too_large) where check() refuses the request.
+    WqeImage(const SendQueue& queue, const WorkRequest& request);
+
+    std::uint32_t blocks() const noexcept { return shape_.blocks(); }
+    const std::uint64_t* words() const noexcept { return words_.get(); }
+
+    // Each refuses (invalid_argument) what the request does not have.
+    Errc set_remote_address(std::uint64_t address) noexcept {
+        if (!names_remote_memory(opcode_) || (is_atomic(opcode_) && address % 8 != 0)) {
+            return Errc::invalid_argument;
+        }
+        words_[2] = be64(address).raw();
+        return Errc::ok;
+    }
+    Errc set_remote_key(std::uint32_t key) noexcept {
+        if (!names_remote_memory(opcode_)) return Errc::invalid_argument;
+        words_[3] = word(be32(key), be32(0));
+        return Errc::ok;
+    }
+    Errc set_immediate(std::uint32_t immediate) noexcept {
+        if (!takes_immediate(opcode_)) return Errc::invalid_argument;
+        words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(immediate).raw()} << 32;
+        return Errc::ok;
+    }
+    // compare_swap: both; fetch_add: the addend (`compare` is not looked at).
+    Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
+        if (!is_atomic(opcode_)) return Errc::invalid_argument;
+        words_[4] = be64(swap_or_add).raw();
+        words_[5] = be64(compare).raw();
+        return Errc::ok;
+    }
+    Errc set_element(std::size_t index, const Element& element) noexcept {
+        if (!takes_element(index, element)) return Errc::invalid_argument;
+        std::uint64_t* at = payload() + index * 2;
+        at[0] = element_word(element);
+        at[1] = be64(element.address).raw();
+        return Errc::ok;
+    }
+    bool takes_element(std::size_t index, const Element& element) const noexcept {
+        return index < elements_ && element.bytes != 0 && element.bytes <= kMaxElementBytes &&
+               (!is_atomic(opcode_) || element.bytes == 8);
+    }
+    // As many bytes as were prepared.
+    Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
+        if (bytes.size() != inline_bytes_ || bytes.empty()) return Errc::invalid_argument;
+        auto* at = reinterpret_cast<std::byte*>(payload());
+        UnitCursor(at, at, at + std::size_t{inline_units(inline_bytes_)} * kUnitBytes)
+            .put_inline(bytes);
+        return Errc::ok;
+    }
+    void set_signaled(bool on) noexcept { set_flag(kCompletionAlways, on); }
+    void set_fence(bool on) noexcept { set_flag(kFence, on); }
+
+    // The local key an element names now.
+    std::uint32_t local_key(std::size_t index) const noexcept {
+        return be32::from_raw(static_cast<std::uint32_t>(payload()[index * 2] >> 32)).native();
+    }
+    std::size_t elements() const noexcept { return elements_; }
+
+  private:
+    std::uint64_t* payload() const noexcept {
+        return words_.get() + std::size_t{shape_.payload_unit} * 2;
+    }
+    void set_flag(std::uint8_t flag, bool on) noexcept {
+        const std::uint64_t bit = flags_word(flag, 0);
+        words_[1] = on ? words_[1] | bit : words_[1] & ~bit;
+    }
+
+    std::unique_ptr<std::uint64_t[]> words_;
+    WqeShape shape_;
+    Opcode opcode_;
+    std::uint32_t elements_;
+    std::uint32_t inline_bytes_;
+};
+
+}  // namespace verbatim::mlx5
