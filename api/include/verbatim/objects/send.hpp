@@ -64,8 +64,9 @@ class Patience {
     Connection& connection_;
     Deadline deadline_;
     const char* what_;
-    unsigned round_ = 0;
-    Clock::time_point since_{};
+    unsigned round_ = 0;            // pauses since the transfer last got on
+    std::uint64_t activity_ = 0;    // of the link, then
+    Clock::time_point since_{};     // then, roughly
 };
 }  // namespace objects
 

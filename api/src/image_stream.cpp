@@ -1,0 +1,208 @@
+// Cutting the image into pieces: what is sent from the arena, what is copied, what is rewritten.
+#include "image_stream.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <verbatim/objects/libstdcxx.hpp>
+
+namespace verbatim::objects {
+namespace {
+
+// Bytes of a StringImage, the part of a string that ShortString rewrites.
+constexpr std::uint64_t kStringBytes = sizeof(StringImage<char>);
+
+// Small objects are the common case: a fixed-size copy is a few loads and stores, a call is not.
+void copy_object(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
+    switch (bytes) {
+        case 8: std::memcpy(to, from, 8); return;
+        case 16: std::memcpy(to, from, 16); return;
+        case 24: std::memcpy(to, from, 24); return;
+        case 32: std::memcpy(to, from, 32); return;
+        default: std::memcpy(to, from, bytes);
+    }
+}
+
+}  // namespace
+
+ImageStream::ImageStream(const Scan& scan, const Buffers& buffers) : scan_(scan), buffers_(buffers) {
+    if (!buffers.checksum) return;
+    hash_ = XXH3_createState();
+    if (hash_ == nullptr) throw std::bad_alloc();
+    XXH3_64bits_reset(hash_);
+}
+
+ImageStream::~ImageStream() { XXH3_freeState(hash_); }
+
+std::uint64_t ImageStream::checksum() const noexcept {
+    return hash_ == nullptr ? 0 : XXH3_64bits_digest(hash_);
+}
+
+void ImageStream::set_extents(const std::vector<RemoteExtent>& extents) {
+    std::uint64_t bytes = 0;
+    for (const RemoteExtent& extent : extents) {
+        if (extent.bytes > scan_.image_bytes() - bytes)
+            throw Error(Errc::protocol_error, "receiver", "it lends more memory than was asked for");
+        bytes += extent.bytes;
+    }
+    if (bytes != scan_.image_bytes())
+        throw Error(Errc::protocol_error, "receiver", "it lends less memory than was asked for");
+    extents_ = extents;
+}
+
+bool ImageStream::step(Connection& connection) {
+    while (true) {
+        if (piece_.bytes > 0 && !write(connection)) return false;
+        if (position_ == scan_.image_bytes()) return true;
+        if (!next_piece(connection)) return false;
+    }
+}
+
+// Hands the current piece to the connection; false if the send queue is full.
+bool ImageStream::write(Connection& connection) {
+    while (piece_.bytes > 0) {
+        while (piece_.offset >= extent_start_ + extents_[extent_].bytes)
+            extent_start_ += extents_[extent_++].bytes;
+        const RemoteExtent& extent = extents_[extent_];
+        const std::uint64_t inside = piece_.offset - extent_start_;
+        const std::uint64_t bytes = std::min(piece_.bytes, extent.bytes - inside);
+        std::size_t written = 0;
+        const Errc code = connection.try_write(piece_.from, bytes, extent.address + inside,
+                                               extent.remote_key, written);
+        piece_.from += written;
+        piece_.bytes -= written;
+        piece_.offset += written;
+        if (code == Errc::would_block) return false;
+        if (code != Errc::ok) {
+            connection.check();
+            throw Error(code, "write of a graph", std::string(describe(code)));
+        }
+    }
+    return true;
+}
+
+bool ImageStream::next_piece(Connection& connection) {
+    const std::uint64_t start = position_;
+    if (const std::uint64_t bytes = direct_length(); bytes > 0) {
+        piece_ = {reinterpret_cast<const std::byte*>(run().address + run_position_), bytes, start};
+        advance(bytes);
+    } else {
+        if (slots_used_up_) {
+            const Errc code = connection.try_flush();
+            if (code == Errc::would_block) return false;
+            if (code != Errc::ok) connection.check();
+            slots_used_up_ = false;
+        }
+        const std::size_t slot_bytes = buffers_.staging_bytes / kSlots;
+        std::byte* const slot = buffers_.staging + slot_ * slot_bytes;
+        std::byte* to = slot;
+        do copy_some(to, slot + slot_bytes);
+        while (position_ < scan_.image_bytes() && to + kStringBytes <= slot + slot_bytes &&
+               direct_length() == 0);
+        piece_ = {slot, static_cast<std::uint64_t>(to - slot), start};
+        slot_ = (slot_ + 1) % kSlots;
+        slots_used_up_ = slot_ == 0;
+    }
+    if (hash_ != nullptr) XXH3_64bits_update(hash_, piece_.from, piece_.bytes);
+    return true;
+}
+
+// Length of the stretch that may leave the arena from where it lies, 0 if what is next must be copied.
+std::uint64_t ImageStream::direct_length() const noexcept {
+    const auto& runs = scan_.runs();
+    if (run_ == runs.size() || !runs[run_].direct || position_ < runs[run_].offset) return 0;
+    const std::uint64_t limit = until_short_string();
+    std::uint64_t bytes = extent_of(runs[run_]) - run_position_;
+    // Runs of other types may go on where this one ends, in memory as in the image.
+    for (std::size_t i = run_ + 1; i < runs.size() && bytes < limit; ++i) {
+        const Run& last = runs[i - 1];
+        const Run& next = runs[i];
+        if (!next.direct || next.address != last.address + extent_of(last) ||
+            next.offset != last.offset + extent_of(last))
+            break;
+        bytes += extent_of(next);
+        // Looking far ahead again and again would be quadratic: this much is worth a write of its own.
+        if (bytes >= (std::uint64_t{1} << 20)) break;
+    }
+    bytes = std::min(bytes, limit);
+    return bytes >= buffers_.direct_bytes ? bytes : 0;
+}
+
+std::uint64_t ImageStream::until_short_string() const noexcept {
+    const auto& strings = scan_.short_strings();
+    return short_string_ < strings.size() ? strings[short_string_].offset - position_
+                                          : ~std::uint64_t{0};
+}
+
+void ImageStream::advance(std::uint64_t bytes) noexcept {
+    position_ += bytes;
+    run_position_ += bytes;
+    while (run_ < scan_.runs().size() && run_position_ >= extent_of(run()))
+        run_position_ -= extent_of(scan_.runs()[run_++]);
+}
+
+// Copies one object, a part of a long one, one rewritten string, or padding.
+void ImageStream::copy_some(std::byte*& to, std::byte* end) {
+    const auto room = static_cast<std::uint64_t>(end - to);
+    const std::uint64_t until = until_short_string();
+    if (until == 0) {
+        copy_short_string(to);
+        to += kStringBytes;
+        ++short_string_;
+        advance(kStringBytes);
+    } else if (position_ < run().offset) {
+        // Over-aligned objects leave a gap; position_ runs through it, run_position_ stays at 0.
+        const std::uint64_t bytes = std::min(room, run().offset - position_);
+        std::memset(to, 0, bytes);
+        to += bytes;
+        position_ += bytes;
+    } else {
+        copy_run(to, to + std::min(room, until));
+    }
+}
+
+// Copies from the current run until it or the room ends.
+void ImageStream::copy_run(std::byte*& to, std::byte* end) {
+    const Run& run = this->run();
+    const std::byte* const base = reinterpret_cast<const std::byte*>(run.address);
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(end - to), extent_of(run) - run_position_);
+    if (run.direct) {  // the padding is arena memory, too
+        copy_object(to, base + run_position_, bytes);
+        to += bytes;
+        advance(bytes);
+        return;
+    }
+    // Outside arenas the padding belongs to somebody else: zeros go instead.
+    const std::uint64_t object = run.is_array ? run.bytes() : run.type->bytes;
+    const std::uint64_t stride = round_to(object, kImageGranule);
+    std::uint64_t left = bytes;
+    while (left > 0) {
+        const std::uint64_t within = run_position_ % stride;
+        std::uint64_t step = std::min(left, stride - within);
+        if (within < object) {
+            step = std::min(step, object - within);
+            copy_object(to, base + run_position_, step);
+        } else {
+            std::memset(to, 0, step);
+        }
+        to += step;
+        left -= step;
+        run_position_ += step;
+        position_ += step;
+    }
+    advance(0);
+}
+
+void ImageStream::copy_short_string(std::byte* to) {
+    const ShortString& string = scan_.short_strings()[short_string_];
+    StringImage<char> image;
+    std::memcpy(&image, reinterpret_cast<const void*>(string.address), sizeof image);
+    const std::byte* characters = image.data;
+    std::memset(image.local, 0, sizeof image.local);
+    std::memcpy(image.local, characters, image.size * string.character_bytes);
+    std::memcpy(to, &image, sizeof image);
+}
+
+}  // namespace verbatim::objects

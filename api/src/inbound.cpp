@@ -1,0 +1,114 @@
+// The receiver of one graph, and how long both sides wait for each other.
+#include <verbatim/objects/receive.hpp>
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <verbatim/core/config.hpp>
+
+#include "object_link.hpp"
+
+namespace verbatim::objects {
+namespace {
+
+// Throws Error(type_mismatch) unless the arrival's root is laid out as `root`.
+void check_type(const ObjectLink& link, const Arrival& arrival, const TypeInfo& root) {
+    const Layout& ours = layout_of(root);
+    if (arrival.offer.fingerprint == ours.fingerprint) return;
+    throw Error(Errc::type_mismatch, "type " + root.name,
+                arrival.type_name == root.name
+                    ? "sender and receiver lay it out differently"
+                    : fmt::format("the sender sends a {}", arrival.type_name),
+                first_difference(link.told_layout(arrival.offer.fingerprint), ours.text) +
+                    "; build both programs from the same definition");
+}
+
+template <class T>
+void copy_entries(std::vector<T>& entries, std::uint64_t count, const std::byte* from) {
+    entries.resize(count);
+    if (count > 0) std::memcpy(entries.data(), from, count * sizeof(T));
+}
+
+Arrived take(Arrival& arrival) {
+    Arrived arrived;
+    const std::byte* metadata = arrival.metadata.data();
+    copy_entries(arrived.back_pointers, arrival.offer.back_pointers, metadata);
+    copy_entries(arrived.extensions, arrival.offer.extensions,
+                 metadata + arrival.offer.back_pointers * sizeof(BackPointer));
+    arrived.image = std::move(arrival.image);
+    return arrived;
+}
+
+bool checksum_holds(const Arrival& arrival) {
+    return arrival.offer.has_checksum == 0 ||
+           XXH3_64bits(arrival.image.data(), arrival.image.bytes()) == arrival.checksum;
+}
+
+}  // namespace
+
+Inbound::Inbound(Connection& connection, const TypeInfo& root) : connection_(connection), root_(root) {
+    layout_of(root);  // a type that cannot be received is refused before anybody sends one
+}
+
+Inbound::~Inbound() = default;
+
+bool Inbound::step() {
+    if (arrived_.image.data() != nullptr) return true;
+    ObjectLink& link = object_link(connection_);
+    link.pump(connection_);
+    Arrival* arrival = link.arrival();
+    if (arrival == nullptr || !arrival->layout_is_known()) return false;
+    if (!arrival->is_granted()) {
+        try {
+            check_type(link, *arrival, root_);
+            link.grant(connection_, *arrival);
+        } catch (const Error& error) {
+            link.refuse(connection_, *arrival, error);
+            throw;
+        }
+        return false;
+    }
+    if (!arrival->complete) return false;
+    try {
+        check_type(link, *arrival, root_);  // memory may have been lent before the type was asked for
+        if (!checksum_holds(*arrival))
+            throw Error(Errc::corrupt_message, "received graph", "its checksum does not match its bytes",
+                        "the message was dropped; nothing of it was handed out");
+        arrived_ = take(*arrival);
+    } catch (const Error&) {
+        link.drop_arrival();
+        throw;
+    }
+    link.drop_arrival();
+    return true;
+}
+
+bool Inbound::has_begun() const noexcept { return object_link(connection_).arrival() != nullptr; }
+
+Arrived& Inbound::arrived() noexcept { return arrived_; }
+
+void Patience::wait(bool begun) {
+    if (deadline_.passed())
+        throw Error(Errc::timeout, std::string(what_) + " of a graph",
+                    fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
+                    "check that the other side calls receive() or send(), or allow more time");
+    if (const std::uint64_t activity = object_link(connection_).activity(); activity != activity_) {
+        activity_ = activity;
+        round_ = 0;
+        since_ = {};
+    }
+    // Reading the clock costs more than a pause: look rarely.
+    if (begun && round_ % 64 == 0) {
+        const auto now = Clock::now();
+        if (since_ == Clock::time_point{}) since_ = now;
+        if (now - since_ > connection_.config().objects.timeout)
+            throw Error(Errc::timeout, std::string(what_) + " of a graph",
+                        fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
+                        "close the connection; objects.timeout sets how long to wait");
+    }
+    connection_.pause(round_++);
+}
+
+}  // namespace verbatim::objects

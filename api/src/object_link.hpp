@@ -1,0 +1,116 @@
+// What the transfers of one connection share: the order of what arrives, graphs that arrive while this side is
+// still sending, layouts already told, the staging buffer.
+// Threads: the connection's.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+#include <verbatim/objects/transfer.hpp>
+
+#include "graph_wire.hpp"
+
+namespace verbatim::objects {
+
+// The receiver's answer to this side's current offer.
+struct Answer {
+    enum class State : std::uint8_t { none, partial, granted, refused } state = State::none;
+    std::vector<RemoteExtent> extents;
+    Errc code = Errc::ok;
+    std::string reason;
+};
+
+// One graph coming in.
+struct Arrival {
+    wire::Offer offer{};
+    std::string type_name;
+    std::string layout;             // as far as it came
+    std::vector<std::byte> metadata;  // back-pointers and extensions, as far as they came
+    ImageMemory image;
+    std::vector<RemoteExtent> extents;  // of the image
+    std::size_t extents_sent = 0;
+    bool complete = false;  // the end message came
+    std::uint64_t checksum = 0;
+
+    std::uint64_t metadata_bytes() const noexcept {
+        return offer.back_pointers * sizeof(BackPointer) + offer.extensions * sizeof(Extension);
+    }
+    bool layout_is_known() const noexcept { return layout.size() == offer.layout_bytes; }
+    bool is_granted() const noexcept { return image.data() != nullptr; }
+};
+
+class ObjectLink {
+  public:
+    explicit ObjectLink(Connection& connection);
+    ~ObjectLink();
+    ObjectLink(const ObjectLink&) = delete;
+    ObjectLink& operator=(const ObjectLink&) = delete;
+
+    // Takes in everything that has arrived and gives pending answers. Throws Error.
+    void pump(Connection& connection);
+    // Grows whenever a transfer of this connection gets on.
+    std::uint64_t activity() const noexcept { return activity_; }
+    void note_activity() noexcept { ++activity_; }
+
+    // ---- sending ----
+    std::uint64_t begin_offer() {
+        answer_ = {};
+        return ++offers_;
+    }
+    const Answer& answer() const noexcept { return answer_; }
+    // The receiver must hear that graph `id` will not be completed.
+    void cancel(Connection& connection, std::uint64_t id) noexcept;
+    bool is_told(std::uint64_t fingerprint) const { return told_.contains(fingerprint); }
+    void set_told(std::uint64_t fingerprint) { told_.insert(fingerprint); }
+    std::byte* staging() const noexcept { return staging_; }
+    std::size_t staging_bytes() const noexcept { return staging_bytes_; }
+
+    // ---- receiving ----
+    // The oldest graph that is coming in, or null.
+    Arrival* arrival() noexcept { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
+    void drop_arrival();
+    // Lends memory for a graph. Throws Error(graph_too_large).
+    void grant(Connection& connection, Arrival& arrival);
+    void refuse(Connection& connection, Arrival& arrival, const Error& error);
+    // Lends memory for graphs that were announced while this side sends, so that two sides that both send first
+    // do not wait for each other.
+    void grant_waiting(Connection& connection);
+    // The layout the sender uses, for explaining a mismatch.
+    std::string_view told_layout(std::uint64_t fingerprint) const;
+
+  private:
+    void take(const Message& message);
+    void take_offer(std::span<const std::byte> payload);
+    void take_grant(std::span<const std::byte> payload);
+    void take_refusal(std::span<const std::byte> payload);
+    void take_bytes(std::span<const std::byte> payload);
+    void take_end(std::span<const std::byte> payload);
+    void take_cancel(std::span<const std::byte> payload);
+    Arrival* find(std::uint64_t id) noexcept;
+    void send_pending(Connection& connection);
+    bool send_grants(Connection& connection, Arrival& arrival);
+
+    std::shared_ptr<Arena> arena_;
+    std::size_t staging_bytes_;
+    std::byte* staging_;
+    std::uint64_t activity_ = 0;
+    std::uint64_t offers_ = 0;
+    std::uint64_t offers_seen_ = 0;
+    Answer answer_;
+    std::set<std::uint64_t> told_;
+    std::map<std::uint64_t, std::string> layouts_;
+    std::deque<Arrival> arrivals_;
+    struct Pending {
+        std::uint8_t kind;
+        std::vector<std::byte> payload;
+    };
+    std::deque<Pending> pending_;  // refusals and cancellations that found the ring full
+};
+
+}  // namespace verbatim::objects
