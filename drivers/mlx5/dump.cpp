@@ -1,0 +1,229 @@
+// Text dumper. Reads segments by copying them out, so that any bytes may be looked at.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include <verbatim/mlx5/dump.hpp>
+#include <verbatim/mlx5/encode.hpp>
+
+namespace verbatim::mlx5 {
+namespace {
+
+constexpr std::size_t kShownInlineBytes = 32;
+
+// Takes segments off the front of the bytes.
+class Reader {
+  public:
+    explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+    template <typename Segment>
+    std::optional<Segment> take() {
+        if (rest_.size() < sizeof(Segment)) return std::nullopt;
+        std::array<std::byte, sizeof(Segment)> bytes;
+        std::copy_n(rest_.begin(), bytes.size(), bytes.begin());
+        rest_ = rest_.subspan(sizeof(Segment));
+        return std::bit_cast<Segment>(bytes);
+    }
+    std::span<const std::byte> rest() const { return rest_; }
+
+  private:
+    std::span<const std::byte> rest_;
+};
+
+std::string flags_text(std::uint8_t flags) {
+    std::string text;
+    if ((flags & kCompletionAlways) != 0) text += " signaled";
+    if ((flags & kSolicited) != 0) text += " solicited";
+    if ((flags >> 5) == (kFence >> 5)) text += " fence";
+    if ((flags >> 5) == (kSmallFence >> 5)) text += " small-fence";
+    return text;
+}
+
+std::string element_text(const DataSegment& segment) {
+    const std::uint32_t count = segment.byte_count.native();
+    return fmt::format("{{{:#x} +{} key {:#x}}}", segment.address.native(),
+                       count == 0 ? kMaxElementBytes : count, segment.key.native());
+}
+
+std::string inline_text(std::span<const std::byte> from, std::uint32_t header) {
+    const std::size_t count = header & kInlineCountMask;
+    std::string text = fmt::format(", inline {}:", count);
+    for (const std::byte byte : from.first(std::min({count, from.size(), kShownInlineBytes}))) {
+        text += fmt::format(" {:02x}", static_cast<unsigned>(byte));
+    }
+    if (count > from.size()) return text + " (cut off)";
+    return count > kShownInlineBytes ? text + " ..." : text;
+}
+
+// Data segments, or one inline segment.
+std::string payload_text(Reader reader) {
+    std::string text;
+    while (reader.rest().size() >= kUnitBytes) {
+        const auto header = Reader(reader.rest()).take<InlineHeader>()->byte_count.native();
+        if ((header & kInlineFlag) != 0) {
+            return text + inline_text(reader.rest().subspan(sizeof(InlineHeader)), header);
+        }
+        text += (text.empty() ? ", local " : " ") + element_text(*reader.take<DataSegment>());
+    }
+    return text;
+}
+
+std::string remote_text(Reader& reader, Opcode opcode) {
+    const auto remote = reader.take<RemoteAddressSegment>();
+    if (!remote) return " (cut off)";
+    std::string text = fmt::format(", {} {:#x} key {:#x}", opcode == Opcode::read ? "from" : "to",
+                                   remote->address.native(), remote->key.native());
+    if (!is_atomic(opcode)) return text;
+    const auto atomic = reader.take<AtomicSegment>();
+    if (!atomic) return text + " (cut off)";
+    if (opcode == Opcode::fetch_add) {
+        return text + fmt::format(", add {:#x}", atomic->swap_or_add.native());
+    }
+    return text + fmt::format(", swap {:#x} if {:#x}", atomic->swap_or_add.native(),
+                              atomic->compare.native());
+}
+
+struct OpcodeName {
+    Opcode opcode;
+    std::string_view name;
+};
+constexpr std::array<OpcodeName, 8> kOpcodeNames{{
+    {Opcode::nop, "nop"},
+    {Opcode::write, "write"},
+    {Opcode::write_immediate, "write_immediate"},
+    {Opcode::send, "send"},
+    {Opcode::send_immediate, "send_immediate"},
+    {Opcode::read, "read"},
+    {Opcode::compare_swap, "compare_swap"},
+    {Opcode::fetch_add, "fetch_add"},
+}};
+
+std::string error_text(const ErrorCqe& error) {
+    return fmt::format(": {} (syndrome {:#04x}, vendor {:#04x})", describe_syndrome(error.syndrome),
+                       error.syndrome, error.vendor_syndrome);
+}
+
+std::string cqe_body(const Cqe& cqe) {
+    const std::uint32_t opcode_number = cqe.opcode_number.native();
+    const std::string where =
+        fmt::format("qp {:#x} wqe #{}", opcode_number & 0xffffff, cqe.wqe_counter.native());
+    const std::string bytes = fmt::format(", {} bytes", cqe.byte_count.native());
+    const std::string immediate = fmt::format(" immediate {:#x}", cqe.immediate.native());
+    const std::string opcode = name(static_cast<Opcode>(opcode_number >> 24));
+    switch (cqe_opcode(cqe.op_own)) {
+        case CqeOpcode::requester:
+            return fmt::format("sent {} {}{}", opcode, where, bytes);
+        case CqeOpcode::write_immediate:
+            return "written to " + where + bytes + immediate;
+        case CqeOpcode::send:
+            return "received " + where + bytes;
+        case CqeOpcode::send_immediate:
+            return "received " + where + bytes + immediate;
+        case CqeOpcode::send_invalidate:
+            return "received " + where + bytes +
+                   fmt::format(" invalidates {:#x}", cqe.immediate.native());
+        case CqeOpcode::requester_error:
+            return fmt::format("failed {} {}{}", opcode, where,
+                               error_text(std::bit_cast<ErrorCqe>(cqe)));
+        case CqeOpcode::responder_error:
+            return "failed receive " + where + error_text(std::bit_cast<ErrorCqe>(cqe));
+        case CqeOpcode::invalid:
+            return "invalid";
+    }
+    return fmt::format("cqe opcode {} {}", cqe.op_own >> 4, where);
+}
+
+}  // namespace
+
+std::string name(Opcode opcode) {
+    const auto* found = std::find_if(kOpcodeNames.begin(), kOpcodeNames.end(),
+                                     [=](const OpcodeName& one) { return one.opcode == opcode; });
+    if (found == kOpcodeNames.end())
+        return fmt::format("opcode {:#04x}", static_cast<unsigned>(opcode));
+    return std::string(found->name);
+}
+
+std::string_view describe_syndrome(std::uint8_t syndrome) noexcept {
+    switch (static_cast<Syndrome>(syndrome)) {
+        case Syndrome::local_length:
+            return "local length error";
+        case Syndrome::local_queue_pair:
+            return "local queue pair operation error";
+        case Syndrome::local_protection:
+            return "local protection error";
+        case Syndrome::flushed:
+            return "flushed";
+        case Syndrome::window_bind:
+            return "memory window bind error";
+        case Syndrome::bad_response:
+            return "bad response";
+        case Syndrome::local_access:
+            return "local access error";
+        case Syndrome::remote_invalid:
+            return "remote invalid request";
+        case Syndrome::remote_access:
+            return "remote access error";
+        case Syndrome::remote_operation:
+            return "remote operation error";
+        case Syndrome::retry_exceeded:
+            return "transport retries exceeded";
+        case Syndrome::rnr_exceeded:
+            return "receiver-not-ready retries exceeded";
+        case Syndrome::remote_aborted:
+            return "aborted by the remote side";
+    }
+    return "unknown syndrome";
+}
+
+std::string dump_wqe(std::span<const std::byte> wqe) {
+    Reader reader(wqe);
+    const auto control = reader.take<ControlSegment>();
+    if (!control) return "(cut off)";
+    const auto opcode = static_cast<Opcode>(opcode_of(*control));
+    std::string text = fmt::format("#{} {} qp {:#x} ds {}{}", index_of(*control), name(opcode),
+                                   number_of(*control), units_of(*control),
+                                   flags_text(control->fence_completion_event));
+    if (takes_immediate(opcode))
+        text += fmt::format(", immediate {:#x}", control->immediate.native());
+    const std::size_t bytes = std::size_t{units_of(*control)} * kUnitBytes;
+    if (bytes < sizeof *control || bytes > wqe.size()) return text + " (cut off)";
+    reader = Reader(wqe.first(bytes).subspan(sizeof *control));
+    if (names_remote_memory(opcode)) text += remote_text(reader, opcode);
+    return text + payload_text(reader);
+}
+
+std::string dump_receive_entry(std::span<const std::byte> entry) {
+    Reader reader(entry);
+    std::string text = "receive into";
+    while (const auto segment = reader.take<DataSegment>()) {
+        if (segment->key.native() == kInvalidKey && segment->byte_count.native() == 0) break;
+        text += " " + element_text(*segment);
+    }
+    return text == "receive into" ? "receive nothing" : text;
+}
+
+std::string dump_cqe(const Cqe& cqe) {
+    return fmt::format("[{}] {}", cqe.op_own & kOwnerMask, cqe_body(cqe));
+}
+
+std::string describe(const Completion& completion) {
+    const bool sent = completion.kind == CompletionKind::send_side;
+    const std::string what =
+        fmt::format("{} {} on queue pair {:#x}", sent ? name(completion.opcode) : "receive",
+                    completion.id, completion.queue_pair);
+    if (completion.status != Errc::ok) {
+        return fmt::format("{} failed: {} (syndrome {:#04x}, vendor {:#04x})", what,
+                           verbatim::describe(completion.status), completion.syndrome,
+                           completion.vendor_syndrome);
+    }
+    std::string text = what + " done";
+    if (!sent || completion.opcode == Opcode::read)
+        text += fmt::format(", {} bytes", completion.bytes);
+    if (completion.has_immediate) text += fmt::format(", immediate {:#x}", completion.immediate);
+    return text;
+}
+
+}  // namespace verbatim::mlx5
