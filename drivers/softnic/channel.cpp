@@ -1,0 +1,103 @@
+// Both ends of the two-sided ring.
+#include "channel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include <verbatim/driver/error.hpp>
+
+#include "shared_store.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+// Payload of a record that starts `offset` bytes into the ring and may use `room` bytes.
+std::size_t payload_room(std::uint64_t ring_bytes, std::uint64_t offset, std::uint64_t room) noexcept {
+    const std::uint64_t contiguous = std::min(ring_bytes - offset, room);
+    return std::min<std::uint64_t>(contiguous - sizeof(RecordHeader), kMaxRecordBytes);
+}
+
+}  // namespace
+
+ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {
+    auto* const header = reinterpret_cast<ChannelHeader*>(memory_->data());
+    if (memory_->bytes() <= kChannelHeaderBytes || header->fixed.magic != kChannelMagic)
+        throw Error(Errc::protocol_error, "two-sided ring", "the peer's memory file is no ring");
+    ring_bytes_ = header->fixed.ring_bytes;
+    if (!std::has_single_bit(ring_bytes_) || ring_bytes_ < 2 * sizeof(RecordHeader) ||
+        ring_bytes_ > memory_->bytes() - kChannelHeaderBytes)
+        throw Error(Errc::protocol_error, "two-sided ring", "its length and its memory file disagree");
+    header_ = header;
+    ring_ = memory_->data() + kChannelHeaderBytes;
+}
+
+std::byte* ChannelSender::reserve(std::size_t& capacity) noexcept {
+    // The receiver's line is fetched only when the known room could cut a record short.
+    if (ring_bytes_ - (produced_ - consumed_) < record_span(kMaxRecordBytes)) {
+        const std::uint64_t consumed = header_->drain.consumed.load(std::memory_order_acquire);
+        // Only forwards, only over what was produced, only by whole records.
+        broken_ |= consumed - consumed_ > produced_ - consumed_ || consumed % sizeof(RecordHeader) != 0;
+        if (broken_) return nullptr;
+        consumed_ = consumed;
+        if (produced_ - consumed_ == ring_bytes_) return nullptr;
+    }
+    const std::uint64_t offset = produced_ & (ring_bytes_ - 1);
+    capacity = payload_room(ring_bytes_, offset, ring_bytes_ - (produced_ - consumed_));
+    return ring_ + offset + sizeof(RecordHeader);
+}
+
+void ChannelSender::commit(const RecordHeader& record) noexcept {
+    std::byte* const start = ring_ + (produced_ & (ring_bytes_ - 1));
+    copy_bytes(start, reinterpret_cast<const std::byte*>(&record), sizeof record);
+    produced_ += record_span(record.bytes);
+    store_release(header_->produced, produced_);
+}
+
+ChannelReceiver::ChannelReceiver(std::size_t ring_bytes)
+    : memory_(SharedMemory::create("verbatim-ring", kChannelHeaderBytes + ring_bytes, true)),
+      header_(::new (memory_->data()) ChannelHeader{}),
+      ring_(memory_->data() + kChannelHeaderBytes),
+      ring_bytes_(ring_bytes) {
+    header_->fixed = {kChannelMagic, ring_bytes};
+}
+
+void ChannelReceiver::set_state(ReceiverState state) noexcept {
+    const auto wanted = static_cast<std::uint32_t>(state);
+    if (header_->receiver_state.load(std::memory_order_relaxed) < wanted)
+        store_release(header_->receiver_state, wanted);
+}
+
+ChannelReceiver::Peek ChannelReceiver::peek(RecordHeader& record,
+                                            const std::byte*& payload) const noexcept {
+    const std::uint64_t available = header_->produced.load(std::memory_order_acquire) - consumed_;
+    if (available == 0) return Peek::nothing;
+    const std::uint64_t offset = consumed_ & (ring_bytes_ - 1);
+    if (available > ring_bytes_ || available % sizeof(RecordHeader) != 0) return Peek::broken;
+    std::memcpy(&record, ring_ + offset, sizeof record);
+    if (record.bytes > payload_room(ring_bytes_, offset, available) ||
+        (record.flags & ~kKnownRecordFlags) != 0)
+        return Peek::broken;
+    payload = ring_ + offset + sizeof record;
+    return Peek::record;
+}
+
+void ChannelReceiver::release(const RecordHeader& record) noexcept {
+    consumed_ += record_span(record.bytes);
+    store_release(header_->drain.consumed, consumed_);
+}
+
+void ChannelReceiver::acknowledge() noexcept {
+    store_release(header_->drain.acknowledged, ++acknowledged_);
+}
+
+void ChannelReceiver::refuse(std::uint8_t syndrome) noexcept {
+    store_release(header_->drain.refused, std::uint64_t{syndrome});
+}
+
+void ChannelReceiver::count_not_ready() noexcept {
+    store_release(header_->drain.not_ready, ++not_ready_);
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,131 @@
+// The ring by which two-sided work crosses from one queue pair to its peer: sends, and the immediates of RDMA
+// writes. One producer (the sending queue pair), one consumer (the receiving queue pair, when its process polls).
+// It lies in a memory file of the receiver. Messages are cut into records, so any length flows through.
+// Whatever the peer writes is read once, checked, and only then used.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/mlx5/endian.hpp>
+
+#include "shared_memory.hpp"
+
+namespace verbatim::softnic {
+
+enum class ReceiverState : std::uint32_t { open = 0, error = 1, closed = 2 };
+
+// Start of the memory file. Each cache line has one owner.
+struct ChannelHeader {
+    // Owner: receiver, written before the file is handed out.
+    struct alignas(64) {
+        std::uint64_t magic;
+        std::uint64_t ring_bytes;  // power of two
+    } fixed;
+    // Owner: receiver; any of its threads, only ever upwards.
+    alignas(64) std::atomic<std::uint32_t> receiver_state;
+    // Owner: receiver; the thread inside its receive gate.
+    struct alignas(64) {
+        std::atomic<std::uint64_t> consumed;      // ring bytes given back
+        std::atomic<std::uint64_t> acknowledged;  // messages completed
+        std::atomic<std::uint64_t> refused;       // 0, or the syndrome of the message after these
+        std::atomic<std::uint64_t> not_ready;     // times a message found no receive posted
+    } drain;
+    // Owner: sender; the thread inside its send gate.
+    alignas(64) std::atomic<std::uint64_t> produced;  // ring bytes written
+};
+inline constexpr std::size_t kChannelHeaderBytes = 4096;
+static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
+inline constexpr std::uint64_t kChannelMagic = 0x766263686e303031;  // "vbchn001"
+
+// Precedes each record's payload; records start at multiples of 16 and do not wrap.
+struct RecordHeader {
+    std::uint32_t bytes = 0;  // payload of this record
+    std::uint32_t flags = 0;  // RecordFlags
+    std::uint32_t total = 0;  // in the last record: bytes of the message, or written by the RDMA write
+    std::uint32_t immediate = 0;  // as in the work request
+};
+static_assert(sizeof(RecordHeader) == 16);
+inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4, kSolicitedRecord = 8,
+                               kWriteRecord = 16, kKnownRecordFlags = 31;
+inline constexpr std::size_t kMaxRecordBytes = 4096;
+
+constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
+    return (sizeof(RecordHeader) + payload_bytes + 15) & ~std::size_t{15};
+}
+
+// The sender's end. Threads: the one inside the send gate.
+class ChannelSender {
+  public:
+    ChannelSender() = default;
+    // Throws Error(protocol_error) if the file is no channel.
+    explicit ChannelSender(std::shared_ptr<SharedMemory> memory);
+
+    explicit operator bool() const noexcept { return header_ != nullptr; }
+    ReceiverState receiver_state() const noexcept {
+        return static_cast<ReceiverState>(header_->receiver_state.load(std::memory_order_acquire));
+    }
+    std::uint64_t acknowledged() const noexcept {
+        return header_->drain.acknowledged.load(std::memory_order_acquire);
+    }
+    std::uint64_t refused() const noexcept {
+        return header_->drain.refused.load(std::memory_order_acquire);
+    }
+    std::uint64_t not_ready() const noexcept {
+        return header_->drain.not_ready.load(std::memory_order_relaxed);
+    }
+
+    // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
+    std::byte* reserve(std::size_t& capacity) noexcept;
+    // Hands over the reserved record with its payload.
+    void commit(const RecordHeader& record) noexcept;
+    // The receiver's words contradict themselves; nothing can be sent any more.
+    bool broken() const noexcept { return broken_; }
+
+  private:
+    std::shared_ptr<SharedMemory> memory_;
+    ChannelHeader* header_ = nullptr;
+    std::byte* ring_ = nullptr;
+    std::uint64_t ring_bytes_ = 0;
+    std::uint64_t produced_ = 0;  // our own copies: the peer could write the shared words
+    std::uint64_t consumed_ = 0;
+    bool broken_ = false;
+};
+
+// The receiver's end. Threads: the one inside the receive gate, but for pending() and set_state().
+class ChannelReceiver {
+  public:
+    enum class Peek : std::uint8_t { nothing, record, broken };
+
+    ChannelReceiver() = default;
+    // A new ring of `ring_bytes` (power of two). Throws Error(out_of_memory).
+    explicit ChannelReceiver(std::size_t ring_bytes);
+
+    bool pending() const noexcept {
+        return header_->produced.load(std::memory_order_acquire) !=
+               header_->drain.consumed.load(std::memory_order_relaxed);
+    }
+    void set_state(ReceiverState state) noexcept;
+
+    // The next record; its header is a copy.
+    Peek peek(RecordHeader& record, const std::byte*& payload) const noexcept;
+    void release(const RecordHeader& record) noexcept;
+    void acknowledge() noexcept;
+    void refuse(std::uint8_t syndrome) noexcept;
+    void count_not_ready() noexcept;
+
+    const std::shared_ptr<SharedMemory>& memory() const noexcept { return memory_; }
+
+  private:
+    std::shared_ptr<SharedMemory> memory_;
+    ChannelHeader* header_ = nullptr;
+    std::byte* ring_ = nullptr;
+    std::uint64_t ring_bytes_ = 0;
+    std::uint64_t consumed_ = 0;
+    std::uint64_t acknowledged_ = 0;
+    std::uint64_t not_ready_ = 0;
+};
+
+}  // namespace verbatim::softnic

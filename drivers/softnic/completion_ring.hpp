@@ -1,0 +1,78 @@
+// The device's side of a completion queue. Several queue pairs, in several threads, may write into one queue:
+// each claims the next entry with one compare-and-swap and fills it, the ownership bit last. A thread that is
+// preempted in between delays the reader, never another writer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+
+namespace verbatim::softnic {
+
+// A big-endian word of a doorbell record, which a driver thread writes and this device reads.
+inline std::uint32_t read_record(const volatile std::uint32_t* word) noexcept {
+    return mlx5::be32::from_raw(__atomic_load_n(word, __ATOMIC_ACQUIRE)).native();
+}
+
+class CompletionRing {
+  public:
+    CompletionRing() = default;
+    // The entries must have been initialised with initialize().
+    explicit CompletionRing(const mlx5::CompletionQueueView& view) noexcept : view_(view) {}
+
+    // Puts all entries into the device's hands and the counters to 0.
+    static void initialize(const mlx5::CompletionQueueView& view) noexcept {
+        for (std::uint32_t i = 0; i < view.entries; ++i) {
+            mlx5::Cqe empty;
+            // Opcode invalid, and the phase that the first pass will flip.
+            empty.op_own = mlx5::make_op_own(mlx5::CqeOpcode::invalid, true);
+            std::memcpy(entry(view, i), &empty, sizeof empty);
+        }
+    }
+
+    // Writes one completion; Entry is Cqe or ErrorCqe with everything set but the phase. False: the queue is
+    // full, nothing was written, no entry is ever overwritten.
+    template <class Entry>
+    bool push(const Entry& completion) noexcept {
+        std::uint32_t index = produced_.load(std::memory_order_relaxed);
+        do {
+            if (full(index)) return false;
+        } while (!produced_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
+        write(index, completion);
+        return true;
+    }
+
+    bool full() const noexcept { return full(produced_.load(std::memory_order_relaxed)); }
+    const mlx5::CompletionQueueView& view() const noexcept { return view_; }
+
+  private:
+    static std::byte* entry(const mlx5::CompletionQueueView& view, std::uint32_t index) noexcept {
+        // Of a 128-byte entry the second half is the completion proper.
+        return view.buffer + std::size_t{index & (view.entries - 1)} * view.entry_bytes +
+               (view.entry_bytes - sizeof(mlx5::Cqe));
+    }
+
+    bool full(std::uint32_t produced) const noexcept {
+        const std::uint32_t consumed = read_record(view_.doorbell_record + mlx5::kRecordConsumer);
+        return ((produced - consumed) & mlx5::kConsumerIndexMask) >= view_.entries;
+    }
+
+    template <class Entry>
+    void write(std::uint32_t index, const Entry& completion) noexcept {
+        static_assert(sizeof(Entry) == sizeof(mlx5::Cqe));
+        constexpr std::size_t kLast = sizeof(Entry) - 1;
+        std::byte* const at = entry(view_, index);
+        std::memcpy(at, &completion, kLast);
+        const auto phase = mlx5::owner_phase(index, view_.entries) ? mlx5::kOwnerMask : std::uint8_t{0};
+        const auto op_own = static_cast<std::uint8_t>((completion.op_own & ~mlx5::kOwnerMask) | phase);
+        __atomic_store_n(reinterpret_cast<std::uint8_t*>(at + kLast), op_own, __ATOMIC_RELEASE);
+    }
+
+    mlx5::CompletionQueueView view_;
+    std::atomic<std::uint32_t> produced_{0};
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,267 @@
+// The answering side of links.
+#include "control_thread.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::softnic {
+namespace {
+
+constexpr std::chrono::seconds kHelloTime{5};
+constexpr std::size_t kMaxSessions = 4096;
+constexpr int kBacklog = 128;
+// While the process has no descriptors left, the listener is looked at this often instead of at once.
+constexpr int kNoDescriptorsRetryMs = 100;
+
+[[noreturn]] void fail_start(const char* step, int cause) {
+    throw Error(Errc::device_error, "software NIC control thread",
+                fmt::format("{}: {}", step, std::strerror(cause)),
+                "raise the limits of open files and processes (ulimit -n, ulimit -u)");
+}
+
+}  // namespace
+
+ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
+                             const ControlOptions& options)
+    : service_(service), keys_(keys), files_(files), options_(options), generation_(fork_generation()) {
+    open_listener();
+    wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_) fail_start("eventfd", errno);
+    // The thread inherits this mask: no signal of the application is ever handled on it.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int refused = pthread_create(&thread_, nullptr, entry, this);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (refused != 0) fail_start("pthread_create", refused);
+}
+
+ControlThread::~ControlThread() {
+    if (generation_ != fork_generation()) return;  // the thread stayed in the parent
+    stop_.store(true, std::memory_order_release);
+    wake();
+    pthread_join(thread_, nullptr);
+}
+
+void ControlThread::open_listener() {
+    listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener_) fail_start("socket", errno);
+    const Nonce random = random_nonce();
+    socket_name_ = "verbatim-softnic-";
+    for (const std::uint8_t byte : random) socket_name_ += fmt::format("{:02x}", byte);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(socket_name_.begin(), socket_name_.end(), address.sun_path + 1);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
+    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
+        fail_start("bind", errno);
+    if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
+}
+
+void ControlThread::watch(std::shared_ptr<Link> link) {
+    const std::lock_guard lock(mutex_);
+    watched_.push_back(std::move(link));
+    wake();
+}
+
+void ControlThread::forget(const Link& link) {
+    if (generation_ != fork_generation()) return;  // the lock may be held by a thread of the parent
+    const std::lock_guard lock(mutex_);
+    std::erase_if(watched_, [&](const auto& candidate) { return candidate.get() == &link; });
+    wake();
+}
+
+void ControlThread::wake() noexcept {
+    const std::uint64_t one = 1;
+    // A full counter wakes as well.
+    if (write(wake_.get(), &one, sizeof one) < 0) return;
+}
+
+void* ControlThread::entry(void* self) {
+    pthread_setname_np(pthread_self(), "verbatim-ctl");
+    static_cast<ControlThread*>(self)->run();
+    return nullptr;
+}
+
+void ControlThread::run() {
+    std::vector<pollfd> entries;
+    while (!stop_.load(std::memory_order_acquire)) try {
+            {
+                const std::lock_guard lock(mutex_);
+                watched_now_ = watched_;
+            }
+            wait_for_events(entries);
+            drop_finished_sessions();
+        } catch (const std::exception& error) {
+            log::error("software NIC control thread: {}", error.what());
+        }
+}
+
+void ControlThread::wait_for_events(std::vector<pollfd>& entries) {
+    entries.clear();
+    entries.push_back({wake_.get(), POLLIN, 0});
+    entries.push_back({out_of_descriptors_ ? -1 : listener_.get(), POLLIN, 0});
+    for (const Session& session : sessions_) entries.push_back({session.socket.get(), POLLIN, 0});
+    for (const auto& link : watched_now_)
+        entries.push_back({link->lost() ? -1 : link->socket(), POLLRDHUP, 0});
+    const int ready = poll(entries.data(), entries.size(), poll_timeout_ms());
+    if (ready < 0) return;
+    out_of_descriptors_ = false;
+    if (entries[0].revents != 0) {
+        std::uint64_t count;
+        if (read(wake_.get(), &count, sizeof count) < 0) return;
+    }
+    std::size_t next = 2;
+    for (Session& session : sessions_)
+        if (entries[next++].revents != 0) serve(session);
+    for (const auto& link : watched_now_)
+        if ((entries[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) link->mark_lost();
+    if (entries[1].revents != 0) accept_sessions();
+}
+
+int ControlThread::poll_timeout_ms() const {
+    std::int64_t timeout = out_of_descriptors_ ? kNoDescriptorsRetryMs : -1;
+    const Instant now = std::chrono::steady_clock::now();
+    for (const Session& session : sessions_) {
+        if (session.welcomed) continue;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(session.hello_by - now).count();
+        const std::int64_t bounded = std::max<std::int64_t>(left, 0);
+        timeout = timeout < 0 ? bounded : std::min(timeout, bounded);
+    }
+    return static_cast<int>(timeout);
+}
+
+void ControlThread::accept_sessions() {
+    for (;;) {
+        const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            out_of_descriptors_ = errno == EMFILE || errno == ENFILE;
+            if (out_of_descriptors_)
+                log::warn("software NIC: no descriptor left for a peer's link; raise the limit (ulimit -n)");
+            return;
+        }
+        Descriptor socket(fd);
+        if (sessions_.size() >= kMaxSessions) continue;
+        Session session;
+        session.socket = std::move(socket);
+        session.hello_by = std::chrono::steady_clock::now() + kHelloTime;
+        sessions_.push_back(std::move(session));
+    }
+}
+
+void ControlThread::drop_finished_sessions() {
+    const Instant now = std::chrono::steady_clock::now();
+    std::erase_if(sessions_, [now](const Session& session) {
+        return !session.socket || (!session.welcomed && now >= session.hello_by);
+    });
+}
+
+void ControlThread::serve(Session& session) {
+    for (;;) {
+        LinkMessage request;
+        std::vector<Descriptor> unwanted;
+        const Received got = receive_message(session.socket.get(), request, unwanted);
+        if (got == Received::nothing) return;
+        if (got == Received::other_version)
+            refuse(session, request, Errc::version_mismatch,
+                   fmt::format("this process speaks version {} of the link protocol, the peer {}", kLinkVersion,
+                               request.version));
+        if (got != Received::message) return session.socket.close();
+        answer(session, request);
+        if (!session.socket) return;
+    }
+}
+
+void ControlThread::answer(Session& session, const LinkMessage& request) try {
+    if (request.op == LinkOp::hello) return answer_hello(session, request);
+    if (!session.welcomed) return session.socket.close();
+    switch (request.op) {
+        case LinkOp::list_files:
+            return answer_files(session, request, files_.numbers_after(request.file, kFilesPerMessage));
+        case LinkOp::get_file: return answer_files(session, request, {request.file});
+        case LinkOp::open_channel: return answer_channel(session, request);
+        default: return refuse(session, request, Errc::protocol_error, "unknown request");
+    }
+} catch (const Error& error) {
+    refuse(session, request, error.code(), error.cause());
+}
+
+void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(session.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return session.socket.close();
+    if (request.to != options_.nonce) {
+        refuse(session, request, Errc::protocol_error, "the hello names another device");
+        return session.socket.close();
+    }
+    if (options_.same_user_only && peer.uid != geteuid()) {
+        refuse(session, request, Errc::permission_denied,
+               fmt::format("the asking process runs as uid {}, this device belongs to uid {}", peer.uid,
+                           geteuid()));
+        return session.socket.close();
+    }
+    session.welcomed = true;
+    session.peer = request.from;
+    LinkMessage welcome;
+    welcome.op = LinkOp::welcome;
+    welcome.from = options_.nonce;
+    welcome.to = request.from;
+    const std::array<int, 1> file{keys_.view().file()};
+    reply(session, request, welcome, file);
+}
+
+void ControlThread::answer_files(Session& session, const LinkMessage& request,
+                                 const std::vector<std::uint64_t>& numbers) {
+    LinkMessage answer;
+    answer.op = LinkOp::files;
+    std::vector<Descriptor> kept;
+    std::vector<int> files;
+    for (const std::uint64_t number : numbers) {
+        Descriptor file = files_.duplicate(number);
+        if (!file) continue;  // released meanwhile
+        answer.files[answer.count++] = number;
+        files.push_back(file.get());
+        kept.push_back(std::move(file));
+    }
+    reply(session, request, answer, files);
+}
+
+void ControlThread::answer_channel(Session& session, const LinkMessage& request) {
+    LinkMessage answer;
+    answer.op = LinkOp::channel;
+    std::shared_ptr<void> keep_alive;
+    const std::array<int, 1> file{service_.open_channel(session.peer, request.from_queue_pair,
+                                                        request.to_queue_pair, keep_alive)};
+    reply(session, request, answer, file);
+}
+
+void ControlThread::reply(Session& session, const LinkMessage& request, LinkMessage& message,
+                          std::span<const int> files) {
+    message.sequence = request.sequence;
+    // A peer that asks but does not read is cut off: this thread never waits for one peer.
+    if (!send_message(session.socket.get(), message, files)) session.socket.close();
+}
+
+void ControlThread::refuse(Session& session, const LinkMessage& request, Errc code,
+                           const std::string& why) {
+    LinkMessage refusal;
+    refusal.op = LinkOp::refusal;
+    refusal.status = static_cast<std::uint32_t>(code);
+    refusal.set_sentence(why);
+    reply(session, request, refusal);
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,102 @@
+// The control thread of a device: it answers the links of peers and watches the links this process opened. It
+// sleeps in poll() and touches no queue. All signals are blocked in it.
+// Threads: the public members may be called from any thread.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "descriptor.hpp"
+#include "file_table.hpp"
+#include "key_table.hpp"
+#include "link.hpp"
+#include "link_message.hpp"
+
+struct pollfd;
+
+namespace verbatim::softnic {
+
+// What the control thread serves. Called from the control thread.
+class ControlService {
+  public:
+    // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with the callee and
+    // is valid until keep_alive goes. Throws Error: the peer gets its code and text.
+    virtual int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+                             std::shared_ptr<void>& keep_alive) = 0;
+
+  protected:
+    ~ControlService() = default;
+};
+
+struct ControlOptions {
+    Nonce nonce{};
+    bool same_user_only = true;
+};
+
+class ControlThread {
+  public:
+    // Opens the listener and starts the thread. Throws Error(device_error).
+    ControlThread(ControlService& service, KeyTable& keys, FileTable& files, const ControlOptions& options);
+    ~ControlThread();
+    ControlThread(const ControlThread&) = delete;
+    ControlThread& operator=(const ControlThread&) = delete;
+
+    // Name of the listener in the abstract namespace.
+    const std::string& socket_name() const noexcept { return socket_name_; }
+    // Marks the link lost when its peer goes.
+    void watch(std::shared_ptr<Link> link);
+    void forget(const Link& link);
+
+  private:
+    struct Session {
+        Descriptor socket;
+        bool welcomed = false;
+        Instant hello_by;
+        Nonce peer{};
+    };
+
+    void open_listener();
+    static void* entry(void* self);
+    void run();
+    void wake() noexcept;
+    void wait_for_events(std::vector<pollfd>& entries);
+    int poll_timeout_ms() const;
+    void accept_sessions();
+    void serve(Session& session);
+    void answer(Session& session, const LinkMessage& request);
+    void answer_hello(Session& session, const LinkMessage& request);
+    void answer_files(Session& session, const LinkMessage& request,
+                      const std::vector<std::uint64_t>& numbers);
+    void answer_channel(Session& session, const LinkMessage& request);
+    void reply(Session& session, const LinkMessage& request, LinkMessage& message,
+               std::span<const int> files = {});
+    void refuse(Session& session, const LinkMessage& request, Errc code, const std::string& why);
+    void drop_finished_sessions();
+
+    ControlService& service_;
+    KeyTable& keys_;
+    FileTable& files_;
+    ControlOptions options_;
+    std::string socket_name_;
+    Descriptor listener_, wake_;
+    std::uint64_t generation_ = 0;
+    pthread_t thread_{};
+    std::atomic<bool> stop_{false};
+
+    // Of the control thread alone.
+    std::vector<Session> sessions_;
+    std::vector<std::shared_ptr<Link>> watched_now_;
+    bool out_of_descriptors_ = false;
+
+    std::mutex mutex_;  // guards watched_
+    std::vector<std::shared_ptr<Link>> watched_;
+};
+
+}  // namespace verbatim::softnic

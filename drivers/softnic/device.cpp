@@ -1,0 +1,177 @@
+// Opening the software NIC, its regions, and the links it shares among its queue pairs.
+#include "device.hpp"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/log.hpp>
+
+#include "completion_queue.hpp"
+#include "queue_pair.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+constexpr std::uint32_t kNumberMask = 0xffffff;  // queue pair numbers have 24 bits
+
+// A number to start from, so that numbers of different devices are told apart in logs.
+std::uint32_t first_number(const Nonce& nonce) noexcept {
+    return (std::uint32_t{nonce[0]} << 8 | nonce[1]) + 0x100;
+}
+
+void check(const Options& options) {
+    if (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64)
+        throw Error(Errc::invalid_argument, options.name,
+                    fmt::format("ring_bytes is {}, it must be a power of two and at least 64", options.ring_bytes));
+}
+
+class Region final : public MemoryRegion {
+  public:
+    Region(std::shared_ptr<DeviceCore> core, std::byte* address, std::size_t bytes, Access access,
+           MemoryBacking backing)
+        : core_(std::move(core)) {
+        if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) > UINTPTR_MAX - bytes)
+            throw Error(Errc::invalid_argument, "memory region", fmt::format("{} bytes at {}", bytes,
+                                                                             static_cast<void*>(address)));
+        address_ = address;
+        bytes_ = bytes;
+        if (backing.file >= 0) file_ = core_->files().acquire(backing.file, backing.offset + bytes);
+        try {
+            local_key_ = core_->keys().add(
+                {reinterpret_cast<std::uintptr_t>(address), bytes, access, file_, backing.offset});
+        } catch (...) {
+            core_->files().release(file_);
+            throw;
+        }
+        remote_key_ = local_key_;
+    }
+    ~Region() override {
+        mark_released();
+        core_->count_invalidation();
+        if (core_->inherited()) return;
+        core_->keys().remove(local_key_);
+        core_->files().release(file_);
+    }
+
+  private:
+    std::shared_ptr<DeviceCore> core_;
+    std::uint64_t file_ = 0;
+};
+
+class SoftDevice final : public Device {
+  public:
+    explicit SoftDevice(const Options& options) : core_(std::make_shared<DeviceCore>(options)) {
+        info_.name = options.name;
+        info_.description = "software NIC, same-host peers through shared memory, inline execution";
+        info_.max_message_bytes = kMaxMessageBytes;
+    }
+
+    const DeviceInfo& info() const noexcept override { return info_; }
+    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes, Access access,
+                                                  MemoryBacking backing) override {
+        return std::make_unique<Region>(core_, address, bytes, access, backing);
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
+        const Options& options = core_->options();
+        return std::make_unique<CompletionQueue>(entries, options.completion_entry_bytes,
+                                                 core_->next_completion_queue(), options.parked);
+    }
+    std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        return std::make_unique<QueuePair>(core_, options);
+    }
+    const volatile std::uint64_t* invalidation_epoch() const noexcept override { return core_->epoch(); }
+
+  private:
+    std::shared_ptr<DeviceCore> core_;
+    DeviceInfo info_;
+};
+
+}  // namespace
+
+DeviceCore::DeviceCore(const Options& options)
+    : options_(options), nonce_(random_nonce()), next_queue_pair_(first_number(nonce_)) {
+    control_.emplace(*this, keys_, files_, ControlOptions{nonce_, options.same_user_only});
+}
+
+std::uint32_t DeviceCore::add_queue_pair(QueuePair& queue_pair) {
+    const std::lock_guard lock(mutex_);
+    while (next_queue_pair_ == 0 || queue_pairs_.contains(next_queue_pair_))
+        next_queue_pair_ = (next_queue_pair_ + 1) & kNumberMask;
+    const std::uint32_t number = next_queue_pair_;
+    next_queue_pair_ = (number + 1) & kNumberMask;
+    queue_pairs_[number] = &queue_pair;
+    return number;
+}
+
+void DeviceCore::remove_queue_pair(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    queue_pairs_.erase(number);
+}
+
+std::uint32_t DeviceCore::next_completion_queue() noexcept {
+    return next_completion_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+}
+
+int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+                             std::shared_ptr<void>& keep_alive) {
+    const std::lock_guard lock(mutex_);
+    const auto found = queue_pairs_.find(to);
+    if (found == queue_pairs_.end())
+        throw Error(Errc::peer_lost, options_.name, fmt::format("there is no queue pair {} (any more)", to));
+    auto memory = found->second->open_for(peer, from);
+    const int file = memory->file();
+    keep_alive = std::move(memory);
+    return file;
+}
+
+// Under mutex_.
+std::shared_ptr<Link> DeviceCore::find_link(const Nonce& peer) {
+    const auto found = links_.find(peer);
+    if (found == links_.end()) return nullptr;
+    auto link = found->second.lock();
+    return link == nullptr || link->lost() ? nullptr : link;
+}
+
+// What queue pairs hold: when the last of them lets go, the control thread stops watching and the link closes.
+std::shared_ptr<Link> DeviceCore::share_link(std::shared_ptr<Link> link) {
+    Link* const plain = link.get();
+    return {plain, [core = shared_from_this(), link = std::move(link)](Link* /*same*/) mutable {
+                core->control_->forget(*link);
+                link.reset();
+            }};
+}
+
+std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer, Instant deadline) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (auto link = find_link(peer.nonce)) return link;
+    }
+    // Without the lock: a silent peer must not hold up connections to others, nor the control thread.
+    auto fresh = Link::open(peer, {nonce_, options_.same_user_only, options_.request_timeout}, deadline);
+    const std::lock_guard lock(mutex_);
+    if (auto link = find_link(peer.nonce)) return link;  // another thread was faster
+    control_->watch(fresh);
+    auto shared = share_link(std::move(fresh));
+    std::erase_if(links_, [](const auto& entry) { return entry.second.expired(); });
+    links_[peer.nonce] = shared;
+    log::debug("{}: link to process {} is up", options_.name, shared->process());
+    return shared;
+}
+
+std::unique_ptr<Device> open_device(const Options& options) {
+    check(options);
+    return std::make_unique<SoftDevice>(options);
+}
+
+void execute(QueuePairHandle& queue_pair) noexcept { static_cast<QueuePair&>(queue_pair).execute(); }
+
+std::string failure_text(const QueuePairHandle& queue_pair) {
+    return static_cast<const QueuePair&>(queue_pair).failure_text();
+}
+
+std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {
+    return static_cast<const QueuePair&>(queue_pair).receiver_not_ready_count();
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,69 @@
+// The software NIC's device object and what its queue pairs and regions need of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <verbatim/driver/device.hpp>
+#include <verbatim/softnic/softnic.hpp>
+
+#include "control_thread.hpp"
+#include "file_table.hpp"
+#include "key_table.hpp"
+#include "link.hpp"
+
+namespace verbatim::softnic {
+
+class QueuePair;
+
+// Shared by the device and everything made from it, so that the order of destruction does not matter.
+class DeviceCore final : public ControlService, public std::enable_shared_from_this<DeviceCore> {
+  public:
+    explicit DeviceCore(const Options& options);
+    ~DeviceCore() = default;
+
+    const Options& options() const noexcept { return options_; }
+    KeyTable& keys() noexcept { return keys_; }
+    FileTable& files() noexcept { return files_; }
+    const Nonce& nonce() const noexcept { return nonce_; }
+    const std::string& socket_name() const noexcept { return control_->socket_name(); }
+    // True in a forked child: locks, threads and shared memory belong to the parent.
+    bool inherited() const noexcept { return generation_ != fork_generation(); }
+
+    std::uint32_t add_queue_pair(QueuePair& queue_pair);
+    void remove_queue_pair(std::uint32_t number);
+    std::uint32_t next_completion_queue() noexcept;
+
+    // The link to the peer's device, shared with other queue pairs. Throws Error as Link::open.
+    std::shared_ptr<Link> link_to(const QueuePairAddress& peer, Instant deadline);
+    void count_invalidation() noexcept { __atomic_fetch_add(&epoch_, 1, __ATOMIC_RELEASE); }
+    const volatile std::uint64_t* epoch() const noexcept { return &epoch_; }
+
+    int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+                     std::shared_ptr<void>& keep_alive) override;
+
+  private:
+    std::shared_ptr<Link> find_link(const Nonce& peer);
+    std::shared_ptr<Link> share_link(std::shared_ptr<Link> link);
+
+    Options options_;
+    std::uint64_t generation_ = fork_generation();
+    Nonce nonce_;
+    KeyTable keys_;
+    FileTable files_;
+    std::uint64_t epoch_ = 0;
+    std::atomic<std::uint32_t> next_completion_queue_{1};
+
+    std::mutex mutex_;  // guards what follows
+    std::map<std::uint32_t, QueuePair*> queue_pairs_;
+    std::uint32_t next_queue_pair_;
+    std::map<Nonce, std::weak_ptr<Link>> links_;
+
+    std::optional<ControlThread> control_;  // last: it serves the members above
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,218 @@
+// The asking side of a link.
+#include "link.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::softnic {
+namespace {
+
+constexpr std::chrono::milliseconds kBacklogRetry{2};
+
+socklen_t abstract_address(const QueuePairAddress& peer, sockaddr_un& address) {
+    address = {};
+    address.sun_family = AF_UNIX;
+    const auto end = std::find(peer.local_socket.begin(), peer.local_socket.end(), '\0');
+    const auto length = static_cast<std::size_t>(end - peer.local_socket.begin());
+    std::copy(peer.local_socket.begin(), end, address.sun_path + 1);
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+std::string name_of(const QueuePairAddress& peer) {
+    return {peer.local_socket.begin(),
+            std::find(peer.local_socket.begin(), peer.local_socket.end(), '\0')};
+}
+
+}  // namespace
+
+std::shared_ptr<Link> Link::open(const QueuePairAddress& peer, const LinkOptions& options,
+                                 Instant deadline) {
+    std::shared_ptr<Link> link(new Link(options));
+    link->object_ = "link to @" + name_of(peer);
+    link->peer_nonce_ = peer.nonce;
+    link->connect_socket(peer, deadline);
+    link->check_user();
+    link->greet(deadline);
+    link->fetch_all_files(deadline);
+    link->place_all_keys();
+    return link;
+}
+
+Link::~Link() {
+    const File* file = files_.load(std::memory_order_relaxed);
+    while (file != nullptr) delete std::exchange(file, file->next);
+}
+
+void Link::connect_socket(const QueuePairAddress& peer, Instant deadline) {
+    socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket_)
+        throw Error(Errc::device_error, object_, fmt::format("socket: {}", std::strerror(errno)),
+                    "raise the limit of open files (ulimit -n)");
+    sockaddr_un address;
+    const socklen_t bytes = abstract_address(peer, address);
+    while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN)  // EAGAIN: the peer's backlog is full
+            throw Error(Errc::unsupported, object_,
+                        fmt::format("no software NIC answers there ({}): the peer is on another host, in another "
+                                    "network namespace, or has ended",
+                                    std::strerror(errno)),
+                        "run both processes on one host and in one network namespace");
+        if (std::chrono::steady_clock::now() >= deadline)
+            throw Error(Errc::timeout, object_, "the peer does not accept links", "is it stopped?");
+        std::this_thread::sleep_for(kBacklogRetry);
+    }
+}
+
+void Link::check_user() {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        throw Error(Errc::device_error, object_, fmt::format("SO_PEERCRED: {}", std::strerror(errno)));
+    if (options_.same_user_only && peer.uid != geteuid())
+        throw Error(Errc::permission_denied, object_,
+                    fmt::format("the peer runs as uid {}, this process as uid {}", peer.uid, geteuid()),
+                    "run both as the same user, or set device.same_user_only = false on both sides");
+    process_ = peer.pid;
+    same_process_ = peer.pid == getpid();
+}
+
+void Link::greet(Instant deadline) {
+    LinkMessage hello;
+    hello.op = LinkOp::hello;
+    hello.from = options_.own_nonce;
+    hello.to = peer_nonce_;
+    const Answer answer = request(hello, LinkOp::welcome, deadline);
+    if (answer.message.from != peer_nonce_ || answer.message.to != options_.own_nonce)
+        throw Error(Errc::protocol_error, object_, "the peer proved another identity than its address says");
+    if (answer.files.size() != 1)
+        throw Error(Errc::protocol_error, object_, "the welcome carries no key table");
+    populated_ = std::make_unique<std::atomic<std::uint64_t>[]>(kKeyEntries);
+    keys_ = KeyTableView(
+        SharedMemory::map(answer.files[0].get(), kKeyTableBytes, Mapping::read_only, object_ + " key table"));
+}
+
+void Link::fetch_all_files(Instant deadline) {
+    LinkMessage list;
+    list.op = LinkOp::list_files;
+    for (;;) {
+        const Answer answer = request(list, LinkOp::files, deadline);
+        const std::lock_guard lock(request_mutex_);
+        list.file = add_files(answer);
+        if (answer.files.size() < kFilesPerMessage) return;
+    }
+}
+
+Errc Link::fetch_file(std::uint64_t number) noexcept try {
+    LinkMessage get;
+    get.op = LinkOp::get_file;
+    get.file = number;
+    const Instant deadline = std::chrono::steady_clock::now() + options_.request_timeout;
+    const Answer answer = request(get, LinkOp::files, deadline);
+    const std::lock_guard lock(request_mutex_);
+    return add_files(answer) == number ? Errc::ok : Errc::protocol_error;
+} catch (const Error& error) {
+    log::warn("{}", error.what());
+    return error.code();
+} catch (...) {
+    return Errc::out_of_memory;
+}
+
+// Maps what came; returns the last number. Under request_mutex_.
+std::uint64_t Link::add_files(const Answer& answer) {
+    const LinkMessage& message = answer.message;
+    if (message.count > kFilesPerMessage || message.count != answer.files.size())
+        throw Error(Errc::protocol_error, object_, "the answer's files do not match their count");
+    std::uint64_t last = 0;
+    for (std::size_t i = 0; i < message.count; ++i) {
+        last = message.files[i];
+        auto memory = SharedMemory::map(answer.files[i].get(), 0, Mapping::arena,
+                                        fmt::format("{} memory file {}", object_, last));
+        const File* const head = files_.load(std::memory_order_relaxed);
+        files_.store(new File{last, std::move(memory), head}, std::memory_order_release);
+    }
+    return last;
+}
+
+std::byte* Link::place(const Grant& grant) noexcept {
+    std::uint64_t end = 0;
+    if (__builtin_add_overflow(grant.file_offset, grant.bytes, &end)) return nullptr;
+    const SharedMemory* const file = find_file(grant.file, end);
+    if (file == nullptr) return nullptr;
+    std::atomic<std::uint64_t>& populated = populated_[grant.key >> 8];
+    if (populated.load(std::memory_order_relaxed) != grant.version) {
+        if (!file->populate(grant.file_offset, grant.bytes)) return nullptr;
+        populated.store(grant.version, std::memory_order_relaxed);
+    }
+    return file->data() + grant.file_offset;
+}
+
+// Whatever is registered when the link comes up costs the data path no system call later.
+void Link::place_all_keys() noexcept {
+    if (same_process_) return;
+    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index)
+        if (Grant grant; keys_.find_index(index, grant) && grant.file != 0) place(grant);
+}
+
+std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32_t to,
+                                                 Instant deadline) {
+    LinkMessage open;
+    open.op = LinkOp::open_channel;
+    open.from_queue_pair = from;
+    open.to_queue_pair = to;
+    const Answer answer = request(open, LinkOp::channel, deadline);
+    if (answer.files.size() != 1) throw Error(Errc::protocol_error, object_, "the answer carries no ring");
+    return SharedMemory::map(answer.files[0].get(), 1, Mapping::read_write, object_ + " ring");
+}
+
+Link::Answer Link::request(LinkMessage message, LinkOp expected, Instant deadline) {
+    const std::unique_lock lock(request_mutex_, deadline);
+    if (!lock) throw Error(Errc::timeout, object_, "the peer does not answer", "is it stopped?");
+    message.sequence = ++sequence_;
+    if (lost() || !send_message(socket_.get(), message)) {
+        mark_lost();
+        throw Error(Errc::peer_lost, object_, "the peer closed the link");
+    }
+    return wait_answer(message.sequence, expected, deadline);
+}
+
+Link::Answer Link::wait_answer(std::uint64_t sequence, LinkOp expected, Instant deadline) {
+    Answer answer;
+    for (;;) {
+        if (!wait_readable(socket_.get(), deadline))
+            throw Error(Errc::timeout, object_, "the peer does not answer", "is it stopped?");
+        answer.files.clear();
+        const Received got = receive_message(socket_.get(), answer.message, answer.files);
+        if (got == Received::nothing) continue;
+        if (got == Received::other_version)
+            throw Error(Errc::version_mismatch, object_,
+                        fmt::format("the peer speaks version {} of the link protocol, this process {}",
+                                    answer.message.version, kLinkVersion),
+                        "use the same version of verbatim on both sides");
+        if (got == Received::closed) {
+            mark_lost();
+            throw Error(Errc::peer_lost, object_, "the peer closed the link");
+        }
+        if (got == Received::malformed)
+            throw Error(Errc::protocol_error, object_, "the peer sent a malformed answer");
+        // An older sequence is the late answer to a request that ran into its deadline.
+        if (answer.message.sequence == sequence) break;
+    }
+    if (answer.message.op == LinkOp::refusal)
+        throw Error(static_cast<Errc>(answer.message.status), object_, answer.message.sentence());
+    if (answer.message.op != expected)
+        throw Error(Errc::protocol_error, object_, "the peer answered another question");
+    return answer;
+}
+
+}  // namespace verbatim::softnic

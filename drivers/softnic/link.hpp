@@ -1,0 +1,104 @@
+// A link: this process's connection to the software NIC of another process, shared by all queue pairs that talk
+// to that device. Over it come the peer's key table, its memory files and the rings of its queue pairs; its end
+// tells of the peer's death.
+// Threads: any. Requests take a mutex and system calls; the const noexcept members are for the data path.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <verbatim/driver/device.hpp>
+
+#include "descriptor.hpp"
+#include "key_table.hpp"
+#include "link_message.hpp"
+#include "shared_memory.hpp"
+
+namespace verbatim::softnic {
+
+struct LinkOptions {
+    Nonce own_nonce{};
+    bool same_user_only = true;
+    std::chrono::milliseconds request_timeout{2000};  // for requests made by the data path
+};
+
+class Link {
+  public:
+    // Connects, proves both ends, maps the key table and the files registered so far. Throws Error: unsupported
+    // (not reachable here: other host or namespace), permission_denied (other user), timeout, protocol_error,
+    // version_mismatch, peer_lost.
+    static std::shared_ptr<Link> open(const QueuePairAddress& peer, const LinkOptions& options,
+                                      Instant deadline);
+    ~Link();
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+
+    // The ring into the peer's queue pair. Throws Error like open().
+    std::shared_ptr<SharedMemory> open_channel(std::uint32_t from, std::uint32_t to, Instant deadline);
+    // Asks for a file that was registered after open(). ok: find_file() knows it now.
+    Errc fetch_file(std::uint64_t number) noexcept;
+
+    // Null: not known here yet (or grown since). The mapping lives as long as the link.
+    const SharedMemory* find_file(std::uint64_t number, std::uint64_t min_bytes) const noexcept {
+        const File* file = files_.load(std::memory_order_acquire);
+        while (file != nullptr && (file->number != number || file->memory->bytes() < min_bytes))
+            file = file->next;
+        return file == nullptr ? nullptr : file->memory.get();
+    }
+    const KeyTableView& keys() const noexcept { return keys_; }
+    // Where the granted range lies in this process, every page of it present. Null: its file is not known here,
+    // too short, or the machine is out of memory. One system call per key and registration, none afterwards.
+    std::byte* place(const Grant& grant) noexcept;
+    bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+    // The peer is this very process: its addresses are ours.
+    bool same_process() const noexcept { return same_process_; }
+    pid_t process() const noexcept { return process_; }
+    const Nonce& peer_nonce() const noexcept { return peer_nonce_; }
+
+    // For the control thread, which watches the socket.
+    int socket() const noexcept { return socket_.get(); }
+    void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
+
+  private:
+    struct File {
+        std::uint64_t number;
+        std::shared_ptr<SharedMemory> memory;
+        const File* next;
+    };
+    struct Answer {
+        LinkMessage message;
+        std::vector<Descriptor> files;
+    };
+
+    explicit Link(const LinkOptions& options) : options_(options) {}
+    void connect_socket(const QueuePairAddress& peer, Instant deadline);
+    void check_user();
+    void greet(Instant deadline);
+    void fetch_all_files(Instant deadline);
+    void place_all_keys() noexcept;
+    std::uint64_t add_files(const Answer& answer);
+    Answer request(LinkMessage message, LinkOp expected, Instant deadline);
+    Answer wait_answer(std::uint64_t sequence, LinkOp expected, Instant deadline);
+
+    LinkOptions options_;
+    std::string object_;  // "link to @verbatim-..." in messages
+    Descriptor socket_;
+    Nonce peer_nonce_{};
+    pid_t process_ = 0;
+    bool same_process_ = false;
+    KeyTableView keys_;
+    std::timed_mutex request_mutex_;  // one request at a time; guards sequence_ and writes to files_
+    std::uint64_t sequence_ = 0;
+    std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link
+    // Per key: version of the entry whose range was populated.
+    std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;
+    std::atomic<bool> lost_{false};
+};
+
+}  // namespace verbatim::softnic

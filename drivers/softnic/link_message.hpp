@@ -1,0 +1,71 @@
+// Messages of a link: what a process asks another one's software NIC for, over a local SOCK_SEQPACKET socket.
+// One fixed layout for requests and answers; every request gets exactly one answer with the same sequence.
+//   hello -> welcome (key table file) | refusal;  list_files -> files (numbers and files);
+//   get_file -> files;  open_channel -> channel (ring file);  any of them -> refusal
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+
+#include "descriptor.hpp"
+
+namespace verbatim::softnic {
+
+using Nonce = std::array<std::uint8_t, 16>;
+using Instant = std::chrono::steady_clock::time_point;
+
+enum class LinkOp : std::uint32_t {
+    hello = 1,
+    welcome,
+    refusal,
+    list_files,
+    get_file,
+    files,
+    open_channel,
+    channel,
+};
+
+inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
+inline constexpr std::uint32_t kLinkVersion = 1;
+inline constexpr std::size_t kFilesPerMessage = 32;
+
+struct LinkMessage {
+    // These first 16 bytes keep their meaning in every version.
+    std::uint64_t magic = kLinkMagic;
+    std::uint32_t version = kLinkVersion;
+    LinkOp op = LinkOp::refusal;
+    std::uint64_t sequence = 0;
+    std::uint32_t status = 0;           // refusal: an Errc
+    std::uint32_t count = 0;            // files: how many
+    std::uint32_t from_queue_pair = 0;  // open_channel: the asking side's
+    std::uint32_t to_queue_pair = 0;    // open_channel: the answering side's
+    std::uint64_t file = 0;             // get_file: which; list_files: numbers above this one
+    Nonce from{}, to{};                 // hello, welcome
+    std::array<std::uint64_t, kFilesPerMessage> files{};
+    std::array<char, 192> text{};  // refusal: a sentence, NUL padded
+
+    std::string sentence() const;
+    void set_sentence(const std::string& sentence) noexcept;
+};
+static_assert(std::is_trivially_copyable_v<LinkMessage>);
+
+enum class Received : std::uint8_t { message, nothing, closed, malformed, other_version };
+
+// Sends without blocking. False: the peer is gone or does not read.
+bool send_message(int socket, const LinkMessage& message, std::span<const int> files = {}) noexcept;
+// Reads one message if there is one. Descriptors that came with it are appended to `files`.
+Received receive_message(int socket, LinkMessage& message, std::vector<Descriptor>& files);
+// Waits until the socket can be read or has ended. False: the deadline passed.
+bool wait_readable(int socket, Instant deadline) noexcept;
+
+Nonce random_nonce();
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,88 @@
+// How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through this device's
+// own table, remote keys through the peer's table and the mappings of the link. One recent key of each kind is
+// cached and re-validated by the version of its table entry.
+// Threads: the one inside the send (or receive) gate.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/mlx5/formats.hpp>
+
+#include "failure_text.hpp"
+#include "key_table.hpp"
+#include "link.hpp"
+#include "pieces.hpp"
+
+namespace verbatim::softnic {
+
+// Results are CQE syndromes; none is success.
+inline constexpr mlx5::Syndrome kNoSyndrome{};
+
+class LocalMemory {
+  public:
+    LocalMemory(const KeyTableView& keys, FailureText& failure) noexcept : keys_(&keys), failure_(&failure) {}
+
+    // Adds [address, address + bytes) to the list if `key` covers it and allows `wanted`.
+    mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
+                       PieceList& list) noexcept {
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
+            if (!keys_->find(key, grant_)) return refuse(key, address, bytes);
+        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+            return refuse(key, address, bytes);
+        list.add(reinterpret_cast<std::byte*>(address), bytes);
+        return kNoSyndrome;
+    }
+
+  private:
+    mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept;
+
+    const KeyTableView* keys_;
+    FailureText* failure_;
+    Grant grant_;
+};
+
+// Bytes of the peer: mapped here, or reached by cross-memory attach.
+struct RemoteRange {
+    std::byte* mapped = nullptr;  // null: private memory of the peer
+    std::uint64_t address = 0;    // in the peer
+};
+
+class RemoteMemory {
+  public:
+    explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
+    void bind(std::shared_ptr<Link> link) noexcept;
+
+    mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
+                         RemoteRange& range) noexcept {
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
+            if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome) return syndrome;
+        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+            return refuse(key, address, bytes, wanted);
+        range.address = address;
+        range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
+        return kNoSyndrome;
+    }
+
+    // Private memory of the peer: one system call per request, no order that a poller could rely on.
+    mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
+    mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
+
+    const Link* link() const noexcept { return link_.get(); }
+
+  private:
+    enum class Way : std::uint8_t { write, read };
+    mlx5::Syndrome translate(std::uint32_t key) noexcept;
+    mlx5::Syndrome map_grant() noexcept;
+    mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                          Access wanted) noexcept;
+    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list) noexcept;
+
+    FailureText* failure_;
+    std::shared_ptr<Link> link_;
+    Grant grant_;
+    std::byte* base_ = nullptr;  // of the granted range in this process, null: private
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,75 @@
+// A request's local memory as the engine sees it: pieces of this process, already checked against their keys.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <verbatim/mlx5/formats.hpp>
+
+#include "shared_store.hpp"
+
+namespace verbatim::softnic {
+
+struct Piece {
+    std::byte* data;
+    std::size_t bytes;
+};
+
+// Fixed room for the longest WQE; an inline segment that wraps makes two pieces. Left uninitialised on purpose:
+// it is made anew for every request.
+struct PieceList {
+    std::array<Piece, mlx5::kMaxWqeUnits + 1> items;
+    std::size_t count;
+    std::uint64_t total;
+
+    PieceList() noexcept : count(0), total(0) {}
+    void add(std::byte* data, std::size_t bytes) noexcept {
+        items[count++] = {data, bytes};
+        total += bytes;
+    }
+};
+
+// Copies `bytes` bytes, starting `skip` bytes into the list, with a function (data, bytes) per contiguous part.
+template <class Copy>
+void for_each_part(const PieceList& list, std::uint64_t skip, std::uint64_t bytes, Copy&& copy) noexcept {
+    for (std::size_t i = 0; i < list.count && bytes != 0; ++i) {
+        const Piece& piece = list.items[i];
+        if (skip >= piece.bytes) {
+            skip -= piece.bytes;
+            continue;
+        }
+        const std::size_t part = std::min<std::uint64_t>(piece.bytes - skip, bytes);
+        copy(piece.data + skip, part);
+        skip = 0;
+        bytes -= part;
+    }
+}
+
+// Gathers the list into one place in a peer's memory, its last aligned 8 bytes last.
+inline void gather_in_order(std::byte* to, const PieceList& list) noexcept {
+    if (list.count == 1) return write_in_order(to, list.items[0].data, list.items[0].bytes);
+    const std::size_t tail = tail_bytes(to, list.total);
+    for_each_part(list, 0, list.total - tail, [&](const std::byte* from, std::size_t bytes) {
+        copy_bytes(to, from, bytes);
+        to += bytes;
+    });
+    std::array<std::byte, 8> last;
+    std::size_t filled = 0;
+    for_each_part(list, list.total - tail, tail, [&](const std::byte* from, std::size_t bytes) {
+        std::memcpy(last.data() + filled, from, bytes);
+        filled += bytes;
+    });
+    publish_tail(to, last.data(), tail);
+}
+
+// Scatters contiguous bytes into this process's pieces, `skip` bytes into the list.
+inline void scatter(const PieceList& list, std::uint64_t skip, const std::byte* from,
+                    std::size_t bytes) noexcept {
+    for_each_part(list, skip, bytes, [&](std::byte* to, std::size_t part) {
+        std::memcpy(to, from, part);
+        from += part;
+    });
+}
+
+}  // namespace verbatim::softnic

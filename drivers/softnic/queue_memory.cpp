@@ -1,0 +1,107 @@
+// Sizes and places of queues.
+#include "queue_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <verbatim/mlx5/formats.hpp>
+
+#include "completion_ring.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+constexpr std::uint32_t kMaxSendBlocks = 32768;  // counters have 16 bits
+constexpr std::uint32_t kMaxReceives = 32768;
+constexpr std::uint32_t kMaxCompletions = 1U << 22;
+constexpr std::uint32_t kMaxInlineBytes = mlx5::kMaxWqeUnits * mlx5::kUnitBytes - 36;
+
+constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
+    return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+}
+
+void check(bool good, const char* what, std::uint64_t value, std::uint64_t limit) {
+    if (good) return;
+    throw Error(Errc::invalid_argument, "software NIC queue",
+                fmt::format("{} is {}, at most {} is possible", what, value, limit));
+}
+
+// Plain sizes, before any memory exists.
+mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) {
+    check(options.send_blocks <= kMaxSendBlocks, "send_blocks", options.send_blocks, kMaxSendBlocks);
+    check(options.receive_entries <= kMaxReceives, "receive_entries", options.receive_entries, kMaxReceives);
+    check(options.max_inline_bytes <= kMaxInlineBytes, "max_inline_bytes", options.max_inline_bytes,
+          kMaxInlineBytes);
+    check(options.max_send_elements <= mlx5::kMaxWqeUnits - 3, "max_send_elements", options.max_send_elements,
+          mlx5::kMaxWqeUnits - 3);
+    check(options.max_receive_elements <= mlx5::kMaxWqeUnits, "max_receive_elements",
+          options.max_receive_elements, mlx5::kMaxWqeUnits);
+    mlx5::QueuePairView view;
+    view.number = number;
+    view.send_blocks = std::bit_ceil(std::max(options.send_blocks, 1U));
+    view.receive_entries = std::bit_ceil(std::max(options.receive_entries, 1U));
+    const std::uint32_t stride =
+        std::bit_ceil(std::max(options.max_receive_elements, 1U) * std::uint32_t{sizeof(mlx5::DataSegment)});
+    view.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
+    view.max_inline_bytes = options.max_inline_bytes;
+    view.max_send_elements = options.max_send_elements;
+    view.max_receive_elements = std::max(options.max_receive_elements, 1U);
+    view.blueflame_bytes = kBlueFlameBytes;
+    return view;
+}
+
+std::size_t receive_bytes(const mlx5::QueuePairView& view) noexcept {
+    return whole_pages(std::size_t{view.receive_entries} << view.receive_stride_log2);
+}
+std::size_t send_bytes(const mlx5::QueuePairView& view) noexcept {
+    return whole_pages(std::size_t{view.send_blocks} * mlx5::kBlockBytes);
+}
+
+}  // namespace
+
+Pages::Pages(std::size_t bytes)
+    : data_(static_cast<std::byte*>(
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))),
+      bytes_(bytes) {
+    if (data_ == MAP_FAILED)
+        throw Error(Errc::out_of_memory, "software NIC queue",
+                    fmt::format("mapping {} bytes failed: {}", bytes, std::strerror(errno)),
+                    "free memory, or use shorter queues");
+}
+
+Pages::~Pages() { munmap(data_, bytes_); }
+
+void Pages::clear() noexcept { std::memset(data_, 0, bytes_); }
+
+QueuePairMemory::QueuePairMemory(const QueuePairOptions& options, std::uint32_t number)
+    : view_(plan(options, number)), pages_(receive_bytes(view_) + send_bytes(view_) + 2 * kPageBytes) {
+    std::byte* const base = pages_.data();
+    view_.receive_buffer = base;
+    view_.send_buffer = base + receive_bytes(view_);
+    std::byte* const record = view_.send_buffer + send_bytes(view_);
+    view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(record);
+    view_.doorbell_register = record + kPageBytes + kBlueFlameOffset;
+}
+
+CompletionQueueMemory::CompletionQueueMemory(std::uint32_t entries, std::uint32_t entry_bytes,
+                                             std::uint32_t number)
+    : pages_(whole_pages(std::size_t{std::bit_ceil(std::clamp(entries, 1U, kMaxCompletions))} * entry_bytes) +
+             kPageBytes) {
+    check(entries <= kMaxCompletions, "completion queue entries", entries, kMaxCompletions);
+    check(entry_bytes == 64 || entry_bytes == 128, "completion entry bytes", entry_bytes, 128);
+    view_.number = number;
+    view_.entries = std::bit_ceil(std::max(entries, 1U));
+    view_.entry_bytes = entry_bytes;
+    view_.buffer = pages_.data();
+    view_.doorbell_record =
+        reinterpret_cast<volatile std::uint32_t*>(pages_.data() + pages_.bytes() - kPageBytes);
+    CompletionRing::initialize(view_);
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,44 @@
+// What the two engines of a queue pair share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/driver/device.hpp>
+
+#include "channel.hpp"
+#include "failure_text.hpp"
+#include "link.hpp"
+
+namespace verbatim::softnic {
+
+struct QueuePairShared {
+    std::uint32_t number = 0;
+    std::atomic<QueuePairState> state{QueuePairState::reset};
+    FailureText failure;
+    // Set by connect() before the state turns ready, cleared by reset() with both gates closed; constant between.
+    std::shared_ptr<Link> link;
+    ChannelSender outgoing;    // the peer's ring
+    ChannelReceiver incoming;  // our ring, written by the peer
+
+    // The peer's process or its queue pair is not there any more.
+    bool peer_lost() const noexcept {
+        return link != nullptr &&
+               (link->lost() || (outgoing && outgoing.receiver_state() == ReceiverState::closed));
+    }
+    // Nothing that is sent now is answered.
+    bool peer_silent() const noexcept {
+        return link->lost() || outgoing.receiver_state() != ReceiverState::open;
+    }
+    // From ready to error; both engines flush from now on, and the peer's requests are not answered any more.
+    void enter_error() noexcept {
+        state.store(QueuePairState::error, std::memory_order_release);
+        incoming.set_state(ReceiverState::error);
+    }
+    bool is(QueuePairState wanted) const noexcept {
+        return state.load(std::memory_order_acquire) == wanted;
+    }
+};
+
+}  // namespace verbatim::softnic

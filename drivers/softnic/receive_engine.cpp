@@ -1,0 +1,174 @@
+// Delivery of arrived records into posted receives.
+#include "receive_engine.hpp"
+
+#include <algorithm>
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::softnic {
+
+using mlx5::Syndrome;
+
+namespace {
+// Records per call: a poll of a busy queue must come back to its caller.
+constexpr int kRecordsPerRun = 64;
+}  // namespace
+
+ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
+                             const KeyTableView& keys, QueuePairShared& shared) noexcept
+    : view_(view), completions_(&completions), shared_(&shared), local_(keys, shared.failure) {}
+
+void ReceiveEngine::reset() noexcept {
+    head_.store(0, std::memory_order_relaxed);
+    in_message_ = counted_not_ready_ = false;
+    received_ = 0;
+    first_error_ = Syndrome::flushed;
+}
+
+void ReceiveEngine::run() noexcept {
+    if (shared_->is(QueuePairState::ready)) {
+        // Asked first: when a lost peer's ring is then found empty, nothing more can come.
+        const bool lost = shared_->peer_lost();
+        for (int budget = kRecordsPerRun; budget != 0 && shared_->is(QueuePairState::ready); --budget) {
+            RecordHeader record;
+            const std::byte* payload = nullptr;
+            const auto peek = shared_->incoming.peek(record, payload);
+            if (peek == ChannelReceiver::Peek::nothing) {
+                if (lost) shared_->enter_error();
+                break;
+            }
+            if (peek == ChannelReceiver::Peek::broken) {
+                shared_->failure.set("the peer wrote a malformed record");
+                fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
+            } else if (!deliver(record, payload)) {
+                break;
+            }
+        }
+    }
+    if (shared_->is(QueuePairState::error)) flush();
+}
+
+// False: stop for now (no receive posted, or the queue pair failed).
+bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
+    if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
+        shared_->failure.set("the peer's records do not form whole messages");
+        fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
+        return false;
+    }
+    if (!in_message_ && !begin()) return false;
+    if ((record.flags & kWriteRecord) == 0 && !place(record, payload)) return false;
+    if ((record.flags & kLastRecord) != 0) {
+        if (!complete(record)) return false;
+        shared_->incoming.acknowledge();
+    }
+    shared_->incoming.release(record);
+    return true;
+}
+
+// Takes the next posted receive.
+bool ReceiveEngine::begin() noexcept {
+    const auto available = static_cast<std::uint16_t>(posted() - head_.load(std::memory_order_relaxed));
+    if (available > view_.receive_entries) {
+        shared_->failure.set("the receive doorbell record announces {} receives in a queue of {}", available,
+                             view_.receive_entries);
+        fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
+        return false;
+    }
+    if (available == 0) {
+        // Receiver not ready: the message waits in the ring, without limit.
+        if (!counted_not_ready_) shared_->incoming.count_not_ready();
+        counted_not_ready_ = true;
+        return false;
+    }
+    in_message_ = true;
+    counted_not_ready_ = false;
+    received_ = 0;
+    return true;
+}
+
+// The memory of the receive at head. Looked up anew for every record: its region may go meanwhile.
+Syndrome ReceiveEngine::receive_list(PieceList& list) noexcept {
+    const std::uint32_t index = head_.load(std::memory_order_relaxed) & (view_.receive_entries - 1);
+    const std::byte* const entry = view_.receive_buffer + (std::size_t{index} << view_.receive_stride_log2);
+    const std::size_t segments = (std::size_t{1} << view_.receive_stride_log2) / sizeof(mlx5::DataSegment);
+    for (std::size_t i = 0; i < std::min<std::size_t>(segments, mlx5::kMaxWqeUnits); ++i) {
+        mlx5::DataSegment segment;
+        std::memcpy(&segment, entry + i * sizeof segment, sizeof segment);
+        const std::uint32_t count = segment.byte_count.native() & ~mlx5::kInlineFlag;
+        if (count == 0 && segment.key.native() == mlx5::kInvalidKey) break;
+        const Syndrome syndrome =
+            local_.add(segment.key.native(), segment.address.native(),
+                       count == 0 ? mlx5::kMaxElementBytes : count, Access::local_write, list);
+        if (syndrome != kNoSyndrome) return syndrome;
+    }
+    return kNoSyndrome;
+}
+
+bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) noexcept {
+    if (record.bytes == 0) return true;
+    PieceList list;
+    if (const Syndrome syndrome = receive_list(list); syndrome != kNoSyndrome) {
+        fail(syndrome, Syndrome::remote_operation);
+        return false;
+    }
+    if (received_ + record.bytes > list.total) {
+        shared_->failure.set("a message of {} bytes arrived for a receive of {} bytes", record.total, list.total);
+        fail(Syndrome::local_length, Syndrome::remote_invalid);
+        return false;
+    }
+    scatter(list, received_, payload, record.bytes);
+    received_ += record.bytes;
+    return true;
+}
+
+bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
+    const bool written = (record.flags & kWriteRecord) != 0;
+    const bool immediate = (record.flags & kHasImmediate) != 0;
+    const auto opcode = written     ? mlx5::CqeOpcode::write_immediate
+                        : immediate ? mlx5::CqeOpcode::send_immediate
+                                    : mlx5::CqeOpcode::send;
+    const std::uint16_t head = head_.load(std::memory_order_relaxed);
+    mlx5::Cqe cqe;
+    cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
+    cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
+    cqe.opcode_number = mlx5::be32(shared_->number);
+    cqe.wqe_counter = mlx5::be16(head);
+    cqe.op_own = mlx5::make_op_own(opcode, false);
+    if ((record.flags & kSolicitedRecord) != 0) cqe.op_own |= mlx5::kSolicited;
+    if (!completions_->push(cqe)) {
+        shared_->failure.set("the receive completion queue is full: it must have room for all posted receives");
+        fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
+        return false;
+    }
+    head_.store(static_cast<std::uint16_t>(head + 1), std::memory_order_relaxed);
+    in_message_ = false;
+    return true;
+}
+
+// The current receive fails, and the message at the sender.
+void ReceiveEngine::fail(Syndrome own, Syndrome peers) noexcept {
+    first_error_ = own;
+    log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
+    shared_->incoming.refuse(static_cast<std::uint8_t>(peers));
+    shared_->enter_error();
+}
+
+// Error state: every posted receive is retired once, as the completion queue has room.
+void ReceiveEngine::flush() noexcept {
+    const std::uint16_t end = posted();
+    std::uint16_t head = head_.load(std::memory_order_relaxed);
+    if (static_cast<std::uint16_t>(end - head) > view_.receive_entries)
+        head = static_cast<std::uint16_t>(end - view_.receive_entries);
+    for (; head != end; ++head) {
+        mlx5::ErrorCqe cqe;
+        cqe.syndrome = static_cast<std::uint8_t>(first_error_);
+        cqe.opcode_number = mlx5::be32(shared_->number);
+        cqe.wqe_counter = mlx5::be16(head);
+        cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::responder_error, false);
+        if (!completions_->push(cqe)) break;
+        first_error_ = Syndrome::flushed;
+    }
+    head_.store(head, std::memory_order_relaxed);
+}
+
+}  // namespace verbatim::softnic

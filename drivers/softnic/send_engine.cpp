@@ -1,0 +1,274 @@
+// Execution of send queue entries. Their completions are in send_retire.cpp.
+#include "send_engine.hpp"
+
+#include <cstring>
+
+#include <verbatim/mlx5/work_request.hpp>
+
+#include "shared_store.hpp"
+
+namespace verbatim::softnic {
+
+using mlx5::Opcode;
+using mlx5::Syndrome;
+
+SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
+                       const KeyTableView& keys, QueuePairShared& shared, bool strict)
+    : view_(view),
+      completions_(&completions),
+      shared_(&shared),
+      local_(keys, shared.failure),
+      remote_(shared.failure),
+      strict_(strict),
+      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
+
+void SendEngine::bind() { remote_.bind(shared_->link); }
+
+void SendEngine::reset() noexcept {
+    remote_.bind(nullptr);
+    head_.store(0, std::memory_order_relaxed);
+    rung_.store(0, std::memory_order_relaxed);
+    rejected_.store(false, std::memory_order_relaxed);
+    unretired_.store(0, std::memory_order_relaxed);
+    stopped_ = error_reported_ = message_begun_ = false;
+    messages_ = sent_ = 0;
+    oldest_ = 0;
+}
+
+void SendEngine::run() noexcept {
+    const QueuePairState state = shared_->state.load(std::memory_order_acquire);
+    if (state == QueuePairState::ready) [[likely]] {
+        // Asked before the acknowledgements are read: what a silent peer has acknowledged is then final.
+        const bool silent = shared_->peer_silent();
+        if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
+        execute_posted(silent);
+        if (!shared_->is(QueuePairState::error)) return;
+    } else if (state != QueuePairState::error) {
+        return;  // requests posted too early wait for connect()
+    }
+    flush();
+}
+
+void SendEngine::execute_posted(bool silent) noexcept {
+    const std::uint16_t end = limit();
+    while (!stopped_ && head_.load(std::memory_order_relaxed) != end)
+        if (!execute_next(end, silent)) return;
+    if (rejected_.load(std::memory_order_acquire) && !stopped_) {
+        // Without a record of it there may be no request to skip.
+        const auto record = static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+        const auto control = WqeReader(view_, end).read<mlx5::ControlSegment>(0);
+        const std::uint32_t blocks = std::max(mlx5::blocks_for_units(mlx5::units_of(control)), 1U);
+        fail_next(Syndrome::local_queue_pair, std::min<std::uint32_t>(blocks, static_cast<std::uint16_t>(record - end)));
+        rejected_.store(false, std::memory_order_relaxed);
+    }
+}
+
+// False: nothing more can be executed now.
+bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
+    const std::uint16_t head = head_.load(std::memory_order_relaxed);
+    const auto posted = static_cast<std::uint16_t>(end - head);
+    Request request{WqeReader(view_, head), {}, {}};
+    request.control = request.wqe.read<mlx5::ControlSegment>(0);
+    const std::uint32_t blocks = mlx5::blocks_for_units(mlx5::units_of(request.control));
+    if (blocks == 0 || blocks > posted || posted > view_.send_blocks) [[unlikely]] {
+        shared_->failure.set(
+            "send queue entry {} has {} blocks, the doorbell record announces {} of a ring of {}", head, blocks,
+            posted, view_.send_blocks);
+        return fail_next(Syndrome::local_queue_pair, std::max(blocks, 1U));
+    }
+    if (unretired_.load(std::memory_order_relaxed) == view_.send_blocks) return false;
+    request.result.index = head;
+    request.result.opcode = mlx5::opcode_of(request.control);
+    request.result.signaled =
+        (request.control.fence_completion_event & mlx5::kCompletionAlways) != 0;
+    const Verdict verdict = silent ? fail(request, Syndrome::retry_exceeded) : execute(request);
+    if (verdict == Verdict::waits) return false;
+    head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
+    finish(request.result);
+    return verdict == Verdict::done;
+}
+
+// The entry at head fails without having been looked at.
+bool SendEngine::fail_next(Syndrome syndrome, std::uint32_t blocks) noexcept {
+    Unretired result;
+    result.index = head_.load(std::memory_order_relaxed);
+    result.opcode = mlx5::opcode_of(WqeReader(view_, result.index).read<mlx5::ControlSegment>(0));
+    result.syndrome = syndrome;
+    head_.store(static_cast<std::uint16_t>(result.index + blocks), std::memory_order_relaxed);
+    finish(result);
+    return false;
+}
+
+SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexcept {
+    if (syndrome == Syndrome::retry_exceeded) shared_->failure.set("the peer is gone or in error");
+    request.result.syndrome = syndrome;
+    return Verdict::failed;
+}
+
+SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
+    switch (static_cast<Opcode>(request.result.opcode)) {
+        case Opcode::write:
+        case Opcode::write_immediate: return write(request);
+        case Opcode::send:
+        case Opcode::send_immediate: return send(request);
+        case Opcode::read: return read(request);
+        case Opcode::compare_swap:
+        case Opcode::fetch_add: return atomic(request);
+        case Opcode::nop: return Verdict::done;
+    }
+    shared_->failure.set("opcode {:#x} is not supported by the software NIC", request.result.opcode);
+    return fail(request, Syndrome::local_queue_pair);
+}
+
+// The request's local bytes: data and inline segments from `first_unit` on.
+Syndrome SendEngine::collect(const Request& request, std::size_t first_unit, Access wanted,
+                             PieceList& list) noexcept {
+    const std::size_t units = mlx5::units_of(request.control);
+    for (std::size_t unit = first_unit; unit < units;) {
+        const auto segment = request.wqe.read<mlx5::DataSegment>(unit);
+        const std::uint32_t count = segment.byte_count.native();
+        if ((count & mlx5::kInlineFlag) != 0) {
+            const std::uint32_t bytes = count & mlx5::kInlineCountMask;
+            const std::size_t room = (units - unit) * mlx5::kUnitBytes - sizeof(mlx5::InlineHeader);
+            if (bytes > room || wanted != Access::local_read) return Syndrome::local_queue_pair;
+            unit += collect_inline(request.wqe, unit, bytes, list);
+            continue;
+        }
+        const std::uint32_t bytes = count == 0 ? mlx5::kMaxElementBytes : count;
+        const Syndrome syndrome =
+            local_.add(segment.key.native(), segment.address.native(), bytes, wanted, list);
+        if (syndrome != kNoSyndrome) return syndrome;
+        ++unit;
+    }
+    return list.total > kMaxMessageBytes ? Syndrome::local_length : kNoSyndrome;
+}
+
+// Returns the units the inline segment takes.
+std::size_t SendEngine::collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
+                                       PieceList& list) noexcept {
+    const std::size_t start = unit * mlx5::kUnitBytes + sizeof(mlx5::InlineHeader);
+    const std::size_t first = std::min<std::size_t>(bytes, wqe.contiguous(start));
+    if (first != 0) list.add(wqe.at(start), first);
+    if (bytes != first) list.add(wqe.at(start + first), bytes - first);
+    return (sizeof(mlx5::InlineHeader) + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes;
+}
+
+SendEngine::Verdict SendEngine::write(Request& request) noexcept {
+    const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::write_immediate;
+    PieceList list;
+    Syndrome syndrome = collect(request, 2, Access::local_read, list);
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    RemoteRange range;
+    if (list.total != 0) {
+        const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+        syndrome = remote_.reach(target.key.native(), target.address.native(), list.total,
+                                 Access::remote_write, range);
+        if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    }
+    // Room for the immediate first: the data must not be written twice, its reader may have moved on.
+    std::size_t capacity = 0;
+    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) {
+        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
+    }
+    if (list.total != 0 && range.mapped != nullptr) {
+        gather_in_order(range.mapped, list);
+    } else if (list.total != 0) {
+        syndrome = remote_.write_private(range, list);
+        if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    }
+    if (!immediate) return Verdict::done;
+    const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
+    shared_->outgoing.commit({0,
+                              kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
+                                  (solicited ? kSolicitedRecord : 0),
+                              static_cast<std::uint32_t>(list.total), request.control.immediate.raw()});
+    request.result.message = ++messages_;
+    return Verdict::done;
+}
+
+SendEngine::Verdict SendEngine::send(Request& request) noexcept {
+    PieceList list;
+    const Syndrome syndrome = collect(request, 1, Access::local_read, list);
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::send_immediate;
+    const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
+    for (;;) {
+        std::size_t capacity = 0;
+        std::byte* to = shared_->outgoing.reserve(capacity);
+        if (to == nullptr)
+            return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
+        RecordHeader record;
+        record.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(capacity, list.total - sent_));
+        for_each_part(list, sent_, record.bytes, [&](const std::byte* from, std::size_t bytes) {
+            copy_bytes(to, from, bytes);
+            to += bytes;
+        });
+        sent_ += record.bytes;
+        const bool last = sent_ == list.total;
+        record.flags = (message_begun_ ? 0 : kFirstRecord) | (last ? kLastRecord : 0) |
+                       (last && immediate ? kHasImmediate : 0) | (last && solicited ? kSolicitedRecord : 0);
+        record.total = static_cast<std::uint32_t>(list.total);
+        record.immediate = request.control.immediate.raw();
+        shared_->outgoing.commit(record);
+        message_begun_ = !last;
+        if (last) break;
+    }
+    sent_ = 0;
+    request.result.message = ++messages_;
+    return Verdict::done;
+}
+
+SendEngine::Verdict SendEngine::read(Request& request) noexcept {
+    PieceList list;
+    Syndrome syndrome = collect(request, 2, Access::local_write, list);
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    request.result.bytes = static_cast<std::uint32_t>(list.total);
+    if (list.total == 0) return Verdict::done;
+    const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+    RemoteRange range;
+    syndrome = remote_.reach(source.key.native(), source.address.native(), list.total, Access::remote_read, range);
+    if (syndrome == kNoSyndrome) {
+        if (range.mapped != nullptr)
+            scatter(list, 0, range.mapped, list.total);
+        else
+            syndrome = remote_.read_private(range, list);
+    }
+    return syndrome == kNoSyndrome ? Verdict::done : fail(request, syndrome);
+}
+
+// Eight bytes; operands come big endian in the WQE, memory and result are in host order.
+SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
+    PieceList list;
+    Syndrome syndrome = collect(request, 3, Access::local_write, list);
+    if (syndrome == kNoSyndrome && list.total != sizeof(std::uint64_t)) syndrome = Syndrome::local_length;
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+    const auto operands = request.wqe.read<mlx5::AtomicSegment>(2);
+    RemoteRange range;
+    syndrome = remote_.reach(target.key.native(), target.address.native(), sizeof(std::uint64_t),
+                             Access::remote_atomic, range);
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    if (range.address % alignof(std::uint64_t) != 0 ||
+        (range.mapped != nullptr && reinterpret_cast<std::uintptr_t>(range.mapped) % alignof(std::uint64_t) != 0)) {
+        shared_->failure.set("atomic operation at {:#x}: not aligned to 8 bytes", range.address);
+        return fail(request, Syndrome::remote_invalid);
+    }
+    if (range.mapped == nullptr) {
+        shared_->failure.set("atomic operation on private memory of a peer; register memory of an arena instead");
+        return fail(request, Syndrome::remote_operation);
+    }
+    using Word __attribute__((may_alias)) = std::uint64_t;
+    auto* const word = reinterpret_cast<Word*>(range.mapped);
+    std::uint64_t before = operands.compare.native();
+    before_store();
+    if (static_cast<Opcode>(request.result.opcode) == Opcode::fetch_add)
+        before = __atomic_fetch_add(word, operands.swap_or_add.native(), __ATOMIC_ACQ_REL);
+    else
+        __atomic_compare_exchange_n(word, &before, operands.swap_or_add.native(), false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+    request.result.bytes = sizeof before;
+    return Verdict::done;
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,113 @@
+// Executes a send queue: one-sided requests at once, by this thread, in the peer's memory; two-sided ones into the
+// peer's ring. Completions come in the order of posting: a send that the peer has not acknowledged holds back
+// the completions after it, although later one-sided requests have been executed already. What is guaranteed at
+// the peer is RC's rule in one direction: whatever was posted before a send (or an immediate) is in place when
+// the peer sees that message arrive. A later write may become visible before an earlier send is delivered.
+// Threads: the one inside the send gate, but for waiting() and ring().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+
+#include "completion_ring.hpp"
+#include "memory_access.hpp"
+#include "queue_pair_state.hpp"
+#include "wqe_reader.hpp"
+
+namespace verbatim::softnic {
+
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
+
+class SendEngine {
+  public:
+    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, const KeyTableView& keys,
+               QueuePairShared& shared, bool strict);
+
+    // Does what can be done now: at most what was posted when it began.
+    void run() noexcept;
+
+    // May be called outside the gate: true if run() could find something to do.
+    bool waiting() const noexcept {
+        return unretired_.load(std::memory_order_relaxed) != 0 ||
+               limit() != head_.load(std::memory_order_relaxed) || rejected_.load(std::memory_order_relaxed);
+    }
+    // Strict doorbells: everything before `counter` may be executed.
+    void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
+    // Strict doorbells: the request after the last good doorbell fails.
+    void reject() noexcept { rejected_.store(true, std::memory_order_release); }
+
+    // Control path, gate closed.
+    void bind();
+    void reset() noexcept;
+
+  private:
+    // An executed request whose completion is not written yet.
+    struct Unretired {
+        std::uint64_t message = 0;  // 0, or the number of the message whose acknowledgement it waits for
+        std::uint32_t bytes = 0;
+        std::uint16_t index = 0;
+        std::uint8_t opcode = 0;
+        bool signaled = false;
+        mlx5::Syndrome syndrome = kNoSyndrome;
+    };
+    enum class Verdict : std::uint8_t { done, waits, failed };
+    struct Request {
+        WqeReader wqe;
+        mlx5::ControlSegment control;
+        Unretired result;
+    };
+
+    std::uint16_t limit() const noexcept {
+        return strict_ ? rung_.load(std::memory_order_acquire)
+                       : static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+    }
+
+    void execute_posted(bool silent) noexcept;
+    bool execute_next(std::uint16_t end, bool silent) noexcept;
+    bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
+    Verdict execute(Request& request) noexcept;
+    Verdict write(Request& request) noexcept;
+    Verdict read(Request& request) noexcept;
+    Verdict send(Request& request) noexcept;
+    Verdict atomic(Request& request) noexcept;
+    Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
+    mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
+                           PieceList& list) noexcept;
+    std::size_t collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
+                               PieceList& list) noexcept;
+
+    void finish(const Unretired& result) noexcept;
+    bool keep(const Unretired& result) noexcept;
+    void harvest(bool silent) noexcept;
+    bool retire(const Unretired& result) noexcept;
+    bool push_success(const Unretired& result) noexcept;
+    bool push_error(const Unretired& result, mlx5::Syndrome syndrome) noexcept;
+    void flush() noexcept;
+    void overflow() noexcept;
+
+    mlx5::QueuePairView view_;
+    CompletionRing* completions_;
+    QueuePairShared* shared_;
+    LocalMemory local_;
+    RemoteMemory remote_;
+    const bool strict_;
+
+    std::atomic<std::uint16_t> head_{0};  // next request to execute
+    std::atomic<std::uint16_t> rung_{0};
+    std::atomic<bool> rejected_{false};
+    bool stopped_ = false;        // a failed request waits for those before it; nothing more is executed
+    bool error_reported_ = false;  // the completion that says why was written
+    std::uint64_t messages_ = 0;  // handed to the ring completely
+    std::uint64_t sent_ = 0;      // bytes of the current message handed to the ring
+    bool message_begun_ = false;
+
+    std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
+    std::uint32_t oldest_ = 0;
+    std::atomic<std::uint32_t> unretired_{0};
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,117 @@
+// Completions of the send queue: in order, each request exactly once.
+#include <verbatim/driver/log.hpp>
+#include <verbatim/mlx5/formats.hpp>
+
+#include "send_engine.hpp"
+
+namespace verbatim::softnic {
+
+using mlx5::Syndrome;
+
+// Completes the request at once if nothing before it is outstanding.
+void SendEngine::finish(const Unretired& result) noexcept {
+    if (unretired_.load(std::memory_order_relaxed) == 0 && result.message == 0 && retire(result)) return;
+    if (result.syndrome != kNoSyndrome) stopped_ = true;
+    keep(result);
+}
+
+bool SendEngine::keep(const Unretired& result) noexcept {
+    const std::uint32_t count = unretired_.load(std::memory_order_relaxed);
+    if (count == view_.send_blocks) return false;
+    unretired_ring_[(oldest_ + count) & (view_.send_blocks - 1)] = result;
+    unretired_.store(count + 1, std::memory_order_relaxed);
+    return true;
+}
+
+// Retires what the peer has acknowledged, and what follows it up to the next unacknowledged message.
+void SendEngine::harvest(bool silent) noexcept {
+    const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
+    const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
+    while (unretired_.load(std::memory_order_relaxed) != 0 && !shared_->is(QueuePairState::error)) {
+        Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+        if (oldest.message > acknowledged) {
+            if (refused != kNoSyndrome)
+                oldest.syndrome = refused;
+            else if (silent)
+                oldest.syndrome = Syndrome::retry_exceeded;
+            else
+                return;
+            shared_->failure.set("the peer refused a message with syndrome {:#x}, or is gone",
+                                 static_cast<unsigned>(oldest.syndrome));
+        }
+        if (!retire(oldest)) return;
+        ++oldest_;
+        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    }
+}
+
+// False: the completion queue is full; the queue pair is in error and the request is still to be flushed.
+bool SendEngine::retire(const Unretired& result) noexcept {
+    if (result.syndrome != kNoSyndrome) {
+        if (result.syndrome != Syndrome::retry_exceeded)
+            log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
+        const bool pushed = push_error(result, result.syndrome);
+        if (!pushed) shared_->failure.set("the send completion queue is full");
+        shared_->enter_error();
+        return pushed;
+    }
+    if (!result.signaled || push_success(result)) return true;
+    shared_->failure.set("the send completion queue is full: it must have room for all outstanding requests");
+    shared_->enter_error();
+    return false;
+}
+
+bool SendEngine::push_success(const Unretired& result) noexcept {
+    mlx5::Cqe cqe;
+    cqe.byte_count = mlx5::be32(result.bytes);
+    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
+    cqe.wqe_counter = mlx5::be16(result.index);
+    cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester, false);
+    return completions_->push(cqe);
+}
+
+bool SendEngine::push_error(const Unretired& result, Syndrome syndrome) noexcept {
+    mlx5::ErrorCqe cqe;
+    cqe.syndrome = static_cast<std::uint8_t>(syndrome);
+    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
+    cqe.wqe_counter = mlx5::be16(result.index);
+    cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester_error, false);
+    if (!completions_->push(cqe)) return false;
+    error_reported_ = true;
+    return true;
+}
+
+// Error state: every outstanding request gets its error completion, as the completion queue has room. The first
+// one says why, if nothing has yet.
+void SendEngine::flush() noexcept {
+    const auto reason = [this](const Unretired& result) {
+        if (error_reported_) return Syndrome::flushed;
+        if (result.syndrome != kNoSyndrome) return result.syndrome;
+        return shared_->link != nullptr && shared_->peer_silent() ? Syndrome::retry_exceeded
+                                                                  : Syndrome::flushed;
+    };
+    const auto end = static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+    ring(end);  // what strict doorbells had not let through is flushed as well
+    for (; unretired_.load(std::memory_order_relaxed) != 0; ++oldest_) {
+        const Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+        if (!push_error(oldest, reason(oldest))) return;
+        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    }
+    std::uint16_t head = head_.load(std::memory_order_relaxed);
+    // A record that runs further ahead than the ring is long is nonsense; what the ring holds is flushed.
+    if (static_cast<std::uint16_t>(end - head) > view_.send_blocks)
+        head = static_cast<std::uint16_t>(end - view_.send_blocks);
+    while (head != end) {
+        const auto control = WqeReader(view_, head).read<mlx5::ControlSegment>(0);
+        Unretired result;
+        result.index = head;
+        result.opcode = mlx5::opcode_of(control);
+        if (!push_error(result, reason(result))) break;
+        const std::uint32_t blocks = std::max(mlx5::blocks_for_units(mlx5::units_of(control)), 1U);
+        head = static_cast<std::uint16_t>(
+            head + std::min<std::uint32_t>(blocks, static_cast<std::uint16_t>(end - head)));
+    }
+    head_.store(head, std::memory_order_relaxed);
+}
+
+}  // namespace verbatim::softnic
