@@ -74,14 +74,14 @@ class LayoutWriter {
 
     void describe(const TypeInfo& type) {
         check_complete(type);
-        text_ += fmt::format("type {}: {} bytes, alignment {}\n", spelled(type), type.bytes,
-                             type.alignment);
+        text_ += fmt::format("type {}\n", spelled(type));
         for (std::size_t i = 0; i < type.parts.size(); ++i) {
             const PartInfo& part = type.parts[i];
             text_ += fmt::format("  field {}{}{} at {}: {}, {} bytes\n", i, part.name.empty() ? "" : " ",
                                  part.name, part.offset, spelled(part.type()), part.type().bytes);
             add(part.type());
         }
+        text_ += fmt::format("  end at {}, alignment {}\n", type.bytes, type.alignment);
     }
 
     std::string text_;
@@ -126,7 +126,7 @@ std::string first_difference(std::string_view sender, std::string_view receiver)
         if (ours != theirs)
             return fmt::format("first difference in {}: the sender has \"{}\", the receiver \"{}\"", owner,
                                trimmed(ours), trimmed(theirs));
-        if (ours.starts_with("type ")) owner = ours.substr(5, ours.find(':') - 5);
+        if (ours.starts_with("type ")) owner = ours.substr(5);
     }
     return "the layouts are equal";
 }

@@ -175,7 +175,7 @@ Found<Target<T>> Fixup::follow(T& reference) {
         std::memcpy(&raw, &reference, sizeof raw);
         if (raw == 0) return {};
         const auto place = resolve<Target<T>>(1, false);
-        std::memcpy(&reference, &place.target, sizeof raw);
+        std::memcpy(static_cast<void*>(&reference), &place.target, sizeof raw);
         return place.fresh;
     }
 }

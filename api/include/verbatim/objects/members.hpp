@@ -1,5 +1,6 @@
-// The members of a class: taken apart by Boost.PFR where that is possible, described in one line elsewhere. A
-// type that fits neither stops compilation with a sentence that says what to add.
+// The members of a class: taken apart automatically where that is possible (structured bindings, Boost.PFR beyond
+// 32 members), described in one line elsewhere. A type that fits neither stops compilation with a sentence that
+// says what to add.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 
 #include <verbatim/objects/bindings.hpp>
 
-// Describes a struct with C arrays, bit-field-free but too unusual for the automatic way, or with more than 24
-// members: VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every non-static data
+// Describes a struct that cannot be taken apart automatically (C arrays, packed or over-aligned members):
+// VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every non-static data
 // member must be listed, in any order.
 #define VERBATIM_DESCRIBE(Type, ...) BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__))
 // The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2), member...).
@@ -44,6 +45,37 @@ struct Anything {
 };
 template <std::size_t>
 using AnythingAt = Anything;
+// An element of a braced list. Only what can be copied: clang instantiates the list constructor of a vector that is
+// offered other elements, and stops there.
+struct AnyElement {
+    template <class U>
+        requires(std::is_copy_constructible_v<U>)
+    operator U() const&& noexcept {
+        std::abort();
+    }
+};
+
+// Initialisers an aggregate takes, at most Limit; each element of a C array counts.
+template <class T, std::size_t... I>
+constexpr bool takes_initialisers(std::index_sequence<I...>) {
+    return requires { T{AnythingAt<I>{}...}; };
+}
+template <class T, std::size_t Limit>
+consteval std::size_t count_initialisers() {
+    if constexpr (Limit == 0 || takes_initialisers<T>(std::make_index_sequence<Limit>{}))
+        return Limit;
+    else
+        return count_initialisers<T, Limit - 1>();
+}
+// One more than can be bound tells that there are more.
+template <class T>
+consteval std::size_t count_members() {
+    constexpr std::size_t count = count_initialisers<T, kMaxBound + 1>();
+    if constexpr (count <= kMaxBound)
+        return count;
+    else
+        return boost::pfr::tuple_size_v<T>;
+}
 
 template <class T>
 inline constexpr bool kHasBase = requires { T{AnyBaseOf<T>{}}; };
@@ -52,7 +84,7 @@ inline constexpr bool kHasBase = requires { T{AnyBaseOf<T>{}}; };
 template <class T, std::size_t... Before, std::size_t... After>
 constexpr bool takes_pair(std::index_sequence<Before...>, std::index_sequence<After...>) {
     return requires {
-        T{AnythingAt<Before>{}..., {Anything{}, Anything{}}, AnythingAt<After>{}...};
+        T{AnythingAt<Before>{}..., {AnyElement{}, AnyElement{}}, AnythingAt<After>{}...};
     };
 }
 // A C array is the only member that takes a braced pair in place of more than one initialiser.
@@ -64,12 +96,15 @@ constexpr bool array_at() {
         return !takes_pair<T>(std::make_index_sequence<I>{},
                               std::make_index_sequence<Count - I - 1>{});
 }
-template <class T, std::size_t Count, std::size_t... I>
-constexpr bool any_array(std::index_sequence<I...>) {
-    return (array_at<T, Count, I>() || ...);
+template <class T, std::size_t Count, std::size_t I = 0>
+consteval bool has_array() {
+    if constexpr (I >= Count)
+        return false;
+    else if constexpr (array_at<T, Count, I>())
+        return true;
+    else
+        return has_array<T, Count, I + 1>();
 }
-template <class T, std::size_t Count>
-inline constexpr bool kHasArray = any_array<T, Count>(std::make_index_sequence<Count>{});
 
 // Size of a struct whose members are laid out one after the other as the ABI does for plain members.
 template <class... M>
@@ -106,8 +141,8 @@ consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
                       "verbatim: this struct has a base class, so its members cannot be listed automatically; "
                       "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
         if constexpr (std::is_aggregate_v<T> && !detail::kHasBase<T>) {
-            constexpr std::size_t count = boost::pfr::tuple_size_v<T>;
-            constexpr bool array = detail::kHasArray<T, count>;
+            constexpr std::size_t count = detail::count_initialisers<T, detail::kMaxBound + 1>();
+            constexpr bool array = detail::has_array<T, count>();
             static_assert(!array,
                           "verbatim: this struct has a C array as a member, so its members cannot be listed "
                           "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use std::array");
@@ -146,10 +181,13 @@ struct DescribedMembers {
 
 template <class T>
 struct TakenApartMembers {
-    static constexpr std::size_t kCount = boost::pfr::tuple_size_v<T>;
+    static constexpr std::size_t kCount = count_members<T>();
     template <std::size_t I>
     static constexpr auto& get(auto& object) noexcept {
-        return boost::pfr::get<I>(object);
+        if constexpr (kCount <= kMaxBound)
+            return member<I>(object, Count<kCount>{});
+        else
+            return boost::pfr::get<I>(object);
     }
     template <std::size_t I>
     static constexpr std::string_view name() noexcept {

@@ -1,0 +1,234 @@
+// What a sender and a receiver refuse: wrong pointers before anything is sent, altered images before anything is
+// handed out.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "objects_image.hpp"
+
+namespace verbatim {
+namespace {
+
+using objects::Scan;
+using test::Image;
+using test::image_of;
+using test::test_arena;
+
+struct Node {
+    std::uint64_t value = 0;
+    Node* next = nullptr;
+};
+
+template <class T>
+std::string refusal_of(const T& root) {
+    try {
+        Scan(test_arena()).run(root);
+        return "accepted";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::bad_pointer);
+        EXPECT_EQ(error.scope(), Scope::request);
+        return error.what();
+    }
+}
+
+TEST(Scan, refuses_a_misaligned_pointer) {
+    alignas(16) std::byte bytes[64]{};
+    Node root{1, reinterpret_cast<Node*>(bytes + 4)};
+    EXPECT_NE(refusal_of(root).find("misaligned"), std::string::npos);
+}
+
+TEST(Scan, refuses_a_pointer_to_freed_arena_memory) {
+    Node* gone = test_arena().make<Node>();
+    test_arena().destroy(gone);
+    Node root{1, gone};
+    EXPECT_NE(refusal_of(root).find("freed or never allocated"), std::string::npos);
+}
+
+TEST(Scan, refuses_a_pointer_to_arena_memory_that_was_never_allocated) {
+    Node root{1, reinterpret_cast<Node*>(test_arena().base() + test_arena().reserved_bytes() - 4096)};
+    EXPECT_NE(refusal_of(root).find("freed or never allocated"), std::string::npos);
+}
+
+TEST(Scan, refuses_an_object_that_runs_past_its_allocation) {
+    auto* lonely = static_cast<std::uint64_t*>(test_arena().allocate(65536, 4096));
+    struct Root {
+        std::array<std::uint64_t, 65536>* big;
+    };
+    const Root root{reinterpret_cast<std::array<std::uint64_t, 65536>*>(lonely)};
+    EXPECT_NE(refusal_of(root), "accepted");
+    test_arena().deallocate(lonely, 65536, 4096);
+}
+
+TEST(Scan, refuses_one_object_reached_as_two_types) {
+    struct Root {
+        float* a;
+        int* b;
+    };
+    int number = 0;
+    const Root root{reinterpret_cast<float*>(&number), &number};
+    EXPECT_NE(refusal_of(root).find("also reached as"), std::string::npos);
+}
+
+TEST(Scan, refuses_arrays_that_overlap) {
+    struct Root {
+        std::vector<std::uint64_t> a, b;
+    };
+    Root root{{1, 2, 3, 4, 5, 6, 7, 8}, {}};
+    // A vector that claims the second half of another and what follows: only a forged one can.
+    struct Forged {
+        std::uint64_t *begin, *end, *capacity;
+    } forged{root.a.data() + 4, root.a.data() + 12, root.a.data() + 12};
+    Root view{};
+    std::memcpy(static_cast<void*>(&view.a), &root.a, sizeof root.a);
+    std::memcpy(static_cast<void*>(&view.b), &forged, sizeof forged);
+    EXPECT_NE(refusal_of(view), "accepted");
+    std::memset(static_cast<void*>(&view), 0, sizeof view);  // owns nothing
+}
+
+#if !defined(NDEBUG)
+TEST(Scan, refuses_a_wild_heap_pointer_in_debug_builds) {
+    Node root{1, reinterpret_cast<Node*>(std::uintptr_t{0x1000})};
+    EXPECT_NE(refusal_of(root).find("unmapped"), std::string::npos);
+}
+#endif
+
+TEST(Scan, is_usable_after_a_refusal) {
+    Scan scan(test_arena());
+    Node bad{1, reinterpret_cast<Node*>(std::uintptr_t{3})};
+    EXPECT_THROW(scan.run(bad), Error);
+    Node tail{2, nullptr}, good{1, &tail};
+    scan.run(good);
+    EXPECT_EQ(scan.objects(), 2u);
+}
+
+// ---- the receiver ----
+
+struct Record {
+    std::string name;
+    std::vector<Record*> links;
+    std::vector<std::uint32_t> numbers;
+    Record* next = nullptr;
+    bool flag = false;
+    std::optional<bool> maybe;
+};
+
+struct RecordGraph {
+    std::vector<std::unique_ptr<Record>> records;
+    RecordGraph() {
+        for (int i = 0; i < 12; ++i) {
+            records.push_back(std::make_unique<Record>());
+            records.back()->name = i % 2 ? "short" : "a name that is long enough for the heap";
+            records.back()->numbers.assign(static_cast<std::size_t>(i), 7u);
+            records.back()->maybe = i % 3 == 0;
+        }
+        for (std::size_t i = 0; i < 12; ++i) {
+            records[i]->next = records[(i + 1) % 12].get();
+            records[i]->links = {records[(i * 5) % 12].get(), records[(i * 7 + 1) % 12].get()};
+        }
+    }
+};
+
+// Everything reachable is read; under ASan a reference that leads outside is an error.
+std::uint64_t read_all(const Record& root, std::size_t limit) {
+    std::uint64_t sum = 0;
+    std::vector<const Record*> todo{&root};
+    std::set<const Record*> met;
+    while (!todo.empty() && met.size() <= limit) {
+        const Record* r = todo.back();
+        todo.pop_back();
+        if (r == nullptr || !met.insert(r).second) continue;
+        for (char c : r->name) sum += static_cast<unsigned char>(c);
+        for (std::uint32_t n : r->numbers) sum += n;
+        sum += std::uint64_t{r->flag} + (r->maybe.value_or(false) ? 1u : 0u);
+        todo.insert(todo.end(), r->links.begin(), r->links.end());
+        todo.push_back(r->next);
+    }
+    return sum;
+}
+
+TEST(Fixup, refuses_an_image_cut_short_at_any_place) {
+    RecordGraph graph;
+    const Image whole = image_of(*graph.records[0]);
+    for (std::uint64_t size = 0; size < whole.size; size += 8) {
+        Image image = Image::empty(size + 1);
+        std::memcpy(image.bytes.get(), whole.bytes.get(), size);
+        image.size = size;
+        image.back_pointers = whole.back_pointers;
+        try {
+            image.mend<Record>();
+            FAIL() << "accepted after " << size << " of " << whole.size << " bytes";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::corrupt_message);
+        }
+    }
+}
+
+TEST(Fixup, refuses_trailing_bytes) {
+    RecordGraph graph;
+    const Image whole = image_of(*graph.records[0]);
+    Image image = Image::empty(whole.size + 16);
+    std::memcpy(image.bytes.get(), whole.bytes.get(), whole.size);
+    image.back_pointers = whole.back_pointers;
+    EXPECT_THROW(image.mend<Record>(), Error);
+}
+
+TEST(Fixup, refuses_each_altered_back_pointer) {
+    RecordGraph graph;
+    const Image whole = image_of(*graph.records[0]);
+    ASSERT_GT(whole.back_pointers.size(), 10u);
+    for (std::size_t i = 0; i < whole.back_pointers.size(); ++i)
+        for (const std::int64_t delta : {-16L, -8L, 8L, 16L, 1L << 20}) {
+            Image image = whole.copy();
+            image.back_pointers[i].offset += static_cast<std::uint64_t>(delta);
+            EXPECT_THROW(image.mend<Record>(), Error) << i << " " << delta;
+        }
+}
+
+TEST(Fixup, refuses_a_bool_that_is_neither) {
+    RecordGraph graph;
+    Image image = image_of(*graph.records[0]);
+    image.bytes.get()[offsetof(Record, flag)] = std::byte{2};
+    EXPECT_THROW(image.mend<Record>(), Error);
+}
+
+TEST(Fixup, survives_any_mutation_without_leaving_the_image) {
+    RecordGraph graph;
+    const Image whole = image_of(*graph.records[0]);
+    std::mt19937_64 random(42);
+    int accepted = 0;
+    for (int round = 0; round < 20000; ++round) {
+        Image image = whole.copy();
+        for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) switch (random() % 4) {
+                case 0: image.bytes.get()[random() % image.size] = static_cast<std::byte>(random()); break;
+                case 1: {
+                    const std::uint64_t value = random() % 2 ? random() : random() % 256;
+                    std::memcpy(image.bytes.get() + random() % (image.size / 8) * 8, &value, 8);
+                    break;
+                }
+                case 2:
+                    image.back_pointers[random() % image.back_pointers.size()].offset =
+                        random() % (image.size + 64);
+                    break;
+                default:
+                    image.back_pointers[random() % image.back_pointers.size()].reference = random() % 64;
+            }
+        try {
+            read_all(*image.mend<Record>(), 1000);
+            ++accepted;
+        } catch (const Error& error) {
+            ASSERT_EQ(error.code(), Errc::corrupt_message);
+        }
+    }
+    // Values may change unseen (that is what the checksum is for), structure may not.
+    EXPECT_GT(accepted, 0);
+    EXPECT_LT(accepted, 20000);
+}
+
+}  // namespace
+}  // namespace verbatim
