@@ -14,7 +14,8 @@ namespace verbatim::softnic {
 namespace {
 
 // Payload of a record that starts `offset` bytes into the ring and may use `room` bytes.
-std::size_t payload_room(std::uint64_t ring_bytes, std::uint64_t offset, std::uint64_t room) noexcept {
+std::size_t payload_room(std::uint64_t ring_bytes, std::uint64_t offset,
+                         std::uint64_t room) noexcept {
     const std::uint64_t contiguous = std::min(ring_bytes - offset, room);
     return std::min<std::uint64_t>(contiguous - sizeof(RecordHeader), kMaxRecordBytes);
 }
@@ -28,7 +29,8 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
     ring_bytes_ = header->fixed.ring_bytes;
     if (!std::has_single_bit(ring_bytes_) || ring_bytes_ < 2 * sizeof(RecordHeader) ||
         ring_bytes_ > memory_->bytes() - kChannelHeaderBytes)
-        throw Error(Errc::protocol_error, "two-sided ring", "its length and its memory file disagree");
+        throw Error(Errc::protocol_error, "two-sided ring",
+                    "its length and its memory file disagree");
     header_ = header;
     ring_ = memory_->data() + kChannelHeaderBytes;
 }
@@ -38,7 +40,8 @@ std::byte* ChannelSender::reserve(std::size_t& capacity) noexcept {
     if (ring_bytes_ - (produced_ - consumed_) < record_span(kMaxRecordBytes)) {
         const std::uint64_t consumed = header_->drain.consumed.load(std::memory_order_acquire);
         // Only forwards, only over what was produced, only by whole records.
-        broken_ |= consumed - consumed_ > produced_ - consumed_ || consumed % sizeof(RecordHeader) != 0;
+        broken_ |=
+            consumed - consumed_ > produced_ - consumed_ || consumed % sizeof(RecordHeader) != 0;
         if (broken_) return nullptr;
         consumed_ = consumed;
         if (produced_ - consumed_ == ring_bytes_) return nullptr;

@@ -1,7 +1,8 @@
-// The ring by which two-sided work crosses from one queue pair to its peer: sends, and the immediates of RDMA
-// writes. One producer (the sending queue pair), one consumer (the receiving queue pair, when its process polls).
-// It lies in a memory file of the receiver. Messages are cut into records, so any length flows through.
-// Whatever the peer writes is read once, checked, and only then used.
+// The ring by which two-sided work crosses from one queue pair to its peer: sends, and the
+// immediates of RDMA writes. One producer (the sending queue pair), one consumer (the receiving
+// queue pair, when its process polls). It lies in a memory file of the receiver. Messages are cut
+// into records, so any length flows through. Whatever the peer writes is read once, checked, and
+// only then used.
 #pragma once
 
 #include <atomic>
@@ -44,12 +45,13 @@ inline constexpr std::uint64_t kChannelMagic = 0x766263686e303031;  // "vbchn001
 struct RecordHeader {
     std::uint32_t bytes = 0;  // payload of this record
     std::uint32_t flags = 0;  // RecordFlags
-    std::uint32_t total = 0;  // in the last record: bytes of the message, or written by the RDMA write
+    std::uint32_t total =
+        0;  // in the last record: bytes of the message, or written by the RDMA write
     std::uint32_t immediate = 0;  // as in the work request
 };
 static_assert(sizeof(RecordHeader) == 16);
-inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4, kSolicitedRecord = 8,
-                               kWriteRecord = 16, kKnownRecordFlags = 31;
+inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
+                               kSolicitedRecord = 8, kWriteRecord = 16, kKnownRecordFlags = 31;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {

@@ -9,21 +9,23 @@
 
 namespace verbatim::softnic {
 
-CompletionQueue::CompletionQueue(std::uint32_t entries, std::uint32_t entry_bytes, std::uint32_t number,
-                                 bool parked)
+CompletionQueue::CompletionQueue(std::uint32_t entries, std::uint32_t entry_bytes,
+                                 std::uint32_t number, bool parked)
     : memory_(entries, entry_bytes, number), ring_(memory_.view()), list_(new List) {
     if (!parked) memory_.view().progress_hook = {progress_hook, this};
 }
 
 CompletionQueue::~CompletionQueue() { delete list_.load(std::memory_order_relaxed); }
 
-void CompletionQueue::progress_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->progress(); }
+void CompletionQueue::progress_hook(void* self) noexcept {
+    static_cast<CompletionQueue*>(self)->progress();
+}
 
 void CompletionQueue::progress() noexcept {
     std::uint64_t round = rounds_.load(std::memory_order_relaxed);
     if ((round & 1) != 0) return;
-    // Sequentially consistent, as are the accesses in replace(): either this round is seen there, or the new
-    // list is seen here.
+    // Sequentially consistent, as are the accesses in replace(): either this round is seen there,
+    // or the new list is seen here.
     if (!rounds_.compare_exchange_strong(round, round + 1)) return;
     for (QueuePair* const queue_pair : *list_.load()) queue_pair->progress();
     rounds_.store(round + 2, std::memory_order_release);
@@ -32,7 +34,8 @@ void CompletionQueue::progress() noexcept {
 void CompletionQueue::attach(QueuePair& queue_pair) {
     const std::lock_guard lock(mutex_);
     auto list = std::make_unique<List>(*list_.load());
-    if (std::find(list->begin(), list->end(), &queue_pair) == list->end()) list->push_back(&queue_pair);
+    if (std::find(list->begin(), list->end(), &queue_pair) == list->end())
+        list->push_back(&queue_pair);
     replace(std::move(list));
 }
 

@@ -1,5 +1,5 @@
-// A completion queue of the software NIC: its memory, the device's side of it, and the queue pairs that a poll of
-// it drives forward.
+// A completion queue of the software NIC: its memory, the device's side of it, and the queue pairs
+// that a poll of it drives forward.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ class QueuePair;
 
 class CompletionQueue final : public CompletionQueueHandle {
   public:
-    CompletionQueue(std::uint32_t entries, std::uint32_t entry_bytes, std::uint32_t number, bool parked);
+    CompletionQueue(std::uint32_t entries, std::uint32_t entry_bytes, std::uint32_t number,
+                    bool parked);
     ~CompletionQueue() override;
 
     const mlx5::CompletionQueueView& view() const noexcept override { return memory_.view(); }
@@ -38,7 +39,8 @@ class CompletionQueue final : public CompletionQueueHandle {
 
     CompletionQueueMemory memory_;
     CompletionRing ring_;
-    // Odd while a thread walks the list. One thread polls a queue at a time; a second one finds nothing to do.
+    // Odd while a thread walks the list. One thread polls a queue at a time; a second one finds
+    // nothing to do.
     std::atomic<std::uint64_t> rounds_{0};
     std::atomic<const List*> list_;
     std::mutex mutex_;  // of attach and detach

@@ -1,6 +1,6 @@
-// The device's side of a completion queue. Several queue pairs, in several threads, may write into one queue:
-// each claims the next entry with one compare-and-swap and fills it, the ownership bit last. A thread that is
-// preempted in between delays the reader, never another writer.
+// The device's side of a completion queue. Several queue pairs, in several threads, may write into
+// one queue: each claims the next entry with one compare-and-swap and fills it, the ownership bit
+// last. A thread that is preempted in between delays the reader, never another writer.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ class CompletionRing {
         }
     }
 
-    // Writes one completion; Entry is Cqe or ErrorCqe with everything set but the phase. False: the queue is
-    // full, nothing was written, no entry is ever overwritten.
+    // Writes one completion; Entry is Cqe or ErrorCqe with everything set but the phase. False: the
+    // queue is full, nothing was written, no entry is ever overwritten.
     template <class Entry>
     bool push(const Entry& completion) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
@@ -66,8 +66,10 @@ class CompletionRing {
         constexpr std::size_t kLast = sizeof(Entry) - 1;
         std::byte* const at = entry(view_, index);
         std::memcpy(at, &completion, kLast);
-        const auto phase = mlx5::owner_phase(index, view_.entries) ? mlx5::kOwnerMask : std::uint8_t{0};
-        const auto op_own = static_cast<std::uint8_t>((completion.op_own & ~mlx5::kOwnerMask) | phase);
+        const auto phase =
+            mlx5::owner_phase(index, view_.entries) ? mlx5::kOwnerMask : std::uint8_t{0};
+        const auto op_own =
+            static_cast<std::uint8_t>((completion.op_own & ~mlx5::kOwnerMask) | phase);
         __atomic_store_n(reinterpret_cast<std::uint8_t*>(at + kLast), op_own, __ATOMIC_RELEASE);
     }
 

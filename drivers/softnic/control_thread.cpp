@@ -22,7 +22,8 @@ namespace {
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxSessions = 4096;
 constexpr int kBacklog = 128;
-// While the process has no descriptors left, the listener is looked at this often instead of at once.
+// While the process has no descriptors left, the listener is looked at this often instead of at
+// once.
 constexpr int kNoDescriptorsRetryMs = 100;
 
 [[noreturn]] void fail_start(const char* step, int cause) {
@@ -35,7 +36,11 @@ constexpr int kNoDescriptorsRetryMs = 100;
 
 ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
                              const ControlOptions& options)
-    : service_(service), keys_(keys), files_(files), options_(options), generation_(fork_generation()) {
+    : service_(service),
+      keys_(keys),
+      files_(files),
+      options_(options),
+      generation_(fork_generation()) {
     open_listener();
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
@@ -64,7 +69,8 @@ void ControlThread::open_listener() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::copy(socket_name_.begin(), socket_name_.end(), address.sun_path + 1);
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
+    const auto bytes =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
     if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
         fail_start("bind", errno);
     if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
@@ -136,7 +142,8 @@ int ControlThread::poll_timeout_ms() const {
     const Instant now = std::chrono::steady_clock::now();
     for (const Session& session : sessions_) {
         if (session.welcomed) continue;
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(session.hello_by - now).count();
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(session.hello_by - now).count();
         const std::int64_t bounded = std::max<std::int64_t>(left, 0);
         timeout = timeout < 0 ? bounded : std::min(timeout, bounded);
     }
@@ -149,7 +156,9 @@ void ControlThread::accept_sessions() {
         if (fd < 0) {
             out_of_descriptors_ = errno == EMFILE || errno == ENFILE;
             if (out_of_descriptors_)
-                log::warn("software NIC: no descriptor left for a peer's link; raise the limit (ulimit -n)");
+                log::warn(
+                    "software NIC: no descriptor left for a peer's link; raise the limit (ulimit "
+                    "-n)");
             return;
         }
         Descriptor socket(fd);
@@ -176,8 +185,8 @@ void ControlThread::serve(Session& session) {
         if (got == Received::nothing) return;
         if (got == Received::other_version)
             refuse(session, request, Errc::version_mismatch,
-                   fmt::format("this process speaks version {} of the link protocol, the peer {}", kLinkVersion,
-                               request.version));
+                   fmt::format("this process speaks version {} of the link protocol, the peer {}",
+                               kLinkVersion, request.version));
         if (got != Received::message) return session.socket.close();
         answer(session, request);
         if (!session.socket) return;
@@ -189,10 +198,14 @@ void ControlThread::answer(Session& session, const LinkMessage& request) try {
     if (!session.welcomed) return session.socket.close();
     switch (request.op) {
         case LinkOp::list_files:
-            return answer_files(session, request, files_.numbers_after(request.file, kFilesPerMessage));
-        case LinkOp::get_file: return answer_files(session, request, {request.file});
-        case LinkOp::open_channel: return answer_channel(session, request);
-        default: return refuse(session, request, Errc::protocol_error, "unknown request");
+            return answer_files(session, request,
+                                files_.numbers_after(request.file, kFilesPerMessage));
+        case LinkOp::get_file:
+            return answer_files(session, request, {request.file});
+        case LinkOp::open_channel:
+            return answer_channel(session, request);
+        default:
+            return refuse(session, request, Errc::protocol_error, "unknown request");
     }
 } catch (const Error& error) {
     refuse(session, request, error.code(), error.cause());
@@ -209,8 +222,8 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
     }
     if (options_.same_user_only && peer.uid != geteuid()) {
         refuse(session, request, Errc::permission_denied,
-               fmt::format("the asking process runs as uid {}, this device belongs to uid {}", peer.uid,
-                           geteuid()));
+               fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
+                           peer.uid, geteuid()));
         return session.socket.close();
     }
     session.welcomed = true;

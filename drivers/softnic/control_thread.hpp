@@ -1,6 +1,6 @@
-// The control thread of a device: it answers the links of peers and watches the links this process opened. It
-// sleeps in poll() and touches no queue. All signals are blocked in it.
-// Threads: the public members may be called from any thread.
+// The control thread of a device: it answers the links of peers and watches the links this process
+// opened. It sleeps in poll() and touches no queue. All signals are blocked in it. Threads: the
+// public members may be called from any thread.
 #pragma once
 
 #include <pthread.h>
@@ -26,8 +26,8 @@ namespace verbatim::softnic {
 // What the control thread serves. Called from the control thread.
 class ControlService {
   public:
-    // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with the callee and
-    // is valid until keep_alive goes. Throws Error: the peer gets its code and text.
+    // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with
+    // the callee and is valid until keep_alive goes. Throws Error: the peer gets its code and text.
     virtual int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
                              std::shared_ptr<void>& keep_alive) = 0;
 
@@ -43,7 +43,8 @@ struct ControlOptions {
 class ControlThread {
   public:
     // Opens the listener and starts the thread. Throws Error(device_error).
-    ControlThread(ControlService& service, KeyTable& keys, FileTable& files, const ControlOptions& options);
+    ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
+                  const ControlOptions& options);
     ~ControlThread();
     ControlThread(const ControlThread&) = delete;
     ControlThread& operator=(const ControlThread&) = delete;

@@ -41,7 +41,8 @@ void after_fork_in_child() {
 }
 
 void remember(int fd) {
-    static const bool handlers = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+    static const bool handlers =
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
     static_cast<void>(handlers);
     const std::lock_guard lock(registry().mutex);
     registry().open.push_back(fd);
@@ -63,7 +64,8 @@ Descriptor::Descriptor(int fd) : fd_(fd), generation_(fork_generation()) {
 void Descriptor::close() noexcept {
     const int fd = std::exchange(fd_, -1);
     if (fd < 0 || generation_ != fork_generation()) return;
-    // Closed under the lock: a fork between the two steps would close a number that is not ours any more.
+    // Closed under the lock: a fork between the two steps would close a number that is not ours any
+    // more.
     const std::lock_guard lock(registry().mutex);
     std::erase(registry().open, fd);
     ::close(fd);

@@ -1,7 +1,7 @@
-// File descriptors of the software NIC. A forked child must not keep them: a link that stays open in the child
-// would hide the parent's death from its peers. So the child's copies are closed by a fork handler, and objects
-// that the child inherited know that their descriptors, locks and threads are not theirs any more.
-// Threads: any; a Descriptor itself has one owner.
+// File descriptors of the software NIC. A forked child must not keep them: a link that stays open
+// in the child would hide the parent's death from its peers. So the child's copies are closed by a
+// fork handler, and objects that the child inherited know that their descriptors, locks and threads
+// are not theirs any more. Threads: any; a Descriptor itself has one owner.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace verbatim::softnic {
 // Moves in every forked child. Objects remember the value at their birth.
 std::uint64_t fork_generation() noexcept;
 
-// Guards the process-wide list of mappings; lives here because fork() must not happen while it is held. Taken
-// before the lock that Descriptor takes.
+// Guards the process-wide list of mappings; lives here because fork() must not happen while it is
+// held. Taken before the lock that Descriptor takes.
 std::mutex& mapping_mutex();
 
 // Owns one descriptor and closes it, but never a number that was inherited through fork().

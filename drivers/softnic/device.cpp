@@ -23,7 +23,8 @@ std::uint32_t first_number(const Nonce& nonce) noexcept {
 void check(const Options& options) {
     if (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64)
         throw Error(Errc::invalid_argument, options.name,
-                    fmt::format("ring_bytes is {}, it must be a power of two and at least 64", options.ring_bytes));
+                    fmt::format("ring_bytes is {}, it must be a power of two and at least 64",
+                                options.ring_bytes));
 }
 
 class Region final : public MemoryRegion {
@@ -32,8 +33,8 @@ class Region final : public MemoryRegion {
            MemoryBacking backing)
         : core_(std::move(core)) {
         if (bytes == 0 || reinterpret_cast<std::uintptr_t>(address) > UINTPTR_MAX - bytes)
-            throw Error(Errc::invalid_argument, "memory region", fmt::format("{} bytes at {}", bytes,
-                                                                             static_cast<void*>(address)));
+            throw Error(Errc::invalid_argument, "memory region",
+                        fmt::format("{} bytes at {}", bytes, static_cast<void*>(address)));
         address_ = address;
         bytes_ = bytes;
         if (backing.file >= 0) file_ = core_->files().acquire(backing.file, backing.offset + bytes);
@@ -68,8 +69,8 @@ class SoftDevice final : public Device {
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }
-    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes, Access access,
-                                                  MemoryBacking backing) override {
+    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
+                                                  Access access, MemoryBacking backing) override {
         return std::make_unique<Region>(core_, address, bytes, access, backing);
     }
     std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
@@ -80,7 +81,9 @@ class SoftDevice final : public Device {
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
         return std::make_unique<QueuePair>(core_, options);
     }
-    const volatile std::uint64_t* invalidation_epoch() const noexcept override { return core_->epoch(); }
+    const volatile std::uint64_t* invalidation_epoch() const noexcept override {
+        return core_->epoch();
+    }
 
   private:
     std::shared_ptr<DeviceCore> core_;
@@ -118,7 +121,8 @@ int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_
     const std::lock_guard lock(mutex_);
     const auto found = queue_pairs_.find(to);
     if (found == queue_pairs_.end())
-        throw Error(Errc::peer_lost, options_.name, fmt::format("there is no queue pair {} (any more)", to));
+        throw Error(Errc::peer_lost, options_.name,
+                    fmt::format("there is no queue pair {} (any more)", to));
     auto memory = found->second->open_for(peer, from);
     const int file = memory->file();
     keep_alive = std::move(memory);
@@ -133,7 +137,8 @@ std::shared_ptr<Link> DeviceCore::find_link(const Nonce& peer) {
     return link == nullptr || link->lost() ? nullptr : link;
 }
 
-// What queue pairs hold: when the last of them lets go, the control thread stops watching and the link closes.
+// What queue pairs hold: when the last of them lets go, the control thread stops watching and the
+// link closes.
 std::shared_ptr<Link> DeviceCore::share_link(std::shared_ptr<Link> link) {
     Link* const plain = link.get();
     return {plain, [core = shared_from_this(), link = std::move(link)](Link* /*same*/) mutable {
@@ -147,8 +152,10 @@ std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer, Instant 
         const std::lock_guard lock(mutex_);
         if (auto link = find_link(peer.nonce)) return link;
     }
-    // Without the lock: a silent peer must not hold up connections to others, nor the control thread.
-    auto fresh = Link::open(peer, {nonce_, options_.same_user_only, options_.request_timeout}, deadline);
+    // Without the lock: a silent peer must not hold up connections to others, nor the control
+    // thread.
+    auto fresh =
+        Link::open(peer, {nonce_, options_.same_user_only, options_.request_timeout}, deadline);
     const std::lock_guard lock(mutex_);
     if (auto link = find_link(peer.nonce)) return link;  // another thread was faster
     control_->watch(fresh);
@@ -164,7 +171,9 @@ std::unique_ptr<Device> open_device(const Options& options) {
     return std::make_unique<SoftDevice>(options);
 }
 
-void execute(QueuePairHandle& queue_pair) noexcept { static_cast<QueuePair&>(queue_pair).execute(); }
+void execute(QueuePairHandle& queue_pair) noexcept {
+    static_cast<QueuePair&>(queue_pair).execute();
+}
 
 std::string failure_text(const QueuePairHandle& queue_pair) {
     return static_cast<const QueuePair&>(queue_pair).failure_text();

@@ -20,7 +20,8 @@ namespace verbatim::softnic {
 
 class QueuePair;
 
-// Shared by the device and everything made from it, so that the order of destruction does not matter.
+// Shared by the device and everything made from it, so that the order of destruction does not
+// matter.
 class DeviceCore final : public ControlService, public std::enable_shared_from_this<DeviceCore> {
   public:
     explicit DeviceCore(const Options& options);

@@ -1,6 +1,6 @@
-// Why a queue pair failed, as one sentence. Written on the data path's error exit, so without allocation; the
-// first reason wins, what follows from it is not news.
-// Threads: any may set, any may read.
+// Why a queue pair failed, as one sentence. Written on the data path's error exit, so without
+// allocation; the first reason wins, what follows from it is not news. Threads: any may set, any
+// may read.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ class FailureText {
         std::uint32_t expected = kEmpty;
         if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acquire)) return;
         try {
-            const auto end = fmt::format_to_n(text_.data(), text_.size(), format, std::forward<Args>(args)...);
+            const auto end =
+                fmt::format_to_n(text_.data(), text_.size(), format, std::forward<Args>(args)...);
             bytes_ = static_cast<std::size_t>(end.out - text_.data());
         } catch (...) {
             bytes_ = 0;
@@ -31,8 +32,9 @@ class FailureText {
     }
     // Empty until set.
     std::string_view view() const noexcept {
-        return state_.load(std::memory_order_acquire) == kSet ? std::string_view(text_.data(), bytes_)
-                                                              : std::string_view();
+        return state_.load(std::memory_order_acquire) == kSet
+                   ? std::string_view(text_.data(), bytes_)
+                   : std::string_view();
     }
     // Control path; nobody may be inside set().
     void clear() noexcept { state_.store(kEmpty, std::memory_order_release); }

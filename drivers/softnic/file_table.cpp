@@ -12,11 +12,13 @@ namespace verbatim::softnic {
 std::uint64_t FileTable::acquire(int file, std::uint64_t min_bytes) {
     const FileFacts facts = inspect_file(file, "memory region");
     if (facts.can_shrink)
-        throw Error(Errc::invalid_argument, "memory region", "its memory file is not sealed against shrinking",
+        throw Error(Errc::invalid_argument, "memory region",
+                    "its memory file is not sealed against shrinking",
                     "use a memfd with F_SEAL_SHRINK, as Arena does");
     if (facts.bytes < min_bytes)
-        throw Error(Errc::invalid_argument, "memory region",
-                    fmt::format("it ends at byte {} of a memory file of {} bytes", min_bytes, facts.bytes));
+        throw Error(
+            Errc::invalid_argument, "memory region",
+            fmt::format("it ends at byte {} of a memory file of {} bytes", min_bytes, facts.bytes));
     const std::lock_guard lock(mutex_);
     const auto [known, fresh] = numbers_.try_emplace(facts.identity, next_);
     if (fresh) {

@@ -1,5 +1,5 @@
-// The memory files a device has registered regions in, numbered for its peers. Numbers are never reused.
-// Threads: any.
+// The memory files a device has registered regions in, numbered for its peers. Numbers are never
+// reused. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace verbatim::softnic {
 
 class FileTable {
   public:
-    // The number of the file behind `file`, which is kept open until release(). Throws Error(invalid_argument)
-    // if it is shorter than `min_bytes` or can shrink: peers would refuse it.
+    // The number of the file behind `file`, which is kept open until release(). Throws
+    // Error(invalid_argument) if it is shorter than `min_bytes` or can shrink: peers would refuse
+    // it.
     std::uint64_t acquire(int file, std::uint64_t min_bytes);
     void release(std::uint64_t number) noexcept;
     // A duplicate of the file's descriptor, empty if there is no such file (any more).

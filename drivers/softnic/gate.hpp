@@ -1,5 +1,6 @@
-// A gate around one side of a queue pair: one thread runs inside, others leave a mark and go on. It replaces a
-// mutex on the data path: nobody ever waits, and work announced by a mark is done by the thread inside.
+// A gate around one side of a queue pair: one thread runs inside, others leave a mark and go on. It
+// replaces a mutex on the data path: nobody ever waits, and work announced by a mark is done by the
+// thread inside.
 #pragma once
 
 #include <atomic>
@@ -11,15 +12,16 @@ namespace verbatim::softnic {
 
 class Gate {
   public:
-    // True: the caller is inside. False: another thread is, and it will go round once more and see everything
-    // the caller wrote before this call.
+    // True: the caller is inside. False: another thread is, and it will go round once more and see
+    // everything the caller wrote before this call.
     bool enter() noexcept {
         std::uint32_t seen = kOpen;
         if (word_.compare_exchange_strong(seen, kInside, std::memory_order_acquire,
                                           std::memory_order_relaxed))
             return true;
         for (;;) {
-            // The mark is stored even if one is there: the thread inside must synchronise with this store.
+            // The mark is stored even if one is there: the thread inside must synchronise with this
+            // store.
             const std::uint32_t wanted = seen == kOpen ? kInside : kAgain;
             if (word_.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
                                             std::memory_order_relaxed))
@@ -27,7 +29,8 @@ class Gate {
         }
     }
 
-    // True: the caller has left. False: somebody left a mark, the caller is still inside and must work again.
+    // True: the caller has left. False: somebody left a mark, the caller is still inside and must
+    // work again.
     bool leave() noexcept {
         std::uint32_t seen = kInside;
         if (word_.compare_exchange_strong(seen, kOpen, std::memory_order_release,

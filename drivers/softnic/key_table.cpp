@@ -12,7 +12,8 @@ namespace verbatim::softnic {
 bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept {
     if (index < kFirstKeyIndex || index >= kKeyEntries) return false;
     const KeyEntry& entry = entries()[index];
-    // An entry that changes under us is being released or reused: both mean that its key is not valid now.
+    // An entry that changes under us is being released or reused: both mean that its key is not
+    // valid now.
     const std::uint64_t version = entry.version.load(std::memory_order_acquire);
     const std::uint32_t key = entry.key.load(std::memory_order_acquire);
     if ((version & 1) != 0 || key >> 8 != index) return false;
@@ -28,16 +29,18 @@ bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept 
 }
 
 KeyTable::KeyTable() : view_(SharedMemory::create("verbatim-keys", kKeyTableBytes, false)) {
-    for (std::uint32_t index = 0; index < kKeyEntries; ++index) ::new (&view_.entries()[index]) KeyEntry;
+    for (std::uint32_t index = 0; index < kKeyEntries; ++index)
+        ::new (&view_.entries()[index]) KeyEntry;
     for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) free_.push_back(index);
 }
 
 std::uint32_t KeyTable::add(const Registration& registration) {
     const std::lock_guard lock(mutex_);
     if (free_.empty())
-        throw Error(Errc::out_of_memory, "software NIC",
-                    "all " + std::to_string(kKeyEntries - kFirstKeyIndex) + " memory keys are in use",
-                    "register fewer and larger regions");
+        throw Error(
+            Errc::out_of_memory, "software NIC",
+            "all " + std::to_string(kKeyEntries - kFirstKeyIndex) + " memory keys are in use",
+            "register fewer and larger regions");
     const std::uint32_t index = free_.front();
     free_.pop_front();
     const std::uint32_t key = index << 8 | ++variants_[index];
@@ -55,7 +58,8 @@ void KeyTable::remove(std::uint32_t key) noexcept {
 void KeyTable::publish(std::uint32_t index, std::uint32_t key, const Registration& r) noexcept {
     KeyEntry& entry = view_.entries()[index];
     const std::uint64_t version = entry.version.load(std::memory_order_relaxed);
-    // Every store releases the one before: a reader that sees any new word also sees the odd version.
+    // Every store releases the one before: a reader that sees any new word also sees the odd
+    // version.
     store_release(entry.version, version + 1);
     store_release(entry.key, key);
     store_release(entry.access, static_cast<std::uint32_t>(r.access));

@@ -1,6 +1,6 @@
-// The table of memory keys of one device. It lies in a memory file that the registering process writes and its
-// peers map read-only: whoever executes a one-sided operation checks the target's key against the target's own
-// table, so a released key is refused at once without asking anybody.
+// The table of memory keys of one device. It lies in a memory file that the registering process
+// writes and its peers map read-only: whoever executes a one-sided operation checks the target's
+// key against the target's own table, so a released key is refused at once without asking anybody.
 #pragma once
 
 #include <array>
@@ -21,8 +21,9 @@ inline constexpr std::uint32_t kKeyEntries = 16384;
 // Index 0 would make 0 a key; index 1 holds 0x100, which ends receive lists.
 inline constexpr std::uint32_t kFirstKeyIndex = 2;
 
-// One key. Owner of every word: the registering process, under KeyTable's mutex. Readers follow `version`: odd
-// while the entry changes (or for ever, if its process was killed meanwhile), another value after each change.
+// One key. Owner of every word: the registering process, under KeyTable's mutex. Readers follow
+// `version`: odd while the entry changes (or for ever, if its process was killed meanwhile),
+// another value after each change.
 struct alignas(64) KeyEntry {
     std::atomic<std::uint64_t> version{0};
     std::atomic<std::uint32_t> key{0};     // index << 8 | variant; 0: free
@@ -93,7 +94,8 @@ class KeyTable {
 
     KeyTableView view_;
     std::mutex mutex_;
-    std::deque<std::uint32_t> free_;  // oldest first, so that a variant comes back as late as possible
+    std::deque<std::uint32_t>
+        free_;  // oldest first, so that a variant comes back as late as possible
     std::array<std::uint8_t, kKeyEntries> variants_{};
 };
 

@@ -63,11 +63,13 @@ void Link::connect_socket(const QueuePairAddress& peer, Instant deadline) {
     while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
         if (errno == EINTR) continue;
         if (errno != EAGAIN)  // EAGAIN: the peer's backlog is full
-            throw Error(Errc::unsupported, object_,
-                        fmt::format("no software NIC answers there ({}): the peer is on another host, in another "
-                                    "network namespace, or has ended",
-                                    std::strerror(errno)),
-                        "run both processes on one host and in one network namespace");
+            throw Error(
+                Errc::unsupported, object_,
+                fmt::format(
+                    "no software NIC answers there ({}): the peer is on another host, in another "
+                    "network namespace, or has ended",
+                    std::strerror(errno)),
+                "run both processes on one host and in one network namespace");
         if (std::chrono::steady_clock::now() >= deadline)
             throw Error(Errc::timeout, object_, "the peer does not accept links", "is it stopped?");
         std::this_thread::sleep_for(kBacklogRetry);
@@ -78,11 +80,13 @@ void Link::check_user() {
     ucred peer{};
     socklen_t bytes = sizeof peer;
     if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-        throw Error(Errc::device_error, object_, fmt::format("SO_PEERCRED: {}", std::strerror(errno)));
+        throw Error(Errc::device_error, object_,
+                    fmt::format("SO_PEERCRED: {}", std::strerror(errno)));
     if (options_.same_user_only && peer.uid != geteuid())
-        throw Error(Errc::permission_denied, object_,
-                    fmt::format("the peer runs as uid {}, this process as uid {}", peer.uid, geteuid()),
-                    "run both as the same user, or set device.same_user_only = false on both sides");
+        throw Error(
+            Errc::permission_denied, object_,
+            fmt::format("the peer runs as uid {}, this process as uid {}", peer.uid, geteuid()),
+            "run both as the same user, or set device.same_user_only = false on both sides");
     process_ = peer.pid;
     same_process_ = peer.pid == getpid();
 }
@@ -94,12 +98,13 @@ void Link::greet(Instant deadline) {
     hello.to = peer_nonce_;
     const Answer answer = request(hello, LinkOp::welcome, deadline);
     if (answer.message.from != peer_nonce_ || answer.message.to != options_.own_nonce)
-        throw Error(Errc::protocol_error, object_, "the peer proved another identity than its address says");
+        throw Error(Errc::protocol_error, object_,
+                    "the peer proved another identity than its address says");
     if (answer.files.size() != 1)
         throw Error(Errc::protocol_error, object_, "the welcome carries no key table");
     populated_ = std::make_unique<std::atomic<std::uint64_t>[]>(kKeyEntries);
-    keys_ = KeyTableView(
-        SharedMemory::map(answer.files[0].get(), kKeyTableBytes, Mapping::read_only, object_ + " key table"));
+    keys_ = KeyTableView(SharedMemory::map(answer.files[0].get(), kKeyTableBytes,
+                                           Mapping::read_only, object_ + " key table"));
 }
 
 void Link::fetch_all_files(Instant deadline) {
@@ -171,7 +176,8 @@ std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32
     open.from_queue_pair = from;
     open.to_queue_pair = to;
     const Answer answer = request(open, LinkOp::channel, deadline);
-    if (answer.files.size() != 1) throw Error(Errc::protocol_error, object_, "the answer carries no ring");
+    if (answer.files.size() != 1)
+        throw Error(Errc::protocol_error, object_, "the answer carries no ring");
     return SharedMemory::map(answer.files[0].get(), 1, Mapping::read_write, object_ + " ring");
 }
 
@@ -195,10 +201,11 @@ Link::Answer Link::wait_answer(std::uint64_t sequence, LinkOp expected, Instant 
         const Received got = receive_message(socket_.get(), answer.message, answer.files);
         if (got == Received::nothing) continue;
         if (got == Received::other_version)
-            throw Error(Errc::version_mismatch, object_,
-                        fmt::format("the peer speaks version {} of the link protocol, this process {}",
-                                    answer.message.version, kLinkVersion),
-                        "use the same version of verbatim on both sides");
+            throw Error(
+                Errc::version_mismatch, object_,
+                fmt::format("the peer speaks version {} of the link protocol, this process {}",
+                            answer.message.version, kLinkVersion),
+                "use the same version of verbatim on both sides");
         if (got == Received::closed) {
             mark_lost();
             throw Error(Errc::peer_lost, object_, "the peer closed the link");

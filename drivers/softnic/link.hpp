@@ -1,7 +1,7 @@
-// A link: this process's connection to the software NIC of another process, shared by all queue pairs that talk
-// to that device. Over it come the peer's key table, its memory files and the rings of its queue pairs; its end
-// tells of the peer's death.
-// Threads: any. Requests take a mutex and system calls; the const noexcept members are for the data path.
+// A link: this process's connection to the software NIC of another process, shared by all queue
+// pairs that talk to that device. Over it come the peer's key table, its memory files and the rings
+// of its queue pairs; its end tells of the peer's death. Threads: any. Requests take a mutex and
+// system calls; the const noexcept members are for the data path.
 #pragma once
 
 #include <sys/types.h>
@@ -30,9 +30,9 @@ struct LinkOptions {
 
 class Link {
   public:
-    // Connects, proves both ends, maps the key table and the files registered so far. Throws Error: unsupported
-    // (not reachable here: other host or namespace), permission_denied (other user), timeout, protocol_error,
-    // version_mismatch, peer_lost.
+    // Connects, proves both ends, maps the key table and the files registered so far. Throws Error:
+    // unsupported (not reachable here: other host or namespace), permission_denied (other user),
+    // timeout, protocol_error, version_mismatch, peer_lost.
     static std::shared_ptr<Link> open(const QueuePairAddress& peer, const LinkOptions& options,
                                       Instant deadline);
     ~Link();
@@ -40,7 +40,8 @@ class Link {
     Link& operator=(const Link&) = delete;
 
     // The ring into the peer's queue pair. Throws Error like open().
-    std::shared_ptr<SharedMemory> open_channel(std::uint32_t from, std::uint32_t to, Instant deadline);
+    std::shared_ptr<SharedMemory> open_channel(std::uint32_t from, std::uint32_t to,
+                                               Instant deadline);
     // Asks for a file that was registered after open(). ok: find_file() knows it now.
     Errc fetch_file(std::uint64_t number) noexcept;
 
@@ -52,8 +53,9 @@ class Link {
         return file == nullptr ? nullptr : file->memory.get();
     }
     const KeyTableView& keys() const noexcept { return keys_; }
-    // Where the granted range lies in this process, every page of it present. Null: its file is not known here,
-    // too short, or the machine is out of memory. One system call per key and registration, none afterwards.
+    // Where the granted range lies in this process, every page of it present. Null: its file is not
+    // known here, too short, or the machine is out of memory. One system call per key and
+    // registration, none afterwards.
     std::byte* place(const Grant& grant) noexcept;
     bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
     // The peer is this very process: its addresses are ours.
@@ -93,7 +95,8 @@ class Link {
     pid_t process_ = 0;
     bool same_process_ = false;
     KeyTableView keys_;
-    std::timed_mutex request_mutex_;  // one request at a time; guards sequence_ and writes to files_
+    std::timed_mutex
+        request_mutex_;  // one request at a time; guards sequence_ and writes to files_
     std::uint64_t sequence_ = 0;
     std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link
     // Per key: version of the entry whose range was populated.

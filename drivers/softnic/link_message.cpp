@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int) * kFilesPerMessage);
 
 void take_descriptors(msghdr& header, std::vector<Descriptor>& files) {
-    for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr;
+         part = CMSG_NXTHDR(&header, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (std::size_t i = 0; i < count; ++i) {
@@ -31,7 +32,8 @@ Received judge(const LinkMessage& message, std::size_t bytes, int flags) noexcep
     constexpr std::size_t kCommon = offsetof(LinkMessage, sequence);
     if (bytes < kCommon || message.magic != kLinkMagic) return Received::malformed;
     if (message.version != kLinkVersion) return Received::other_version;
-    if (bytes != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Received::malformed;
+    if (bytes != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+        return Received::malformed;
     return Received::message;
 }
 
@@ -80,7 +82,8 @@ Received receive_message(int socket, LinkMessage& message, std::vector<Descripto
     do {
         got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? Received::nothing : Received::closed;
+    if (got < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK ? Received::nothing : Received::closed;
     if (got == 0) return Received::closed;
     take_descriptors(header, files);
     return judge(message, static_cast<std::size_t>(got), header.msg_flags);

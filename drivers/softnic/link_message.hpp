@@ -1,5 +1,6 @@
-// Messages of a link: what a process asks another one's software NIC for, over a local SOCK_SEQPACKET socket.
-// One fixed layout for requests and answers; every request gets exactly one answer with the same sequence.
+// Messages of a link: what a process asks another one's software NIC for, over a local
+// SOCK_SEQPACKET socket. One fixed layout for requests and answers; every request gets exactly one
+// answer with the same sequence.
 //   hello -> welcome (key table file) | refusal;  list_files -> files (numbers and files);
 //   get_file -> files;  open_channel -> channel (ring file);  any of them -> refusal
 #pragma once

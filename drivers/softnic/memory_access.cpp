@@ -12,8 +12,10 @@ namespace verbatim::softnic {
 
 using mlx5::Syndrome;
 
-Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept {
-    failure_->set("local key {:#x} does not cover {} bytes at {:#x}, or forbids the access", key, bytes, address);
+Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
+                             std::uint64_t bytes) noexcept {
+    failure_->set("local key {:#x} does not cover {} bytes at {:#x}, or forbids the access", key,
+                  bytes, address);
     return Syndrome::local_protection;
 }
 
@@ -49,8 +51,9 @@ Syndrome RemoteMemory::map_grant() noexcept {
         base_ = link_->place(grant_);
     }
     if (base_ == nullptr) {
-        failure_->set("the memory file behind remote key {:#x} cannot be mapped here (the log says why)",
-                      grant_.key);
+        failure_->set(
+            "the memory file behind remote key {:#x} cannot be mapped here (the log says why)",
+            grant_.key);
         return Syndrome::remote_access;
     }
     return kNoSyndrome;
@@ -59,8 +62,9 @@ Syndrome RemoteMemory::map_grant() noexcept {
 Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                               Access wanted) noexcept {
     if (!grant_.covers(address, bytes))
-        failure_->set("remote key {:#x} covers {} bytes at {:#x}, the request wants {} bytes at {:#x}", key,
-                      grant_.bytes, grant_.address, bytes, address);
+        failure_->set(
+            "remote key {:#x} covers {} bytes at {:#x}, the request wants {} bytes at {:#x}", key,
+            grant_.bytes, grant_.address, bytes, address);
     else
         failure_->set("remote key {:#x} allows access {:#x}, the request needs {:#x}", key,
                       static_cast<unsigned>(grant_.access), static_cast<unsigned>(wanted));
@@ -75,18 +79,21 @@ Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& li
     return copy_private(Way::read, from, list);
 }
 
-Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const PieceList& list) noexcept {
+Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
+                                    const PieceList& list) noexcept {
     std::array<iovec, mlx5::kMaxWqeUnits + 1> local;
     std::uint64_t done = 0;
     // One call moves at most 2 GiB; the rest follows.
     while (done < list.total) {
         std::size_t parts = 0;
-        for_each_part(list, done, list.total - done,
-                      [&](std::byte* data, std::size_t bytes) { local[parts++] = {data, bytes}; });
+        for_each_part(list, done, list.total - done, [&](std::byte* data, std::size_t bytes) {
+            local[parts++] = {data, bytes};
+        });
         const iovec remote{reinterpret_cast<void*>(range.address + done), list.total - done};
-        const ssize_t moved = way == Way::write
-                                  ? process_vm_writev(link_->process(), local.data(), parts, &remote, 1, 0)
-                                  : process_vm_readv(link_->process(), local.data(), parts, &remote, 1, 0);
+        const ssize_t moved =
+            way == Way::write
+                ? process_vm_writev(link_->process(), local.data(), parts, &remote, 1, 0)
+                : process_vm_readv(link_->process(), local.data(), parts, &remote, 1, 0);
         if (moved > 0) {
             done += static_cast<std::uint64_t>(moved);
             continue;
@@ -94,8 +101,10 @@ Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const Pie
         const int cause = moved == 0 ? EFAULT : errno;
         if (cause == ESRCH) return Syndrome::retry_exceeded;
         failure_->set(
-            "cross-memory attach to process {} failed ({}): private memory of a peer needs ptrace rights over it; "
-            "register memory of an arena instead, or allow it (prctl(PR_SET_PTRACER) in the peer, or "
+            "cross-memory attach to process {} failed ({}): private memory of a peer needs ptrace "
+            "rights over it; "
+            "register memory of an arena instead, or allow it (prctl(PR_SET_PTRACER) in the peer, "
+            "or "
             "kernel.yama.ptrace_scope = 0)",
             link_->process(), std::strerror(cause));
         return Syndrome::remote_access;

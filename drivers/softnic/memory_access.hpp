@@ -1,7 +1,7 @@
-// How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through this device's
-// own table, remote keys through the peer's table and the mappings of the link. One recent key of each kind is
-// cached and re-validated by the version of its table entry.
-// Threads: the one inside the send (or receive) gate.
+// How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
+// this device's own table, remote keys through the peer's table and the mappings of the link. One
+// recent key of each kind is cached and re-validated by the version of its table entry. Threads:
+// the one inside the send (or receive) gate.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ inline constexpr mlx5::Syndrome kNoSyndrome{};
 
 class LocalMemory {
   public:
-    LocalMemory(const KeyTableView& keys, FailureText& failure) noexcept : keys_(&keys), failure_(&failure) {}
+    LocalMemory(const KeyTableView& keys, FailureText& failure) noexcept
+        : keys_(&keys), failure_(&failure) {}
 
     // Adds [address, address + bytes) to the list if `key` covers it and allows `wanted`.
     mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
@@ -54,10 +55,11 @@ class RemoteMemory {
     explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
     void bind(std::shared_ptr<Link> link) noexcept;
 
-    mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
-                         RemoteRange& range) noexcept {
+    mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                         Access wanted, RemoteRange& range) noexcept {
         if (grant_.key != key || !grant_.current()) [[unlikely]]
-            if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome) return syndrome;
+            if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome)
+                return syndrome;
         if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes, wanted);
         range.address = address;
@@ -65,7 +67,8 @@ class RemoteMemory {
         return kNoSyndrome;
     }
 
-    // Private memory of the peer: one system call per request, no order that a poller could rely on.
+    // Private memory of the peer: one system call per request, no order that a poller could rely
+    // on.
     mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
     mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
 

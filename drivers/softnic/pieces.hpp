@@ -1,4 +1,5 @@
-// A request's local memory as the engine sees it: pieces of this process, already checked against their keys.
+// A request's local memory as the engine sees it: pieces of this process, already checked against
+// their keys.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@ struct Piece {
     std::size_t bytes;
 };
 
-// Fixed room for the longest WQE; an inline segment that wraps makes two pieces. Left uninitialised on purpose:
-// it is made anew for every request.
+// Fixed room for the longest WQE; an inline segment that wraps makes two pieces. Left uninitialised
+// on purpose: it is made anew for every request.
 struct PieceList {
     std::array<Piece, mlx5::kMaxWqeUnits + 1> items;
     std::size_t count;
@@ -30,9 +31,11 @@ struct PieceList {
     }
 };
 
-// Copies `bytes` bytes, starting `skip` bytes into the list, with a function (data, bytes) per contiguous part.
+// Copies `bytes` bytes, starting `skip` bytes into the list, with a function (data, bytes) per
+// contiguous part.
 template <class Copy>
-void for_each_part(const PieceList& list, std::uint64_t skip, std::uint64_t bytes, Copy&& copy) noexcept {
+void for_each_part(const PieceList& list, std::uint64_t skip, std::uint64_t bytes,
+                   Copy&& copy) noexcept {
     for (std::size_t i = 0; i < list.count && bytes != 0; ++i) {
         const Piece& piece = list.items[i];
         if (skip >= piece.bytes) {

@@ -34,20 +34,22 @@ void check(bool good, const char* what, std::uint64_t value, std::uint64_t limit
 
 // Plain sizes, before any memory exists.
 mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) {
-    check(options.send_blocks <= kMaxSendBlocks, "send_blocks", options.send_blocks, kMaxSendBlocks);
-    check(options.receive_entries <= kMaxReceives, "receive_entries", options.receive_entries, kMaxReceives);
+    check(options.send_blocks <= kMaxSendBlocks, "send_blocks", options.send_blocks,
+          kMaxSendBlocks);
+    check(options.receive_entries <= kMaxReceives, "receive_entries", options.receive_entries,
+          kMaxReceives);
     check(options.max_inline_bytes <= kMaxInlineBytes, "max_inline_bytes", options.max_inline_bytes,
           kMaxInlineBytes);
-    check(options.max_send_elements <= mlx5::kMaxWqeUnits - 3, "max_send_elements", options.max_send_elements,
-          mlx5::kMaxWqeUnits - 3);
+    check(options.max_send_elements <= mlx5::kMaxWqeUnits - 3, "max_send_elements",
+          options.max_send_elements, mlx5::kMaxWqeUnits - 3);
     check(options.max_receive_elements <= mlx5::kMaxWqeUnits, "max_receive_elements",
           options.max_receive_elements, mlx5::kMaxWqeUnits);
     mlx5::QueuePairView view;
     view.number = number;
     view.send_blocks = std::bit_ceil(std::max(options.send_blocks, 1U));
     view.receive_entries = std::bit_ceil(std::max(options.receive_entries, 1U));
-    const std::uint32_t stride =
-        std::bit_ceil(std::max(options.max_receive_elements, 1U) * std::uint32_t{sizeof(mlx5::DataSegment)});
+    const std::uint32_t stride = std::bit_ceil(std::max(options.max_receive_elements, 1U) *
+                                               std::uint32_t{sizeof(mlx5::DataSegment)});
     view.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
     view.max_inline_bytes = options.max_inline_bytes;
     view.max_send_elements = options.max_send_elements;
@@ -66,8 +68,8 @@ std::size_t send_bytes(const mlx5::QueuePairView& view) noexcept {
 }  // namespace
 
 Pages::Pages(std::size_t bytes)
-    : data_(static_cast<std::byte*>(
-          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))),
+    : data_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))),
       bytes_(bytes) {
     if (data_ == MAP_FAILED)
         throw Error(Errc::out_of_memory, "software NIC queue",
@@ -80,7 +82,8 @@ Pages::~Pages() { munmap(data_, bytes_); }
 void Pages::clear() noexcept { std::memset(data_, 0, bytes_); }
 
 QueuePairMemory::QueuePairMemory(const QueuePairOptions& options, std::uint32_t number)
-    : view_(plan(options, number)), pages_(receive_bytes(view_) + send_bytes(view_) + 2 * kPageBytes) {
+    : view_(plan(options, number)),
+      pages_(receive_bytes(view_) + send_bytes(view_) + 2 * kPageBytes) {
     std::byte* const base = pages_.data();
     view_.receive_buffer = base;
     view_.send_buffer = base + receive_bytes(view_);
@@ -91,7 +94,8 @@ QueuePairMemory::QueuePairMemory(const QueuePairOptions& options, std::uint32_t 
 
 CompletionQueueMemory::CompletionQueueMemory(std::uint32_t entries, std::uint32_t entry_bytes,
                                              std::uint32_t number)
-    : pages_(whole_pages(std::size_t{std::bit_ceil(std::clamp(entries, 1U, kMaxCompletions))} * entry_bytes) +
+    : pages_(whole_pages(std::size_t{std::bit_ceil(std::clamp(entries, 1U, kMaxCompletions))} *
+                         entry_bytes) +
              kPageBytes) {
     check(entries <= kMaxCompletions, "completion queue entries", entries, kMaxCompletions);
     check(entry_bytes == 64 || entry_bytes == 128, "completion entry bytes", entry_bytes, 128);

@@ -1,5 +1,5 @@
-// The memory of one queue pair or completion queue, laid out as the mlx5 driver lays it out: private to the
-// process, pages of zeros. Control path.
+// The memory of one queue pair or completion queue, laid out as the mlx5 driver lays it out:
+// private to the process, pages of zeros. Control path.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace verbatim::softnic {
 
-// Owns anonymous pages. Copied into a forked child like all private memory, where the queues are dead.
+// Owns anonymous pages. Copied into a forked child like all private memory, where the queues are
+// dead.
 class Pages {
   public:
     // Throws Error(out_of_memory).
@@ -28,12 +29,13 @@ class Pages {
 };
 
 inline constexpr std::size_t kPageBytes = 4096;
-// Where the BlueFlame register starts in its page, and the size of each of its halves, as on ConnectX.
+// Where the BlueFlame register starts in its page, and the size of each of its halves, as on
+// ConnectX.
 inline constexpr std::size_t kBlueFlameOffset = 0x800;
 inline constexpr std::uint32_t kBlueFlameBytes = 256;
 
-// Receive queue, send queue, doorbell record (a page), register page. Throws Error(invalid_argument) where the
-// options exceed what the formats can express.
+// Receive queue, send queue, doorbell record (a page), register page. Throws
+// Error(invalid_argument) where the options exceed what the formats can express.
 class QueuePairMemory {
   public:
     QueuePairMemory(const QueuePairOptions& options, std::uint32_t number);

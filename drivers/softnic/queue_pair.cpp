@@ -47,7 +47,8 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, const QueuePairOptions& o
         if (!device.parked) memory_->view().doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         const KeyTableView& keys = core_->keys().view();
-        send_.emplace(view(), send_completions_->ring(), keys, shared_, device.strict_doorbells && !device.parked);
+        send_.emplace(view(), send_completions_->ring(), keys, shared_,
+                      device.strict_doorbells && !device.parked);
         receive_.emplace(view(), receive_completions_->ring(), keys, shared_);
         attach();
     } catch (...) {
@@ -87,9 +88,10 @@ QueuePairAddress QueuePair::address() const {
 // Under mutex_.
 void QueuePair::claim(const Peer& peer) {
     if (peer_.has_value() && *peer_ != peer)
-        throw Error(Errc::invalid_argument, fmt::format("queue pair {}", shared_.number),
-                    fmt::format("it already belongs to a connection with queue pair {}", peer_->number),
-                    "use one queue pair per connection, or reset() it first");
+        throw Error(
+            Errc::invalid_argument, fmt::format("queue pair {}", shared_.number),
+            fmt::format("it already belongs to a connection with queue pair {}", peer_->number),
+            "use one queue pair per connection, or reset() it first");
     peer_ = peer;
 }
 
@@ -102,15 +104,18 @@ std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32
 void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     const std::string object = fmt::format("queue pair {}", shared_.number);
     if (core_->inherited())
-        throw Error(Errc::device_error, object, "it was inherited through fork()", "open a device in the child");
+        throw Error(Errc::device_error, object, "it was inherited through fork()",
+                    "open a device in the child");
     if (peer.kind != kAddressKind)
         throw Error(Errc::unsupported, object, "the peer's device is no software NIC",
                     "choose the same device.kind on both sides");
-    const Instant deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+    const Instant deadline =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     {
         const std::lock_guard lock(mutex_);
         if (!shared_.is(QueuePairState::reset))
-            throw Error(Errc::invalid_argument, object, "it is connected already", "reset() it first");
+            throw Error(Errc::invalid_argument, object, "it is connected already",
+                        "reset() it first");
         claim({peer.nonce, peer.number});
     }
     std::shared_ptr<Link> link = core_->link_to(peer, deadline);

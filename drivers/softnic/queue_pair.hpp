@@ -1,4 +1,5 @@
-// A queue pair of the software NIC: memory, state machine, the two engines and who may run them when.
+// A queue pair of the software NIC: memory, state machine, the two engines and who may run them
+// when.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +39,16 @@ class QueuePair final : public QueuePairHandle {
     void progress() noexcept;
     // Both sides, unconditionally.
     void execute() noexcept;
-    // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws Error.
+    // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
+    // Error.
     std::shared_ptr<SharedMemory> open_for(const Nonce& peer, std::uint32_t from);
 
     std::string failure_text() const { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
 
   private:
-    // The one queue pair this one may talk to: set by connect() or by the peer's, whichever comes first.
+    // The one queue pair this one may talk to: set by connect() or by the peer's, whichever comes
+    // first.
     struct Peer {
         Nonce nonce{};
         std::uint32_t number = 0;

@@ -17,7 +17,8 @@ struct QueuePairShared {
     std::uint32_t number = 0;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;
-    // Set by connect() before the state turns ready, cleared by reset() with both gates closed; constant between.
+    // Set by connect() before the state turns ready, cleared by reset() with both gates closed;
+    // constant between.
     std::shared_ptr<Link> link;
     ChannelSender outgoing;    // the peer's ring
     ChannelReceiver incoming;  // our ring, written by the peer
@@ -31,7 +32,8 @@ struct QueuePairShared {
     bool peer_silent() const noexcept {
         return link->lost() || outgoing.receiver_state() != ReceiverState::open;
     }
-    // From ready to error; both engines flush from now on, and the peer's requests are not answered any more.
+    // From ready to error; both engines flush from now on, and the peer's requests are not answered
+    // any more.
     void enter_error() noexcept {
         state.store(QueuePairState::error, std::memory_order_release);
         incoming.set_state(ReceiverState::error);

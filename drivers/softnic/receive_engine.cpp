@@ -29,7 +29,8 @@ void ReceiveEngine::run() noexcept {
     if (shared_->is(QueuePairState::ready)) {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
         const bool lost = shared_->peer_lost();
-        for (int budget = kRecordsPerRun; budget != 0 && shared_->is(QueuePairState::ready); --budget) {
+        for (int budget = kRecordsPerRun; budget != 0 && shared_->is(QueuePairState::ready);
+             --budget) {
             RecordHeader record;
             const std::byte* payload = nullptr;
             const auto peek = shared_->incoming.peek(record, payload);
@@ -67,10 +68,11 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
 
 // Takes the next posted receive.
 bool ReceiveEngine::begin() noexcept {
-    const auto available = static_cast<std::uint16_t>(posted() - head_.load(std::memory_order_relaxed));
+    const auto available =
+        static_cast<std::uint16_t>(posted() - head_.load(std::memory_order_relaxed));
     if (available > view_.receive_entries) {
-        shared_->failure.set("the receive doorbell record announces {} receives in a queue of {}", available,
-                             view_.receive_entries);
+        shared_->failure.set("the receive doorbell record announces {} receives in a queue of {}",
+                             available, view_.receive_entries);
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
         return false;
     }
@@ -89,8 +91,10 @@ bool ReceiveEngine::begin() noexcept {
 // The memory of the receive at head. Looked up anew for every record: its region may go meanwhile.
 Syndrome ReceiveEngine::receive_list(PieceList& list) noexcept {
     const std::uint32_t index = head_.load(std::memory_order_relaxed) & (view_.receive_entries - 1);
-    const std::byte* const entry = view_.receive_buffer + (std::size_t{index} << view_.receive_stride_log2);
-    const std::size_t segments = (std::size_t{1} << view_.receive_stride_log2) / sizeof(mlx5::DataSegment);
+    const std::byte* const entry =
+        view_.receive_buffer + (std::size_t{index} << view_.receive_stride_log2);
+    const std::size_t segments =
+        (std::size_t{1} << view_.receive_stride_log2) / sizeof(mlx5::DataSegment);
     for (std::size_t i = 0; i < std::min<std::size_t>(segments, mlx5::kMaxWqeUnits); ++i) {
         mlx5::DataSegment segment;
         std::memcpy(&segment, entry + i * sizeof segment, sizeof segment);
@@ -112,7 +116,8 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
         return false;
     }
     if (received_ + record.bytes > list.total) {
-        shared_->failure.set("a message of {} bytes arrived for a receive of {} bytes", record.total, list.total);
+        shared_->failure.set("a message of {} bytes arrived for a receive of {} bytes",
+                             record.total, list.total);
         fail(Syndrome::local_length, Syndrome::remote_invalid);
         return false;
     }
@@ -136,7 +141,8 @@ bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
     cqe.op_own = mlx5::make_op_own(opcode, false);
     if ((record.flags & kSolicitedRecord) != 0) cqe.op_own |= mlx5::kSolicited;
     if (!completions_->push(cqe)) {
-        shared_->failure.set("the receive completion queue is full: it must have room for all posted receives");
+        shared_->failure.set(
+            "the receive completion queue is full: it must have room for all posted receives");
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
         return false;
     }

@@ -38,7 +38,8 @@ void SendEngine::reset() noexcept {
 void SendEngine::run() noexcept {
     const QueuePairState state = shared_->state.load(std::memory_order_acquire);
     if (state == QueuePairState::ready) [[likely]] {
-        // Asked before the acknowledgements are read: what a silent peer has acknowledged is then final.
+        // Asked before the acknowledgements are read: what a silent peer has acknowledged is then
+        // final.
         const bool silent = shared_->peer_silent();
         if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
         execute_posted(silent);
@@ -55,10 +56,12 @@ void SendEngine::execute_posted(bool silent) noexcept {
         if (!execute_next(end, silent)) return;
     if (rejected_.load(std::memory_order_acquire) && !stopped_) {
         // Without a record of it there may be no request to skip.
-        const auto record = static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+        const auto record =
+            static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
         const auto control = WqeReader(view_, end).read<mlx5::ControlSegment>(0);
         const std::uint32_t blocks = std::max(mlx5::blocks_for_units(mlx5::units_of(control)), 1U);
-        fail_next(Syndrome::local_queue_pair, std::min<std::uint32_t>(blocks, static_cast<std::uint16_t>(record - end)));
+        fail_next(Syndrome::local_queue_pair,
+                  std::min<std::uint32_t>(blocks, static_cast<std::uint16_t>(record - end)));
         rejected_.store(false, std::memory_order_relaxed);
     }
 }
@@ -72,8 +75,8 @@ bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
     const std::uint32_t blocks = mlx5::blocks_for_units(mlx5::units_of(request.control));
     if (blocks == 0 || blocks > posted || posted > view_.send_blocks) [[unlikely]] {
         shared_->failure.set(
-            "send queue entry {} has {} blocks, the doorbell record announces {} of a ring of {}", head, blocks,
-            posted, view_.send_blocks);
+            "send queue entry {} has {} blocks, the doorbell record announces {} of a ring of {}",
+            head, blocks, posted, view_.send_blocks);
         return fail_next(Syndrome::local_queue_pair, std::max(blocks, 1U));
     }
     if (unretired_.load(std::memory_order_relaxed) == view_.send_blocks) return false;
@@ -108,15 +111,21 @@ SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexce
 SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
     switch (static_cast<Opcode>(request.result.opcode)) {
         case Opcode::write:
-        case Opcode::write_immediate: return write(request);
+        case Opcode::write_immediate:
+            return write(request);
         case Opcode::send:
-        case Opcode::send_immediate: return send(request);
-        case Opcode::read: return read(request);
+        case Opcode::send_immediate:
+            return send(request);
+        case Opcode::read:
+            return read(request);
         case Opcode::compare_swap:
-        case Opcode::fetch_add: return atomic(request);
-        case Opcode::nop: return Verdict::done;
+        case Opcode::fetch_add:
+            return atomic(request);
+        case Opcode::nop:
+            return Verdict::done;
     }
-    shared_->failure.set("opcode {:#x} is not supported by the software NIC", request.result.opcode);
+    shared_->failure.set("opcode {:#x} is not supported by the software NIC",
+                         request.result.opcode);
     return fail(request, Syndrome::local_queue_pair);
 }
 
@@ -165,10 +174,12 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
                                  Access::remote_write, range);
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
     }
-    // Room for the immediate first: the data must not be written twice, its reader may have moved on.
+    // Room for the immediate first: the data must not be written twice, its reader may have moved
+    // on.
     std::size_t capacity = 0;
     if (immediate && shared_->outgoing.reserve(capacity) == nullptr) {
-        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
+        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
+                                          : Verdict::waits;
     }
     if (list.total != 0 && range.mapped != nullptr) {
         gather_in_order(range.mapped, list);
@@ -181,7 +192,8 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     shared_->outgoing.commit({0,
                               kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
                                   (solicited ? kSolicitedRecord : 0),
-                              static_cast<std::uint32_t>(list.total), request.control.immediate.raw()});
+                              static_cast<std::uint32_t>(list.total),
+                              request.control.immediate.raw()});
     request.result.message = ++messages_;
     return Verdict::done;
 }
@@ -196,9 +208,11 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         std::size_t capacity = 0;
         std::byte* to = shared_->outgoing.reserve(capacity);
         if (to == nullptr)
-            return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
+            return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
+                                              : Verdict::waits;
         RecordHeader record;
-        record.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(capacity, list.total - sent_));
+        record.bytes =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(capacity, list.total - sent_));
         for_each_part(list, sent_, record.bytes, [&](const std::byte* from, std::size_t bytes) {
             copy_bytes(to, from, bytes);
             to += bytes;
@@ -206,7 +220,8 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         sent_ += record.bytes;
         const bool last = sent_ == list.total;
         record.flags = (message_begun_ ? 0 : kFirstRecord) | (last ? kLastRecord : 0) |
-                       (last && immediate ? kHasImmediate : 0) | (last && solicited ? kSolicitedRecord : 0);
+                       (last && immediate ? kHasImmediate : 0) |
+                       (last && solicited ? kSolicitedRecord : 0);
         record.total = static_cast<std::uint32_t>(list.total);
         record.immediate = request.control.immediate.raw();
         shared_->outgoing.commit(record);
@@ -226,7 +241,8 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     if (list.total == 0) return Verdict::done;
     const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(1);
     RemoteRange range;
-    syndrome = remote_.reach(source.key.native(), source.address.native(), list.total, Access::remote_read, range);
+    syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,
+                             Access::remote_read, range);
     if (syndrome == kNoSyndrome) {
         if (range.mapped != nullptr)
             scatter(list, 0, range.mapped, list.total);
@@ -240,7 +256,8 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
 SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
     PieceList list;
     Syndrome syndrome = collect(request, 3, Access::local_write, list);
-    if (syndrome == kNoSyndrome && list.total != sizeof(std::uint64_t)) syndrome = Syndrome::local_length;
+    if (syndrome == kNoSyndrome && list.total != sizeof(std::uint64_t))
+        syndrome = Syndrome::local_length;
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
     const auto operands = request.wqe.read<mlx5::AtomicSegment>(2);
@@ -249,12 +266,14 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
                              Access::remote_atomic, range);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     if (range.address % alignof(std::uint64_t) != 0 ||
-        (range.mapped != nullptr && reinterpret_cast<std::uintptr_t>(range.mapped) % alignof(std::uint64_t) != 0)) {
+        (range.mapped != nullptr &&
+         reinterpret_cast<std::uintptr_t>(range.mapped) % alignof(std::uint64_t) != 0)) {
         shared_->failure.set("atomic operation at {:#x}: not aligned to 8 bytes", range.address);
         return fail(request, Syndrome::remote_invalid);
     }
     if (range.mapped == nullptr) {
-        shared_->failure.set("atomic operation on private memory of a peer; register memory of an arena instead");
+        shared_->failure.set(
+            "atomic operation on private memory of a peer; register memory of an arena instead");
         return fail(request, Syndrome::remote_operation);
     }
     using Word __attribute__((may_alias)) = std::uint64_t;
@@ -264,8 +283,8 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
     if (static_cast<Opcode>(request.result.opcode) == Opcode::fetch_add)
         before = __atomic_fetch_add(word, operands.swap_or_add.native(), __ATOMIC_ACQ_REL);
     else
-        __atomic_compare_exchange_n(word, &before, operands.swap_or_add.native(), false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE);
+        __atomic_compare_exchange_n(word, &before, operands.swap_or_add.native(), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
     request.result.bytes = sizeof before;
     return Verdict::done;

@@ -1,9 +1,10 @@
-// Executes a send queue: one-sided requests at once, by this thread, in the peer's memory; two-sided ones into the
-// peer's ring. Completions come in the order of posting: a send that the peer has not acknowledged holds back
-// the completions after it, although later one-sided requests have been executed already. What is guaranteed at
-// the peer is RC's rule in one direction: whatever was posted before a send (or an immediate) is in place when
-// the peer sees that message arrive. A later write may become visible before an earlier send is delivered.
-// Threads: the one inside the send gate, but for waiting() and ring().
+// Executes a send queue: one-sided requests at once, by this thread, in the peer's memory;
+// two-sided ones into the peer's ring. Completions come in the order of posting: a send that the
+// peer has not acknowledged holds back the completions after it, although later one-sided requests
+// have been executed already. What is guaranteed at the peer is RC's rule in one direction:
+// whatever was posted before a send (or an immediate) is in place when the peer sees that message
+// arrive. A later write may become visible before an earlier send is delivered. Threads: the one
+// inside the send gate, but for waiting() and ring().
 #pragma once
 
 #include <atomic>
@@ -24,8 +25,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 class SendEngine {
   public:
-    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, const KeyTableView& keys,
-               QueuePairShared& shared, bool strict);
+    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
+               const KeyTableView& keys, QueuePairShared& shared, bool strict);
 
     // Does what can be done now: at most what was posted when it began.
     void run() noexcept;
@@ -33,7 +34,8 @@ class SendEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         return unretired_.load(std::memory_order_relaxed) != 0 ||
-               limit() != head_.load(std::memory_order_relaxed) || rejected_.load(std::memory_order_relaxed);
+               limit() != head_.load(std::memory_order_relaxed) ||
+               rejected_.load(std::memory_order_relaxed);
     }
     // Strict doorbells: everything before `counter` may be executed.
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
@@ -47,7 +49,8 @@ class SendEngine {
   private:
     // An executed request whose completion is not written yet.
     struct Unretired {
-        std::uint64_t message = 0;  // 0, or the number of the message whose acknowledgement it waits for
+        std::uint64_t message =
+            0;  // 0, or the number of the message whose acknowledgement it waits for
         std::uint32_t bytes = 0;
         std::uint16_t index = 0;
         std::uint8_t opcode = 0;
@@ -63,7 +66,8 @@ class SendEngine {
 
     std::uint16_t limit() const noexcept {
         return strict_ ? rung_.load(std::memory_order_acquire)
-                       : static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+                       : static_cast<std::uint16_t>(
+                             read_record(view_.doorbell_record + mlx5::kRecordSend));
     }
 
     void execute_posted(bool silent) noexcept;
@@ -99,10 +103,10 @@ class SendEngine {
     std::atomic<std::uint16_t> head_{0};  // next request to execute
     std::atomic<std::uint16_t> rung_{0};
     std::atomic<bool> rejected_{false};
-    bool stopped_ = false;        // a failed request waits for those before it; nothing more is executed
+    bool stopped_ = false;  // a failed request waits for those before it; nothing more is executed
     bool error_reported_ = false;  // the completion that says why was written
-    std::uint64_t messages_ = 0;  // handed to the ring completely
-    std::uint64_t sent_ = 0;      // bytes of the current message handed to the ring
+    std::uint64_t messages_ = 0;   // handed to the ring completely
+    std::uint64_t sent_ = 0;       // bytes of the current message handed to the ring
     bool message_begun_ = false;
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries

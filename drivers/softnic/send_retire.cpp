@@ -10,7 +10,8 @@ using mlx5::Syndrome;
 
 // Completes the request at once if nothing before it is outstanding.
 void SendEngine::finish(const Unretired& result) noexcept {
-    if (unretired_.load(std::memory_order_relaxed) == 0 && result.message == 0 && retire(result)) return;
+    if (unretired_.load(std::memory_order_relaxed) == 0 && result.message == 0 && retire(result))
+        return;
     if (result.syndrome != kNoSyndrome) stopped_ = true;
     keep(result);
 }
@@ -23,7 +24,8 @@ bool SendEngine::keep(const Unretired& result) noexcept {
     return true;
 }
 
-// Retires what the peer has acknowledged, and what follows it up to the next unacknowledged message.
+// Retires what the peer has acknowledged, and what follows it up to the next unacknowledged
+// message.
 void SendEngine::harvest(bool silent) noexcept {
     const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
     const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
@@ -45,7 +47,8 @@ void SendEngine::harvest(bool silent) noexcept {
     }
 }
 
-// False: the completion queue is full; the queue pair is in error and the request is still to be flushed.
+// False: the completion queue is full; the queue pair is in error and the request is still to be
+// flushed.
 bool SendEngine::retire(const Unretired& result) noexcept {
     if (result.syndrome != kNoSyndrome) {
         if (result.syndrome != Syndrome::retry_exceeded)
@@ -56,7 +59,8 @@ bool SendEngine::retire(const Unretired& result) noexcept {
         return pushed;
     }
     if (!result.signaled || push_success(result)) return true;
-    shared_->failure.set("the send completion queue is full: it must have room for all outstanding requests");
+    shared_->failure.set(
+        "the send completion queue is full: it must have room for all outstanding requests");
     shared_->enter_error();
     return false;
 }
@@ -81,8 +85,8 @@ bool SendEngine::push_error(const Unretired& result, Syndrome syndrome) noexcept
     return true;
 }
 
-// Error state: every outstanding request gets its error completion, as the completion queue has room. The first
-// one says why, if nothing has yet.
+// Error state: every outstanding request gets its error completion, as the completion queue has
+// room. The first one says why, if nothing has yet.
 void SendEngine::flush() noexcept {
     const auto reason = [this](const Unretired& result) {
         if (error_reported_) return Syndrome::flushed;
@@ -90,7 +94,8 @@ void SendEngine::flush() noexcept {
         return shared_->link != nullptr && shared_->peer_silent() ? Syndrome::retry_exceeded
                                                                   : Syndrome::flushed;
     };
-    const auto end = static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+    const auto end =
+        static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
     ring(end);  // what strict doorbells had not let through is flushed as well
     for (; unretired_.load(std::memory_order_relaxed) != 0; ++oldest_) {
         const Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
@@ -98,7 +103,8 @@ void SendEngine::flush() noexcept {
         unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     }
     std::uint16_t head = head_.load(std::memory_order_relaxed);
-    // A record that runs further ahead than the ring is long is nonsense; what the ring holds is flushed.
+    // A record that runs further ahead than the ring is long is nonsense; what the ring holds is
+    // flushed.
     if (static_cast<std::uint16_t>(end - head) > view_.send_blocks)
         head = static_cast<std::uint16_t>(end - view_.send_blocks);
     while (head != end) {

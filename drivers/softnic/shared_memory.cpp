@@ -34,7 +34,8 @@ struct Mappings {
 // Under the lock. A forked child starts with none: arenas were not copied into it.
 Mappings& mappings() {
     static Mappings* const instance = new Mappings;
-    if (std::exchange(instance->generation, fork_generation()) != fork_generation()) instance->live.clear();
+    if (std::exchange(instance->generation, fork_generation()) != fork_generation())
+        instance->live.clear();
     return *instance;
 }
 
@@ -54,7 +55,8 @@ std::byte* map_file(int file, std::size_t bytes, Mapping mapping, const std::str
 }
 
 // A mapping that this process has already; a read-write one also serves readers.
-std::shared_ptr<SharedMemory> find_live(const FileIdentity& identity, std::size_t min_bytes, Mapping mapping) {
+std::shared_ptr<SharedMemory> find_live(const FileIdentity& identity, std::size_t min_bytes,
+                                        Mapping mapping) {
     for (const Mapping candidate : {mapping, Mapping::read_write}) {
         const auto found = mappings().live.find({identity, candidate});
         if (found == mappings().live.end()) continue;
@@ -64,7 +66,8 @@ std::shared_ptr<SharedMemory> find_live(const FileIdentity& identity, std::size_
     return nullptr;
 }
 
-void remember(const FileIdentity& identity, Mapping mapping, const std::shared_ptr<SharedMemory>& memory) {
+void remember(const FileIdentity& identity, Mapping mapping,
+              const std::shared_ptr<SharedMemory>& memory) {
     std::erase_if(mappings().live, [](const auto& entry) { return entry.second.expired(); });
     mappings().live[{identity, mapping}] = memory;
 }
@@ -72,7 +75,7 @@ void remember(const FileIdentity& identity, Mapping mapping, const std::shared_p
 }  // namespace
 
 FileFacts inspect_file(int file, const std::string& what) {
-    struct stat status{};
+    struct stat status {};
     if (fstat(file, &status) != 0)
         throw Error(Errc::invalid_argument, what, fmt::format("fstat: {}", std::strerror(errno)));
     const int seals = fcntl(file, F_GET_SEALS);
@@ -93,10 +96,12 @@ std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std:
     }
     std::byte* const data = map_file(file.get(), bytes, Mapping::read_write, name);
     const int readers_only = writable_by_peers ? 0 : F_SEAL_FUTURE_WRITE;
-    if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | readers_only) != 0) {
+    if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | readers_only) !=
+        0) {
         const int cause = errno;
         munmap(data, bytes);
-        throw Error(Errc::device_error, name, fmt::format("sealing failed: {}", std::strerror(cause)));
+        throw Error(Errc::device_error, name,
+                    fmt::format("sealing failed: {}", std::strerror(cause)));
     }
     const FileIdentity identity = inspect_file(file.get(), name).identity;
     std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(file), data, bytes));
@@ -105,15 +110,16 @@ std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std:
     return memory;
 }
 
-std::shared_ptr<SharedMemory> SharedMemory::map(int file, std::size_t min_bytes,
-                                                Mapping mapping, const std::string& what) {
+std::shared_ptr<SharedMemory> SharedMemory::map(int file, std::size_t min_bytes, Mapping mapping,
+                                                const std::string& what) {
     const FileFacts facts = inspect_file(file, what);
     if (facts.can_shrink)
         throw Error(Errc::protocol_error, what, "the memory file is not sealed against shrinking",
                     "the process that offers it must seal it with F_SEAL_SHRINK");
     if (facts.bytes < min_bytes || facts.bytes == 0)
-        throw Error(Errc::protocol_error, what,
-                    fmt::format("the memory file has {} bytes, {} were announced", facts.bytes, min_bytes));
+        throw Error(
+            Errc::protocol_error, what,
+            fmt::format("the memory file has {} bytes, {} were announced", facts.bytes, min_bytes));
     const std::lock_guard lock(mapping_mutex());
     if (auto memory = find_live(facts.identity, min_bytes, mapping)) return memory;
     Descriptor own(fcntl(file, F_DUPFD_CLOEXEC, 0));

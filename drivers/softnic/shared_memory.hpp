@@ -1,5 +1,5 @@
-// Memory files (memfd) and their mappings. A file that a peer hands out is mapped only if its seals forbid
-// shrinking and it is as long as announced: then no peer can ever cause a SIGBUS here.
+// Memory files (memfd) and their mappings. A file that a peer hands out is mapped only if its seals
+// forbid shrinking and it is as long as announced: then no peer can ever cause a SIGBUS here.
 // Threads: any.
 #pragma once
 
@@ -12,29 +12,31 @@
 
 namespace verbatim::softnic {
 
-// How a received file is mapped. Control structures are populated at once. Arenas are sparse files, much longer
-// than what is registered in them: their pages are populated range by range (populate()), and a forked child does
-// not get them.
+// How a received file is mapped. Control structures are populated at once. Arenas are sparse files,
+// much longer than what is registered in them: their pages are populated range by range
+// (populate()), and a forked child does not get them.
 enum class Mapping : std::uint8_t { read_only, read_write, arena };
 
-// One mapping of a whole memory file. Mappings of the same file in this process are shared, so that two devices
-// of one process meet at the same addresses (which also is what lets a thread sanitizer see both ends).
+// One mapping of a whole memory file. Mappings of the same file in this process are shared, so that
+// two devices of one process meet at the same addresses (which also is what lets a thread sanitizer
+// see both ends).
 class SharedMemory {
   public:
-    // A new sealed, populated file of zeros. `writable_by_peers` false: nobody else can map it writable.
-    // Throws Error(out_of_memory).
+    // A new sealed, populated file of zeros. `writable_by_peers` false: nobody else can map it
+    // writable. Throws Error(out_of_memory).
     static std::shared_ptr<SharedMemory> create(const std::string& name, std::size_t bytes,
                                                 bool writable_by_peers);
-    // Maps a received file. Throws Error(protocol_error) if it can shrink or is shorter than `min_bytes`,
-    // Error(out_of_memory) if it cannot be mapped. `what` names it in messages. The descriptor is duplicated.
+    // Maps a received file. Throws Error(protocol_error) if it can shrink or is shorter than
+    // `min_bytes`, Error(out_of_memory) if it cannot be mapped. `what` names it in messages. The
+    // descriptor is duplicated.
     static std::shared_ptr<SharedMemory> map(int file, std::size_t min_bytes, Mapping mapping,
                                              const std::string& what);
     ~SharedMemory();
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
 
-    // Makes the pages of a range present and writable, so that no later access can find the machine out of
-    // memory (SIGBUS). False: it is out of memory now.
+    // Makes the pages of a range present and writable, so that no later access can find the machine
+    // out of memory (SIGBUS). False: it is out of memory now.
     bool populate(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
     std::byte* data() const noexcept { return data_; }

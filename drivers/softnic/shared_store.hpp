@@ -1,8 +1,9 @@
-// Every store of this NIC's protocols into memory that another process maps goes through this header: key tables,
-// channel words and records, and payload written into a peer's arena. In the fault tests' own build
-// (VERBATIM_SOFTNIC_COUNT_STORES, linked only there) each store is counted and the process can be killed at the
-// nth one; the normal build compiles to the plain stores. The two live in distinct inline namespaces, so that a
-// mixed link fails instead of silently choosing one of them.
+// Every store of this NIC's protocols into memory that another process maps goes through this
+// header: key tables, channel words and records, and payload written into a peer's arena. In the
+// fault tests' own build (VERBATIM_SOFTNIC_COUNT_STORES, linked only there) each store is counted
+// and the process can be killed at the nth one; the normal build compiles to the plain stores. The
+// two live in distinct inline namespaces, so that a mixed link fails instead of silently choosing
+// one of them.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +32,8 @@ void store_release(std::atomic<T>& word, T value) noexcept {
     word.store(value, std::memory_order_release);
 }
 
-// Bytes without any order among themselves. The counting build stores them in two halves, so that a process can
-// die between them.
+// Bytes without any order among themselves. The counting build stores them in two halves, so that a
+// process can die between them.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes == 0) return;
     if constexpr (kSplitCopies) {
@@ -56,12 +57,13 @@ void store_word(std::byte* to, const std::byte* from) noexcept {
     __atomic_store_n(reinterpret_cast<Word*>(to), value, __ATOMIC_RELEASE);
 }
 
-// The last bytes of a write, at most one aligned 8-byte word: after everything before them, each piece as large
-// as its alignment allows, so that 1, 2, 4 or 8 aligned bytes are one store.
+// The last bytes of a write, at most one aligned 8-byte word: after everything before them, each
+// piece as large as its alignment allows, so that 1, 2, 4 or 8 aligned bytes are one store.
 inline void publish_tail(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes == 8) return store_word<std::uint64_t>(to, from);
     while (bytes != 0) {
-        const auto aligned = std::size_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(to) | 4);
+        const auto aligned = std::size_t{1}
+                             << std::countr_zero(reinterpret_cast<std::uintptr_t>(to) | 4);
         const std::size_t piece = std::min(aligned, std::bit_floor(bytes));
         if (piece == 4) {
             store_word<std::uint32_t>(to, from);
@@ -74,15 +76,16 @@ inline void publish_tail(std::byte* to, const std::byte* from, std::size_t bytes
     }
 }
 
-// How many trailing bytes of a write of `bytes` to `to` lie in the last aligned 8-byte word it touches.
+// How many trailing bytes of a write of `bytes` to `to` lie in the last aligned 8-byte word it
+// touches.
 inline std::size_t tail_bytes(const std::byte* to, std::size_t bytes) noexcept {
     const std::size_t past = (reinterpret_cast<std::uintptr_t>(to) + bytes) & 7;
     return std::min(bytes, past == 0 ? std::size_t{8} : past);
 }
 
-// A write as a poller of its last word may rely on: all other bytes first, then the last aligned 8 bytes.
-// (memcpy's non-temporal paths end with a store fence; ordinary stores are in order on x86-64; elsewhere the
-// release store orders them.)
+// A write as a poller of its last word may rely on: all other bytes first, then the last aligned 8
+// bytes. (memcpy's non-temporal paths end with a store fence; ordinary stores are in order on
+// x86-64; elsewhere the release store orders them.)
 inline void write_in_order(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     const std::size_t tail = tail_bytes(to, bytes);
     if (bytes > tail) copy_bytes(to, from, bytes - tail);

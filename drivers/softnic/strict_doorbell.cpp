@@ -11,7 +11,8 @@
 namespace verbatim::softnic {
 namespace {
 
-// What unwritten register bytes hold: no driver writes it, so a BlueFlame copy can be told from a doorbell.
+// What unwritten register bytes hold: no driver writes it, so a BlueFlame copy can be told from a
+// doorbell.
 constexpr std::uint8_t kUntouched = 0xa5;
 
 std::uint8_t byte_at(const volatile std::byte* half, std::size_t offset) noexcept {
@@ -38,7 +39,8 @@ void StrictDoorbell::scrub() noexcept {
 
 bool StrictDoorbell::accept(const volatile void* register_half) noexcept {
     const auto* const half = static_cast<const volatile std::byte*>(register_half);
-    const auto record = static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
+    const auto record =
+        static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
     Last last;
     const bool good = check_half(half) && walk(record, last) && check_register(half, last) &&
                       check_copy(half, last);
@@ -55,7 +57,8 @@ bool StrictDoorbell::check_half(const volatile std::byte* half) noexcept {
     if (!is_half) {
         failure_->set("the doorbell was written outside the register's two halves");
     } else if (view_.blueflame_bytes != 0 && half == previous_half_) {
-        failure_->set("the same BlueFlame half was written twice in a row; the halves must alternate");
+        failure_->set(
+            "the same BlueFlame half was written twice in a row; the halves must alternate");
     } else {
         return true;
     }
@@ -65,13 +68,14 @@ bool StrictDoorbell::check_half(const volatile std::byte* half) noexcept {
 // Finds the last posted WQE by walking from the last good doorbell to the record.
 bool StrictDoorbell::walk(std::uint16_t record, Last& last) noexcept {
     if (record == counter_) {
-        failure_->set("the doorbell record still holds {}: it must be updated before the register is written",
-                      record);
+        failure_->set(
+            "the doorbell record still holds {}: it must be updated before the register is written",
+            record);
         return false;
     }
     if (static_cast<std::uint16_t>(record - counter_) > view_.send_blocks) {
-        failure_->set("the doorbell record went from {} to {} on a ring of {} blocks", counter_, record,
-                      view_.send_blocks);
+        failure_->set("the doorbell record went from {} to {} on a ring of {} blocks", counter_,
+                      record, view_.send_blocks);
         return false;
     }
     for (std::uint16_t index = counter_; index != record;) {
@@ -79,13 +83,16 @@ bool StrictDoorbell::walk(std::uint16_t record, Last& last) noexcept {
         last.index = index;
         last.blocks = mlx5::blocks_for_units(mlx5::units_of(last.control));
         if (last.blocks == 0 || last.blocks > static_cast<std::uint16_t>(record - index)) {
-            failure_->set("the send queue entry at {} has {} blocks, which disagrees with doorbell record {}",
-                          index, last.blocks, record);
+            failure_->set(
+                "the send queue entry at {} has {} blocks, which disagrees with doorbell record {}",
+                index, last.blocks, record);
             return false;
         }
-        if (mlx5::index_of(last.control) != index || mlx5::number_of(last.control) != view_.number) {
-            failure_->set("the send queue entry at {} says index {} and queue pair {}, this is queue pair {}",
-                          index, mlx5::index_of(last.control), mlx5::number_of(last.control), view_.number);
+        if (mlx5::index_of(last.control) != index ||
+            mlx5::number_of(last.control) != view_.number) {
+            failure_->set(
+                "the send queue entry at {} says index {} and queue pair {}, this is queue pair {}",
+                index, mlx5::index_of(last.control), mlx5::number_of(last.control), view_.number);
             return false;
         }
         index = static_cast<std::uint16_t>(index + last.blocks);
@@ -100,7 +107,8 @@ bool StrictDoorbell::check_register(const volatile std::byte* half, const Last& 
     mlx5::ControlSegment rung;
     std::memcpy(static_cast<void*>(&rung), written.data(), written.size());
     failure_->set(
-        "the register got index {}, opcode {:#x}, queue pair {}; the last posted entry has index {}, opcode {:#x}, "
+        "the register got index {}, opcode {:#x}, queue pair {}; the last posted entry has index "
+        "{}, opcode {:#x}, "
         "queue pair {}",
         mlx5::index_of(rung), mlx5::opcode_of(rung), mlx5::number_of(rung), last.index,
         mlx5::opcode_of(last.control), mlx5::number_of(last.control));
@@ -115,9 +123,11 @@ bool StrictDoorbell::check_copy(const volatile std::byte* half, const Last& last
     if (copied <= kDoorbellBytes) return true;
     const WqeReader wqe(view_, last.index);
     const std::size_t wanted = std::size_t{last.blocks} * mlx5::kBlockBytes;
-    for (std::size_t i = 0; i < std::max(copied, std::min<std::size_t>(wanted, view_.blueflame_bytes)); ++i) {
+    for (std::size_t i = 0;
+         i < std::max(copied, std::min<std::size_t>(wanted, view_.blueflame_bytes)); ++i) {
         if (i < wanted && byte_at(half, i) == static_cast<std::uint8_t>(*wqe.at(i))) continue;
-        failure_->set("byte {} of the BlueFlame copy differs from the send queue entry at {}", i, last.index);
+        failure_->set("byte {} of the BlueFlame copy differs from the send queue entry at {}", i,
+                      last.index);
         return false;
     }
     return true;

@@ -1,6 +1,6 @@
-// Strict doorbells, for tests of drivers: every register write is compared with the ring and the doorbell record,
-// and what real hardware would punish (or silently misread) is refused with a sentence.
-// Threads: the posting thread.
+// Strict doorbells, for tests of drivers: every register write is compared with the ring and the
+// doorbell record, and what real hardware would punish (or silently misread) is refused with a
+// sentence. Threads: the posting thread.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class StrictDoorbell {
 
     mlx5::QueuePairView view_;
     FailureText* failure_;
-    std::uint16_t counter_ = 0;                         // record of the last accepted doorbell
+    std::uint16_t counter_ = 0;  // record of the last accepted doorbell
     const volatile std::byte* previous_half_ = nullptr;
 };
 

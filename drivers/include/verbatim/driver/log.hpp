@@ -1,7 +1,8 @@
-// Log lines for people, on stderr: "verbatim: warning: ...". The level is read once from VERBATIM_LOG
-// (error | warn | info | debug; default warn). A line is formatted on the stack (cut at 1 KiB) and written by one
-// system call, so that lines of several threads and processes never mix and logging never allocates.
-// Threads: any. Not for the data path: only control-path code and error transitions log.
+// Log lines for people, on stderr: "verbatim: warning: ...". The level is read once from
+// VERBATIM_LOG (error | warn | info | debug; default warn). A line is formatted on the stack (cut
+// at 1 KiB) and written by one system call, so that lines of several threads and processes never
+// mix and logging never allocates. Threads: any. Not for the data path: only control-path code and
+// error transitions log.
 #pragma once
 
 #include <unistd.h>
@@ -43,10 +44,14 @@ inline constexpr std::size_t kLineBytes = 1024;
 
 constexpr std::string_view prefix(Level level) noexcept {
     switch (level) {
-        case Level::error: return "verbatim: error: ";
-        case Level::warn: return "verbatim: warning: ";
-        case Level::info: return "verbatim: ";
-        case Level::debug: return "verbatim: debug: ";
+        case Level::error:
+            return "verbatim: error: ";
+        case Level::warn:
+            return "verbatim: warning: ";
+        case Level::info:
+            return "verbatim: ";
+        case Level::debug:
+            return "verbatim: debug: ";
     }
     return "verbatim: ";
 }

@@ -1,12 +1,15 @@
-// The software NIC: a device that executes mlx5-format queues in the threads that ring and poll them. Same-host
-// peers reach each other through shared memory; nothing else of it is visible above the Device interface.
-// What a program should know:
-// - One-sided requests on arena memory (a MemoryBacking with a file) are done by the posting thread, with no work
-//   by the target. Two-sided requests and immediates are delivered when the target polls one of its completion
-//   queues, and completed at the sender when it polls.
-// - Memory registered without a file is reached by cross-memory attach (one system call per request; needs ptrace
+// The software NIC: a device that executes mlx5-format queues in the threads that ring and poll
+// them. Same-host peers reach each other through shared memory; nothing else of it is visible above
+// the Device interface. What a program should know:
+// - One-sided requests on arena memory (a MemoryBacking with a file) are done by the posting
+// thread, with no work
+//   by the target. Two-sided requests and immediates are delivered when the target polls one of its
+//   completion queues, and completed at the sender when it polls.
+// - Memory registered without a file is reached by cross-memory attach (one system call per
+// request; needs ptrace
 //   rights; must not be polled by the target; no atomics).
-// - Keys are enforced by the requester against the target's own table; a released key fails at once.
+// - Keys are enforced by the requester against the target's own table; a released key fails at
+// once.
 #pragma once
 
 #include <chrono>
@@ -21,15 +24,18 @@ namespace verbatim::softnic {
 
 struct Options {
     std::string name = "softnic0";
-    // Refuse every doorbell whose register, record, queue number, BlueFlame half or copy disagree with the ring.
+    // Refuse every doorbell whose register, record, queue number, BlueFlame half or copy disagree
+    // with the ring.
     bool strict_doorbells = false;
     // No hooks: nothing happens until execute(). For benchmarks of posting and for tests.
     bool parked = false;
     // Peers must run as this process's user.
     bool same_user_only = true;
-    std::uint32_t completion_entry_bytes = 64;            // or 128
-    std::size_t ring_bytes = std::size_t{64} << 10;       // of each queue pair's two-sided ring, power of two
-    std::chrono::milliseconds request_timeout{2000};      // for a memory file that the data path must ask for
+    std::uint32_t completion_entry_bytes = 64;  // or 128
+    std::size_t ring_bytes = std::size_t{64}
+                             << 10;  // of each queue pair's two-sided ring, power of two
+    std::chrono::milliseconds request_timeout{
+        2000};  // for a memory file that the data path must ask for
 };
 
 // Throws Error(invalid_argument | out_of_memory | device_error).
@@ -37,7 +43,8 @@ std::unique_ptr<Device> open_device(const Options& options = {});
 
 // Of queue pairs made by this device only.
 
-// Does everything that can be done now on one queue pair, as a doorbell and a poll would. Any thread.
+// Does everything that can be done now on one queue pair, as a doorbell and a poll would. Any
+// thread.
 void execute(QueuePairHandle& queue_pair) noexcept;
 // Why the queue pair failed, a sentence; empty while there is nothing to say.
 std::string failure_text(const QueuePairHandle& queue_pair);

@@ -1,0 +1,88 @@
+// The device object over an opened port, and its memory regions.
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/device.hpp>
+#include <verbatim/rdma/rdma.hpp>
+
+#include "handles.hpp"
+#include "messages.hpp"
+#include "port.hpp"
+#include "queues.hpp"
+
+namespace verbatim::rdma {
+namespace {
+
+unsigned access_flags(Access access) noexcept {
+    unsigned flags = 0;
+    const bool written = allows(access, Access::local_write) ||
+                         allows(access, Access::remote_write) ||
+                         allows(access, Access::remote_atomic);
+    // Verbs wants local write access wherever a peer may write.
+    if (written) flags |= IBV_ACCESS_LOCAL_WRITE;
+    if (allows(access, Access::remote_write)) flags |= IBV_ACCESS_REMOTE_WRITE;
+    if (allows(access, Access::remote_read)) flags |= IBV_ACCESS_REMOTE_READ;
+    if (allows(access, Access::remote_atomic)) flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    return flags;
+}
+
+class Region final : public MemoryRegion {
+  public:
+    Region(std::shared_ptr<Port> port, std::byte* address, std::size_t bytes, Access access)
+        : port_(std::move(port)),
+          region_(ibv_reg_mr(port_->domain.get(), address, bytes, access_flags(access))) {
+        if (region_ == nullptr) throw registration_error(bytes, errno, current_memory_limits());
+        address_ = address;
+        bytes_ = bytes;
+        local_key_ = region_->lkey;
+        remote_key_ = region_->rkey;
+    }
+    ~Region() override {
+        mark_released();
+        port_->count_invalidation();
+    }
+
+  private:
+    std::shared_ptr<Port> port_;
+    RegionHandle region_;
+};
+
+class RdmaDevice final : public Device {
+  public:
+    explicit RdmaDevice(std::shared_ptr<Port> port) : port_(std::move(port)) {
+        info_.name = port_->name;
+        info_.description =
+            fmt::format("RDMA device, firmware {}, port {}, GID {}", port_->attributes.fw_ver,
+                        port_->number, gid_text(port_->gid.bytes));
+        info_.max_message_bytes = port_->port_attributes.max_msg_sz;
+    }
+
+    const DeviceInfo& info() const noexcept override { return info_; }
+    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
+                                                  Access access,
+                                                  MemoryBacking /*backing*/) override {
+        return std::make_unique<Region>(port_, address, bytes, access);
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
+        return std::make_unique<CompletionQueue>(port_, entries);
+    }
+    std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        return std::make_unique<QueuePair>(port_, options);
+    }
+    const volatile std::uint64_t* invalidation_epoch() const noexcept override {
+        return &port_->epoch;
+    }
+
+  private:
+    std::shared_ptr<Port> port_;
+    DeviceInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const Options& options) {
+    return std::make_unique<RdmaDevice>(open_port(options));
+}
+
+}  // namespace verbatim::rdma

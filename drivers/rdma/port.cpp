@@ -1,0 +1,107 @@
+// Finding and opening a device.
+#include "port.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/log.hpp>
+
+#include "messages.hpp"
+
+namespace verbatim::rdma {
+namespace {
+
+GidKind kind_of(std::uint32_t gid_type) noexcept {
+    if (gid_type == IBV_GID_TYPE_ROCE_V1) return GidKind::roce_v1;
+    return gid_type == IBV_GID_TYPE_ROCE_V2 ? GidKind::roce_v2 : GidKind::infiniband;
+}
+
+std::vector<GidEntry> read_gids(const Port& port) {
+    std::vector<ibv_gid_entry> raw(
+        static_cast<std::size_t>(std::max(port.port_attributes.gid_tbl_len, 1)));
+    const ssize_t count = ibv_query_gid_table(port.context.get(), raw.data(), raw.size(), 0);
+    if (count < 0) throw call_error(port.name, "ibv_query_gid_table", static_cast<int>(-count));
+    std::vector<GidEntry> table;
+    for (const ibv_gid_entry& entry : std::span(raw).first(static_cast<std::size_t>(count))) {
+        if (entry.port_num != port.number) continue;
+        GidEntry& kept = table.emplace_back();
+        kept.index = entry.gid_index;
+        kept.kind = kind_of(entry.gid_type);
+        std::copy_n(entry.gid.raw, kept.bytes.size(), kept.bytes.begin());
+    }
+    return table;
+}
+
+void pick_gid(Port& port, int wanted) {
+    const auto gid = choose_gid(read_gids(port), wanted);
+    if (!gid.has_value())
+        throw Error(Errc::config_error, fmt::format("{} port {}", port.name, port.number),
+                    wanted >= 0 ? fmt::format("it has no GID {}", wanted) : "it has no RoCE v2 GID",
+                    wanted >= 0
+                        ? "set device.gid_index to one that `ibv_devinfo -v` shows, or to -1"
+                        : "give its network interface an IP address");
+    port.gid = *gid;
+    log::info("RDMA device {} port {}, GID {} ({})", port.name, port.number, gid->index,
+              gid_text(gid->bytes));
+}
+
+// Opens the device if its port is active; else says why not.
+std::unique_ptr<Port> try_open(ibv_device* device, int port_number, std::string& reason) {
+    if (!mlx5dv_is_supported(device)) {
+        reason = "no mlx5 queues";
+        return nullptr;
+    }
+    auto port = std::make_unique<Port>();
+    port->name = ibv_get_device_name(device);
+    port->number = static_cast<std::uint8_t>(port_number);
+    port->context.reset(ibv_open_device(device));
+    if (port->context == nullptr) {
+        reason = fmt::format("cannot be opened: {}", std::strerror(errno));
+        return nullptr;
+    }
+    if (ibv_query_device(port->context.get(), &port->attributes) != 0 || port_number < 1 ||
+        port_number > port->attributes.phys_port_cnt ||
+        ibv_query_port(port->context.get(), port->number, &port->port_attributes) != 0) {
+        reason = fmt::format("has no port {}", port_number);
+        return nullptr;
+    }
+    if (port->port_attributes.state != IBV_PORT_ACTIVE) {
+        reason = fmt::format("port {} is {}", port_number,
+                             ibv_port_state_str(port->port_attributes.state));
+        return nullptr;
+    }
+    return port;
+}
+
+}  // namespace
+
+std::unique_ptr<Port> open_port(const Options& options) {
+    int count = 0;
+    const DeviceList devices(ibv_get_device_list(&count));
+    const int list_errno = devices == nullptr ? errno : 0;
+    std::vector<Rejected> rejected;
+    for (int i = 0; devices != nullptr && i < count; ++i) {
+        ibv_device* const device = devices[static_cast<std::size_t>(i)];
+        const std::string name = ibv_get_device_name(device);
+        std::string reason = "another name";
+        std::unique_ptr<Port> port;
+        if (options.name.empty() || options.name == name)
+            port = try_open(device, options.port, reason);
+        if (port == nullptr) {
+            rejected.push_back({name, reason});
+            continue;
+        }
+        port->domain.reset(ibv_alloc_pd(port->context.get()));
+        if (port->domain == nullptr) throw call_error(name, "ibv_alloc_pd", errno);
+        pick_gid(*port, options.gid_index);
+        return port;
+    }
+    throw no_device_error({options.name, options.port}, rejected, list_errno);
+}
+
+}  // namespace verbatim::rdma

@@ -1,0 +1,34 @@
+// An opened device and one of its ports; shared by everything made from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <verbatim/driver/device.hpp>
+#include <verbatim/rdma/rdma.hpp>
+
+#include "gid_choice.hpp"
+#include "handles.hpp"
+
+namespace verbatim::rdma {
+
+struct Port {
+    std::string name;  // of the device
+    ContextHandle context;
+    DomainHandle domain;
+    ibv_device_attr attributes{};
+    ibv_port_attr port_attributes{};
+    std::uint8_t number = 1;
+    GidEntry gid;
+    std::uint64_t epoch = 0;  // Device::invalidation_epoch
+
+    void count_invalidation() noexcept { __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE); }
+    bool is_infiniband() const noexcept {
+        return port_attributes.link_layer == IBV_LINK_LAYER_INFINIBAND;
+    }
+};
+
+// Finds, opens and describes the port that the options mean. Throws Error as open_device.
+std::unique_ptr<Port> open_port(const Options& options);
+
+}  // namespace verbatim::rdma

@@ -1,0 +1,242 @@
+// Creation of queues through rdma-core, and the state machine of queue pairs.
+#include "queues.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <random>
+
+#include <fmt/format.h>
+
+#include <verbatim/mlx5/formats.hpp>
+
+#include "messages.hpp"
+
+namespace verbatim::rdma {
+namespace {
+
+constexpr std::uint8_t kAddressKind = 2;  // QueuePairAddress::kind of RDMA devices
+constexpr std::uint32_t kPacketMask = 0xffffff;
+// The usual values of connection managers: 4.096 us * 2^14 = 67 ms per try, as often as can be
+// said.
+constexpr std::uint8_t kTimeout = 14, kRetries = 7, kRetriesForever = 7, kRnrTimer = 12;
+constexpr std::uint8_t kMaxReadsInFlight = 16;
+constexpr std::uint8_t kHopLimit = 64;
+// ibv_mtu 1 means 256 bytes.
+constexpr int kMtuLog2Base = 7;
+
+CompletionQueue& completion_queue(CompletionQueueHandle* handle, const char* which) {
+    auto* const queue = dynamic_cast<CompletionQueue*>(handle);
+    if (queue == nullptr)
+        throw Error(Errc::invalid_argument, "RDMA queue pair",
+                    fmt::format("{} is missing or belongs to another kind of device", which));
+    return *queue;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries)
+    : port_(std::move(port)) {
+    ibv_cq_init_attr_ex attributes{};
+    attributes.cqe = std::max(entries, 1U);
+    mlx5dv_cq_init_attr extra{};
+    extra.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+    extra.cqe_size = sizeof(mlx5::Cqe);
+    ibv_cq_ex* const created = mlx5dv_create_cq(port_->context.get(), &attributes, &extra);
+    if (created == nullptr)
+        throw call_error(port_->name + " completion queue", "mlx5dv_create_cq", errno);
+    queue_.reset(ibv_cq_ex_to_cq(created));
+    mlx5dv_cq facts{};
+    mlx5dv_obj object{};
+    object.cq.in = queue_.get();
+    object.cq.out = &facts;
+    if (const int cause = mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ); cause != 0)
+        throw call_error(port_->name + " completion queue", "mlx5dv_init_obj", cause);
+    view_.buffer = static_cast<std::byte*>(facts.buf);
+    view_.entries = facts.cqe_cnt;
+    view_.entry_bytes = facts.cqe_size;
+    view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(facts.dbrec);
+    view_.doorbell_register = static_cast<volatile std::byte*>(facts.cq_uar);
+    view_.number = facts.cqn;
+}
+
+QueuePair::QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
+    : port_(std::move(port)), first_packet_(std::random_device{}() & kPacketMask) {
+    make_domain();
+    make_queue(options);
+    make_view(options);
+}
+
+std::string QueuePair::object() const {
+    return fmt::format("{} queue pair {}", port_->name, queue_ == nullptr ? 0 : queue_->qp_num);
+}
+
+void QueuePair::make_domain() {
+    ibv_td_init_attr thread_attributes{};
+    thread_domain_.reset(ibv_alloc_td(port_->context.get(), &thread_attributes));
+    if (thread_domain_ == nullptr) throw call_error(object(), "ibv_alloc_td", errno);
+    ibv_parent_domain_init_attr parent_attributes{};
+    parent_attributes.pd = port_->domain.get();
+    parent_attributes.td = thread_domain_.get();
+    parent_domain_.reset(ibv_alloc_parent_domain(port_->context.get(), &parent_attributes));
+    if (parent_domain_ == nullptr) throw call_error(object(), "ibv_alloc_parent_domain", errno);
+}
+
+void QueuePair::make_queue(const QueuePairOptions& options) {
+    // rdma-core counts requests of the largest size; this library counts blocks.
+    const std::uint32_t gathered =
+        options.max_send_elements * std::uint32_t{sizeof(mlx5::DataSegment)};
+    const std::uint32_t payload = std::max(gathered, options.max_inline_bytes + 4);
+    const std::uint32_t blocks =
+        (payload + 3 * mlx5::kUnitBytes + mlx5::kBlockBytes - 1) / mlx5::kBlockBytes;
+    ibv_qp_init_attr_ex attributes{};
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+    attributes.pd = parent_domain_.get();
+    attributes.send_cq = completion_queue(options.send_completions, "send_completions").get();
+    attributes.recv_cq = completion_queue(options.receive_completions, "receive_completions").get();
+    attributes.cap.max_send_wr = std::max((options.send_blocks + blocks - 1) / blocks, 1U);
+    attributes.cap.max_send_sge = options.max_send_elements;
+    attributes.cap.max_inline_data = options.max_inline_bytes;
+    attributes.cap.max_recv_wr = std::max(options.receive_entries, 1U);
+    attributes.cap.max_recv_sge = std::max(options.max_receive_elements, 1U);
+    mlx5dv_qp_init_attr extra{};
+    // Data always goes to memory, never into the completion: receivers look there.
+    extra.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+    extra.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+    queue_.reset(mlx5dv_create_qp(port_->context.get(), &attributes, &extra));
+    if (queue_ == nullptr) throw call_error(object(), "mlx5dv_create_qp", errno);
+}
+
+void QueuePair::make_view(const QueuePairOptions& options) {
+    mlx5dv_qp facts{};
+    mlx5dv_obj object_out{};
+    object_out.qp.in = queue_.get();
+    object_out.qp.out = &facts;
+    if (const int cause = mlx5dv_init_obj(&object_out, MLX5DV_OBJ_QP); cause != 0)
+        throw call_error(object(), "mlx5dv_init_obj", cause);
+    if (facts.sq.stride != mlx5::kBlockBytes)
+        throw Error(Errc::unsupported, object(),
+                    fmt::format("its send blocks have {} bytes", facts.sq.stride));
+    view_.send_buffer = static_cast<std::byte*>(facts.sq.buf);
+    view_.send_blocks = facts.sq.wqe_cnt;
+    view_.receive_buffer = static_cast<std::byte*>(facts.rq.buf);
+    view_.receive_entries = facts.rq.wqe_cnt;
+    view_.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(facts.rq.stride));
+    view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(facts.dbrec);
+    view_.doorbell_register = static_cast<volatile std::byte*>(facts.bf.reg);
+    view_.blueflame_bytes = facts.bf.size;
+    view_.number = queue_->qp_num;
+    view_.max_inline_bytes = options.max_inline_bytes;
+    view_.max_send_elements = options.max_send_elements;
+    view_.max_receive_elements = std::max(options.max_receive_elements, 1U);
+}
+
+QueuePairAddress QueuePair::address() const {
+    QueuePairAddress address;
+    address.kind = kAddressKind;
+    address.mtu_log2 = static_cast<std::uint8_t>(kMtuLog2Base + port_->port_attributes.active_mtu);
+    address.lid = port_->port_attributes.lid;
+    address.number = queue_->qp_num;
+    address.packet_sequence = first_packet_;
+    address.gid = port_->gid.bytes;
+    return address;
+}
+
+void QueuePair::connect(const QueuePairAddress& peer, int /*timeout_ms*/) {
+    if (peer.kind != kAddressKind)
+        throw Error(Errc::unsupported, object(), "the peer's device is no RDMA device",
+                    "choose the same device.kind on both sides");
+    to_initialized();
+    to_ready_to_receive(peer);
+    to_ready();
+}
+
+void QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* target) {
+    if (const int cause = ibv_modify_qp(queue_.get(), &attributes, mask); cause != 0)
+        throw call_error(object(), target, cause);
+}
+
+void QueuePair::to_initialized() {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.pkey_index = 0;
+    attributes.port_num = port_->number;
+    attributes.qp_access_flags =
+        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+           "ibv_modify_qp to INIT");
+}
+
+void QueuePair::to_ready_to_receive(const QueuePairAddress& peer) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RTR;
+    const int mtu = std::min<int>(port_->port_attributes.active_mtu, peer.mtu_log2 - kMtuLog2Base);
+    attributes.path_mtu = static_cast<ibv_mtu>(std::max<int>(mtu, IBV_MTU_256));
+    attributes.dest_qp_num = peer.number;
+    attributes.rq_psn = peer.packet_sequence & kPacketMask;
+    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(
+        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_rd_atom));
+    attributes.min_rnr_timer = kRnrTimer;
+    attributes.ah_attr.port_num = port_->number;
+    attributes.ah_attr.dlid = peer.lid;
+    attributes.ah_attr.is_global = port_->is_infiniband() ? 0 : 1;
+    std::copy(peer.gid.begin(), peer.gid.end(), attributes.ah_attr.grh.dgid.raw);
+    attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(port_->gid.index);
+    attributes.ah_attr.grh.hop_limit = kHopLimit;
+    modify(attributes,
+           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+           "ibv_modify_qp to RTR");
+}
+
+void QueuePair::to_ready() {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RTS;
+    attributes.timeout = kTimeout;
+    attributes.retry_cnt = kRetries;
+    attributes.rnr_retry = kRetriesForever;
+    attributes.sq_psn = first_packet_;
+    attributes.max_rd_atomic = static_cast<std::uint8_t>(
+        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_init_rd_atom));
+    modify(attributes,
+           IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+               IBV_QP_MAX_QP_RD_ATOMIC,
+           "ibv_modify_qp to RTS");
+}
+
+void QueuePair::fail() noexcept {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_ERR;
+    static_cast<void>(ibv_modify_qp(queue_.get(), &attributes, IBV_QP_STATE));
+}
+
+void QueuePair::reset() {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_RESET;
+    modify(attributes, IBV_QP_STATE, "ibv_modify_qp to RESET");
+    port_->count_invalidation();
+}
+
+// The device turns a queue pair to error by itself, so it is asked.
+QueuePairState QueuePair::state() const noexcept {
+    ibv_qp_attr attributes{};
+    ibv_qp_init_attr unused{};
+    if (ibv_query_qp(queue_.get(), &attributes, IBV_QP_STATE, &unused) != 0)
+        return QueuePairState::error;
+    switch (attributes.qp_state) {
+        case IBV_QPS_RESET:
+            return QueuePairState::reset;
+        case IBV_QPS_INIT:
+            return QueuePairState::initialized;
+        case IBV_QPS_RTR:
+            return QueuePairState::ready_to_receive;
+        case IBV_QPS_RTS:
+        case IBV_QPS_SQD:
+            return QueuePairState::ready;
+        default:
+            return QueuePairState::error;
+    }
+}
+
+}  // namespace verbatim::rdma

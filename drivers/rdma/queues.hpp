@@ -1,0 +1,57 @@
+// Completion queues and queue pairs of a real device, reduced to queue views.
+#pragma once
+
+#include <memory>
+
+#include <verbatim/driver/device.hpp>
+
+#include "handles.hpp"
+#include "port.hpp"
+
+namespace verbatim::rdma {
+
+class CompletionQueue final : public CompletionQueueHandle {
+  public:
+    CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries);
+    const mlx5::CompletionQueueView& view() const noexcept override { return view_; }
+    ibv_cq* get() const noexcept { return queue_.get(); }
+
+  private:
+    std::shared_ptr<Port> port_;
+    CqHandle queue_;
+    mlx5::CompletionQueueView view_;
+};
+
+class QueuePair final : public QueuePairHandle {
+  public:
+    QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options);
+
+    const mlx5::QueuePairView& view() const noexcept override { return view_; }
+    QueuePairAddress address() const override;
+    void connect(const QueuePairAddress& peer, int timeout_ms) override;
+    void fail() noexcept override;
+    void reset() override;
+    QueuePairState state() const noexcept override;
+    // A device does not watch its peer: its silence shows as retry_exceeded.
+    bool peer_lost() const noexcept override { return false; }
+
+  private:
+    void make_domain();
+    void make_queue(const QueuePairOptions& options);
+    void make_view(const QueuePairOptions& options);
+    void to_initialized();
+    void to_ready_to_receive(const QueuePairAddress& peer);
+    void to_ready();
+    void modify(ibv_qp_attr& attributes, int mask, const char* target);
+    std::string object() const;
+
+    std::shared_ptr<Port> port_;
+    // A register of its own: posting takes no lock, so the doorbell page must not be shared.
+    ThreadDomainHandle thread_domain_;
+    DomainHandle parent_domain_;
+    QpHandle queue_;
+    mlx5::QueuePairView view_;
+    std::uint32_t first_packet_ = 0;
+};
+
+}  // namespace verbatim::rdma
