@@ -24,7 +24,8 @@ void Fixup::remember(std::uint64_t offset, std::uint64_t count, const TypeInfo& 
     else
         placed_.push_back({offset, count, &type, is_array});
     const std::uint64_t first = offset / kImageGranule, end = cursor_ / kImageGranule;
-    for (std::uint64_t i = first; i < end; ++i) owner_[i] = static_cast<std::uint32_t>(placed_.size());
+    for (std::uint64_t i = first; i < end; ++i)
+        owner_[i] = static_cast<std::uint32_t>(placed_.size());
 }
 
 bool Fixup::is_placed(const Later& wanted) const noexcept {
@@ -32,7 +33,8 @@ bool Fixup::is_placed(const Later& wanted) const noexcept {
     if (index == 0) return false;  // padding before an over-aligned object
     const Placed& placed = placed_[index - 1];
     const std::uint64_t delta = wanted.offset - placed.offset;
-    if (placed.is_array) return holds(*placed.type, placed.count, delta, *wanted.type, wanted.count);
+    if (placed.is_array)
+        return holds(*placed.type, placed.count, delta, *wanted.type, wanted.count);
     return holds(*placed.type, 1, delta % placed.stride(), *wanted.type, wanted.count);
 }
 

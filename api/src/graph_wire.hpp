@@ -1,6 +1,7 @@
-// What sender and receiver of a graph say to each other: the payloads of message kinds 8 to 13, described in
-// docs/wire.md, "Graphs". Both sides have the same byte order (the hello sees to it); all counts, offsets and
-// lengths of the graph are 64 bits wide. Received payloads are read through parse(), which copies and checks.
+// What sender and receiver of a graph say to each other: the payloads of message kinds 8 to 13,
+// described in docs/wire.md, "Graphs". Both sides have the same byte order (the hello sees to it);
+// all counts, offsets and lengths of the graph are 64 bits wide. Received payloads are read through
+// parse(), which copies and checks.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +15,12 @@
 namespace verbatim::objects::wire {
 
 enum Kind : std::uint8_t {
-    kOffer = 8,      // sender: a graph is to be sent; followed by kBytes with its layout, if announced
-    kGrant = 9,      // receiver: memory for it (several messages if there are many extents)
-    kRefusal = 10,   // receiver: not this graph, and why
-    kBytes = 11,     // sender: the next bytes of layout, back-pointers and extensions, in that order
-    kEnd = 12,       // sender: all is written
-    kCancel = 13,    // sender: drop what you have of it
+    kOffer = 8,  // sender: a graph is to be sent; followed by kBytes with its layout, if announced
+    kGrant = 9,  // receiver: memory for it (several messages if there are many extents)
+    kRefusal = 10,  // receiver: not this graph, and why
+    kBytes = 11,    // sender: the next bytes of layout, back-pointers and extensions, in that order
+    kEnd = 12,      // sender: all is written
+    kCancel = 13,   // sender: drop what you have of it
 };
 
 struct Offer {

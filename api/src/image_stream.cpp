@@ -16,17 +16,27 @@ constexpr std::uint64_t kStringBytes = sizeof(StringImage<char>);
 // Small objects are the common case: a fixed-size copy is a few loads and stores, a call is not.
 void copy_object(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
     switch (bytes) {
-        case 8: std::memcpy(to, from, 8); return;
-        case 16: std::memcpy(to, from, 16); return;
-        case 24: std::memcpy(to, from, 24); return;
-        case 32: std::memcpy(to, from, 32); return;
-        default: std::memcpy(to, from, bytes);
+        case 8:
+            std::memcpy(to, from, 8);
+            return;
+        case 16:
+            std::memcpy(to, from, 16);
+            return;
+        case 24:
+            std::memcpy(to, from, 24);
+            return;
+        case 32:
+            std::memcpy(to, from, 32);
+            return;
+        default:
+            std::memcpy(to, from, bytes);
     }
 }
 
 }  // namespace
 
-ImageStream::ImageStream(const Scan& scan, const Buffers& buffers) : scan_(scan), buffers_(buffers) {
+ImageStream::ImageStream(const Scan& scan, const Buffers& buffers)
+    : scan_(scan), buffers_(buffers) {
     if (!buffers.checksum) return;
     hash_ = XXH3_createState();
     if (hash_ == nullptr) throw std::bad_alloc();
@@ -43,7 +53,8 @@ void ImageStream::set_extents(const std::vector<RemoteExtent>& extents) {
     std::uint64_t bytes = 0;
     for (const RemoteExtent& extent : extents) {
         if (extent.bytes > scan_.image_bytes() - bytes)
-            throw Error(Errc::protocol_error, "receiver", "it lends more memory than was asked for");
+            throw Error(Errc::protocol_error, "receiver",
+                        "it lends more memory than was asked for");
         bytes += extent.bytes;
     }
     if (bytes != scan_.image_bytes())
@@ -108,7 +119,8 @@ bool ImageStream::next_piece(Connection& connection) {
     return true;
 }
 
-// Length of the stretch that may leave the arena from where it lies, 0 if what is next must be copied.
+// Length of the stretch that may leave the arena from where it lies, 0 if what is next must be
+// copied.
 std::uint64_t ImageStream::direct_length() const noexcept {
     const auto& runs = scan_.runs();
     if (run_ == runs.size() || !runs[run_].direct || position_ < runs[run_].offset) return 0;
@@ -122,7 +134,8 @@ std::uint64_t ImageStream::direct_length() const noexcept {
             next.offset != last.offset + extent_of(last))
             break;
         bytes += extent_of(next);
-        // Looking far ahead again and again would be quadratic: this much is worth a write of its own.
+        // Looking far ahead again and again would be quadratic: this much is worth a write of its
+        // own.
         if (bytes >= (std::uint64_t{1} << 20)) break;
     }
     bytes = std::min(bytes, limit);
@@ -166,8 +179,8 @@ void ImageStream::copy_some(std::byte*& to, std::byte* end) {
 void ImageStream::copy_run(std::byte*& to, std::byte* end) {
     const Run& run = this->run();
     const std::byte* const base = reinterpret_cast<const std::byte*>(run.address);
-    const std::uint64_t bytes =
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(end - to), extent_of(run) - run_position_);
+    const std::uint64_t bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(end - to),
+                                                        extent_of(run) - run_position_);
     if (run.direct) {  // the padding is arena memory, too
         copy_object(to, base + run_position_, bytes);
         to += bytes;

@@ -1,6 +1,6 @@
-// Writes the image of a scanned graph into the receiver's memory, in order: long stretches of the arena from where
-// they lie, everything else through the staging buffer (Naos §3.2, "network buffering").
-// Threads: one. Nothing here blocks.
+// Writes the image of a scanned graph into the receiver's memory, in order: long stretches of the
+// arena from where they lie, everything else through the staging buffer (Naos §3.2, "network
+// buffering"). Threads: one. Nothing here blocks.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ class ImageStream {
     ImageStream(const ImageStream&) = delete;
     ImageStream& operator=(const ImageStream&) = delete;
 
-    // Where the image goes; the extents follow each other and hold it exactly. Throws Error(protocol_error).
+    // Where the image goes; the extents follow each other and hold it exactly. Throws
+    // Error(protocol_error).
     void set_extents(const std::vector<RemoteExtent>& extents);
     // True once everything was accepted by the connection. Throws Error on the connection's end.
     bool step(Connection& connection);
@@ -61,14 +62,14 @@ class ImageStream {
     const Scan& scan_;
     Buffers buffers_;
     std::vector<RemoteExtent> extents_;
-    std::size_t extent_ = 0;            // that holds the next byte to write
-    std::uint64_t extent_start_ = 0;    // its image offset
-    std::size_t run_ = 0;               // next to copy or send
-    std::uint64_t run_position_ = 0;    // within the run
-    std::uint64_t position_ = 0;        // in the image, of what is next to copy or send
+    std::size_t extent_ = 0;          // that holds the next byte to write
+    std::uint64_t extent_start_ = 0;  // its image offset
+    std::size_t run_ = 0;             // next to copy or send
+    std::uint64_t run_position_ = 0;  // within the run
+    std::uint64_t position_ = 0;      // in the image, of what is next to copy or send
     std::size_t short_string_ = 0;
-    std::size_t slot_ = 0;              // to fill next
-    bool slots_used_up_ = false;        // writes from the slots must retire before the next is filled
+    std::size_t slot_ = 0;        // to fill next
+    bool slots_used_up_ = false;  // writes from the slots must retire before the next is filled
     Piece piece_;
     XXH3_state_t* hash_ = nullptr;
 };

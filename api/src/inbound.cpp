@@ -48,7 +48,8 @@ bool checksum_holds(const Arrival& arrival) {
 
 }  // namespace
 
-Inbound::Inbound(Connection& connection, const TypeInfo& root) : connection_(connection), root_(root) {
+Inbound::Inbound(Connection& connection, const TypeInfo& root)
+    : connection_(connection), root_(root) {
     layout_of(root);  // a type that cannot be received is refused before anybody sends one
 }
 
@@ -72,9 +73,11 @@ bool Inbound::step() {
     }
     if (!arrival->complete) return false;
     try {
-        check_type(link, *arrival, root_);  // memory may have been lent before the type was asked for
+        check_type(link, *arrival,
+                   root_);  // memory may have been lent before the type was asked for
         if (!checksum_holds(*arrival))
-            throw Error(Errc::corrupt_message, "received graph", "its checksum does not match its bytes",
+            throw Error(Errc::corrupt_message, "received graph",
+                        "its checksum does not match its bytes",
                         "the message was dropped; nothing of it was handed out");
         arrived_ = take(*arrival);
     } catch (const Error&) {
@@ -91,9 +94,10 @@ Arrived& Inbound::arrived() noexcept { return arrived_; }
 
 void Patience::wait(bool begun) {
     if (deadline_.passed())
-        throw Error(Errc::timeout, std::string(what_) + " of a graph",
-                    fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
-                    "check that the other side calls receive() or send(), or allow more time");
+        throw Error(
+            Errc::timeout, std::string(what_) + " of a graph",
+            fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
+            "check that the other side calls receive() or send(), or allow more time");
     if (const std::uint64_t activity = object_link(connection_).activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;

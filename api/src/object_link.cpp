@@ -1,5 +1,5 @@
-// Order of what arrives on a connection that carries graphs. Every payload is checked here; what does not fit the
-// protocol ends the connection's use with Error(protocol_error).
+// Order of what arrives on a connection that carries graphs. Every payload is checked here; what
+// does not fit the protocol ends the connection's use with Error(protocol_error).
 #include "object_link.hpp"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ ObjectLink& object_link(Connection& connection) {
     return *static_cast<ObjectLink*>(attachment.get());
 }
 
-ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes) : arena_(std::move(arena)) {
+ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes)
+    : arena_(std::move(arena)) {
     try {
         // Page-aligned, so that any alignment inside the image holds.
         data_ = static_cast<std::byte*>(arena_->allocate(bytes, 4096));
@@ -36,9 +37,10 @@ ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes) : ar
     } catch (const std::exception& failure) {
         const ArenaUsage usage = arena_->usage();
         throw Error(Errc::graph_too_large, "receiver's arena",
-                    fmt::format("the graph needs {} bytes, the arena has {} of {} in use ({})", bytes,
-                                usage.allocated_bytes, usage.reserved_bytes, failure.what()),
-                    "release received graphs, or raise max_bytes in the receiver's section [receive_arena]");
+                    fmt::format("the graph needs {} bytes, the arena has {} of {} in use ({})",
+                                bytes, usage.allocated_bytes, usage.reserved_bytes, failure.what()),
+                    "release received graphs, or raise max_bytes in the receiver's section "
+                    "[receive_arena]");
     }
 }
 
@@ -73,13 +75,20 @@ void ObjectLink::pump(Connection& connection) {
 
 void ObjectLink::take(const Message& message) {
     switch (message.kind) {
-        case wire::kOffer: return take_offer(message.payload);
-        case wire::kGrant: return take_grant(message.payload);
-        case wire::kRefusal: return take_refusal(message.payload);
-        case wire::kBytes: return take_bytes(message.payload);
-        case wire::kEnd: return take_end(message.payload);
-        case wire::kCancel: return take_cancel(message.payload);
-        default: protocol_error("a message of unknown kind");
+        case wire::kOffer:
+            return take_offer(message.payload);
+        case wire::kGrant:
+            return take_grant(message.payload);
+        case wire::kRefusal:
+            return take_refusal(message.payload);
+        case wire::kBytes:
+            return take_bytes(message.payload);
+        case wire::kEnd:
+            return take_end(message.payload);
+        case wire::kCancel:
+            return take_cancel(message.payload);
+        default:
+            protocol_error("a message of unknown kind");
     }
 }
 
@@ -89,7 +98,8 @@ void ObjectLink::take_offer(std::span<const std::byte> payload) {
     if (!wire::parse(payload, offer) || payload.size() != offer.name_bytes ||
         offer.name_bytes > wire::kMaxNameBytes)
         protocol_error("an offer of the wrong length");
-    // Every reference occupies 8 bytes of the image at least, and each adds at most one entry (the root one more).
+    // Every reference occupies 8 bytes of the image at least, and each adds at most one entry (the
+    // root one more).
     const std::uint64_t references = offer.image_bytes / 8 + 1;
     if (offer.id != offers_seen_ + 1 || offer.layout_bytes > wire::kMaxLayoutBytes ||
         offer.image_bytes == 0 || offer.back_pointers > references || offer.extensions > references)
@@ -103,7 +113,8 @@ void ObjectLink::take_grant(std::span<const std::byte> payload) {
     wire::Grant grant;
     if (!wire::parse(payload, grant) || payload.size() != grant.extents * sizeof(RemoteExtent))
         protocol_error("a grant of the wrong length");
-    if (grant.id != offers_ || answer_.state == Answer::State::refused) return;  // of a cancelled graph
+    if (grant.id != offers_ || answer_.state == Answer::State::refused)
+        return;  // of a cancelled graph
     for (std::uint32_t i = 0; i < grant.extents; ++i) {
         RemoteExtent extent;
         if (!wire::parse(payload, extent) || extent.bytes == 0) protocol_error("an empty extent");
@@ -119,7 +130,8 @@ void ObjectLink::take_refusal(std::span<const std::byte> payload) {
     if (refusal.id != offers_) return;
     answer_.state = Answer::State::refused;
     answer_.code = static_cast<Errc>(refusal.code);
-    if (refusal.code > 0xff || scope_of(answer_.code) != Scope::request) answer_.code = Errc::protocol_error;
+    if (refusal.code > 0xff || scope_of(answer_.code) != Scope::request)
+        answer_.code = Errc::protocol_error;
     answer_.reason.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
 }
 
@@ -141,7 +153,8 @@ void ObjectLink::take_bytes(std::span<const std::byte> payload) {
 
 void ObjectLink::take_end(std::span<const std::byte> payload) {
     wire::End end;
-    if (!wire::parse(payload, end) || !payload.empty()) protocol_error("an end of the wrong length");
+    if (!wire::parse(payload, end) || !payload.empty())
+        protocol_error("an end of the wrong length");
     Arrival* arrival = find(end.id);
     if (arrival == nullptr || !arrival->is_granted() ||
         arrival->metadata.size() != arrival->metadata_bytes())
@@ -153,7 +166,8 @@ void ObjectLink::take_end(std::span<const std::byte> payload) {
 void ObjectLink::take_cancel(std::span<const std::byte> payload) {
     wire::Cancel cancel;
     if (!wire::parse(payload, cancel) || !payload.empty()) protocol_error("a wrong cancellation");
-    std::erase_if(arrivals_, [&](const Arrival& a) { return a.offer.id == cancel.id && !a.complete; });
+    std::erase_if(arrivals_,
+                  [&](const Arrival& a) { return a.offer.id == cancel.id && !a.complete; });
 }
 
 Arrival* ObjectLink::find(std::uint64_t id) noexcept {
@@ -219,7 +233,8 @@ void ObjectLink::cancel(Connection& connection, std::uint64_t id) noexcept {
         pending_.push_back({wire::kCancel, {bytes.begin(), bytes.end()}});
         send_pending(connection);
     } catch (...) {
-        // Out of memory, or the connection ended: then the peer drops the graph with the connection.
+        // Out of memory, or the connection ended: then the peer drops the graph with the
+        // connection.
     }
 }
 
@@ -241,7 +256,8 @@ bool ObjectLink::send_grants(Connection& connection, Arrival& arrival) {
         const wire::Grant head{arrival.offer.id, static_cast<std::uint32_t>(count),
                                arrival.extents_sent + count == arrival.extents.size()};
         const std::span extents(arrival.extents.data() + arrival.extents_sent, count);
-        if (connection.try_send(wire::kGrant, wire::bytes_of(head), std::as_bytes(extents)) != Errc::ok)
+        if (connection.try_send(wire::kGrant, wire::bytes_of(head), std::as_bytes(extents)) !=
+            Errc::ok)
             return false;
         arrival.extents_sent += count;
     }

@@ -1,6 +1,5 @@
-// What the transfers of one connection share: the order of what arrives, graphs that arrive while this side is
-// still sending, layouts already told, the staging buffer.
-// Threads: the connection's.
+// What the transfers of one connection share: the order of what arrives, graphs that arrive while
+// this side is still sending, layouts already told, the staging buffer. Threads: the connection's.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ struct Answer {
 struct Arrival {
     wire::Offer offer{};
     std::string type_name;
-    std::string layout;             // as far as it came
+    std::string layout;               // as far as it came
     std::vector<std::byte> metadata;  // back-pointers and extensions, as far as they came
     ImageMemory image;
     std::vector<RemoteExtent> extents;  // of the image
@@ -78,8 +77,8 @@ class ObjectLink {
     // Lends memory for a graph. Throws Error(graph_too_large).
     void grant(Connection& connection, Arrival& arrival);
     void refuse(Connection& connection, Arrival& arrival, const Error& error);
-    // Lends memory for graphs that were announced while this side sends, so that two sides that both send first
-    // do not wait for each other.
+    // Lends memory for graphs that were announced while this side sends, so that two sides that
+    // both send first do not wait for each other.
     void grant_waiting(Connection& connection);
     // The layout the sender uses, for explaining a mismatch.
     std::string_view told_layout(std::uint64_t fingerprint) const;

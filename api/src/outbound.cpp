@@ -1,4 +1,5 @@
-// The sender of one graph: offer, layout, metadata, image, end; in this order, each as far as there is room.
+// The sender of one graph: offer, layout, metadata, image, end; in this order, each as far as there
+// is room.
 #include <verbatim/objects/transfer.hpp>
 
 #include <algorithm>
@@ -12,7 +13,17 @@
 namespace verbatim::objects {
 
 struct Outbound::State {
-    enum class Phase : std::uint8_t { offer, layout, answer, pointers, extensions, image, end, flush, done };
+    enum class Phase : std::uint8_t {
+        offer,
+        layout,
+        answer,
+        pointers,
+        extensions,
+        image,
+        end,
+        flush,
+        done
+    };
 
     Connection& connection;
     const Scan& scan;
@@ -35,7 +46,8 @@ struct Outbound::State {
                      c.config().objects.checksum}),
           id(link.begin_offer()) {}
 
-    bool send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body = {}) {
+    bool send(std::uint8_t kind, std::span<const std::byte> head,
+              std::span<const std::byte> body = {}) {
         const Errc code = connection.try_send(kind, head, body);
         if (code == Errc::would_block) return false;
         if (code != Errc::ok) {
@@ -52,7 +64,8 @@ struct Outbound::State {
         name.resize(std::min<std::size_t>(name.size(), wire::kMaxNameBytes));
         const bool told = link.is_told(layout.fingerprint);
         if (layout.text.size() > wire::kMaxLayoutBytes)
-            throw Error(Errc::unsupported, "type " + root.name, "its layout takes more than 1 MiB to describe");
+            throw Error(Errc::unsupported, "type " + root.name,
+                        "its layout takes more than 1 MiB to describe");
         const wire::Offer offer{id,
                                 layout.fingerprint,
                                 scan.image_bytes(),
@@ -61,7 +74,8 @@ struct Outbound::State {
                                 told ? 0 : layout.text.size(),
                                 connection.config().objects.checksum,
                                 static_cast<std::uint32_t>(name.size())};
-        if (!send(wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name)))) return false;
+        if (!send(wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name))))
+            return false;
         phase = told ? Phase::answer : Phase::layout;
         return true;
     }
@@ -70,8 +84,8 @@ struct Outbound::State {
     bool send_bytes(std::span<const std::byte> bytes, Phase next) {
         const wire::Bytes head{id};
         // A quarter of a message's room keeps the receiver busy while the next one is written.
-        const std::size_t room =
-            std::min<std::size_t>(connection.max_message_bytes() - sizeof head, std::size_t{16} << 10);
+        const std::size_t room = std::min<std::size_t>(connection.max_message_bytes() - sizeof head,
+                                                       std::size_t{16} << 10);
         while (sent < bytes.size()) {
             const std::size_t count = std::min<std::size_t>(room, bytes.size() - sent);
             if (!send(wire::kBytes, wire::bytes_of(head), bytes.subspan(sent, count))) return false;
@@ -102,11 +116,15 @@ struct Outbound::State {
     // One phase as far as it goes; false if it has to wait.
     bool advance() {
         switch (phase) {
-            case Phase::offer: return send_offer();
-            case Phase::layout: return send_bytes(std::as_bytes(std::span(layout.text)), Phase::answer);
-            case Phase::answer: return take_answer();
+            case Phase::offer:
+                return send_offer();
+            case Phase::layout:
+                return send_bytes(std::as_bytes(std::span(layout.text)), Phase::answer);
+            case Phase::answer:
+                return take_answer();
             case Phase::pointers:
-                return send_bytes(std::as_bytes(std::span(scan.back_pointers())), Phase::extensions);
+                return send_bytes(std::as_bytes(std::span(scan.back_pointers())),
+                                  Phase::extensions);
             case Phase::extensions:
                 return send_bytes(std::as_bytes(std::span(scan.extensions())), Phase::image);
             case Phase::image:
@@ -115,7 +133,8 @@ struct Outbound::State {
                 return true;
             case Phase::end:
                 // The same queue pair carries it after the writes: it arrives when they have.
-                if (!send(wire::kEnd, wire::bytes_of(wire::End{id, stream.checksum()}))) return false;
+                if (!send(wire::kEnd, wire::bytes_of(wire::End{id, stream.checksum()})))
+                    return false;
                 phase = Phase::flush;
                 return true;
             case Phase::flush: {
@@ -125,7 +144,8 @@ struct Outbound::State {
                 phase = Phase::done;
                 return true;
             }
-            case Phase::done: return true;
+            case Phase::done:
+                return true;
         }
         return true;
     }

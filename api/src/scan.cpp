@@ -1,5 +1,5 @@
-// The general paths of the sender's walk: objects met before, objects inside others, and what is wrong with a
-// pointer.
+// The general paths of the sender's walk: objects met before, objects inside others, and what is
+// wrong with a pointer.
 #include <verbatim/objects/scan.hpp>
 
 #include <sys/uio.h>
@@ -12,8 +12,8 @@
 namespace verbatim::objects {
 namespace {
 
-// An address that cannot be read at all. Only debug builds pay for the question: outside arenas pointers are the
-// caller's contract.
+// An address that cannot be read at all. Only debug builds pay for the question: outside arenas
+// pointers are the caller's contract.
 [[maybe_unused]] bool is_readable(std::uint64_t address, std::uint64_t bytes) {
     std::byte probe[2];
     const iovec local{probe, sizeof probe};
@@ -42,7 +42,8 @@ bool Scan::end_walk() {
     if (learned_ && walks_ < kMaxWalks) return false;
     if (learned_)
         throw Error(Errc::bad_pointer, "graph",
-                    "its objects overlap in ever new ways (pointers and arrays that begin inside each other)",
+                    "its objects overlap in ever new ways (pointers and arrays that begin inside "
+                    "each other)",
                     "let pointers lead to whole objects or to elements of one array");
     resolve_deferred();
     std::sort(short_strings_.begin(), short_strings_.end(),
@@ -62,10 +63,11 @@ void Scan::resolve_deferred() {
         });
         if (found) continue;
         const auto container = std::prev(containers_.upper_bound(address));
-        throw Error(Errc::bad_pointer, fmt::format("pointer to {:#x}", address),
-                    fmt::format("it leads into the middle of a {} that nothing else in the graph refers to",
-                                container->second.type->name),
-                    "refer to the whole object as well, or send from it");
+        throw Error(
+            Errc::bad_pointer, fmt::format("pointer to {:#x}", address),
+            fmt::format("it leads into the middle of a {} that nothing else in the graph refers to",
+                        container->second.type->name),
+            "refer to the whole object as well, or send from it");
     }
 }
 
@@ -81,9 +83,12 @@ bool Scan::any_run(Mark mark, std::uint64_t address, Visit&& visit) const {
 Scan::Extent Scan::meet_any(const Wanted& wanted) {
     check(wanted);
     switch (point_back(wanted)) {
-        case Seen::yes: return {};
-        case Seen::conflict: return learn(wanted);
-        case Seen::no: break;
+        case Seen::yes:
+            return {};
+        case Seen::conflict:
+            return learn(wanted);
+        case Seen::no:
+            break;
     }
     Extent extent;
     if (!containers_.empty() && meet_container(wanted, extent)) return extent;
@@ -100,7 +105,8 @@ Scan::Seen Scan::point_back(const Wanted& wanted) {
         if (!run.is_array && inner >= run.type->bytes) return false;  // padding behind an object
         const std::uint64_t count = run.is_array ? run.count : 1;
         if (!holds(*run.type, count, inner, wanted.type, wanted.count)) {
-            // Either `wanted` is the larger object, to be known in the next walk, or the types contradict.
+            // Either `wanted` is the larger object, to be known in the next walk, or the types
+            // contradict.
             const std::uint64_t start = wanted.address - inner;
             if (start < wanted.address || start + count * run.type->bytes > wanted.end() ||
                 !holds(wanted.type, wanted.count, 0, *run.type, count))
@@ -123,7 +129,8 @@ bool Scan::meet_container(const Wanted& wanted, Extent& extent) {
     const std::uint64_t start = std::prev(at)->first;
     Container& container = std::prev(at)->second;
     if (wanted.address >= container.end) return false;
-    if (wanted.end() > container.end) return false;  // larger still: is_taken() or learn() will tell
+    if (wanted.end() > container.end)
+        return false;  // larger still: is_taken() or learn() will tell
     const bool exact = start == wanted.address && container.count == wanted.count &&
                        container.type == &wanted.type;
     if (container.met) return true;  // learned in this walk, which is void anyhow
@@ -146,14 +153,16 @@ bool Scan::meet_container(const Wanted& wanted, Extent& extent) {
     return true;
 }
 
-// Remembers an object that holds others which were met before it. This walk goes on, so that it learns all of
-// them, but its result is void.
+// Remembers an object that holds others which were met before it. This walk goes on, so that it
+// learns all of them, but its result is void.
 Scan::Extent Scan::learn(const Wanted& wanted) {
     auto at = containers_.lower_bound(wanted.address);
     while (at != containers_.end() && at->first < wanted.end()) {
         if (at->second.end > wanted.end())
-            refuse(wanted, fmt::format("it overlaps a {} at {:#x}", at->second.type->name, at->first));
-        if (at->first == wanted.address && at->second.end == wanted.end() && at->second.met) return {};
+            refuse(wanted,
+                   fmt::format("it overlaps a {} at {:#x}", at->second.type->name, at->first));
+        if (at->first == wanted.address && at->second.end == wanted.end() && at->second.met)
+            return {};
         at = containers_.erase(at);
     }
     learned_ = true;
@@ -168,7 +177,8 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
     if (!is_array && wanted.address == next_address_ && runs_.back().type == &wanted.type) {
         ++runs_.back().count;
     } else {
-        const bool direct = aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
+        const bool direct =
+            aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
         runs_.push_back({wanted.address, cursor_, wanted.count, &wanted.type, is_array, direct});
     }
     if (runs_.size() >= kChained)
@@ -185,7 +195,8 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
 // Does any object met before share bytes with `wanted`?
 bool Scan::is_taken(const Wanted& wanted) {
     const auto overlaps = [&](const Run& run) {
-        if (wanted.address >= run.address + run.bytes() || wanted.end() <= run.address) return false;
+        if (wanted.address >= run.address + run.bytes() || wanted.end() <= run.address)
+            return false;
         if (run.is_array) return true;
         // Not if `wanted` lies in the padding behind one object of the run.
         const std::uint64_t first =
@@ -235,7 +246,8 @@ void Scan::chain(std::uint64_t address, Mark& mark, Mark run) {
 
 void Scan::check(const Wanted& wanted) const {
     if (wanted.address % wanted.type.alignment != 0)
-        refuse(wanted, fmt::format("it is misaligned (needs a multiple of {})", wanted.type.alignment));
+        refuse(wanted,
+               fmt::format("it is misaligned (needs a multiple of {})", wanted.type.alignment));
     if (wanted.count > (~std::uint64_t{0} - wanted.address) / wanted.type.bytes)
         refuse(wanted, fmt::format("{} objects do not fit the address space", wanted.count));
     const auto* target = reinterpret_cast<const void*>(wanted.address);
@@ -251,8 +263,8 @@ void Scan::check(const Wanted& wanted) const {
 
 void Scan::refuse(const Wanted& wanted, const std::string& cause) const {
     throw Error(Errc::bad_pointer,
-                fmt::format("reference {} of the graph, to {} x {} at {:#x}", references_, wanted.count,
-                            wanted.type.name, wanted.address),
+                fmt::format("reference {} of the graph, to {} x {} at {:#x}", references_,
+                            wanted.count, wanted.type.name, wanted.address),
                 cause, "nothing was sent; mend the pointer and send again");
 }
 

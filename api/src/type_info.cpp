@@ -23,7 +23,8 @@ std::string spelled(const TypeInfo& type) {
         if (type.form == Form::array) text += fmt::format(" x {}", type.count);
         text += '>';
     } else if (type.form == Form::product && type.name == "pair") {
-        text += fmt::format("<{}, {}>", spelled(type.parts[0].type()), spelled(type.parts[1].type()));
+        text +=
+            fmt::format("<{}, {}>", spelled(type.parts[0].type()), spelled(type.parts[1].type()));
     }
     if (type.polymorphic_allocator) text += " pmr";
     return text;
@@ -77,8 +78,9 @@ class LayoutWriter {
         text_ += fmt::format("type {}\n", spelled(type));
         for (std::size_t i = 0; i < type.parts.size(); ++i) {
             const PartInfo& part = type.parts[i];
-            text_ += fmt::format("  field {}{}{} at {}: {}, {} bytes\n", i, part.name.empty() ? "" : " ",
-                                 part.name, part.offset, spelled(part.type()), part.type().bytes);
+            text_ +=
+                fmt::format("  field {}{}{} at {}: {}, {} bytes\n", i, part.name.empty() ? "" : " ",
+                            part.name, part.offset, spelled(part.type()), part.type().bytes);
             add(part.type());
         }
         text_ += fmt::format("  end at {}, alignment {}\n", type.bytes, type.alignment);
@@ -124,8 +126,8 @@ std::string first_difference(std::string_view sender, std::string_view receiver)
     while (!sender.empty() || !receiver.empty()) {
         const auto ours = take_line(sender), theirs = take_line(receiver);
         if (ours != theirs)
-            return fmt::format("first difference in {}: the sender has \"{}\", the receiver \"{}\"", owner,
-                               trimmed(ours), trimmed(theirs));
+            return fmt::format("first difference in {}: the sender has \"{}\", the receiver \"{}\"",
+                               owner, trimmed(ours), trimmed(theirs));
         if (ours.starts_with("type ")) owner = ours.substr(5);
     }
     return "the layouts are equal";
@@ -146,9 +148,10 @@ bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, cons
             continue;
         }
         if (type->form != Form::product) return false;
-        const auto part = std::find_if(type->parts.begin(), type->parts.end(), [&](const PartInfo& p) {
-            return delta >= p.offset && delta < p.offset + p.type().bytes;
-        });
+        const auto part =
+            std::find_if(type->parts.begin(), type->parts.end(), [&](const PartInfo& p) {
+                return delta >= p.offset && delta < p.offset + p.type().bytes;
+            });
         if (part == type->parts.end()) return false;
         delta -= part->offset;
         count = 1;

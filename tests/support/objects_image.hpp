@@ -1,5 +1,5 @@
-// A graph taken through the sender's scan and the receiver's fix-up without a connection: the image is copied by
-// hand. For tests that look at images, change them, or need no peer.
+// A graph taken through the sender's scan and the receiver's fix-up without a connection: the image
+// is copied by hand. For tests that look at images, change them, or need no peer.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,9 @@ namespace verbatim::test {
 // What a receiver would hold after all bytes came.
 struct Image {
     struct Free {
-        void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{4096}); }
+        void operator()(std::byte* p) const noexcept {
+            ::operator delete (p, std::align_val_t{4096});
+        }
     };
     std::unique_ptr<std::byte, Free> bytes;
     std::uint64_t size = 0;
@@ -34,7 +36,7 @@ struct Image {
     }
     static Image empty(std::uint64_t size) {
         Image image;
-        image.bytes.reset(static_cast<std::byte*>(::operator new(size, std::align_val_t{4096})));
+        image.bytes.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{4096})));
         std::memset(image.bytes.get(), 0, size);
         image.size = size;
         return image;

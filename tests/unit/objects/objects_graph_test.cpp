@@ -1,4 +1,5 @@
-// Graphs of every shape through scan and fix-up: what arrives is the same graph, sharing and cycles included.
+// Graphs of every shape through scan and fix-up: what arrives is the same graph, sharing and cycles
+// included.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -293,8 +294,12 @@ TEST(Graph, random_graphs_arrive_with_every_edge) {
         Heap heap;
         std::vector<Node*> nodes, in_arena;
         for (std::size_t i = 0; i < count; ++i) switch (random() % 3) {
-                case 0: nodes.push_back(&together[i]); break;
-                case 1: nodes.push_back(heap.make(0)); break;
+                case 0:
+                    nodes.push_back(&together[i]);
+                    break;
+                case 1:
+                    nodes.push_back(heap.make(0));
+                    break;
                 default:
                     in_arena.push_back(test_arena().make<Node>());
                     nodes.push_back(in_arena.back());
@@ -319,7 +324,8 @@ TEST(Graph, random_graphs_arrive_with_every_edge) {
             const Node& original = *nodes[static_cast<std::size_t>(node->value)];
             ASSERT_EQ(node->next != nullptr, original.next != nullptr);
             ASSERT_EQ(node->other != nullptr, original.other != nullptr);
-            for (const auto& [ours, theirs] : {std::pair(node->next, original.next), std::pair(node->other, original.other)}) {
+            for (const auto& [ours, theirs] :
+                 {std::pair(node->next, original.next), std::pair(node->other, original.other)}) {
                 if (ours == nullptr) continue;
                 ASSERT_EQ(ours->value, theirs->value);
                 todo.push_back(ours);

@@ -103,7 +103,8 @@ TEST(Layout, names_described_members) {
 }
 
 TEST(Layout, reaches_private_and_inherited_members) {
-    EXPECT_NE(objects::layout_text(objects::type_info<Private>()).find("secret_ at 0"), std::string::npos);
+    EXPECT_NE(objects::layout_text(objects::type_info<Private>()).find("secret_ at 0"),
+              std::string::npos);
     const auto derived = objects::layout_text(objects::type_info<Derived>());
     EXPECT_NE(derived.find(" a at 0: i32"), std::string::npos) << derived;
     EXPECT_NE(derived.find(" b at 8: string<char>"), std::string::npos) << derived;
@@ -116,7 +117,8 @@ TEST(Layout, refuses_a_description_that_leaves_a_member_out) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::unsupported);
         EXPECT_NE(std::string(error.what()).find("Forgotten"), std::string::npos);
-        EXPECT_NE(std::string(error.what()).find("bytes 4 to 16"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("bytes 4 to 16"), std::string::npos)
+            << error.what();
     }
 }
 

@@ -18,7 +18,8 @@ TEST(PageMarks, agrees_with_a_map_under_random_use) {
     for (int round = 0; round < 3; ++round) {
         std::map<std::uint64_t, Mark> model;
         for (int i = 0; i < 20000; ++i) {
-            const std::uint64_t address = (random() % 3000 * 4096 + random() % 256 * 16) << (random() % 2 * 20);
+            const std::uint64_t address = (random() % 3000 * 4096 + random() % 256 * 16)
+                                          << (random() % 2 * 20);
             if (random() % 8 == 0 && marks.page_is_untouched(address)) {
                 const auto mark = static_cast<Mark>(i + 1);
                 marks.mark_page(address, mark);

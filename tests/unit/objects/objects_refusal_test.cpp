@@ -1,5 +1,5 @@
-// What a sender and a receiver refuse: wrong pointers before anything is sent, altered images before anything is
-// handed out.
+// What a sender and a receiver refuse: wrong pointers before anything is sent, altered images
+// before anything is handed out.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -51,7 +51,8 @@ TEST(Scan, refuses_a_pointer_to_freed_arena_memory) {
 }
 
 TEST(Scan, refuses_a_pointer_to_arena_memory_that_was_never_allocated) {
-    Node root{1, reinterpret_cast<Node*>(test_arena().base() + test_arena().reserved_bytes() - 4096)};
+    Node root{1,
+              reinterpret_cast<Node*>(test_arena().base() + test_arena().reserved_bytes() - 4096)};
     EXPECT_NE(refusal_of(root).find("freed or never allocated"), std::string::npos);
 }
 
@@ -204,8 +205,11 @@ TEST(Fixup, survives_any_mutation_without_leaving_the_image) {
     int accepted = 0;
     for (int round = 0; round < 20000; ++round) {
         Image image = whole.copy();
-        for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) switch (random() % 4) {
-                case 0: image.bytes.get()[random() % image.size] = static_cast<std::byte>(random()); break;
+        for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes)
+            switch (random() % 4) {
+                case 0:
+                    image.bytes.get()[random() % image.size] = static_cast<std::byte>(random());
+                    break;
                 case 1: {
                     const std::uint64_t value = random() % 2 ? random() : random() % 256;
                     std::memcpy(image.bytes.get() + random() % (image.size / 8) * 8, &value, 8);
@@ -216,7 +220,8 @@ TEST(Fixup, survives_any_mutation_without_leaving_the_image) {
                         random() % (image.size + 64);
                     break;
                 default:
-                    image.back_pointers[random() % image.back_pointers.size()].reference = random() % 64;
+                    image.back_pointers[random() % image.back_pointers.size()].reference =
+                        random() % 64;
             }
         try {
             read_all(*image.mend<Record>(), 1000);

@@ -1,7 +1,8 @@
-// Structured bindings for aggregates of 1 to 32 members: the members' declared types, whether each of them has an
-// address (found without binding a reference to any: a bit-field refuses that with an error that helps nobody), and
-// references to them. Larger aggregates are left to Boost.PFR, which would do for all but for two things: it cannot
-// say why it fails, and g++ 12 crashes in its member count when a member is a std::array of strings or vectors.
+// Structured bindings for aggregates of 1 to 32 members: the members' declared types, whether each
+// of them has an address (found without binding a reference to any: a bit-field refuses that with
+// an error that helps nobody), and references to them. Larger aggregates are left to Boost.PFR,
+// which would do for all but for two things: it cannot say why it fails, and g++ 12 crashes in its
+// member count when a member is a std::array of strings or vectors.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ constexpr auto& pick(First& first, Rest&... rest) noexcept {
         return pick<I - 1>(rest...);
 }
 
-// A macro because it must see the bindings themselves. clang 14 cannot name a structured binding inside a
-// requires-expression; there the layout check of members.hpp alone finds bit-fields.
+// A macro because it must see the bindings themselves. clang 14 cannot name a structured binding
+// inside a requires-expression; there the layout check of members.hpp alone finds bit-fields.
 #if defined(__clang__)
 #define VERBATIM_ADDRESSABLE(...) true
 #else

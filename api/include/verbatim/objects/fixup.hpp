@@ -1,9 +1,8 @@
-// The receiver's side of the walk: turns a received image into objects, in place (Naos §3.3). The walk is the
-// sender's; a reference leads to the next object of the image unless the metadata say otherwise. Every length,
-// offset, type and bool is checked before anything is handed out; a failed check throws
-// Error(corrupt_message) and nothing is.
-// Trust: the peer must not rewrite the image while this runs (same application, same user). Metadata are copies.
-// Threads: one.
+// The receiver's side of the walk: turns a received image into objects, in place (Naos §3.3). The
+// walk is the sender's; a reference leads to the next object of the image unless the metadata say
+// otherwise. Every length, offset, type and bool is checked before anything is handed out; a failed
+// check throws Error(corrupt_message) and nothing is. Trust: the peer must not rewrite the image
+// while this runs (same application, same user). Metadata are copies. Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -91,7 +90,7 @@ class Fixup {
     std::uint64_t bytes_;
     std::span<const BackPointer> back_pointers_;
     std::span<const Extension> extensions_;
-    bool tracked_;                      // are there references that need remember()?
+    bool tracked_;  // are there references that need remember()?
     std::vector<Placed> placed_;
     std::vector<std::uint32_t> owner_;  // per granule: index into placed_, plus one
     std::vector<Later> later_;
@@ -117,7 +116,8 @@ E* Fixup::place(std::uint64_t count) {
     const TypeInfo& type = type_info<E>();
     constexpr std::uint64_t kAlignment = image_alignment(alignof(E));
     const std::uint64_t offset = round_to(cursor_, kAlignment);
-    if (offset > bytes_ || count > (bytes_ - offset) / sizeof(E)) corrupt("an object lies past the end");
+    if (offset > bytes_ || count > (bytes_ - offset) / sizeof(E))
+        corrupt("an object lies past the end");
     cursor_ = offset + round_to(count * sizeof(E), kImageGranule);
     ++objects_;
     if (tracked_) remember(offset, count, type);
@@ -132,8 +132,9 @@ Fixup::Place<E> Fixup::resolve(std::uint64_t count, bool text) {
     if (reference == next_back_reference_) {
         const std::uint64_t offset = back_pointers_[next_back_].offset;
         ++next_back_;
-        next_back_reference_ = next_back_ < back_pointers_.size() ? back_pointers_[next_back_].reference
-                                                                  : ~std::uint64_t{0};
+        next_back_reference_ = next_back_ < back_pointers_.size()
+                                   ? back_pointers_[next_back_].reference
+                                   : ~std::uint64_t{0};
         return {point_back<E>(offset, count, text), {}};
     }
     if (reference == next_extension_reference_) {
@@ -199,7 +200,8 @@ template <class T>
 Found<Target<T>> Fixup::follow_text(T& reference) {
     using C = Target<T>;
     using Image = StringImage<C>;
-    auto* place_of_image = detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference);
+    auto* place_of_image =
+        detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference);
     Image image;
     std::memcpy(&image, place_of_image, sizeof image);
     if (image.size <= Image::kLocal) {
@@ -227,7 +229,8 @@ Found<Target<T>> Fixup::follow_sequence(T& reference) {
     std::memcpy(&image, place_of_image, sizeof image);
     const auto begin = reinterpret_cast<std::uint64_t>(image.begin);
     const auto end = reinterpret_cast<std::uint64_t>(image.end);
-    if (end < begin || (end - begin) % sizeof(E) != 0) corrupt("a vector's ends do not fit its elements");
+    if (end < begin || (end - begin) % sizeof(E) != 0)
+        corrupt("a vector's ends do not fit its elements");
     const std::uint64_t count = (end - begin) / sizeof(E);
     Place<E> place;
     if (count > 0) place = resolve<E>(count, false);
@@ -254,7 +257,8 @@ void Fixup::check_values(const E* objects, std::uint64_t count) {
         } else {
             [&]<std::size_t... I>(std::index_sequence<I...>) {
                 (check_part<PartType<E, I>>(&Parts<E>::template get<I>(objects[i])), ...);
-            }(std::make_index_sequence<Parts<E>::kCount>{});
+            }
+            (std::make_index_sequence<Parts<E>::kCount>{});
         }
     }
 }

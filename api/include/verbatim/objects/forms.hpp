@@ -1,5 +1,5 @@
-// How each supported type is traversed: its form, and whether it holds references. A type without a form stops
-// compilation with a sentence that says what can be sent instead.
+// How each supported type is traversed: its form, and whether it holds references. A type without a
+// form stops compilation with a sentence that says what can be sent instead.
 #pragma once
 
 #include <array>
@@ -109,17 +109,20 @@ constexpr bool names_standard_class() noexcept {
 
 template <class T>
 consteval Form form_of() {
-    static_assert(!std::is_reference_v<T>,
-                  "verbatim: a reference member cannot be re-seated at the receiver; use a pointer");
+    static_assert(
+        !std::is_reference_v<T>,
+        "verbatim: a reference member cannot be re-seated at the receiver; use a pointer");
     static_assert(!std::is_volatile_v<T>, "verbatim: volatile members cannot be sent");
     if constexpr (std::is_same_v<T, bool>) {
         return Form::boolean;
     } else if constexpr (PointerTraits<T>::value) {
         using Target = typename PointerTraits<T>::Target;
         static_assert(!std::is_function_v<Target>,
-                      "verbatim: a function pointer means nothing in another process; send an index or a name");
-        static_assert(!std::is_void_v<Target>,
-                      "verbatim: a void pointer does not say what it points to; use a typed pointer");
+                      "verbatim: a function pointer means nothing in another process; send an "
+                      "index or a name");
+        static_assert(
+            !std::is_void_v<Target>,
+            "verbatim: a void pointer does not say what it points to; use a typed pointer");
         return Form::pointer;
     } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || IsScalarClass<T>::value) {
         return Form::scalar;
@@ -141,11 +144,14 @@ consteval Form form_of() {
         return Form::product;
     } else {
         static_assert(std::is_class_v<T> || std::is_union_v<T>,
-                      "verbatim: this type cannot be sent (member pointers and nullptr_t have no meaning elsewhere)");
-        static_assert(Described<T> || !names_standard_class<T>(),
-                      "verbatim: this standard type cannot be sent yet; supported are std::string, std::vector, "
-                      "std::array, std::pair, std::optional, std::unique_ptr, std::complex and std::chrono "
-                      "durations and time points (std and std::pmr)");
+                      "verbatim: this type cannot be sent (member pointers and nullptr_t have no "
+                      "meaning elsewhere)");
+        static_assert(
+            Described<T> || !names_standard_class<T>(),
+            "verbatim: this standard type cannot be sent yet; supported are std::string, "
+            "std::vector, "
+            "std::array, std::pair, std::optional, std::unique_ptr, std::complex and std::chrono "
+            "durations and time points (std and std::pmr)");
         static_assert(members_are_known__else_add_VERBATIM_DESCRIBE<T>());
         return Form::product;
     }
@@ -178,18 +184,15 @@ using PartType = std::remove_cvref_t<decltype(Parts<T>::template get<I>(std::dec
 template <class T>
 struct TargetOf {};
 template <class T>
-    requires(kForm<T> == Form::pointer)
-struct TargetOf<T> {
+requires(kForm<T> == Form::pointer) struct TargetOf<T> {
     using Type = typename detail::PointerTraits<T>::Target;
 };
 template <class T>
-    requires(kForm<T> == Form::text)
-struct TargetOf<T> {
+requires(kForm<T> == Form::text) struct TargetOf<T> {
     using Type = typename detail::TextTraits<T>::Element;
 };
 template <class T>
-    requires(kForm<T> == Form::sequence)
-struct TargetOf<T> {
+requires(kForm<T> == Form::sequence) struct TargetOf<T> {
     using Type = typename detail::SequenceTraits<T>::Element;
 };
 template <class T>
@@ -212,11 +215,11 @@ consteval bool any_part() {
     if constexpr (kForm<T> == Form::product)
         return []<std::size_t... I>(std::index_sequence<I...>) {
             return (Predicate<PartType<T, I>>::value || ...);
-        }(std::make_index_sequence<Parts<T>::kCount>{});
-    else if constexpr (kForm<T> == Form::array || kForm<T> == Form::optional)
-        return Predicate<Held<T>>::value;
-    else
-        return false;
+        }
+    (std::make_index_sequence<Parts<T>::kCount>{});
+    else if constexpr (kForm<T> == Form::array ||
+                       kForm<T> == Form::optional) return Predicate<Held<T>>::value;
+    else return false;
 }
 
 template <class T>
@@ -228,11 +231,12 @@ struct HasReferences {
 
 template <class T>
 struct NeedsCheck {
-    static constexpr bool value = kForm<T> == Form::boolean || kForm<T> == Form::optional ||
-                                  any_part<T, NeedsCheck>();
+    static constexpr bool value =
+        kForm<T> == Form::boolean || kForm<T> == Form::optional || any_part<T, NeedsCheck>();
 };
 
-// Depth of types (not of objects) that one call chain of the walk may go down before it uses the stack.
+// Depth of types (not of objects) that one call chain of the walk may go down before it uses the
+// stack.
 inline constexpr int kShallowDepth = 4;
 
 template <class T, int Depth>
@@ -242,7 +246,8 @@ template <class T, int Depth>
 consteval bool parts_are_shallow() {
     return []<std::size_t... I>(std::index_sequence<I...>) {
         return (is_shallow<PartType<T, I>, Depth>() && ...);
-    }(std::make_index_sequence<Parts<T>::kCount>{});
+    }
+    (std::make_index_sequence<Parts<T>::kCount>{});
 }
 
 template <class T, int Depth>
@@ -269,7 +274,8 @@ inline constexpr bool kHasReferences = detail::HasReferences<T>::value;
 // True if some bytes of T have forbidden values.
 template <class T>
 inline constexpr bool kNeedsCheck = detail::NeedsCheck<T>::value;
-// True if everything reachable from a T is a few types deep at most, so that no data can make the walk recurse.
+// True if everything reachable from a T is a few types deep at most, so that no data can make the
+// walk recurse.
 template <class T>
 inline constexpr bool kShallow = detail::is_shallow<T, detail::kShallowDepth>();
 

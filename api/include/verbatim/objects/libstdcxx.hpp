@@ -1,5 +1,5 @@
-// What we know of libstdc++'s layout of the standard types that graphs contain: the only place that does.
-// verify_library_layout() probes it against the library at hand before the first transfer.
+// What we know of libstdc++'s layout of the standard types that graphs contain: the only place that
+// does. verify_library_layout() probes it against the library at hand before the first transfer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace verbatim::objects {
 
-// std::basic_string<C>: a string of at most kLocal characters lies in the object itself, and `data` points there.
+// std::basic_string<C>: a string of at most kLocal characters lies in the object itself, and `data`
+// points there.
 template <class C>
 struct StringImage {
     static constexpr std::size_t kLocal = 15 / sizeof(C);

@@ -1,6 +1,6 @@
-// The members of a class: taken apart automatically where that is possible (structured bindings, Boost.PFR beyond
-// 32 members), described in one line elsewhere. A type that fits neither stops compilation with a sentence that
-// says what to add.
+// The members of a class: taken apart automatically where that is possible (structured bindings,
+// Boost.PFR beyond 32 members), described in one line elsewhere. A type that fits neither stops
+// compilation with a sentence that says what to add.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@
 
 #include <verbatim/objects/bindings.hpp>
 
-// Describes a struct that cannot be taken apart automatically (C arrays, packed or over-aligned members):
-// VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every non-static data
-// member must be listed, in any order.
+// Describes a struct that cannot be taken apart automatically (C arrays, packed or over-aligned
+// members): VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every
+// non-static data member must be listed, in any order.
 #define VERBATIM_DESCRIBE(Type, ...) BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__))
-// The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2), member...).
+// The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2),
+// member...).
 #define VERBATIM_DESCRIBE_DERIVED(Type, Bases, ...) \
     BOOST_DESCRIBE_STRUCT(Type, Bases, (__VA_ARGS__))
 // Inside a class with private members: VERBATIM_DESCRIBE_PRIVATE(Type, member...).
@@ -31,8 +32,7 @@ namespace detail {
 template <class T>
 struct AnyBaseOf {
     template <class U>
-        requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>)
-    operator U() const&& noexcept {
+    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) operator U() const&& noexcept {
         std::abort();
     }
 };
@@ -45,14 +45,11 @@ struct Anything {
 };
 template <std::size_t>
 using AnythingAt = Anything;
-// An element of a braced list. Only what can be copied: clang instantiates the list constructor of a vector that is
-// offered other elements, and stops there.
+// An element of a braced list. Only what can be copied: clang instantiates the list constructor of
+// a vector that is offered other elements, and stops there.
 struct AnyElement {
     template <class U>
-        requires(std::is_copy_constructible_v<U>)
-    operator U() const&& noexcept {
-        std::abort();
-    }
+    requires(std::is_copy_constructible_v<U>) operator U() const&& noexcept { std::abort(); }
 };
 
 // Initialisers an aggregate takes, at most Limit; each element of a C array counts.
@@ -78,9 +75,12 @@ consteval std::size_t count_members() {
 }
 
 template <class T>
-inline constexpr bool kHasBase = requires { T{AnyBaseOf<T>{}}; };
+inline constexpr bool kHasBase = requires {
+    T{AnyBaseOf<T>{}};
+};
 
-// Can the initialiser at position sizeof...(Before) be a braced pair, with that many initialisers after it?
+// Can the initialiser at position sizeof...(Before) be a braced pair, with that many initialisers
+// after it?
 template <class T, std::size_t... Before, std::size_t... After>
 constexpr bool takes_pair(std::index_sequence<Before...>, std::index_sequence<After...>) {
     return requires {
@@ -106,7 +106,8 @@ consteval bool has_array() {
         return has_array<T, Count, I + 1>();
 }
 
-// Size of a struct whose members are laid out one after the other as the ABI does for plain members.
+// Size of a struct whose members are laid out one after the other as the ABI does for plain
+// members.
 template <class... M>
 constexpr std::size_t plain_size(TypeList<M...>) {
     std::size_t end = 0, alignment = 1;
@@ -128,34 +129,45 @@ concept Described = boost::describe::has_describe_members<T>::value;
 template <class T>
 consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
     static_assert(!std::is_polymorphic_v<T>,
-                  "verbatim: a type with virtual functions cannot be sent yet; send its data in a plain struct");
-    static_assert(!std::is_union_v<T>,
-                  "verbatim: a union does not say which member is alive; send a struct with a tag, or "
-                  "std::optional");
+                  "verbatim: a type with virtual functions cannot be sent yet; send its data in a "
+                  "plain struct");
+    static_assert(
+        !std::is_union_v<T>,
+        "verbatim: a union does not say which member is alive; send a struct with a tag, or "
+        "std::optional");
     if constexpr (!Described<T>) {
-        static_assert(std::is_aggregate_v<T>,
-                      "verbatim: this class has constructors, private members or base classes, so its members "
-                      "cannot be listed automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it (or "
-                      "VERBATIM_DESCRIBE_PRIVATE inside it, VERBATIM_DESCRIBE_DERIVED with bases)");
+        static_assert(
+            std::is_aggregate_v<T>,
+            "verbatim: this class has constructors, private members or base classes, so its "
+            "members "
+            "cannot be listed automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it (or "
+            "VERBATIM_DESCRIBE_PRIVATE inside it, VERBATIM_DESCRIBE_DERIVED with bases)");
         static_assert(!detail::kHasBase<T>,
-                      "verbatim: this struct has a base class, so its members cannot be listed automatically; "
+                      "verbatim: this struct has a base class, so its members cannot be listed "
+                      "automatically; "
                       "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
         if constexpr (std::is_aggregate_v<T> && !detail::kHasBase<T>) {
             constexpr std::size_t count = detail::count_initialisers<T, detail::kMaxBound + 1>();
             constexpr bool array = detail::has_array<T, count>();
-            static_assert(!array,
-                          "verbatim: this struct has a C array as a member, so its members cannot be listed "
-                          "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use std::array");
+            static_assert(
+                !array,
+                "verbatim: this struct has a C array as a member, so its members cannot be listed "
+                "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use "
+                "std::array");
             if constexpr (!array && count >= 1 && count <= detail::kMaxBound) {
                 using Bound = detail::BoundOf<T, count>;
                 static_assert(Bound::kAddressable,
-                              "verbatim: this struct has a bit-field or a packed member, which no reference can name; use plain "
-                              "integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the struct needs describing");
-                static_assert(!Bound::kAddressable ||
-                                  detail::plain_size(typename Bound::Types{}) == sizeof(T),
-                              "verbatim: this struct has bit-fields, packed, over-aligned or empty members, so its "
-                              "layout cannot be derived; replace bit-fields by plain integers, then add "
-                              "VERBATIM_DESCRIBE(Type, member, ...) after it");
+                              "verbatim: this struct has a bit-field or a packed member, which no "
+                              "reference can name; use plain "
+                              "integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the "
+                              "struct needs describing");
+                static_assert(
+                    !Bound::kAddressable ||
+                        detail::plain_size(typename Bound::Types{}) == sizeof(T),
+                    "verbatim: this struct has bit-fields, packed, over-aligned or empty members, "
+                    "so its "
+                    "layout cannot be derived; replace bit-fields by plain integers, then add "
+                    "VERBATIM_DESCRIBE(Type, member, ...) after it");
             }
         }
     }
@@ -166,8 +178,8 @@ namespace detail {
 
 template <class T>
 struct DescribedMembers {
-    using List = boost::describe::describe_members<
-        T, boost::describe::mod_any_access | boost::describe::mod_inherited>;
+    using List = boost::describe::describe_members<T, boost::describe::mod_any_access |
+                                                          boost::describe::mod_inherited>;
     static constexpr std::size_t kCount = boost::mp11::mp_size<List>::value;
     template <std::size_t I>
     static constexpr auto& get(auto& object) noexcept {
@@ -199,9 +211,10 @@ struct TakenApartMembers {
 
 // kCount, get<I>(object), name<I>() (empty when not described) of a class type.
 template <class T>
-    requires(members_are_known__else_add_VERBATIM_DESCRIBE<T>())
-struct Members : std::conditional_t<Described<T>, std::type_identity<detail::DescribedMembers<T>>,
-                                    std::type_identity<detail::TakenApartMembers<T>>>::type {};
+requires(members_are_known__else_add_VERBATIM_DESCRIBE<T>()) struct Members
+    : std::conditional_t<Described<T>, std::type_identity<detail::DescribedMembers<T>>,
+                         std::type_identity<detail::TakenApartMembers<T>>>::type {
+};
 
 template <class T, std::size_t I>
 using MemberType = std::remove_cvref_t<decltype(Members<T>::template get<I>(std::declval<T&>()))>;

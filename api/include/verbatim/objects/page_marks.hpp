@@ -1,8 +1,8 @@
-// Which objects of a graph were met where: a map from addresses to runs, with a 32-bit mark per 16-byte granule
-// of every page the graph touches, found through a hash of page numbers. Direct marks instead of the interval
-// tree of Naos §3.1, because a shuffled or cyclic graph has as many intervals as objects: a look-up here costs
-// two loads whatever the shape. Pages inside one large object carry one mark for all their granules.
-// Threads: one.
+// Which objects of a graph were met where: a map from addresses to runs, with a 32-bit mark per
+// 16-byte granule of every page the graph touches, found through a hash of page numbers. Direct
+// marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as many
+// intervals as objects: a look-up here costs two loads whatever the shape. Pages inside one large
+// object carry one mark for all their granules. Threads: one.
 #pragma once
 
 #include <algorithm>

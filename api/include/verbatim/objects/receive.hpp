@@ -19,9 +19,9 @@ struct ReceiveReport {
     std::uint64_t object_bytes = 0;
 };
 
-// A received graph: owns the memory that the objects lie in. The objects are ordinary ones, to be read through
-// `const T&`; their destructors never run, and their containers refuse to allocate. Movable; may be released by any
-// thread and after the connection and the context are gone.
+// A received graph: owns the memory that the objects lie in. The objects are ordinary ones, to be
+// read through `const T&`; their destructors never run, and their containers refuse to allocate.
+// Movable; may be released by any thread and after the connection and the context are gone.
 template <class T>
 class Received {
   public:
@@ -41,7 +41,8 @@ class Received {
     const T& operator*() const noexcept { return *root_; }
     const T* operator->() const noexcept { return root_; }
     const T* get() const noexcept { return root_; }
-    // For changing values in place. Containers must not grow, owners must not be released: the memory is not theirs.
+    // For changing values in place. Containers must not grow, owners must not be released: the
+    // memory is not theirs.
     T& mutable_view() noexcept { return *root_; }
     const ReceiveReport& report() const noexcept { return report_; }
 
@@ -58,8 +59,8 @@ class ReceiveOperation {
     explicit ReceiveOperation(Connection& connection)
         : inbound_(connection, objects::type_info<T>()) {}
 
-    // True once take() may be called. Never blocks, but checks and mends the whole graph in its last step. Throws
-    // Error; corrupt_message: the graph was refused, the connection goes on.
+    // True once take() may be called. Never blocks, but checks and mends the whole graph in its
+    // last step. Throws Error; corrupt_message: the graph was refused, the connection goes on.
     bool step() {
         if (received_) return true;
         if (!inbound_.step()) return false;
@@ -85,9 +86,9 @@ struct ReceiveOptions {
     Deadline deadline = Deadline::never();  // for the whole transfer
 };
 
-// Waits for the next graph, whose root must be a T, and returns it usable. Throws Error; type_mismatch,
-// graph_too_large and corrupt_message leave the connection usable and hand nothing out.
-// Threads: the connection's.
+// Waits for the next graph, whose root must be a T, and returns it usable. Throws Error;
+// type_mismatch, graph_too_large and corrupt_message leave the connection usable and hand nothing
+// out. Threads: the connection's.
 template <class T>
 Received<T> receive(Connection& connection, ReceiveOptions options = {}) {
     ReceiveOperation<T> operation(connection);

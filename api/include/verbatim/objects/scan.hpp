@@ -1,14 +1,15 @@
-// The sender's side of the walk: finds every object of a graph once, gives each its place in the image that the
-// receiver will hold, and notes the references that the receiver cannot infer (Naos §3.1).
+// The sender's side of the walk: finds every object of a graph once, gives each its place in the
+// image that the receiver will hold, and notes the references that the receiver cannot infer (Naos
+// §3.1).
 //
-// The image is the sequence of objects in the order of the walk, each on a multiple of 16 bytes (or of its own
-// alignment, if larger). Objects that are neighbours both in memory and in the walk form one run; runs are what
-// is sent. Nothing of the graph is modified.
+// The image is the sequence of objects in the order of the walk, each on a multiple of 16 bytes (or
+// of its own alignment, if larger). Objects that are neighbours both in memory and in the walk form
+// one run; runs are what is sent. Nothing of the graph is modified.
 //
-// A pointer may lead into the middle of an object that the walk meets only later (an element of a vector, a
-// member). Then a second walk starts with the larger object known: it is taken in when the first pointer into it
-// is met, so that identity is never lost.
-// Threads: one; the graph must not change during the scan and the transfer.
+// A pointer may lead into the middle of an object that the walk meets only later (an element of a
+// vector, a member). Then a second walk starts with the larger object known: it is taken in when
+// the first pointer into it is met, so that identity is never lost. Threads: one; the graph must
+// not change during the scan and the transfer.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ constexpr std::uint64_t image_alignment(std::size_t alignment) noexcept {
     return alignment > kImageGranule ? alignment : kImageGranule;
 }
 
-// Objects of one type that lie side by side in memory and in the image: either `count` single objects, each on
-// a granule of its own, or one array of `count` elements.
+// Objects of one type that lie side by side in memory and in the image: either `count` single
+// objects, each on a granule of its own, or one array of `count` elements.
 struct Run {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;  // in the image
@@ -66,8 +67,8 @@ struct Extension {
     std::uint64_t offset = 0;  // of the target in the image
     std::uint64_t count = 0;   // elements of the array
 };
-// A string that is short although its characters lie elsewhere (it was longer once). The receiver takes every
-// short string for a local one, so its bytes in the image are rewritten to be one.
+// A string that is short although its characters lie elsewhere (it was longer once). The receiver
+// takes every short string for a local one, so its bytes in the image are rewritten to be one.
 struct ShortString {
     std::uint64_t address = 0;  // of its StringImage in the sender's memory
     std::uint64_t offset = 0;   // of the same bytes in the image
@@ -76,7 +77,8 @@ struct ShortString {
 
 class Scan {
   public:
-    // Objects in `arena` are sent from where they lie and checked to be allocated; others are copied.
+    // Objects in `arena` are sent from where they lie and checked to be allocated; others are
+    // copied.
     explicit Scan(const Arena& arena) noexcept : arena_(arena) {}
 
     // Walks the graph. Throws Error(bad_pointer | graph_too_large).
@@ -175,13 +177,13 @@ void Scan::run(const T& root) {
     do {
         begin_walk();
         const Extent extent = meet<T>(&root, 1);
-        Walk<Scan>(*this, stack_).run(
-            Found<T>{reinterpret_cast<T*>(extent.address), extent.fresh ? extent.count : 0});
+        Walk<Scan>(*this, stack_)
+            .run(Found<T>{reinterpret_cast<T*>(extent.address), extent.fresh ? extent.count : 0});
     } while (!end_walk());
 }
 
-// The common case, small enough to stay in the caller: a single object where nothing was met yet, right behind
-// the previous object of its type.
+// The common case, small enough to stay in the caller: a single object where nothing was met yet,
+// right behind the previous object of its type.
 template <class E>
 bool Scan::meet_hot(std::uint64_t address) {
     constexpr std::uint64_t kGranules = (sizeof(E) + kImageGranule - 1) / kImageGranule;

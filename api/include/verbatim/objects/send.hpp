@@ -19,8 +19,8 @@ struct SendReport {
     std::uint64_t wire_bytes = 0;     // image, metadata and protocol
 };
 
-// One graph on its way, for programs that must not block. The graph must stay unchanged until it is done.
-// Threads: the connection's.
+// One graph on its way, for programs that must not block. The graph must stay unchanged until it is
+// done. Threads: the connection's.
 template <class T>
 class SendOperation {
   public:
@@ -52,8 +52,8 @@ struct SendOptions {
 };
 
 namespace objects {
-// Pauses between steps; throws Error(timeout) when the deadline passes, or when a begun transfer does not move
-// for config objects.timeout.
+// Pauses between steps; throws Error(timeout) when the deadline passes, or when a begun transfer
+// does not move for config objects.timeout.
 class Patience {
   public:
     Patience(Connection& connection, Deadline deadline, const char* what)
@@ -64,16 +64,17 @@ class Patience {
     Connection& connection_;
     Deadline deadline_;
     const char* what_;
-    unsigned round_ = 0;            // pauses since the transfer last got on
-    std::uint64_t activity_ = 0;    // of the link, then
-    Clock::time_point since_{};     // then, roughly
+    unsigned round_ = 0;          // pauses since the transfer last got on
+    std::uint64_t activity_ = 0;  // of the link, then
+    Clock::time_point since_{};   // then, roughly
 };
 }  // namespace objects
 
-// Sends everything reachable from `root` and returns once the receiver's memory holds it (Naos §3.2, blocking).
-// Objects in connection.arena() leave from where they lie, others are copied on the way; none is modified. Throws
-// Error; request-scope errors (bad_pointer, type_mismatch, graph_too_large, timeout) leave the connection usable.
-// Threads: the connection's; the graph must not change during the call.
+// Sends everything reachable from `root` and returns once the receiver's memory holds it (Naos
+// §3.2, blocking). Objects in connection.arena() leave from where they lie, others are copied on
+// the way; none is modified. Throws Error; request-scope errors (bad_pointer, type_mismatch,
+// graph_too_large, timeout) leave the connection usable. Threads: the connection's; the graph must
+// not change during the call.
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
     SendOperation<T> operation(connection, root);

@@ -1,5 +1,6 @@
-// Moving a scanned graph over a connection, free of templates: what the sender and the receiver say to each other
-// (docs/wire.md, "Graphs"), where the bytes go, and what happens when one side gives up. Nothing here blocks.
+// Moving a scanned graph over a connection, free of templates: what the sender and the receiver say
+// to each other (docs/wire.md, "Graphs"), where the bytes go, and what happens when one side gives
+// up. Nothing here blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@
 
 namespace verbatim::objects {
 
-// What all transfers of one connection share; lives in Connection::attachment(). Threads: the connection's.
+// What all transfers of one connection share; lives in Connection::attachment(). Threads: the
+// connection's.
 class ObjectLink;
 ObjectLink& object_link(Connection& connection);
 
@@ -51,8 +53,8 @@ struct Arrived {
     std::vector<Extension> extensions;
 };
 
-// Sends one scanned graph. The scan, the graph and the connection must outlive it and stay unchanged. Destroyed
-// before it is done, it tells the receiver to drop what it has.
+// Sends one scanned graph. The scan, the graph and the connection must outlive it and stay
+// unchanged. Destroyed before it is done, it tells the receiver to drop what it has.
 class Outbound {
   public:
     Outbound(Connection& connection, const Scan& scan, const TypeInfo& root);
@@ -60,8 +62,9 @@ class Outbound {
     Outbound(const Outbound&) = delete;
     Outbound& operator=(const Outbound&) = delete;
 
-    // Does what can be done without waiting; true once the receiver's memory holds the graph. Throws Error:
-    // the receiver's refusal (type_mismatch, graph_too_large), or the connection's end.
+    // Does what can be done without waiting; true once the receiver's memory holds the graph.
+    // Throws Error: the receiver's refusal (type_mismatch, graph_too_large), or the connection's
+    // end.
     bool step();
     // True while only the receiver's answer can help.
     bool awaits_receiver() const noexcept;
@@ -80,8 +83,8 @@ class Inbound {
     Inbound(const Inbound&) = delete;
     Inbound& operator=(const Inbound&) = delete;
 
-    // True once arrived() holds the graph. Throws Error: type_mismatch or graph_too_large (the sender is told
-    // and the connection goes on), protocol_error, or the connection's end.
+    // True once arrived() holds the graph. Throws Error: type_mismatch or graph_too_large (the
+    // sender is told and the connection goes on), protocol_error, or the connection's end.
     bool step();
     // True once a sender has announced the graph: from here on a silent sender is a dead one.
     bool has_begun() const noexcept;

@@ -1,5 +1,5 @@
-// Types at run time: what the transfer needs to know of a type after the templates are gone. One object per type
-// and process; its address is the type's identity.
+// Types at run time: what the transfer needs to know of a type after the templates are gone. One
+// object per type and process; its address is the type's identity.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,9 @@ struct TypeInfo {
     bool polymorphic_allocator = false;  // text, sequence
 };
 
-// The layout of a type and of all types it reaches, as text: one line per fact, equal on both sides if and only
-// if the bytes mean the same. Throws Error(unsupported) if a described type leaves a member out.
+// The layout of a type and of all types it reaches, as text: one line per fact, equal on both sides
+// if and only if the bytes mean the same. Throws Error(unsupported) if a described type leaves a
+// member out.
 std::string layout_text(const TypeInfo& root);
 
 struct Layout {
@@ -48,8 +49,8 @@ const Layout& layout_of(const TypeInfo& root);
 // Says where two layouts part: "field 3 (offset 16) of Package: sender u64, receiver std::string".
 std::string first_difference(std::string_view sender, std::string_view receiver);
 
-// Does an array of `count` objects of type `outer` hold `inner_count` consecutive objects of type `inner`,
-// starting `delta` bytes into it?
+// Does an array of `count` objects of type `outer` hold `inner_count` consecutive objects of type
+// `inner`, starting `delta` bytes into it?
 bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, const TypeInfo& inner,
            std::uint64_t inner_count) noexcept;
 
@@ -88,7 +89,8 @@ std::vector<PartInfo> parts_of() {
                                                    base),
                           &type_info<PartType<T, I>>}),
          ...);
-    }(std::make_index_sequence<Parts<T>::kCount>{});
+    }
+    (std::make_index_sequence<Parts<T>::kCount>{});
     return parts;
 }
 
@@ -114,7 +116,8 @@ TypeInfo make_type_info() {
                     : kForm<T> == Form::text  ? "string"
                                               : "vector";
         info.element = &type_info<Target<T>>;
-        if constexpr (kForm<T> == Form::text) info.polymorphic_allocator = TextTraits<T>::kPolymorphic;
+        if constexpr (kForm<T> == Form::text)
+            info.polymorphic_allocator = TextTraits<T>::kPolymorphic;
         if constexpr (kForm<T> == Form::sequence)
             info.polymorphic_allocator = SequenceTraits<T>::kPolymorphic;
     }

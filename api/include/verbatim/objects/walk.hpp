@@ -1,6 +1,6 @@
-// The traversal that sender and receiver share: depth first, in member order, so that both meet the references
-// of a graph in the same order and only exceptions need to travel (Naos §3.1, §3.3). An explicit stack holds
-// what is left to do; data can make it long, never the call chain deep.
+// The traversal that sender and receiver share: depth first, in member order, so that both meet the
+// references of a graph in the same order and only exceptions need to travel (Naos §3.1, §3.3). An
+// explicit stack holds what is left to do; data can make it long, never the call chain deep.
 #pragma once
 
 #include <cstddef>
@@ -76,7 +76,8 @@ class Walk {
             walk.visit(*object);
     }
 
-    // Parts from `Part` on. Once one of them may go deep, the parts after it wait on the stack below it.
+    // Parts from `Part` on. Once one of them may go deep, the parts after it wait on the stack
+    // below it.
     template <class T, std::size_t Part>
     void visit_parts(T& object) {
         if constexpr (Part < Parts<T>::kCount) {

@@ -1,4 +1,5 @@
-// The configuration: one TOML file, every key with a default; configs/verbatim.toml documents them all.
+// The configuration: one TOML file, every key with a default; configs/verbatim.toml documents them
+// all.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,11 @@ namespace verbatim {
 
 struct Config {
     struct DeviceSection {
-        std::string kind = "auto";   // "auto": an RDMA device if there is one, else softnic; "softnic"; "rdma"
-        std::string name;            // RDMA device name, empty: the first active one
-        int port = 1;                // RDMA port
-        int gid_index = -1;          // -1: the first RoCE v2 entry, chosen and logged
+        std::string kind =
+            "auto";  // "auto": an RDMA device if there is one, else softnic; "softnic"; "rdma"
+        std::string name;               // RDMA device name, empty: the first active one
+        int port = 1;                   // RDMA port
+        int gid_index = -1;             // -1: the first RoCE v2 entry, chosen and logged
         bool strict_doorbells = false;  // softnic: refuse doorbells that disagree with the ring
         bool same_user_only = true;     // softnic: peers must run as the same user
     } device;
@@ -24,20 +26,22 @@ struct Config {
     ArenaOptions receive_arena{.name = "receive_arena"};
     struct ConnectSection {
         std::chrono::milliseconds timeout{5000};  // for every step of connecting and accepting
-        bool loopback_only = true;                // listen refuses other addresses unless set to false
+        bool loopback_only = true;  // listen refuses other addresses unless set to false
     } connect;
     struct RingSection {
         std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 256 MiB
         std::uint32_t send_blocks = 256;           // send queue length in 64-byte blocks
     } ring;
     struct WaitSection {
-        std::chrono::microseconds spin{20};      // before sleeping
+        std::chrono::microseconds spin{20};        // before sleeping
         std::chrono::microseconds sleep_max{200};  // longest single sleep
     } wait;
     struct ObjectsSection {
-        std::size_t staging_bytes = std::size_t{256} << 10;  // registered buffer for small and heap objects
-        std::size_t direct_bytes = 4096;  // arena blocks at least this long are written from where they lie
-        bool checksum = false;            // send and verify a checksum over all object bytes
+        std::size_t staging_bytes = std::size_t{256}
+                                    << 10;  // registered buffer for small and heap objects
+        std::size_t direct_bytes =
+            4096;               // arena blocks at least this long are written from where they lie
+        bool checksum = false;  // send and verify a checksum over all object bytes
         std::chrono::milliseconds timeout{30000};  // for a peer that stops in mid-transfer
     } objects;
 

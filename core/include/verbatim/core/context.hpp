@@ -1,4 +1,5 @@
-// The entry point: a context owns a device, the arenas and the configuration; it connects and listens.
+// The entry point: a context owns a device, the arenas and the configuration; it connects and
+// listens.
 #pragma once
 
 #include <memory>
@@ -20,8 +21,9 @@ class Listener {
     Listener(Listener&&) noexcept;
     Listener& operator=(Listener&&) noexcept;
     ~Listener();
-    // Waits for a peer that completes the hello. A peer that fails it (other version, other magic, other user,
-    // silence) is refused, told why where it can hear it, logged, and the wait goes on. Throws Error(timeout).
+    // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
+    // other user, silence) is refused, told why where it can hear it, logged, and the wait goes on.
+    // Throws Error(timeout).
     Connection accept(Deadline deadline = Deadline::never());
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
 
@@ -32,14 +34,17 @@ class Listener {
 // Threads: connect and listen may be called from any thread. Connections keep what they need alive.
 class Context {
   public:
-    // Reads the file named by $VERBATIM_CONFIG, else ./verbatim.toml if it exists, else the defaults.
+    struct Impl;
+    // Reads the file named by $VERBATIM_CONFIG, else ./verbatim.toml if it exists, else the
+    // defaults.
     Context();
     explicit Context(const Config& config);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
-    // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config connect.timeout.
+    // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
+    // connect.timeout.
     Connection connect(std::string_view host_port);
     Listener listen(std::string_view host_port);
 
@@ -48,7 +53,6 @@ class Context {
     const Config& config() const noexcept;
 
   private:
-    struct Impl;
     std::shared_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,26 @@
+// What the connections of a context share. Kept alive by each of them.
+#pragma once
+
+#include <memory>
+
+#include <verbatim/core/config.hpp>
+#include <verbatim/core/context.hpp>
+
+#include "region_table.hpp"
+
+namespace verbatim {
+
+struct Context::Impl {
+    explicit Impl(const Config& configuration);
+
+    const Config config;
+    const std::unique_ptr<Device> device;
+    RegionTable objects;   // arena(): sent from where they lie, never written by peers
+    RegionTable received;  // receive_arena(): lent to peers
+};
+
+// Opens the device that the configuration asks for. Throws Error(no_device) and what the device
+// says.
+std::unique_ptr<Device> open_configured_device(const Config::DeviceSection& wanted);
+
+}  // namespace verbatim

@@ -1,0 +1,102 @@
+// The accepting side.
+#include <poll.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <verbatim/driver/log.hpp>
+
+#include "connection_impl.hpp"
+#include "listener_impl.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kMaxCallers = 64;  // more wait in the kernel's queue
+
+void turn_down(SideChannel& channel, const Error& reason) {
+    log::warn("refused {}: {}", channel.name(), reason.cause());
+    channel.refuse(reason);
+}
+
+}  // namespace
+
+Connection Listener::Impl::accept(Deadline deadline) {
+    while (true) {
+        take_callers();
+        if (auto connection = hear_callers()) return std::move(*connection);
+        if (deadline.passed())
+            throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
+                        "no peer completed the hello in time",
+                        "start the sender, or allow more time");
+        wait(deadline);
+    }
+}
+
+void Listener::Impl::take_callers() {
+    while (callers_.size() < kMaxCallers) {
+        FileDescriptor caller = tcp::accept(socket);
+        if (!caller) return;
+        std::string name = tcp::peer_name(caller);
+        callers_.push_back({SideChannel(std::move(caller), std::move(name)),
+                            Deadline::after(context->config.connect.timeout)});
+    }
+}
+
+std::optional<Connection> Listener::Impl::hear_callers() {
+    for (auto it = callers_.begin(); it != callers_.end();) {
+        try {
+            const auto hello = hear(*it);
+            if (!hello) {
+                ++it;
+                continue;
+            }
+            Caller caller = std::move(*it);
+            it = callers_.erase(it);
+            if (auto connection = welcome(std::move(caller), *hello)) return connection;
+        } catch (const Error& error) {
+            turn_down(it->channel, error);
+            it = callers_.erase(it);
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Hello> Listener::Impl::hear(Caller& caller) {
+    const std::string& name = caller.channel.name();
+    const auto frame = caller.channel.try_receive();
+    if (frame && frame->type == FrameType::hello) return parse_hello(frame->body, name);
+    if (frame) throw Error(Errc::protocol_error, name, "it did not begin with a hello");
+    if (caller.deadline.passed())
+        throw Error(Errc::timeout, name, "it said no complete hello in time");
+    return std::nullopt;
+}
+
+std::optional<Connection> Listener::Impl::welcome(Caller caller, const Hello& hello) {
+    const std::string name = caller.channel.name();
+    try {
+        return Connection(shake_hands(context, std::move(caller.channel), hello));
+    } catch (const Error& error) {  // the caller has been told
+        log::warn("refused {}: {}", name, error.cause());
+        return std::nullopt;
+    }
+}
+
+void Listener::Impl::wait(Deadline deadline) {
+    std::vector<pollfd> entries{{callers_.size() < kMaxCallers ? socket.get() : -1, POLLIN, 0}};
+    for (const Caller& caller : callers_) {
+        entries.push_back({caller.channel.socket().get(), POLLIN, 0});
+        deadline.when = std::min(deadline.when, caller.deadline.when);
+    }
+    poll(entries.data(), entries.size(),
+         tcp::poll_timeout(deadline));  // interrupted or not: look again
+}
+
+Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Listener::Listener(Listener&&) noexcept = default;
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+Connection Listener::accept(Deadline deadline) { return impl_->accept(deadline); }
+std::uint16_t Listener::port() const noexcept { return tcp::local_port(impl_->socket); }
+
+}  // namespace verbatim

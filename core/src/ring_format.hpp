@@ -1,0 +1,82 @@
+// The bytes of a message ring; docs/wire.md, "Message ring", is the text.
+//
+// Positions are absolute: bytes since the ring was made, 64 bits, never wrapping; a record starts
+// at a multiple of 32 of them and lies whole within one lap. It is
+//     word 0    length (28 bits) | kind (4) | credit (32)
+//     payload   padded to 8 bytes
+//     trailer   tag(position), 64 bits
+// and is written by one RDMA write, whose last 8 bytes become visible last. The tag comes from a
+// key that the receiver drew and gave to its peer alone: bytes of an earlier lap carry another
+// position's tag and payload cannot know it, so consumed space need not be zeroed (after FaRM,
+// which zeroes it; Naos §3.2).
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace verbatim::ring {
+
+static_assert(std::endian::native == std::endian::little, "the ring's words are little endian");
+
+inline constexpr std::size_t kAlignment = 32;  // of records; credits count in it
+inline constexpr std::size_t kWordBytes = 8;
+inline constexpr std::size_t kOverhead = 2 * kWordBytes;
+inline constexpr std::size_t kMinRing = 4096, kMaxRing = std::size_t{256} << 20;
+inline constexpr unsigned kMaxKind = 14;  // of messages; 0 .. 13 belong to users of a connection
+// Skips `length` bytes to the end of the lap; the trailer lies right behind word 0; carries no
+// credit.
+inline constexpr unsigned kPad = 15;
+
+struct Word0 {
+    std::uint32_t length = 0;
+    unsigned kind = 0;
+    std::uint32_t credit =
+        0;  // the sender's own consumed position of the other direction, in 32-byte steps
+
+    static constexpr Word0 from(std::uint64_t raw) noexcept {
+        return {static_cast<std::uint32_t>(raw) & 0x0fff'ffff,
+                static_cast<unsigned>(raw >> 28) & 0xf, static_cast<std::uint32_t>(raw >> 32)};
+    }
+    constexpr std::uint64_t raw() const noexcept {
+        return length | std::uint64_t{kind} << 28 | std::uint64_t{credit} << 32;
+    }
+};
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t step) noexcept {
+    return (bytes + step - 1) & ~(step - 1);
+}
+// Bytes that are written for a payload, and bytes of the ring they take.
+constexpr std::size_t record_bytes(std::size_t payload) noexcept {
+    return round_up(payload, kWordBytes) + kOverhead;
+}
+constexpr std::size_t slot_bytes(std::size_t payload) noexcept {
+    return round_up(record_bytes(payload), kAlignment);
+}
+// A quarter of the ring: then a record and the pad before it fit into what an idle receiver has
+// given back.
+constexpr std::size_t max_payload(std::size_t ring_bytes) noexcept {
+    return ring_bytes / 4 - kOverhead;
+}
+
+constexpr bool valid_ring_bytes(std::uint64_t bytes) noexcept {
+    return std::has_single_bit(bytes) && bytes >= kMinRing && bytes <= kMaxRing;
+}
+
+// One-to-one in the position for each key, so that no two positions of a ring share a tag.
+constexpr std::uint64_t tag(std::uint64_t key, std::uint64_t position) noexcept {
+    std::uint64_t x = position ^ key;
+    x = (x ^ (x >> 32)) * 0xd6e8'feb8'6659'fd93u;
+    x = (x ^ (x >> 32)) * 0xd6e8'feb8'6659'fd93u;
+    return x ^ (x >> 32);
+}
+
+// The position that `credit` (truncated) stands for, seen from `known`, which lies at most 64 GiB
+// away.
+constexpr std::int64_t credit_gain(std::uint32_t credit, std::uint64_t known) noexcept {
+    return std::int64_t{
+               static_cast<std::int32_t>(credit - static_cast<std::uint32_t>(known / kAlignment))} *
+           static_cast<std::int64_t>(kAlignment);
+}
+
+}  // namespace verbatim::ring

@@ -1,0 +1,182 @@
+// The sending end of a message ring: builds records and writes each with one RDMA write into the
+// peer's memory. Small records travel inside the work request (the smallest through a prepared
+// one); larger ones are built in a mirror of the peer's ring, in registered local memory at the
+// same offset, and written from there. A mirror slot is free exactly when the ring slot is: the
+// peer consumed it, so the device has read it. Threads: one at a time, that of the send path. Data
+// path: no allocation, lock, system call or exception.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "ring_format.hpp"
+#include "send_path.hpp"
+
+namespace verbatim {
+
+// A ring in the peer's memory, and the local memory that mirrors it.
+struct RemoteRing {
+    std::uint64_t address = 0, bytes = 0;
+    std::uint32_t remote_key = 0;
+    std::uint64_t tag_key = 0;     // the peer drew it
+    std::byte* mirror = nullptr;   // `bytes` of it
+    std::uint32_t mirror_key = 0;  // local key
+};
+
+class RingSender {
+  public:
+    RingSender(SendPath& path, const RemoteRing& ring)
+        : path_(path),
+          ring_(ring),
+          small_{small_write(path, ring, 16), small_write(path, ring, 24)} {}
+
+    // Copies head and body into one record. `credit`: this side's consumed position of the other
+    // direction. would_block: no room in the peer's ring (blocked_by_peer()) or in the send queue.
+    // message_too_large.
+    Errc try_send(unsigned kind, std::span<const std::byte> head, std::span<const std::byte> body,
+                  std::uint32_t credit) noexcept {
+        const std::size_t length = head.size() + body.size();
+        if (length > max_payload() || head.size() > length) [[unlikely]]
+            return Errc::message_too_large;
+        const std::size_t slot = ring::slot_bytes(length);
+        if (slot > to_end()) [[unlikely]]
+            if (const Errc error = pad(slot); error != Errc::ok) return error;
+        if (!has_room(slot)) [[unlikely]]
+            return Errc::would_block;
+        const ring::Word0 word{static_cast<std::uint32_t>(length), kind, credit};
+        const Errc error = write(word, head, body);
+        if (error == Errc::ok) [[likely]]
+            advance(slot);
+        return error;
+    }
+
+    // The peer says it consumed everything before `position`. Old news is ignored; protocol_error:
+    // more than was sent.
+    Errc take_position(std::uint64_t position) noexcept {
+        return gain(static_cast<std::int64_t>(position - consumed_));
+    }
+    Errc take_credit(std::uint32_t truncated) noexcept {
+        return gain(ring::credit_gain(truncated, consumed_));
+    }
+
+    bool has_room(std::size_t slot) const noexcept {
+        return sent_ + slot - consumed_ <= ring_.bytes;
+    }
+    std::size_t max_payload() const noexcept { return ring::max_payload(ring_.bytes); }
+    std::uint64_t sent() const noexcept { return sent_; }
+    // What the peer has not reported as consumed.
+    std::uint64_t unconsumed() const noexcept { return sent_ - consumed_; }
+
+  private:
+    using Small = PreparedWrite<mlx5::Prepared>;
+
+    static Small small_write(SendPath& path, const RemoteRing& ring, std::size_t bytes) {
+        const std::array<std::byte, 24> zeros{};
+        return {mlx5::Prepared(path.queue(), {.opcode = mlx5::Opcode::write,
+                                              .remote_address = ring.address,
+                                              .remote_key = ring.remote_key,
+                                              .inline_payload = std::span(zeros).first(bytes)})};
+    }
+
+    std::size_t offset() const noexcept { return sent_ & (ring_.bytes - 1); }
+    std::size_t to_end() const noexcept { return ring_.bytes - offset(); }
+    void advance(std::size_t slot) noexcept {
+        sent_ += slot;
+        tag_ = ring::tag(ring_.tag_key, sent_);
+    }
+
+    Errc write(ring::Word0 word, std::span<const std::byte> head,
+               std::span<const std::byte> body) noexcept {
+        if (word.length <= 8) return write_small(word, head, body);
+        const std::size_t bytes = ring::record_bytes(word.length);
+        if (bytes <= path_.max_inline_bytes()) {
+            alignas(16) std::array<std::byte, kLargestInline> record;
+            if (bytes <= record.size()) {
+                build(record.data(), word, head, body);
+                return write_inline(std::span(record).first(bytes));
+            }
+        }
+        std::byte* record = ring_.mirror + offset();
+        build(record, word, head, body);
+        return write_from_mirror(record, bytes);
+    }
+
+    // One building block: control and address segments, inline header, record.
+    Errc write_small(ring::Word0 word, std::span<const std::byte> head,
+                     std::span<const std::byte> body) noexcept {
+        std::array<std::uint64_t, 3> record{word.raw(), 0, tag_};
+        std::memcpy(&record[1], head.data(), head.size());
+        std::memcpy(reinterpret_cast<std::byte*>(&record[1]) + head.size(), body.data(),
+                    body.size());
+        if (word.length == 0) record[1] = tag_;
+        Small& write = small_[word.length == 0 ? 0 : 1];
+        (void)write.operation.set_remote_address(ring_.address + offset());
+        (void)write.operation.set_inline_payload(
+            std::as_bytes(std::span(record)).first(word.length == 0 ? 16 : 24));
+        return path_.post(write);
+    }
+
+    Errc write_inline(std::span<const std::byte> record) noexcept {
+        mlx5::WorkRequest request{.opcode = mlx5::Opcode::write,
+                                  .remote_address = ring_.address + offset(),
+                                  .remote_key = ring_.remote_key,
+                                  .inline_payload = record};
+        return path_.post(request);
+    }
+
+    Errc write_from_mirror(const std::byte* record, std::size_t bytes) noexcept {
+        const mlx5::Element element{reinterpret_cast<std::uint64_t>(record),
+                                    static_cast<std::uint32_t>(bytes), ring_.mirror_key};
+        mlx5::WorkRequest request{.opcode = mlx5::Opcode::write,
+                                  .remote_address = ring_.address + offset(),
+                                  .remote_key = ring_.remote_key,
+                                  .elements = {&element, 1}};
+        return path_.post(request);
+    }
+
+    void build(std::byte* record, ring::Word0 word, std::span<const std::byte> head,
+               std::span<const std::byte> body) const noexcept {
+        const std::uint64_t raw = word.raw();
+        const std::size_t padded = ring::round_up(word.length, ring::kWordBytes);
+        std::memcpy(record, &raw, sizeof raw);
+        std::byte* payload = record + ring::kWordBytes;
+        // The padding is sent: it must not show old bytes.
+        if (padded != word.length)
+            std::memset(payload + padded - ring::kWordBytes, 0, ring::kWordBytes);
+        if (!head.empty()) std::memcpy(payload, head.data(), head.size());
+        if (!body.empty()) std::memcpy(payload + head.size(), body.data(), body.size());
+        std::memcpy(payload + padded, &tag_, sizeof tag_);
+    }
+
+    // Skips the rest of the lap, provided that the record itself will fit behind it.
+    Errc pad(std::size_t slot) noexcept {
+        const std::size_t skip = to_end();
+        if (!has_room(skip + slot)) return Errc::would_block;
+        const std::array<std::uint64_t, 2> record{
+            ring::Word0{static_cast<std::uint32_t>(skip), ring::kPad, 0}.raw(), tag_};
+        const Errc error = write_inline(std::as_bytes(std::span(record)));
+        if (error == Errc::ok) advance(skip);
+        return error;
+    }
+
+    Errc gain(std::int64_t bytes) noexcept {
+        if (bytes <= 0) return Errc::ok;
+        if (static_cast<std::uint64_t>(bytes) > sent_ - consumed_) [[unlikely]]
+            return Errc::protocol_error;
+        consumed_ += static_cast<std::uint64_t>(bytes);
+        return Errc::ok;
+    }
+
+    static constexpr std::size_t kLargestInline = 256;
+
+    SendPath& path_;
+    RemoteRing ring_;
+    std::uint64_t sent_ = 0, consumed_ = 0;            // positions in the peer's ring
+    std::uint64_t tag_ = ring::tag(ring_.tag_key, 0);  // of sent_
+    std::array<Small, 2> small_;                       // records of 16 and of 24 bytes
+};
+
+}  // namespace verbatim

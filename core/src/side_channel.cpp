@@ -1,0 +1,98 @@
+// Frames over TCP, and what their absence means.
+#include "side_channel.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+
+#include <fmt/format.h>
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim {
+
+void FrameReader::feed(std::span<const std::byte> bytes, const std::string& object) {
+    heard_ = heard_ || !bytes.empty();
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    check_frame_start(std::span(bytes_).first(std::min(bytes_.size(), FrameHeader::kBytes)),
+                      object);
+}
+
+std::optional<Frame> FrameReader::next(const std::string& object) {
+    if (bytes_.size() < FrameHeader::kBytes) return std::nullopt;
+    const FrameHeader header =
+        parse_frame_header(std::span(bytes_).first(FrameHeader::kBytes), object);
+    const std::size_t whole = FrameHeader::kBytes + header.body_bytes;
+    if (bytes_.size() < whole) return std::nullopt;
+    const auto begin = bytes_.begin(), end = begin + static_cast<std::ptrdiff_t>(whole);
+    Frame frame{header.type, {begin + FrameHeader::kBytes, end}};
+    bytes_.erase(begin, end);
+    return frame;
+}
+
+void SideChannel::send(FrameType type, std::span<const std::byte> body, Deadline deadline) {
+    tcp::write_all(socket_, encode_frame(type, body), deadline, name_);
+}
+
+void SideChannel::ended() {
+    if (reader_.silent())
+        throw Error(Errc::protocol_error, name_,
+                    "what listens there closed without a word: it is not Verbatim",
+                    "check host and port");
+    throw Error(Errc::peer_lost, name_, "the peer closed", "see what the peer's own messages say");
+}
+
+void SideChannel::late(FrameType type) const {
+    if (reader_.silent() && type == FrameType::hello)
+        throw Error(Errc::timeout, name_, "connected, but no hello came in time",
+                    "check that a Verbatim receiver accepts there; raise timeout of [connect] if "
+                    "it is just slow");
+    throw Error(
+        Errc::timeout, name_, "the peer stopped in the middle of connecting",
+        "see what the peer's own messages say; raise timeout of [connect] if it is just slow");
+}
+
+std::optional<Frame> SideChannel::try_receive() {
+    std::array<std::byte, 4096> piece;
+    if (auto frame = reader_.next(name_)) return frame;
+    const auto [result, count] = tcp::read_some(socket_, piece);
+    if (result == tcp::ReadResult::closed) ended();
+    if (result == tcp::ReadResult::bytes) reader_.feed(std::span(piece).first(count), name_);
+    return reader_.next(name_);
+}
+
+Frame SideChannel::receive(FrameType type, Deadline deadline) {
+    std::optional<Frame> frame;
+    while (!(frame = try_receive()))
+        if (deadline.passed() || !tcp::wait_readable(socket_, deadline)) late(type);
+    if (frame->type == FrameType::refused) {
+        const Refusal refusal = parse_refusal(frame->body);
+        throw Error(refusal.code, name_, "the peer refused the connection: " + refusal.text);
+    }
+    if (frame->type != type)
+        throw Error(Errc::protocol_error, name_,
+                    fmt::format("frame of type {} where {} was due",
+                                static_cast<unsigned>(frame->type), static_cast<unsigned>(type)),
+                    "run the same version of Verbatim on both sides");
+    return std::move(*frame);
+}
+
+void SideChannel::refuse(const Error& reason) noexcept {
+    try {
+        const std::string text =
+            reason.cause() + (reason.remedy().empty() ? "" : "; " + reason.remedy());
+        send(FrameType::refused, encode_refusal({reason.code(), text}),
+             Deadline::after(std::chrono::seconds(0)));
+        finish();
+    } catch (const std::exception& error) {
+        log::debug("{}: could not be told why it is refused ({})", name_, error.what());
+    }
+}
+
+void SideChannel::finish() noexcept {
+    shutdown(socket_.get(), SHUT_WR);
+    std::array<std::byte, 1024> piece;
+    for (int i = 0; i < 64; ++i)  // a peer that never stops talking loses what it says
+        if (tcp::read_some(socket_, piece).result != tcp::ReadResult::bytes) return;
+}
+
+}  // namespace verbatim

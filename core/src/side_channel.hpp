@@ -1,0 +1,63 @@
+// The TCP connection beside a queue pair: frames of the hello while connecting, then silence until
+// the bye. Its end tells of the peer's death. Threads: one at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hello.hpp"
+#include "socket.hpp"
+
+namespace verbatim {
+
+// Puts frames together from pieces of a stream. Pure. Refuses what is no frame as early as the
+// bytes allow.
+class FrameReader {
+  public:
+    // Takes all of `bytes`. Throws Error about `object`.
+    void feed(std::span<const std::byte> bytes, const std::string& object);
+    // The next whole frame, if there is one. Throws Error about `object`.
+    std::optional<Frame> next(const std::string& object);
+    // Nothing at all has come.
+    bool silent() const noexcept { return !heard_; }
+
+  private:
+    std::vector<std::byte> bytes_;
+    bool heard_ = false;
+};
+
+class SideChannel {
+  public:
+    // `name`: of the peer, for messages.
+    SideChannel(FileDescriptor socket, std::string name)
+        : socket_(std::move(socket)), name_(std::move(name)) {}
+
+    // Throws Error: timeout, peer_lost.
+    void send(FrameType type, std::span<const std::byte> body, Deadline deadline);
+    // Waits for a frame of that type. Throws Error: timeout, what a refusal says, version_mismatch,
+    // unsupported, protocol_error (also where the peer closes without a word: what listens there is
+    // not Verbatim), peer_lost.
+    Frame receive(FrameType type, Deadline deadline);
+    // The next frame if one is complete; throws Error(peer_lost) at the end of the stream, or
+    // protocol_error.
+    std::optional<Frame> try_receive();
+    // Tells the peer why it is turned down, if it still listens. Never throws.
+    void refuse(const Error& reason) noexcept;
+    // Says no more; what the peer has sent is read, so that closing does not destroy what it has
+    // not read yet.
+    void finish() noexcept;
+
+    const std::string& name() const noexcept { return name_; }
+    const FileDescriptor& socket() const noexcept { return socket_; }
+
+  private:
+    [[noreturn]] void ended();
+    [[noreturn]] void late(FrameType type) const;
+
+    FileDescriptor socket_;
+    std::string name_;
+    FrameReader reader_;
+};
+
+}  // namespace verbatim

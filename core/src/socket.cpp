@@ -1,0 +1,261 @@
+// Name resolution, connecting, listening, reading and writing, without ever blocking past a
+// deadline.
+#include "socket.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace verbatim {
+namespace {
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+std::string text_of(const HostPort& where) {
+    const bool address6 = where.host.find(':') != std::string::npos;
+    return address6 ? fmt::format("[{}]:{}", where.host, where.port)
+                    : fmt::format("{}:{}", where.host, where.port);
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const HostPort& where, int flags) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags | AI_NUMERICSERV;
+    const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
+    if (error != 0)
+        throw Error(Errc::invalid_argument, text_of(where),
+                    fmt::format("the host name cannot be resolved ({})", gai_strerror(error)),
+                    "check the name, or use an address");
+    return {found, &freeaddrinfo};
+}
+
+bool is_loopback(const sockaddr* address) noexcept {
+    if (address->sa_family == AF_INET) {
+        sockaddr_in in{};
+        std::memcpy(&in, address, sizeof in);
+        return ntohl(in.sin_addr.s_addr) >> 24 == 127;
+    }
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, address, sizeof in6);
+    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
+}
+
+void set_option(int socket, int level, int name, int value) noexcept {
+    setsockopt(socket, level, name, &value,
+               sizeof value);  // a refused option costs speed, not function
+}
+
+// Small frames leave at once, and a peer machine that vanishes is noticed within some 10 s.
+void tune(int socket) noexcept {
+    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+// 0 or an errno value.
+int finish_connect(int socket, Deadline deadline) noexcept {
+    pollfd entry{socket, POLLOUT, 0};
+    int ready = 0;
+    do {
+        ready = poll(&entry, 1, tcp::poll_timeout(deadline));
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) return ETIMEDOUT;
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (ready < 0 || getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+    return error;
+}
+
+[[noreturn]] void cannot_connect(const HostPort& to, int error) {
+    if (error == ETIMEDOUT)
+        throw Error(Errc::timeout, text_of(to), "nobody answered in time",
+                    "check the address and firewalls, or raise timeout of [connect]");
+    if (error == ECONNREFUSED)
+        throw Error(Errc::connection_refused, text_of(to), "nobody listens there",
+                    "start the receiver first, and check the port");
+    throw Error(Errc::connection_refused, text_of(to), errno_text(error), "check the address");
+}
+
+[[noreturn]] void cannot_listen(const HostPort& at, int error) {
+    throw Error(error == EACCES ? Errc::permission_denied : Errc::device_error,
+                "listener " + text_of(at), errno_text(error),
+                error == EADDRINUSE
+                    ? "another program listens there: choose another port, or 0 for any free one"
+                    : "choose an address of this machine and a port above 1023");
+}
+
+std::string name_of(const sockaddr_storage& address) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (address.ss_family == AF_INET) {
+        sockaddr_in in{};
+        std::memcpy(&in, &address, sizeof in);
+        inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+        return fmt::format("{}:{}", text.data(), ntohs(in.sin_port));
+    }
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, &address, sizeof in6);
+    inet_ntop(AF_INET6, &in6.sin6_addr, text.data(), text.size());
+    return fmt::format("[{}]:{}", text.data(), ntohs(in6.sin6_port));
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+    if (value_ >= 0) close(value_);
+}
+
+HostPort HostPort::parse(std::string_view text) {
+    const auto refuse = [&](const char* what) {
+        throw Error(Errc::invalid_argument, fmt::format("address \"{}\"", text), what,
+                    "write host:port, for example localhost:7471, 10.0.0.2:7471 or [::1]:7471");
+    };
+    const auto colon = text.rfind(':');
+    if (colon == std::string_view::npos) refuse("it has no port");
+    std::string_view host = text.substr(0, colon);
+    const std::string_view port = text.substr(colon + 1);
+    if (host.starts_with('[') && host.ends_with(']'))
+        host = host.substr(1, host.size() - 2);
+    else if (host.find(':') != std::string_view::npos)
+        refuse("an IPv6 address needs brackets");
+    if (host.empty()) refuse("it has no host");
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (error != std::errc{} || end != port.data() + port.size() || number > 65535)
+        refuse("the port is not a number from 0 to 65535");
+    return {std::string(host), std::string(port)};
+}
+
+namespace tcp {
+
+int poll_timeout(Deadline deadline) noexcept {
+    if (deadline.when == Clock::time_point::max()) return -1;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline.when - Clock::now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+}
+
+FileDescriptor connect(const HostPort& to, Deadline deadline) {
+    const AddressList addresses = resolve(to, 0);
+    int error = EADDRNOTAVAIL;
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+        FileDescriptor socket(
+            ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        if (!socket) continue;
+        error = ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
+        if (error == EINPROGRESS) error = finish_connect(socket.get(), deadline);
+        if (error != 0) continue;
+        tune(socket.get());
+        return socket;
+    }
+    cannot_connect(to, error);
+}
+
+FileDescriptor listen(const HostPort& at, bool loopback_only) {
+    const AddressList addresses = resolve(at, AI_PASSIVE);
+    int error = EADDRNOTAVAIL;
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+        if (loopback_only && !is_loopback(a->ai_addr))
+            throw Error(Errc::permission_denied, "listener " + text_of(at),
+                        "other machines can reach that address",
+                        "listen on localhost, or set loopback_only = false in [connect] if every "
+                        "machine that can "
+                        "reach it is trusted");
+        FileDescriptor socket(
+            ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        if (!socket) continue;
+        set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+        if (bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 &&
+            ::listen(socket.get(), SOMAXCONN) == 0)
+            return socket;
+        error = errno;
+    }
+    cannot_listen(at, error);
+}
+
+FileDescriptor accept(const FileDescriptor& listener) {
+    FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) tune(socket.get());
+    return socket;
+}
+
+std::uint16_t local_port(const FileDescriptor& socket) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
+    // Both families have the port at the same place.
+    sockaddr_in in{};
+    std::memcpy(&in, &address, sizeof in);
+    return ntohs(in.sin_port);
+}
+
+std::string peer_name(const FileDescriptor& socket) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        return "a lost peer";
+    return name_of(address);
+}
+
+Read read_some(const FileDescriptor& socket, std::span<std::byte> into) noexcept {
+    while (true) {
+        const ssize_t count = recv(socket.get(), into.data(), into.size(), MSG_DONTWAIT);
+        if (count > 0) return {ReadResult::bytes, static_cast<std::size_t>(count)};
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {ReadResult::nothing};
+        return {ReadResult::closed};  // the end, or a reset: the peer is gone either way
+    }
+}
+
+void write_all(const FileDescriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
+               const std::string& object) {
+    while (!bytes.empty()) {
+        const ssize_t count =
+            send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count >= 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(count));
+            continue;
+        }
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            throw Error(Errc::peer_lost, object,
+                        fmt::format("the peer closed ({})", errno_text(errno)),
+                        "see what the peer's own messages say");
+        pollfd entry{socket.get(), POLLOUT, 0};
+        if (poll(&entry, 1, poll_timeout(deadline)) == 0)
+            throw Error(Errc::timeout, object, "the peer takes no bytes",
+                        "see whether the peer is stopped");
+    }
+}
+
+bool wait_readable(const FileDescriptor& socket, Deadline deadline) noexcept {
+    pollfd entry{socket.get(), POLLIN, 0};
+    while (true) {
+        const int ready = poll(&entry, 1, poll_timeout(deadline));
+        if (ready > 0) return true;
+        if (ready == 0 && deadline.passed()) return false;
+        if (ready < 0 && errno != EINTR) return true;  // reading will say what is wrong
+    }
+}
+
+}  // namespace tcp
+}  // namespace verbatim

@@ -1,0 +1,273 @@
+// A tiny mlx5 device for tests of the data path: owns the memory of one queue pair and its completion queue,
+// reads WQEs out of the ring and writes CQEs when the test says so. It decodes with rdma-core's structures and
+// never with ours, so that an error in our formats cannot cancel itself out.
+#pragma once
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <verbatim/mlx5/queue_view.hpp>
+
+namespace verbatim::mlx5::test {
+
+// Zeroed page-aligned memory of exactly this size, so that AddressSanitizer sees a byte too far.
+class Pages {
+  public:
+    explicit Pages(std::size_t bytes)
+        : memory_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{4096}))), bytes_(bytes) {
+        std::memset(memory_, 0, bytes);
+    }
+    ~Pages() { ::operator delete(memory_, std::align_val_t{4096}); }
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+    std::byte* data() const { return memory_; }
+    std::size_t size() const { return bytes_; }
+
+  private:
+    std::byte* memory_;
+    std::size_t bytes_;
+};
+
+struct DeviceOptions {
+    std::uint32_t send_blocks = 16;
+    std::uint32_t receive_entries = 8;
+    std::uint32_t receive_stride_log2 = 5;
+    std::uint32_t completion_entries = 64;
+    std::uint32_t entry_bytes = 64;
+    std::uint32_t blueflame_bytes = 256;
+    std::uint32_t max_inline_bytes = 700;
+    std::uint32_t max_send_elements = 40;
+    std::uint32_t max_receive_elements = 2;
+    std::uint32_t number = 0x00abcd;
+};
+
+// A WQE as the device sees it: taken out of the ring in one piece.
+struct SeenWqe {
+    std::vector<std::byte> bytes;
+    std::uint16_t index = 0;
+    std::uint8_t opcode = 0, modifier = 0;
+    std::uint32_t number = 0, units = 0;
+    std::uint8_t flags = 0;
+    std::uint32_t immediate = 0;
+    std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
+    std::optional<mlx5_wqe_atomic_seg> atomic;
+    std::vector<mlx5_wqe_data_seg> elements;
+    std::vector<std::byte> inline_payload;
+
+    bool signaled() const { return (flags & MLX5_WQE_CTRL_CQ_UPDATE) != 0; }
+    std::uint32_t blocks() const { return (units + 3) / 4; }
+};
+
+class TestDevice {
+  public:
+    explicit TestDevice(DeviceOptions options = {})
+        : options_(options),
+          ring_(std::size_t{options.send_blocks} * 64),
+          receive_ring_(std::size_t{options.receive_entries} << options.receive_stride_log2),
+          completions_(std::size_t{options.completion_entries} * options.entry_bytes),
+          registers_(4096) {
+        for (std::uint32_t i = 0; i < options.completion_entries; ++i) {
+            cqe_at(i)->op_own = MLX5_CQE_INVALID << 4;
+        }
+    }
+
+    QueuePairView queue_pair() {
+        QueuePairView view;
+        view.send_buffer = ring_.data();
+        view.send_blocks = options_.send_blocks;
+        view.receive_buffer = receive_ring_.data();
+        view.receive_entries = options_.receive_entries;
+        view.receive_stride_log2 = options_.receive_stride_log2;
+        view.doorbell_record = records_.data();
+        view.doorbell_register = registers_.data() + 0x800;
+        view.blueflame_bytes = options_.blueflame_bytes;
+        view.number = options_.number;
+        view.max_inline_bytes = options_.max_inline_bytes;
+        view.max_send_elements = options_.max_send_elements;
+        view.max_receive_elements = options_.max_receive_elements;
+        view.doorbell_hook = doorbell_hook;
+        return view;
+    }
+    CompletionQueueView completion_queue() {
+        CompletionQueueView view;
+        view.buffer = completions_.data();
+        view.entries = options_.completion_entries;
+        view.entry_bytes = options_.entry_bytes;
+        view.doorbell_record = completion_records_.data();
+        view.number = 3;
+        view.progress_hook = progress_hook;
+        return view;
+    }
+    // Put into the views made after they were set.
+    DoorbellHook doorbell_hook;
+    ProgressHook progress_hook;
+
+    // -- What the device sees --
+    std::uint16_t send_record() const { return static_cast<std::uint16_t>(be32toh(records_[MLX5_SND_DBR])); }
+    std::uint32_t raw_send_record() const { return records_[MLX5_SND_DBR]; }
+    std::uint16_t receive_record() const {
+        return static_cast<std::uint16_t>(be32toh(records_[MLX5_RCV_DBR]));
+    }
+    std::uint32_t consumer_record() const { return be32toh(completion_records_[0]); }
+    const std::byte* register_half(int half) const {
+        return registers_.data() + 0x800 + static_cast<std::size_t>(half) * options_.blueflame_bytes;
+    }
+    std::byte* ring() const { return ring_.data(); }
+    std::size_t ring_bytes() const { return ring_.size(); }
+    const std::byte* receive_ring() const { return receive_ring_.data(); }
+
+    // The WQEs rung for since the last call, in order. Throws where the ring makes no sense.
+    std::vector<SeenWqe> fetch() {
+        std::vector<SeenWqe> seen;
+        while (head_ != send_record()) {
+            seen.push_back(wqe_at(head_));
+            head_ = static_cast<std::uint16_t>(head_ + seen.back().blocks());
+            if (static_cast<std::uint16_t>(send_record() - head_) > options_.send_blocks) {
+                throw std::runtime_error("a WQE reaches beyond the doorbell record");
+            }
+        }
+        return seen;
+    }
+    void reset() { head_ = 0; received_ = 0; }
+
+    SeenWqe wqe_at(std::uint16_t index) const;
+
+    // -- What the device does --
+    void complete(const SeenWqe& wqe, std::uint32_t bytes = 0, std::uint8_t format = 0) {
+        mlx5_cqe64 cqe{};
+        cqe.sop_drop_qpn = htobe32(std::uint32_t{wqe.opcode} << 24 | options_.number);
+        cqe.wqe_counter = htobe16(wqe.index);
+        cqe.byte_cnt = htobe32(bytes);
+        write(cqe, MLX5_CQE_REQ, format);
+    }
+    void fail(const SeenWqe& wqe, std::uint8_t syndrome, std::uint8_t vendor = 0) {
+        mlx5_cqe64 cqe{};
+        cqe.sop_drop_qpn = htobe32(std::uint32_t{wqe.opcode} << 24 | options_.number);
+        cqe.wqe_counter = htobe16(wqe.index);
+        set_syndrome(cqe, syndrome, vendor);
+        write(cqe, MLX5_CQE_REQ_ERR);
+    }
+    struct Arrival {
+        std::uint8_t opcode = MLX5_CQE_RESP_SEND;
+        std::uint32_t bytes = 0;
+        std::uint32_t immediate = 0;
+        std::uint8_t format = 0;
+    };
+    // Consumes the oldest posted receive.
+    void arrive(const Arrival& arrival) {
+        mlx5_cqe64 cqe = receive_cqe();
+        cqe.byte_cnt = htobe32(arrival.bytes);
+        cqe.imm_inval_pkey = htobe32(arrival.immediate);
+        write(cqe, arrival.opcode, arrival.format);
+    }
+    void flush_receive(std::uint8_t syndrome) {
+        mlx5_cqe64 cqe = receive_cqe();
+        set_syndrome(cqe, syndrome, 0);
+        write(cqe, MLX5_CQE_RESP_ERR);
+    }
+    std::uint16_t received() const { return received_; }
+
+    // Any CQE at all, at the producer's place with the right owner phase.
+    void write(mlx5_cqe64 cqe, std::uint8_t opcode, std::uint8_t format = 0) {
+        const bool owner = (produced_ & options_.completion_entries) != 0;
+        cqe.op_own = static_cast<std::uint8_t>(opcode << 4 | format | (owner ? 1 : 0));
+        if ((format & MLX5_INLINE_SCATTER_32) != 0) std::memcpy(&cqe, scatter.data(), 32);
+        mlx5_cqe64* to = cqe_at(produced_);
+        if ((format & MLX5_INLINE_SCATTER_64) != 0) {
+            std::memcpy(reinterpret_cast<std::byte*>(to) - 64, scatter.data(), 64);
+        }
+        *to = cqe;
+        ++produced_;
+    }
+    std::uint32_t produced() const { return produced_; }
+    // Starts the completion queue at another lap; before any CQE is written.
+    std::array<std::byte, 64> scatter{};  // what inline-scatter CQEs carry
+
+  private:
+    mlx5_cqe64* cqe_at(std::uint32_t counter) const {
+        std::byte* entry = completions_.data() +
+                           std::size_t{counter % options_.completion_entries} * options_.entry_bytes;
+        return reinterpret_cast<mlx5_cqe64*>(entry + options_.entry_bytes - sizeof(mlx5_cqe64));
+    }
+    mlx5_cqe64 receive_cqe() {
+        mlx5_cqe64 cqe{};
+        cqe.sop_drop_qpn = htobe32(options_.number);
+        cqe.wqe_counter = htobe16(received_++);
+        return cqe;
+    }
+    static void set_syndrome(mlx5_cqe64& cqe, std::uint8_t syndrome, std::uint8_t vendor) {
+        mlx5_err_cqe error;
+        std::memcpy(&error, &cqe, sizeof error);
+        error.syndrome = syndrome;
+        error.vendor_err_synd = vendor;
+        std::memcpy(&cqe, &error, sizeof error);
+    }
+
+    DeviceOptions options_;
+    Pages ring_, receive_ring_, completions_, registers_;
+    alignas(64) std::array<std::uint32_t, 2> records_{};
+    alignas(64) std::array<std::uint32_t, 2> completion_records_{};
+    std::uint16_t head_ = 0;
+    std::uint16_t received_ = 0;
+    std::uint32_t produced_ = 0;
+};
+
+inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
+    SeenWqe seen;
+    mlx5_wqe_ctrl_seg control;
+    const std::size_t start = std::size_t{index % options_.send_blocks} * 64;
+    std::memcpy(&control, ring_.data() + start, sizeof control);
+    seen.index = static_cast<std::uint16_t>(be32toh(control.opmod_idx_opcode) >> 8);
+    seen.opcode = static_cast<std::uint8_t>(be32toh(control.opmod_idx_opcode));
+    seen.modifier = static_cast<std::uint8_t>(be32toh(control.opmod_idx_opcode) >> 24);
+    seen.number = be32toh(control.qpn_ds) >> 8;
+    seen.units = be32toh(control.qpn_ds) & 0x3f;
+    seen.flags = control.fm_ce_se;
+    seen.immediate = be32toh(control.imm);
+    if (seen.index != index || seen.number != options_.number || seen.units == 0) {
+        throw std::runtime_error("no WQE of this queue at " + std::to_string(index));
+    }
+    for (std::size_t i = 0; i < std::size_t{seen.units} * 16; ++i) {
+        seen.bytes.push_back(ring_.data()[(start + i) % ring_.size()]);
+    }
+    std::size_t at = sizeof control;
+    const auto take = [&](auto& segment) {
+        if (at + sizeof segment > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
+        std::memcpy(&segment, seen.bytes.data() + at, sizeof segment);
+        at += sizeof segment;
+    };
+    const bool atomic = seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
+    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE || seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM ||
+        seen.opcode == MLX5_OPCODE_RDMA_READ) {
+        take(seen.remote.emplace());
+    }
+    if (atomic) take(seen.atomic.emplace());
+    while (at < seen.bytes.size()) {
+        mlx5_wqe_data_seg segment;
+        take(segment);
+        const std::uint32_t count = be32toh(segment.byte_count);
+        if ((count & MLX5_INLINE_SEG) != 0) {
+            const std::byte* from = seen.bytes.data() + at - 12;
+            seen.inline_payload.assign(from, from + (count & 0x3ff));
+            if (at - 12 + seen.inline_payload.size() > seen.bytes.size()) {
+                throw std::runtime_error("inline payload is cut off");
+            }
+            break;
+        }
+        seen.elements.push_back(segment);
+    }
+    return seen;
+}
+
+}  // namespace verbatim::mlx5::test

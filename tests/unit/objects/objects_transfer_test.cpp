@@ -1,0 +1,311 @@
+// Graphs over a real connection: both ends in this process, the software NIC in strict mode between
+// them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory_resource>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "objects_pair.hpp"
+
+namespace verbatim {
+namespace {
+
+using test::Pair;
+using test::small_config;
+using namespace std::chrono_literals;
+
+struct Point {
+    double x = 0, y = 0;
+};
+
+struct Package {
+    std::pmr::string name;
+    std::pmr::vector<Package*> needs;
+    Package* provider = nullptr;
+};
+
+TEST(Transfer, a_cyclic_graph_arrives_and_lies_in_the_receivers_arena) {
+    Pair pair;
+    Arena& arena = pair.sender_context.arena();
+    auto* a =
+        arena.make<Package>(std::pmr::string("first, with a long name that is kept apart", &arena),
+                            std::pmr::vector<Package*>(&arena));
+    auto* b =
+        arena.make<Package>(std::pmr::string("b", &arena), std::pmr::vector<Package*>(&arena));
+    a->needs = {b, a};
+    b->needs = {a};
+    b->provider = a;
+    const auto graph = pair.transfer(*a);
+    EXPECT_EQ(graph->name, a->name);
+    ASSERT_EQ(graph->needs.size(), 2u);
+    EXPECT_EQ(graph->needs[1], graph.get());
+    EXPECT_EQ(graph->needs[0]->provider, graph.get());
+    EXPECT_TRUE(pair.receiver->receive_arena().contains(graph.get()));
+    EXPECT_EQ(graph.report().back_pointers, 3u);
+}
+
+std::vector<Point*> make_points(Arena& arena, std::size_t count, bool on_heap) {
+    std::vector<Point*> points(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Point point{static_cast<double>(i), -static_cast<double>(i)};
+        points[i] = on_heap ? new Point(point) : arena.make<Point>(point);
+    }
+    return points;
+}
+
+void expect_equal(const std::vector<Point*>& a, const std::vector<Point*>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        ASSERT_EQ(a[i]->x, b[i]->x);
+        ASSERT_EQ(a[i]->y, b[i]->y);
+    }
+}
+
+TEST(Transfer, objects_in_an_arena_on_the_heap_and_in_any_order_arrive_alike) {
+    Pair pair;
+    std::mt19937 random(1);
+    for (const bool on_heap : {false, true})
+        for (const bool shuffled : {false, true}) {
+            auto points = make_points(pair.sender_context.arena(), 20000, on_heap);
+            if (shuffled) std::shuffle(points.begin(), points.end(), random);
+            const auto graph = pair.transfer(points);
+            expect_equal(*graph, points);
+            if (on_heap)
+                for (Point* point : points) delete point;
+        }
+}
+
+TEST(Transfer, a_graph_spans_segments_of_both_arenas) {
+    Pair pair;  // segments of 2 MiB
+    auto points = make_points(pair.sender_context.arena(), 400'000, false);
+    const auto graph = pair.transfer(points);
+    expect_equal(*graph, points);
+    EXPECT_GT(graph.report().object_bytes, std::uint64_t{9} << 20);
+}
+
+TEST(Transfer, one_large_array_arrives_whole) {
+    Pair pair;
+    std::vector<std::uint32_t> numbers(3'000'000);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<std::uint32_t>(i * 2654435761u);
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+    Arena& arena = pair.sender_context.arena();
+    const std::pmr::vector<std::uint32_t> there(numbers.begin(), numbers.end(), &arena);
+    const auto graph = pair.transfer(there);
+    EXPECT_TRUE(std::equal(graph->begin(), graph->end(), numbers.begin(), numbers.end()));
+}
+
+TEST(Transfer, a_short_string_that_was_longer_once_is_rewritten_on_the_way) {
+    Pair pair;
+    Arena& arena = pair.sender_context.arena();
+    std::pmr::vector<std::pmr::string> strings(&arena);
+    for (int i = 0; i < 2000; ++i) {
+        strings.emplace_back(100, 'x');
+        if (i % 7 == 0) strings.back() = "short " + std::to_string(i);
+    }
+    const auto graph = pair.transfer(strings);
+    EXPECT_TRUE(std::equal(graph->begin(), graph->end(), strings.begin(), strings.end()));
+}
+
+TEST(Transfer, checksums_hold_for_every_way_of_sending) {
+    Config config = small_config();
+    config.objects.checksum = true;
+    Pair pair(config, config);
+    auto points = make_points(pair.sender_context.arena(), 3000, false);
+    expect_equal(*pair.transfer(points), points);
+    std::vector<std::string> strings(500, std::string(60, 'y'));
+    for (std::size_t i = 0; i < strings.size(); i += 3) strings[i] = "z";
+    EXPECT_EQ(*pair.transfer(strings), strings);
+}
+
+TEST(Transfer, random_graphs_arrive_over_tiny_rings_and_staging) {
+    Config config = small_config();
+    config.ring.bytes = 4096;
+    config.objects.staging_bytes = 4096;
+    config.objects.direct_bytes = 64;
+    Pair pair(config, config);
+    std::mt19937 random(5);
+    for (int round = 0; round < 30; ++round) {
+        const std::size_t count = 1 + random() % 300;
+        Arena& arena = pair.sender_context.arena();
+        std::vector<Package*> packages;
+        for (std::size_t i = 0; i < count; ++i)
+            packages.push_back(arena.make<Package>(
+                std::pmr::string(std::string(random() % 60, static_cast<char>('a' + i % 26)),
+                                 &arena),
+                std::pmr::vector<Package*>(&arena)));
+        for (Package* package : packages) {
+            for (std::size_t n = random() % 5; n > 0; --n)
+                package->needs.push_back(packages[random() % count]);
+            package->provider = packages[random() % count];
+        }
+        const auto graph = pair.transfer(packages);
+        ASSERT_EQ(graph->size(), count);
+        for (std::size_t i = 0; i < count; ++i) {
+            const Package &theirs = *(*graph)[i], &ours = *packages[i];
+            ASSERT_EQ(theirs.name, ours.name);
+            ASSERT_EQ(theirs.needs.size(), ours.needs.size());
+            const auto index = [&](Package* p) {
+                return std::find(packages.begin(), packages.end(), p) - packages.begin();
+            };
+            ASSERT_EQ(theirs.provider, (*graph)[static_cast<std::size_t>(index(ours.provider))]);
+            for (std::size_t k = 0; k < ours.needs.size(); ++k)
+                ASSERT_EQ(theirs.needs[k],
+                          (*graph)[static_cast<std::size_t>(index(ours.needs[k]))]);
+        }
+        for (Package* package : packages) arena.destroy(package);
+    }
+}
+
+TEST(Transfer, received_graphs_give_their_memory_back) {
+    Pair pair;
+    std::vector<std::uint64_t> numbers(100'000, 7);
+    const auto used = [&] { return pair.receiver->receive_arena().usage().allocated_bytes; };
+    const auto before = used();
+    {
+        const auto one = pair.transfer(numbers);
+        const auto two = pair.transfer(numbers);
+        EXPECT_GE(used(), before + 1'600'000);
+    }
+    EXPECT_EQ(used(), before);
+}
+
+TEST(Transfer, a_received_graph_outlives_connection_and_context) {
+    std::optional<Received<std::vector<std::string>>> graph;
+    const std::vector<std::string> strings(10, std::string(50, 'k'));
+    {
+        Pair pair;
+        graph.emplace(pair.transfer(strings));
+    }
+    EXPECT_EQ(**graph, strings);
+}
+
+TEST(Transfer, both_sides_may_send_first) {
+    Pair pair;
+    const std::vector<int> a(1000, 1), b(2000, 2);
+    std::thread other([&] {
+        send(*pair.receiver, b, {Deadline::after(20s)});
+        EXPECT_EQ(*receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}), a);
+    });
+    send(*pair.sender, a, {Deadline::after(20s)});
+    EXPECT_EQ(*receive<std::vector<int>>(*pair.sender, {Deadline::after(20s)}), b);
+    other.join();
+}
+
+TEST(Transfer, messages_and_graphs_share_a_connection) {
+    Pair pair;
+    const std::string hello = "hello";
+    pair.sender->send_message(3, std::as_bytes(std::span(hello)), {}, Deadline::after(5s));
+    const std::vector<int> numbers{1, 2, 3};
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+    const Message message = pair.receiver->receive_message(Deadline::after(5s));
+    EXPECT_EQ(message.kind, 3);
+    EXPECT_EQ(message.payload.size(), hello.size());
+    pair.receiver->release_message();
+}
+
+// ---- refusals ----
+
+template <class F>
+Error error_of(F&& f) {
+    try {
+        f();
+    } catch (const Error& error) {
+        return error;
+    }
+    return Error(Errc::ok, "test", "nothing was thrown");
+}
+
+struct Apple {
+    int weight;
+    std::string name;
+};
+struct Pear {
+    int weight;
+    double name;
+};
+
+TEST(Transfer, another_type_is_refused_on_both_sides_and_the_connection_goes_on) {
+    Pair pair;
+    Error sent(Errc::ok, "", ""), received(Errc::ok, "", "");
+    std::thread other([&] {
+        received = error_of([&] { receive<Pear>(*pair.receiver, {Deadline::after(20s)}); });
+        EXPECT_EQ(*receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}),
+                  std::vector<int>{5});
+    });
+    sent = error_of([&] { send(*pair.sender, Apple{1, "x"}, {Deadline::after(20s)}); });
+    send(*pair.sender, std::vector<int>{5}, {Deadline::after(20s)});
+    other.join();
+    for (const Error& error : {sent, received}) {
+        EXPECT_EQ(error.code(), Errc::type_mismatch) << error.what();
+        EXPECT_NE(std::string(error.what()).find("Apple"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Transfer, a_graph_larger_than_the_receivers_arena_is_refused_on_both_sides) {
+    Config small = small_config();
+    small.receive_arena.max_bytes = std::size_t{4} << 20;
+    Pair pair(small_config(), small);
+    Error received(Errc::ok, "", "");
+    std::thread other([&] {
+        received =
+            error_of([&] { receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}); });
+        EXPECT_EQ(receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)})->size(), 10u);
+    });
+    const Error sent =
+        error_of([&] { send(*pair.sender, std::vector<int>(5'000'000), {Deadline::after(20s)}); });
+    send(*pair.sender, std::vector<int>(10), {Deadline::after(20s)});
+    other.join();
+    for (const Error& error : {sent, received}) {
+        EXPECT_EQ(error.code(), Errc::graph_too_large) << error.what();
+        EXPECT_NE(std::string(error.what()).find("max_bytes"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Transfer, a_bad_pointer_is_refused_before_anything_is_sent) {
+    Pair pair;
+    Arena& arena = pair.sender_context.arena();
+    auto* gone = arena.make<Point>();
+    arena.destroy(gone);
+    const std::vector<Point*> bad{gone};
+    EXPECT_EQ(error_of([&] { send(*pair.sender, bad); }).code(), Errc::bad_pointer);
+    const std::vector<int> good{1};
+    EXPECT_EQ(*pair.transfer(good), good);
+}
+
+TEST(Transfer, a_send_that_nobody_receives_times_out_and_leaves_the_connection_usable) {
+    Pair pair;
+    const std::vector<int> first(10, 1), second(10, 2);
+    EXPECT_EQ(error_of([&] { send(*pair.sender, first, {Deadline::after(50ms)}); }).code(),
+              Errc::timeout);
+    EXPECT_EQ(*pair.transfer(second), second);
+}
+
+TEST(Transfer, a_receive_without_a_sender_times_out) {
+    Pair pair;
+    EXPECT_EQ(error_of([&] { receive<int>(*pair.receiver, {Deadline::after(50ms)}); }).code(),
+              Errc::timeout);
+}
+
+TEST(Transfer, a_sender_that_leaves_in_mid_transfer_is_an_error_for_the_receiver) {
+    Pair pair;
+    const std::vector<int> numbers(1'000'000, 3);
+    std::optional<SendOperation<std::vector<int>>> sending(std::in_place, *pair.sender, numbers);
+    ReceiveOperation<std::vector<int>> receiving(*pair.receiver);
+    sending->step();
+    EXPECT_FALSE(receiving.step());
+    sending.reset();
+    pair.sender.reset();
+    const Error error = error_of([&] {
+        for (const Deadline deadline = Deadline::after(10s); !deadline.passed();)
+            if (receiving.step()) break;
+    });
+    EXPECT_EQ(error.code(), Errc::peer_lost) << error.what();
+}
+
+}  // namespace
+}  // namespace verbatim
