@@ -1,0 +1,5 @@
+// expect: void pointer
+// expect: typed pointer
+#include <verbatim/objects.hpp>
+struct X { void* p; };
+void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }
