@@ -67,6 +67,15 @@ class RemoteMemory {
         return kNoSyndrome;
     }
 
+    // Where a write goes if its key is the cached one and everything about it is in order; else
+    // null.
+    std::byte* mapped(std::uint32_t key, std::uint64_t address,
+                      std::uint64_t bytes) const noexcept {
+        const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
+                          allows(grant_.access, Access::remote_write) && base_ != nullptr;
+        return good ? base_ + (address - grant_.address) : nullptr;
+    }
+
     // Private memory of the peer: one system call per request, no order that a poller could rely
     // on.
     mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;

@@ -97,7 +97,11 @@ void QueuePair::claim(const Peer& peer) {
 
 std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32_t from) {
     const std::lock_guard lock(mutex_);
+    if (shared_.is(QueuePairState::error))
+        throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
+                    "it is in the error state");
     claim({peer, from});
+    claimed_by_peer_ = true;
     return shared_.incoming.memory();
 }
 
@@ -118,8 +122,18 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
                         "reset() it first");
         claim({peer.nonce, peer.number});
     }
-    std::shared_ptr<Link> link = core_->link_to(peer, deadline);
-    ChannelSender outgoing(link->open_channel(shared_.number, peer.number, deadline));
+    try {
+        std::shared_ptr<Link> link = core_->link_to(peer, deadline);
+        ChannelSender outgoing(link->open_channel(shared_.number, peer.number, deadline));
+        start(std::move(link), std::move(outgoing));
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!claimed_by_peer_) peer_.reset();
+        throw;
+    }
+}
+
+void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
     send_gate_.enter_waiting();
     receive_gate_.enter_waiting();
     {
@@ -131,6 +145,8 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     shared_.state.store(QueuePairState::ready, std::memory_order_release);
     receive_gate_.leave_for_good();
     send_gate_.leave_for_good();
+    // What was posted too early has had its doorbell.
+    if (!core_->options().parked) execute();
 }
 
 void QueuePair::reset() {
@@ -160,6 +176,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.link = nullptr;
     shared_.failure.clear();
     peer_.reset();
+    claimed_by_peer_ = false;
 }
 
 void QueuePair::fail() noexcept {

@@ -60,6 +60,7 @@ class QueuePair final : public QueuePairHandle {
     void run_send() noexcept;
     void run_receive() noexcept;
     void claim(const Peer& peer);
+    void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
     void attach();
     void detach();
     bool dead_copy() noexcept;
@@ -75,8 +76,9 @@ class QueuePair final : public QueuePairHandle {
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;
 
-    mutable std::mutex mutex_;  // control path: peer_, shared_.link against peer_lost()
+    mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
     std::optional<Peer> peer_;
+    bool claimed_by_peer_ = false;
 };
 
 }  // namespace verbatim::softnic

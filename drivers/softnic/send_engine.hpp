@@ -71,6 +71,7 @@ class SendEngine {
     }
 
     void execute_posted(bool silent) noexcept;
+    bool write_quickly(std::uint16_t end) noexcept;
     bool execute_next(std::uint16_t end, bool silent) noexcept;
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
     Verdict execute(Request& request) noexcept;

@@ -50,19 +50,17 @@ void SendEngine::harvest(bool silent) noexcept {
 // False: the completion queue is full; the queue pair is in error and the request is still to be
 // flushed.
 bool SendEngine::retire(const Unretired& result) noexcept {
-    if (result.syndrome != kNoSyndrome) {
-        if (result.syndrome != Syndrome::retry_exceeded)
-            log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
-        const bool pushed = push_error(result, result.syndrome);
-        if (!pushed) shared_->failure.set("the send completion queue is full");
-        shared_->enter_error();
-        return pushed;
-    }
-    if (!result.signaled || push_success(result)) return true;
-    shared_->failure.set(
-        "the send completion queue is full: it must have room for all outstanding requests");
+    const bool failed = result.syndrome != kNoSyndrome;
+    if (!failed && (!result.signaled || push_success(result))) return true;
+    stopped_ = true;
+    if (!failed)
+        shared_->failure.set(
+            "the send completion queue is full: it must have room for all outstanding requests");
+    // A peer that went is no surprise worth a line of its own: whoever waits for it says so.
+    if (result.syndrome != Syndrome::retry_exceeded)
+        log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
     shared_->enter_error();
-    return false;
+    return failed && push_error(result, result.syndrome);
 }
 
 bool SendEngine::push_success(const Unretired& result) noexcept {
