@@ -31,8 +31,6 @@ const QueuePairView& checked_for_send(const QueuePairView& view) {
             "the doorbell register is null or misaligned");
     require(view.blueflame_bytes % kBlockBytes == 0, view,
             "the BlueFlame size is not in whole blocks");
-    require(view.max_inline_bytes <= kInlineCountMask, view,
-            "the inline limit exceeds the format's");
     return view;
 }
 
@@ -48,8 +46,10 @@ const QueuePairView& checked_for_receive(const QueuePairView& view) {
     return view;
 }
 
-// Elements that fit in a WQE of kMaxWqeUnits beside control, address and operands.
+// What fits in a WQE of kMaxWqeUnits beside control, address and operands.
 constexpr std::uint32_t kMaxElements = kMaxWqeUnits - 3;
+constexpr std::uint32_t kMaxInlineBytes = (kMaxWqeUnits - 2) * kUnitBytes - sizeof(InlineHeader);
+static_assert(kMaxInlineBytes <= kInlineCountMask);
 
 }  // namespace
 
@@ -66,7 +66,8 @@ SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* in
       mask_(view.send_blocks - 1),
       number_(view.number),
       bell_(Doorbell::of(view)),
-      limits_{view.max_inline_bytes, std::min(view.max_send_elements, kMaxElements)},
+      limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
+              std::min(view.max_send_elements, kMaxElements)},
       epoch_(invalidation_epoch) {}
 
 Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {

@@ -1,6 +1,7 @@
-// A tiny mlx5 device for tests of the data path: owns the memory of one queue pair and its completion queue,
-// reads WQEs out of the ring and writes CQEs when the test says so. It decodes with rdma-core's structures and
-// never with ours, so that an error in our formats cannot cancel itself out.
+// A tiny mlx5 device for tests of the data path: owns the memory of one queue pair and its
+// completion queue, reads WQEs out of the ring and writes CQEs when the test says so. It decodes
+// with rdma-core's structures and never with ours, so that an error in our formats cannot cancel
+// itself out.
 #pragma once
 
 #include <endian.h>
@@ -25,10 +26,11 @@ namespace verbatim::mlx5::test {
 class Pages {
   public:
     explicit Pages(std::size_t bytes)
-        : memory_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{4096}))), bytes_(bytes) {
+        : memory_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}))),
+          bytes_(bytes) {
         std::memset(memory_, 0, bytes);
     }
-    ~Pages() { ::operator delete(memory_, std::align_val_t{4096}); }
+    ~Pages() { ::operator delete (memory_, std::align_val_t{4096}); }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
     std::byte* data() const { return memory_; }
@@ -114,14 +116,17 @@ class TestDevice {
     ProgressHook progress_hook;
 
     // -- What the device sees --
-    std::uint16_t send_record() const { return static_cast<std::uint16_t>(be32toh(records_[MLX5_SND_DBR])); }
+    std::uint16_t send_record() const {
+        return static_cast<std::uint16_t>(be32toh(records_[MLX5_SND_DBR]));
+    }
     std::uint32_t raw_send_record() const { return records_[MLX5_SND_DBR]; }
     std::uint16_t receive_record() const {
         return static_cast<std::uint16_t>(be32toh(records_[MLX5_RCV_DBR]));
     }
     std::uint32_t consumer_record() const { return be32toh(completion_records_[0]); }
     const std::byte* register_half(int half) const {
-        return registers_.data() + 0x800 + static_cast<std::size_t>(half) * options_.blueflame_bytes;
+        return registers_.data() + 0x800 +
+               static_cast<std::size_t>(half) * options_.blueflame_bytes;
     }
     std::byte* ring() const { return ring_.data(); }
     std::size_t ring_bytes() const { return ring_.size(); }
@@ -139,7 +144,10 @@ class TestDevice {
         }
         return seen;
     }
-    void reset() { head_ = 0; received_ = 0; }
+    void reset() {
+        head_ = 0;
+        received_ = 0;
+    }
 
     SeenWqe wqe_at(std::uint16_t index) const;
 
@@ -191,13 +199,13 @@ class TestDevice {
         ++produced_;
     }
     std::uint32_t produced() const { return produced_; }
-    // Starts the completion queue at another lap; before any CQE is written.
     std::array<std::byte, 64> scatter{};  // what inline-scatter CQEs carry
 
   private:
     mlx5_cqe64* cqe_at(std::uint32_t counter) const {
-        std::byte* entry = completions_.data() +
-                           std::size_t{counter % options_.completion_entries} * options_.entry_bytes;
+        std::byte* entry =
+            completions_.data() +
+            std::size_t{counter % options_.completion_entries} * options_.entry_bytes;
         return reinterpret_cast<mlx5_cqe64*>(entry + options_.entry_bytes - sizeof(mlx5_cqe64));
     }
     mlx5_cqe64 receive_cqe() {
@@ -247,9 +255,10 @@ inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
         std::memcpy(&segment, seen.bytes.data() + at, sizeof segment);
         at += sizeof segment;
     };
-    const bool atomic = seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
-    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE || seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM ||
-        seen.opcode == MLX5_OPCODE_RDMA_READ) {
+    const bool atomic =
+        seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
+    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
+        seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || seen.opcode == MLX5_OPCODE_RDMA_READ) {
         take(seen.remote.emplace());
     }
     if (atomic) take(seen.atomic.emplace());
@@ -258,11 +267,11 @@ inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
         take(segment);
         const std::uint32_t count = be32toh(segment.byte_count);
         if ((count & MLX5_INLINE_SEG) != 0) {
-            const std::byte* from = seen.bytes.data() + at - 12;
-            seen.inline_payload.assign(from, from + (count & 0x3ff));
-            if (at - 12 + seen.inline_payload.size() > seen.bytes.size()) {
+            const std::size_t bytes = count & 0x3ff;
+            if (at - 12 + bytes > seen.bytes.size())
                 throw std::runtime_error("inline payload is cut off");
-            }
+            const std::byte* from = seen.bytes.data() + at - 12;
+            seen.inline_payload.assign(from, from + bytes);
             break;
         }
         seen.elements.push_back(segment);
