@@ -1,6 +1,6 @@
 """Counts what a `meson test` run really executed, from its testlog.json.
 
-A GoogleTest or unittest program counts as the cases it reports, any other program as one. A program that dies,
+A GoogleTest, unittest or TAP program counts as the cases it reports, any other program as one. A program that dies,
 times out or ends non-zero without naming a failed case adds one failure, and so does one that ran nothing: a
 test that did not run must never look like a test that passed.
 """
@@ -16,6 +16,8 @@ GTEST_RESULT = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] \S+.* \(\d+ ms\)")
 GTEST_START = re.compile(r"\[==========\] Running (\d+) tests? from")
 GTEST_END = re.compile(r"\[==========\] \d+ tests? from \d+ test suites? ran\.")
 UNITTEST_END = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
+TAP_PLAN = re.compile(r"^1\.\.(\d+)", re.MULTILINE)
+TAP_RESULT = re.compile(r"^(ok|not ok) \d+(.*)$", re.MULTILINE)
 UNITTEST_BAD = re.compile(r"\b(failures|errors|unexpected successes|skipped)=(\d+)")
 
 
@@ -76,6 +78,22 @@ def count_unittest(output: str) -> Count:
     return count
 
 
+def count_tap(output: str) -> Count:
+    """Cases of one program of the Test Anything Protocol; fewer than planned means that it died."""
+    count = Count()
+    for match in TAP_RESULT.finditer(output):
+        if match.group(1) == "not ok":
+            count.fail(match.group(0))
+        elif re.search(r"# skip", match.group(2), re.IGNORECASE):
+            count.skipped += 1
+        else:
+            count.passed += 1
+    planned = int(TAP_PLAN.search(output).group(1))
+    if count.passed + count.failed + count.skipped != planned or planned == 0:
+        count.fail(f"{planned} cases were planned, others ran")
+    return count
+
+
 def count_test(entry: dict) -> Count:
     """What one line of testlog.json stands for."""
     stdout, stderr = entry.get("stdout") or "", entry.get("stderr") or ""
@@ -84,6 +102,8 @@ def count_test(entry: dict) -> Count:
         count = count_gtest(stdout)
     elif UNITTEST_END.search(stderr):
         count = count_unittest(stderr)
+    elif TAP_PLAN.search(stdout) and TAP_RESULT.search(stdout):
+        count = count_tap(stdout)
     elif result == "SKIP":
         count = Count(skipped=1)
     else:

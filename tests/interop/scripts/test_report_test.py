@@ -69,6 +69,12 @@ class TestReport(unittest.TestCase):
         self.assertEqual(self.count(entry(stderr="Ran 5 tests in 0.1s\n\nOK\n")), (5, 0, 0))
         self.assertEqual(self.count(entry(stderr="Ran 0 tests in 0.1s\n\nOK\n")), (0, 1, 0))
 
+    def test_counts_tap_cases(self):
+        good = "1..3\nok 1 - a\nok 2 - b # SKIP not here\nok 3 - c\n"
+        self.assertEqual(self.count(entry(stdout=good)), (2, 0, 1))
+        self.assertEqual(self.count(entry("FAIL", good.replace("ok 3", "not ok 3"))), (1, 1, 1))
+        self.assertEqual(self.count(entry(stdout=good.replace("1..3", "1..4"))), (2, 1, 1))
+
     def test_counts_other_programs_as_one(self):
         self.assertEqual(self.count(entry(), entry("SKIP"), entry("FAIL")), (1, 1, 1))
 
