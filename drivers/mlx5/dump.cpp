@@ -66,7 +66,8 @@ std::string payload_text(Reader reader) {
         if ((header & kInlineFlag) != 0) {
             return text + inline_text(reader.rest().subspan(sizeof(InlineHeader)), header);
         }
-        text += (text.empty() ? ", local " : " ") + element_text(*reader.take<DataSegment>());
+        text += text.empty() ? ", local " : " ";
+        text += element_text(*reader.take<DataSegment>());
     }
     return text;
 }
@@ -117,19 +118,20 @@ std::string cqe_body(const Cqe& cqe) {
         case CqeOpcode::requester:
             return fmt::format("sent {} {}{}", opcode, where, bytes);
         case CqeOpcode::write_immediate:
-            return "written to " + where + bytes + immediate;
+            return fmt::format("written to {}{}{}", where, bytes, immediate);
         case CqeOpcode::send:
-            return "received " + where + bytes;
+            return fmt::format("received {}{}", where, bytes);
         case CqeOpcode::send_immediate:
-            return "received " + where + bytes + immediate;
+            return fmt::format("received {}{}{}", where, bytes, immediate);
         case CqeOpcode::send_invalidate:
-            return "received " + where + bytes +
-                   fmt::format(" invalidates {:#x}", cqe.immediate.native());
+            return fmt::format("received {}{} invalidates {:#x}", where, bytes,
+                               cqe.immediate.native());
         case CqeOpcode::requester_error:
             return fmt::format("failed {} {}{}", opcode, where,
                                error_text(std::bit_cast<ErrorCqe>(cqe)));
         case CqeOpcode::responder_error:
-            return "failed receive " + where + error_text(std::bit_cast<ErrorCqe>(cqe));
+            return fmt::format("failed receive {}{}", where,
+                               error_text(std::bit_cast<ErrorCqe>(cqe)));
         case CqeOpcode::invalid:
             return "invalid";
     }
@@ -197,12 +199,12 @@ std::string dump_wqe(std::span<const std::byte> wqe) {
 
 std::string dump_receive_entry(std::span<const std::byte> entry) {
     Reader reader(entry);
-    std::string text = "receive into";
+    std::string elements;
     while (const auto segment = reader.take<DataSegment>()) {
         if (segment->key.native() == kInvalidKey && segment->byte_count.native() == 0) break;
-        text += " " + element_text(*segment);
+        elements.append(" ").append(element_text(*segment));
     }
-    return text == "receive into" ? "receive nothing" : text;
+    return fmt::format("receive{}{}", elements.empty() ? " nothing" : " into", elements);
 }
 
 std::string dump_cqe(const Cqe& cqe) {

@@ -186,7 +186,7 @@ TEST(PreparedWrite8, is_an_inline_write_of_eight_bytes) {
     Request fresh = inline_request(Opcode::write, 8, 3);
     PreparedWrite8 write(queue, {fresh.work.remote_address, fresh.work.remote_key});
     for (std::uint32_t i = 0; i < 0x10010; ++i) {
-        const std::uint64_t payload = 0x0102030405060708 * (i + 1);
+        const std::uint64_t payload = 0x0102030405060708U * (i + 1);
         std::memcpy(fresh.inline_payload.data(), &payload, 8);
         fresh.work.remote_address += 8;
         fresh.work.signaled = i % 3 == 0;
