@@ -2,7 +2,7 @@
 """The documents match the tree: relative links lead somewhere, and docs/architecture.md maps every directory.
 
 In docs/architecture.md each `path/in/back-quotes` that starts at a top-level directory must exist, and each
-directory that holds source files must be named there, itself or by its parent with a slash behind it.
+directory that holds source files must be named there, itself or one that it lies in.
 """
 
 import pathlib
@@ -53,7 +53,8 @@ def map_problems(root: pathlib.Path) -> list[str]:
         f"{MAP}: names `{name}`, which does not exist" for name in sorted(named) if not (root / name).exists()
     ]
     for directory in sorted(source_directories(root)):
-        if directory not in named and str(pathlib.PurePath(directory).parent) not in named:
+        around = [directory, *map(str, pathlib.PurePath(directory).parents)]
+        if named.isdisjoint(around):
             problems.append(f"{MAP}: says nothing about {directory}/")
     return problems
 
@@ -75,7 +76,7 @@ CHECK = common.Check(
         Case("a web link and a fenced one", {MAP: "[a](https://example.org)\n```\n[b](none)\n```\n"}),
         Case("a dead path in the map", {MAP: "`core/old/`\n", "core/src/a.md": ""}, "`core/old`, which does not exist"),
         Case("a directory the map forgets", {MAP: "", "core/src/a.cpp": ""}, "says nothing about core/src/"),
-        Case("named by its parent", {MAP: "`core/`\n", "core/src/a.cpp": ""}),
+        Case("named by a directory around it", {MAP: "`core/`\n", "core/src/parts/a.cpp": ""}),
         Case("no map", {"README.md": ""}, "is missing"),
     ],
 )
