@@ -13,6 +13,10 @@ namespace {
 // Bytes of a StringImage, the part of a string that ShortString rewrites.
 constexpr std::uint64_t kStringBytes = sizeof(StringImage<char>);
 
+// 2^20 shuffled points on two Sapphire Rapids vCPUs: 96-104 ns an object without, 29 with 4, 28
+// with 12. with 24.
+constexpr std::size_t kPrefetchRuns = 12;
+
 // Small objects are the common case: a fixed-size copy is a few loads and stores, a call is not.
 void copy_object(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
     switch (bytes) {
@@ -178,6 +182,10 @@ void ImageStream::copy_some(std::byte*& to, std::byte* end) {
 // Copies from the current run until it or the room ends.
 void ImageStream::copy_run(std::byte*& to, std::byte* end) {
     const Run& run = this->run();
+    // Scattered objects are one cache miss each: fetch what is copied a dozen runs from now.
+    if (run_ + kPrefetchRuns < scan_.runs().size())
+        __builtin_prefetch(
+            reinterpret_cast<const void*>(scan_.runs()[run_ + kPrefetchRuns].address));
     const std::byte* const base = reinterpret_cast<const std::byte*>(run.address);
     const std::uint64_t bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(end - to),
                                                         extent_of(run) - run_position_);

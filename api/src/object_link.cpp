@@ -28,6 +28,14 @@ ObjectLink& object_link(Connection& connection) {
     return *static_cast<ObjectLink*>(attachment.get());
 }
 
+ScanLease::ScanLease(Connection& connection) {
+    ObjectLink& link = object_link(connection);
+    link_ = connection.attachment();
+    scan_ = link.lend_scan();
+}
+
+ScanLease::~ScanLease() { static_cast<ObjectLink*>(link_.get())->give_back(std::move(scan_)); }
+
 ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes)
     : arena_(std::move(arena)) {
     try {

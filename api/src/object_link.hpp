@@ -58,6 +58,10 @@ class ObjectLink {
     void note_activity() noexcept { ++activity_; }
 
     // ---- sending ----
+    std::unique_ptr<Scan> lend_scan() {
+        return scan_ ? std::move(scan_) : std::make_unique<Scan>(*arena_);
+    }
+    void give_back(std::unique_ptr<Scan> scan) noexcept { scan_ = std::move(scan); }
     std::uint64_t begin_offer() {
         answer_ = {};
         return ++offers_;
@@ -98,6 +102,7 @@ class ObjectLink {
     std::shared_ptr<Arena> arena_;
     std::size_t staging_bytes_;
     std::byte* staging_;
+    std::unique_ptr<Scan> scan_;  // null while lent
     std::uint64_t activity_ = 0;
     std::uint64_t offers_ = 0;
     std::uint64_t offers_seen_ = 0;

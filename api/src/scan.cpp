@@ -14,7 +14,7 @@ namespace {
 
 // An address that cannot be read at all. Only debug builds pay for the question: outside arenas
 // pointers are the caller's contract.
-[[maybe_unused]] bool is_readable(std::uint64_t address, std::uint64_t bytes) {
+bool is_readable(std::uint64_t address, std::uint64_t bytes) {
     std::byte probe[2];
     const iovec local{probe, sizeof probe};
     const iovec remote[2] = {{reinterpret_cast<void*>(address), 1},
@@ -45,6 +45,9 @@ bool Scan::end_walk() {
                     "its objects overlap in ever new ways (pointers and arrays that begin inside "
                     "each other)",
                     "let pointers lead to whole objects or to elements of one array");
+    if (runs_.size() >= kChained)
+        throw Error(Errc::graph_too_large, "graph", "it has more than 2^31 separate pieces",
+                    "send it in parts");
     resolve_deferred();
     std::sort(short_strings_.begin(), short_strings_.end(),
               [](const ShortString& a, const ShortString& b) { return a.offset < b.offset; });
@@ -174,22 +177,42 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
     cursor_ = round_to(cursor_, image_alignment(wanted.type.alignment));
     const bool is_array = wanted.count > 1;
     const bool aligned = wanted.address % kImageGranule == 0;
-    if (!is_array && wanted.address == next_address_ && runs_.back().type == &wanted.type) {
-        ++runs_.back().count;
-    } else {
-        const bool direct =
-            aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
-        runs_.push_back({wanted.address, cursor_, wanted.count, &wanted.type, is_array, direct});
-    }
-    if (runs_.size() >= kChained)
-        throw Error(Errc::graph_too_large, "graph", "it has more than 2^31 separate pieces",
-                    "send it in parts");
+    const bool direct = aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
+    add_run({wanted.address, cursor_, wanted.count, &wanted.type, is_array, direct});
     mark(wanted.address, wanted.end(), static_cast<Mark>(runs_.size()));
     const std::uint64_t padded = round_to(wanted.bytes(), kImageGranule);
     cursor_ += padded;
     next_address_ = !is_array && aligned ? wanted.address + padded : 0;
     ++objects_;
     return {wanted.address, wanted.count, true};
+}
+
+// Takes in `count` objects that lie side by side in the arena; false (and nothing done) if anything
+// about them is unusual.
+bool Scan::meet_stretch(std::uint64_t address, std::uint64_t count, const TypeInfo& type) {
+    const std::uint64_t stride = round_to(type.bytes, kImageGranule);
+    const auto* first = reinterpret_cast<const void*>(address);
+    if (address % kImageGranule != 0 || type.alignment > kImageGranule || !containers_.empty())
+        return false;
+    const std::uint64_t bytes = count * stride, end = address + bytes;
+    if (!arena_.contains(first) || !arena_.is_allocated(first, bytes)) return false;
+    for (std::uint64_t at = address; at < end; at = round_to(at + 1, PageMarks::kPageBytes)) {
+        if (marks_.page_is_untouched(at)) continue;
+        const std::uint64_t page_end = std::min(end, round_to(at + 1, PageMarks::kPageBytes));
+        for (std::uint64_t granule = at; granule < page_end; granule += kImageGranule)
+            if (marks_.at(granule) != 0) return false;
+    }
+    if (address != next_address_ || runs_.back().type != &type) {
+        cursor_ = round_to(cursor_, kImageGranule);
+        runs_.push_back({address, cursor_, 0, &type, false, true});
+    }
+    runs_.back().count += count;
+    mark(address, end, static_cast<Mark>(runs_.size()));
+    cursor_ += bytes;
+    next_address_ = end;
+    objects_ += count;
+    references_ += count;
+    return true;
 }
 
 // Does any object met before share bytes with `wanted`?
@@ -256,9 +279,8 @@ void Scan::check(const Wanted& wanted) const {
             refuse(wanted, "it leads to arena memory that was freed or never allocated");
         return;
     }
-#if !defined(NDEBUG)
-    if (!is_readable(wanted.address, wanted.bytes())) refuse(wanted, "it leads to unmapped memory");
-#endif
+    if (kChecksHeapPointers && !is_readable(wanted.address, wanted.bytes()))
+        refuse(wanted, "it leads to unmapped memory");
 }
 
 void Scan::refuse(const Wanted& wanted, const std::string& cause) const {

@@ -5,6 +5,7 @@
 // while this runs (same application, same user). Metadata are copies. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,8 @@ class Fixup {
     // ---- the side of Walk ----
     template <class T>
     Found<Target<T>> follow(T& reference);
+    template <class P>
+    void follow_leaves(P* pointers, std::uint64_t count);
     template <class T>
     static bool engaged(const T& optional) noexcept {
         return optional.has_value();  // its flag was checked when the object was placed
@@ -179,6 +182,34 @@ Found<Target<T>> Fixup::follow(T& reference) {
         std::memcpy(static_cast<void*>(&reference), &place.target, sizeof raw);
         return place.fresh;
     }
+}
+
+// The pointers up to the next exception lead to objects that lie side by side.
+template <class P>
+void Fixup::follow_leaves(P* pointers, std::uint64_t count) {
+    using E = Target<P>;
+    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    std::uint64_t i = 0;
+    while (!tracked_ && !kNeedsCheck<E> && image_alignment(alignof(E)) == kImageGranule &&
+           i < count) {
+        const std::uint64_t room = (bytes_ - cursor_) / kStride;
+        const std::uint64_t end = i + std::min(room, count - i);
+        std::byte* target = image_ + cursor_;
+        for (; i < end; ++i) {
+            std::uint64_t raw = 0;
+            std::memcpy(&raw, &pointers[i], sizeof raw);
+            if (raw == 0) continue;
+            std::memcpy(static_cast<void*>(&pointers[i]), &target, sizeof raw);
+            target += kStride;
+        }
+        const std::uint64_t placed =
+            static_cast<std::uint64_t>(target - (image_ + cursor_)) / kStride;
+        cursor_ += placed * kStride;
+        references_ += placed;
+        objects_ += placed;
+        if (placed == 0) break;  // no room: the general path says so
+    }
+    for (; i < count; ++i) follow(pointers[i]);
 }
 
 namespace detail {

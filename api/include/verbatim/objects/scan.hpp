@@ -96,6 +96,8 @@ class Scan {
     // ---- the side of Walk ----
     template <class T>
     Found<Target<T>> follow(T& reference);
+    template <class P>
+    void follow_leaves(P* pointers, std::uint64_t count);
     template <class T>
     static bool engaged(const T& optional) noexcept {
         return optional.has_value();
@@ -125,6 +127,11 @@ class Scan {
     };
     static constexpr Mark kChained = Mark{1} << 31;  // several runs share the granule
     static constexpr int kMaxWalks = 8;
+#if defined(NDEBUG)
+    static constexpr bool kChecksHeapPointers = false;
+#else
+    static constexpr bool kChecksHeapPointers = true;
+#endif
 
     void begin_walk() noexcept;
     bool end_walk();  // false: walk again, containers were learned
@@ -133,7 +140,9 @@ class Scan {
     template <class E>
     Extent meet(const void* target, std::uint64_t count);
     template <class E>
-    bool meet_hot(std::uint64_t address);
+    bool meet_fresh(std::uint64_t address, std::uint64_t count);
+    void add_run(const Run& run);
+    bool meet_stretch(std::uint64_t address, std::uint64_t count, const TypeInfo& type);
     Extent meet_any(const Wanted& wanted);
     Extent take_in(const Wanted& wanted);
     enum class Seen : std::uint8_t { no, yes, conflict };
@@ -170,6 +179,14 @@ class Scan {
     bool learned_ = false;
 };
 
+// Extends the last run by an object, or starts a new one.
+inline void Scan::add_run(const Run& run) {
+    if (!run.is_array && run.address == next_address_ && runs_.back().type == run.type)
+        ++runs_.back().count;
+    else
+        runs_.push_back(run);
+}
+
 template <class T>
 void Scan::run(const T& root) {
     containers_.clear();
@@ -182,38 +199,43 @@ void Scan::run(const T& root) {
     } while (!end_walk());
 }
 
-// The common case, small enough to stay in the caller: a single object where nothing was met yet,
-// right behind the previous object of its type.
+// The common case, small enough to stay in the caller: whole granules of one page, where nothing
+// was met yet.
 template <class E>
-bool Scan::meet_hot(std::uint64_t address) {
-    constexpr std::uint64_t kGranules = (sizeof(E) + kImageGranule - 1) / kImageGranule;
-    if constexpr (kGranules > PageMarks::kGranules) return false;
-    if (address != next_address_) return false;
-    Run& run = runs_.back();
+bool Scan::meet_fresh(std::uint64_t address, std::uint64_t count) {
+    if constexpr (sizeof(E) > PageMarks::kPageBytes) return false;
+    if (count > PageMarks::kPageBytes || !containers_.empty()) return false;
+    const std::uint64_t bytes = count * sizeof(E);
+    const std::uint64_t granules = (bytes + kImageGranule - 1) / kImageGranule;
     const std::size_t first = PageMarks::granule(address);
-    if (run.type != &type_info<E>() || first + kGranules > PageMarks::kGranules) return false;
-    if (run.direct && !arena_.is_allocated(reinterpret_cast<const void*>(address), sizeof(E)))
-        return false;  // the general path says what is wrong
+    if (address % image_alignment(alignof(E)) != 0 || first + granules > PageMarks::kGranules)
+        return false;
+    const auto* target = reinterpret_cast<const void*>(address);
+    const bool direct = arena_.contains(target);
+    // What is wrong with a pointer is for the general path to say; in debug builds it looks at heap
+    // pointers, too.
+    if (direct ? !arena_.is_allocated(target, bytes) : kChecksHeapPointers) return false;
     Mark* marks = marks_.page_marks(address);
     if (marks == nullptr) return false;
     Mark taken = 0;
-    for (std::uint64_t i = 0; i < kGranules; ++i) taken |= marks[first + i];
+    for (std::uint64_t i = 0; i < granules; ++i) taken |= marks[first + i];
     if (taken != 0) return false;
+    const std::uint64_t offset = round_to(cursor_, image_alignment(alignof(E)));
+    add_run({address, offset, count, &type_info<E>(), count > 1, direct});
     const auto mark = static_cast<Mark>(runs_.size());
-    for (std::uint64_t i = 0; i < kGranules; ++i) marks[first + i] = mark;
-    ++run.count;
+    for (std::uint64_t i = 0; i < granules; ++i) marks[first + i] = mark;
+    cursor_ = offset + granules * kImageGranule;
+    next_address_ = count > 1 ? 0 : address + granules * kImageGranule;
     ++objects_;
-    ++references_;
-    cursor_ += kGranules * kImageGranule;
-    next_address_ = address + kGranules * kImageGranule;
     return true;
 }
 
 template <class E>
 Scan::Extent Scan::meet(const void* target, std::uint64_t count) {
     const auto address = reinterpret_cast<std::uint64_t>(target);
-    if (count == 1 && meet_hot<E>(address)) return {address, 1, true};
-    const Extent extent = meet_any({address, count, type_info<E>()});
+    const Extent extent = meet_fresh<E>(address, count)
+                              ? Extent{address, count, true}
+                              : meet_any({address, count, type_info<E>()});
     ++references_;
     return extent;
 }
@@ -243,6 +265,31 @@ Found<Target<T>> Scan::follow(T& reference) {
         extent = meet<E>(data, reference.size() + 1);
     }
     return {reinterpret_cast<E*>(extent.address), extent.fresh ? extent.count : 0};
+}
+
+// Objects that were allocated one after the other are the common case: they are taken in together,
+// for little more than reading their pointers.
+template <class P>
+void Scan::follow_leaves(P* pointers, std::uint64_t count) {
+    using E = Target<P>;
+    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    constexpr std::uint64_t kWorthwhile = 8;  // objects; below, the general path is as fast
+    const auto address_at = [&](std::uint64_t i) {
+        std::uint64_t address = 0;
+        std::memcpy(&address, &pointers[i], sizeof address);
+        return address;
+    };
+    for (std::uint64_t i = 0; i < count;) {
+        const std::uint64_t first = address_at(i);
+        std::uint64_t end = i + 1;
+        for (std::uint64_t next = first + kStride; end < count && address_at(end) == next; ++end)
+            next += kStride;
+        if (end - i >= kWorthwhile && meet_stretch(first, end - i, type_info<E>())) {
+            i = end;
+            continue;
+        }
+        for (; i < end; ++i) follow(pointers[i]);
+    }
 }
 
 }  // namespace verbatim::objects

@@ -25,9 +25,9 @@ template <class T>
 class SendOperation {
   public:
     // Walks the graph. Throws Error(bad_pointer | graph_too_large) before anything was sent.
-    SendOperation(Connection& connection, const T& root) : scan_(connection.arena()) {
-        scan_.run(root);
-        outbound_.emplace(connection, scan_, objects::type_info<T>());
+    SendOperation(Connection& connection, const T& root) : scan_(connection) {
+        scan_->run(root);
+        outbound_.emplace(connection, *scan_, objects::type_info<T>());
     }
 
     // True once the receiver's memory holds the graph. Never blocks. Throws Error.
@@ -36,13 +36,13 @@ class SendOperation {
     bool awaits_receiver() const noexcept { return outbound_->awaits_receiver(); }
 
     SendReport report() const {
-        return {scan_.objects(), scan_.references(),
-                scan_.back_pointers().size() + scan_.extensions().size(), scan_.image_bytes(),
+        return {scan_->objects(), scan_->references(),
+                scan_->back_pointers().size() + scan_->extensions().size(), scan_->image_bytes(),
                 outbound_->wire_bytes()};
     }
 
   private:
-    objects::Scan scan_;
+    objects::ScanLease scan_;
     std::optional<objects::Outbound> outbound_;
 };
 

@@ -19,6 +19,23 @@ namespace verbatim::objects {
 class ObjectLink;
 ObjectLink& object_link(Connection& connection);
 
+// A scan borrowed from a connection, so that its tables are allocated and first touched once, not
+// per graph.
+class ScanLease {
+  public:
+    explicit ScanLease(Connection& connection);
+    ~ScanLease();
+    ScanLease(const ScanLease&) = delete;
+    ScanLease& operator=(const ScanLease&) = delete;
+
+    Scan& operator*() const noexcept { return *scan_; }
+    Scan* operator->() const noexcept { return scan_.get(); }
+
+  private:
+    std::shared_ptr<void> link_;  // keeps the ObjectLink that gets the scan back
+    std::unique_ptr<Scan> scan_;
+};
+
 // Memory of the receive arena that holds one graph. Any thread may release it.
 class ImageMemory {
   public:

@@ -18,8 +18,20 @@ struct Found {
     std::uint64_t count = 0;
 };
 
+// Pointers whose targets end the walk: long arrays of them get a loop of their own.
+template <class E>
+consteval bool is_leaf_pointer() {
+    if constexpr (kForm<E> == Form::pointer)
+        return !kHasReferences<Target<E>>;
+    else
+        return false;
+}
+template <class E>
+inline constexpr bool kLeafPointer = is_leaf_pointer<E>();
+
 // Side decides what following a reference means:
 //   Found<Target<T>> follow<T>(T& reference)   for pointers, strings and vectors
+//   void follow_leaves<P>(P* first, count)     for many pointers whose targets refer to nothing
 //   bool engaged<T>(T& optional)
 // Threads: one.
 template <class Side>
@@ -53,7 +65,9 @@ class Walk {
     template <class E>
     void visit_objects(Found<E> found) {
         if constexpr (kHasReferences<E>) {
-            if constexpr (kShallow<E>)
+            if constexpr (kLeafPointer<E>)
+                side_.follow_leaves(found.first, found.count);
+            else if constexpr (kShallow<E>)
                 for (E *e = found.first, *end = e + found.count; e != end; ++e) visit(*e);
             else if (found.count > 0)
                 push<E, 0>(found.first, found.count);
