@@ -103,7 +103,7 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
         id = queues.send->retire(error.wqe_counter.native());
     } else if (opcode == CqeOpcode::responder_error && queues.receive != nullptr) {
         completion.kind = CompletionKind::receive;
-        id = queues.receive->retire(error.wqe_counter.native());
+        id = queues.receive->retire();
     }
     if (!id) return stray();
     completion.id = *id;
@@ -122,10 +122,9 @@ void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendQueue& q
     }
 }
 
-void CompletionQueue::scatter_into_entry(const Cqe& entry, const ReceiveQueue& queue,
-                                         std::uint16_t counter) noexcept {
+void CompletionQueue::scatter_into_entry(const Cqe& entry,
+                                         std::span<const std::byte> segments) noexcept {
     std::span<const std::byte> data = scattered(entry);
-    std::span<const std::byte> segments = queue.entry_at(counter);
     while (!segments.empty() && !data.empty()) {
         data = fill(segments.data(), data);
         segments = segments.subspan(sizeof(DataSegment));

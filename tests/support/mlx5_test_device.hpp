@@ -117,13 +117,18 @@ class TestDevice {
 
     // -- What the device sees --
     std::uint16_t send_record() const {
-        return static_cast<std::uint16_t>(be32toh(records_[MLX5_SND_DBR]));
+        return static_cast<std::uint16_t>(be32toh(raw_send_record()));
     }
-    std::uint32_t raw_send_record() const { return records_[MLX5_SND_DBR]; }
+    std::uint32_t raw_send_record() const {
+        return __atomic_load_n(&records_[MLX5_SND_DBR], __ATOMIC_ACQUIRE);
+    }
     std::uint16_t receive_record() const {
-        return static_cast<std::uint16_t>(be32toh(records_[MLX5_RCV_DBR]));
+        return static_cast<std::uint16_t>(
+            be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE)));
     }
-    std::uint32_t consumer_record() const { return be32toh(completion_records_[0]); }
+    std::uint32_t consumer_record() const {
+        return be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
+    }
     const std::byte* register_half(int half) const {
         return registers_.data() + 0x800 +
                static_cast<std::size_t>(half) * options_.blueflame_bytes;
@@ -195,7 +200,8 @@ class TestDevice {
         if ((format & MLX5_INLINE_SCATTER_64) != 0) {
             std::memcpy(reinterpret_cast<std::byte*>(to) - 64, scatter.data(), 64);
         }
-        *to = cqe;
+        std::memcpy(to, &cqe, offsetof(mlx5_cqe64, op_own));
+        __atomic_store_n(&to->op_own, cqe.op_own, __ATOMIC_RELEASE);
         ++produced_;
     }
     std::uint32_t produced() const { return produced_; }

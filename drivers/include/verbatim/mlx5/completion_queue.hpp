@@ -160,8 +160,10 @@ class CompletionQueue {
                         Completion& completion) noexcept {
         if (queues.receive == nullptr) [[unlikely]]
             return stray();
-        const std::uint16_t counter = entry.wqe_counter.native();
-        const auto id = queues.receive->retire(counter);
+        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
+            scatter_into_entry(entry, queues.receive->oldest_entry());
+        }
+        const auto id = queues.receive->retire();
         if (!id) [[unlikely]]
             return stray();
         const CqeOpcode opcode = cqe_opcode(entry.op_own);
@@ -172,9 +174,6 @@ class CompletionQueue {
         completion.kind = opcode == CqeOpcode::write_immediate ? CompletionKind::receive_immediate
                                                                : CompletionKind::receive;
         if (completion.has_immediate) completion.immediate = entry.immediate.native();
-        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
-            scatter_into_entry(entry, *queues.receive, counter);
-        }
         return true;
     }
 
@@ -182,8 +181,7 @@ class CompletionQueue {
     // us.
     static void scatter_into_elements(const Cqe& entry, const SendQueue& queue,
                                       std::uint16_t counter) noexcept;
-    static void scatter_into_entry(const Cqe& entry, const ReceiveQueue& queue,
-                                   std::uint16_t counter) noexcept;
+    static void scatter_into_entry(const Cqe& entry, std::span<const std::byte> segments) noexcept;
     bool decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
                       Completion& completion) noexcept;
     bool stray() noexcept {

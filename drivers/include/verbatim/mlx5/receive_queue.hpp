@@ -63,18 +63,19 @@ class ReceiveQueue {
     // Forgets everything outstanding; entries must be posted afresh. See SendQueue::reset().
     void reset() noexcept;
 
-    // For completion queues: retires the entry with this counter, which must be the oldest; its id.
-    std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
-        const std::uint32_t oldest = limit_ - entries();
-        if (counter != static_cast<std::uint16_t>(oldest) || oldest == next_) [[unlikely]] {
+    // -- For completion queues --
+    // Retires the oldest entry; its id, or nothing where none is outstanding. A reliable connection
+    // consumes receives in order, so the entry's counter in the CQE is not needed (and rdma-core,
+    // which saw more devices than we did, does not trust it either).
+    std::optional<std::uint64_t> retire() noexcept {
+        if (free_entries() == entries()) [[unlikely]]
             return std::nullopt;
-        }
-        ++limit_;
+        const std::uint32_t oldest = limit_++ - entries();
         return ids_[oldest & mask_];
     }
-    // The entry with this counter.
-    std::span<const std::byte> entry_at(std::uint32_t counter) const noexcept {
-        return {entry(counter), std::size_t{1} << stride_log2_};
+    // The oldest entry's scatter list.
+    std::span<const std::byte> oldest_entry() const noexcept {
+        return {entry(limit_ - entries()), std::size_t{1} << stride_log2_};
     }
 
   private:
