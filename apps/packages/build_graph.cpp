@@ -10,37 +10,16 @@
 #include <fmt/format.h>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "packages/maker.hpp"
+
 namespace packages {
 
 namespace {
 
-// Allocates from the resource and never frees: the resource outlives the graph.
-class Maker {
-  public:
-    explicit Maker(std::pmr::memory_resource& memory) : memory_(&memory) {}
-
-    template <class T>
-    T* make(T&& value) const {
-        return ::new (memory_->allocate(sizeof(T), alignof(T))) T(std::move(value));
-    }
-    Text text(std::string_view value) const { return Text(value, memory_); }
-    template <class T>
-    List<T> list(std::size_t capacity = 0) const {
-        List<T> result(memory_);
-        result.reserve(capacity);
-        return result;
-    }
-
-  private:
-    std::pmr::memory_resource* memory_;
-};
-
 class Builder {
   public:
     Builder(const Database& database, std::pmr::memory_resource& memory)
-        : database_(database),
-          maker_(memory),
-          graph_(maker_.make(Graph{maker_.list<Package*>(), maker_.list<Maintainer*>()})) {}
+        : database_(database), maker_(memory), graph_(maker_.graph()) {}
 
     void add_set(const std::string& suffix) {
         suffix_ = suffix;
@@ -65,9 +44,7 @@ class Builder {
     Package* package(std::string_view name) {
         const auto [entry, is_new] = by_name_.try_emplace(name, nullptr);
         if (!is_new) return entry->second;
-        Package* made =
-            maker_.make(Package{maker_.text(std::string(name) + suffix_), maker_.list<Version*>(),
-                                maker_.list<Provision*>(), maker_.list<Alternative*>()});
+        Package* made = maker_.package(maker_.text(std::string(name) + suffix_));
         entry->second = made;
         graph_->packages.push_back(made);
         return made;
@@ -78,9 +55,7 @@ class Builder {
         const auto [entry, is_new] =
             maintainers_.try_emplace({record.maintainer_name, record.maintainer_email}, nullptr);
         if (!is_new) return entry->second;
-        Maintainer* made =
-            maker_.make(Maintainer{maker_.text(record.maintainer_name),
-                                   maker_.text(record.maintainer_email), maker_.list<Version*>()});
+        Maintainer* made = maker_.maintainer(record.maintainer_name, record.maintainer_email);
         entry->second = made;
         graph_->maintainers.push_back(made);
         return made;
@@ -104,7 +79,7 @@ class Builder {
             .multi_arch = record.multi_arch,
             .essential = record.essential,
             .requirements = maker_.list<Requirement*>(clause_count),
-            .provisions = maker_.list<Provision*>(record.provides.size()),
+            .provisions = maker_.list<Provision>(record.provides.size()),
             .other_fields = other_fields(record),
         });
         if (caretaker != nullptr) caretaker->versions.push_back(made);
@@ -120,22 +95,19 @@ class Builder {
 
     void provision(const WrittenAlternative& provided, Version* provider) {
         Package* target = package(provided.package);
-        Provision* made = maker_.make(Provision{provider, target, maker_.text(provided.version)});
-        provider->provisions.push_back(made);
-        target->provided_by.push_back(made);
+        provider->provisions.push_back({target, maker_.text(provided.version)});
+        target->provided_by.push_back(provider);
     }
 
     void requirement(Kind kind, const Clause& clause, Version* owner) {
         Requirement* made =
-            maker_.make(Requirement{owner, kind, maker_.list<Alternative*>(clause.size())});
+            maker_.make(Requirement{owner, kind, maker_.list<Alternative>(clause.size())});
         owner->requirements.push_back(made);
         for (const WrittenAlternative& written : clause) {
             Package* target = package(written.package);
-            Alternative* alternative = maker_.make(Alternative{made, target, written.relation,
-                                                               maker_.text(written.version),
-                                                               maker_.text(written.architecture)});
-            made->alternatives.push_back(alternative);
-            target->required_by.push_back(alternative);
+            made->alternatives.push_back({target, written.relation, maker_.text(written.version),
+                                          maker_.text(written.architecture)});
+            target->required_by.push_back(made);
         }
     }
 

@@ -3,9 +3,9 @@
 //
 // Everything is an ordinary aggregate of std::pmr members and raw pointers, so that the library can
 // send it with no registration. The graph is shared (a maintainer looks after many versions, a
-// package is required by many alternatives) and cyclic (version <-> package, requirement <->
-// alternative, packages that depend on each other). Owner: all objects live in the memory resource
-// they were built in and are freed with it, never one by one.
+// package is named by many requirements) and cyclic (version <-> package, version <-> requirement,
+// packages that depend on each other). Owner: all objects live in the memory resource they were
+// built in and are freed with it, never one by one.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,6 @@ struct Requirement;
 
 // "libc6:any (>= 2.36)": one way to satisfy a requirement.
 struct Alternative {
-    Requirement* requirement;
     Package* target;  // never null; a package nobody has heard of has no versions and no providers
     Relation relation;
     Text version;       // empty if relation is any
@@ -53,12 +52,11 @@ struct Alternative {
 struct Requirement {
     Version* owner;
     Kind kind;
-    List<Alternative*> alternatives;
+    List<Alternative> alternatives;
 };
 
 // "Provides: mail-transport-agent (= 1.0)".
 struct Provision {
-    Version* provider;
     Package* package;
     Text version;  // mostly empty
 };
@@ -89,15 +87,15 @@ struct Version {
     MultiArch multi_arch;
     bool essential;
     List<Requirement*> requirements;
-    List<Provision*> provisions;
+    List<Provision> provisions;
     List<Field> other_fields;
 };
 
 struct Package {
     Text name;
     List<Version*> versions;  // empty: a virtual package, or one that is only mentioned
-    List<Provision*> provided_by;
-    List<Alternative*> required_by;  // reverse dependencies of every kind
+    List<Version*> provided_by;
+    List<Requirement*> required_by;  // reverse dependencies of every kind
 };
 
 // The root.

@@ -41,14 +41,14 @@ class AdjacencyBuilder {
         for (const Version* version : package.versions)
             for (const Requirement* requirement : version->requirements)
                 if (requirement->kind == Kind::depends || requirement->kind == Kind::pre_depends)
-                    for (const Alternative* alternative : requirement->alternatives)
-                        add_target(*alternative->target);
+                    for (const Alternative& alternative : requirement->alternatives)
+                        add_target(*alternative.target);
     }
 
     void add_target(const Package& target) {
         if (!target.versions.empty()) result_.targets.push_back(numbers_.at(&target));
-        for (const Provision* provision : target.provided_by)
-            result_.targets.push_back(numbers_.at(provision->provider->package));
+        for (const Version* provider : target.provided_by)
+            result_.targets.push_back(numbers_.at(provider->package));
     }
 
     boost::unordered_flat_map<const Package*, Index> numbers_;

@@ -16,8 +16,8 @@ bool is_available(const Package& package) noexcept {
 std::uint64_t resolved_edges(const Version& version) noexcept {
     std::uint64_t count = 0;
     for (const Requirement* requirement : version.requirements)
-        for (const Alternative* alternative : requirement->alternatives)
-            count += is_available(*alternative->target) ? 1u : 0u;
+        for (const Alternative& alternative : requirement->alternatives)
+            count += is_available(*alternative.target) ? 1u : 0u;
     return count;
 }
 

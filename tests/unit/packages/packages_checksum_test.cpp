@@ -18,6 +18,11 @@ constexpr std::string_view kText =
 
 std::uint64_t sum_of(const Graph& graph) { return Checksum(graph).sum(); }
 
+// Of "bb (>= 2) | cc:any".
+Alternative& first_alternative(Graph& graph) {
+    return graph.packages[0]->versions[0]->requirements[0]->alternatives[0];
+}
+
 TEST(Checksum, does_not_depend_on_addresses) {
     const Built first(kText);
     std::pmr::unsynchronized_pool_resource other;
@@ -62,23 +67,14 @@ TEST(Checksum, differs_when_any_field_differs) {
              auto& list = g.packages[0]->versions[0]->requirements[0]->alternatives;
              std::swap(list[0], list[1]);
          }},
-        {"alternative.requirement",
-         [](Graph& g) {
-             g.packages[0]->required_by[0]->requirement =
-                 g.packages[0]->required_by[1]->requirement;
-         }},
-        {"alternative.target",
-         [](Graph& g) { g.packages[1]->required_by[0]->target = g.packages[2]; }},
-        {"alternative.relation",
-         [](Graph& g) { g.packages[1]->required_by[0]->relation = Relation::later; }},
-        {"alternative.version", [](Graph& g) { g.packages[1]->required_by[0]->version = "3"; }},
-        {"alternative.architecture",
-         [](Graph& g) { g.packages[2]->required_by[0]->architecture = ""; }},
-        {"provision.provider",
-         [](Graph& g) { g.packages[2]->provided_by[0]->provider = g.packages[0]->versions[0]; }},
+        {"alternative.target", [](Graph& g) { first_alternative(g).target = g.packages[2]; }},
+        {"alternative.relation", [](Graph& g) { first_alternative(g).relation = Relation::later; }},
+        {"alternative.version", [](Graph& g) { first_alternative(g).version = "3"; }},
+        {"alternative.architecture", [](Graph& g) { first_alternative(g).architecture = "any"; }},
         {"provision.package",
-         [](Graph& g) { g.packages[2]->provided_by[0]->package = g.packages[0]; }},
-        {"provision.version", [](Graph& g) { g.packages[2]->provided_by[0]->version = "8"; }},
+         [](Graph& g) { g.packages[1]->versions[0]->provisions[0].package = g.packages[0]; }},
+        {"provision.version",
+         [](Graph& g) { g.packages[1]->versions[0]->provisions[0].version = "8"; }},
         {"maintainer.name", [](Graph& g) { g.maintainers[0]->name = "Two"; }},
         {"maintainer.email", [](Graph& g) { g.maintainers[0]->email = ""; }},
         {"maintainer.versions", [](Graph& g) { g.maintainers[0]->versions.pop_back(); }},
@@ -115,7 +111,7 @@ TEST(Checksum, differs_when_a_circle_is_opened) {
     const std::uint64_t original = sum_of(*built.graph);
     Requirement* back = built.package("bb")->versions[0]->requirements[0];
     Package other(*built.package("aa"));
-    back->alternatives[0]->target = &other;
+    back->alternatives[0].target = &other;
     EXPECT_NE(sum_of(*built.graph), original);
 }
 

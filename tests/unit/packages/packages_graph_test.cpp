@@ -38,24 +38,24 @@ TEST(BuildGraph, links_requirements_both_ways) {
     EXPECT_EQ(choice->owner, version);
     EXPECT_EQ(choice->kind, Kind::depends);
     ASSERT_EQ(choice->alternatives.size(), 2u);
-    const Alternative* gone = choice->alternatives[1];
-    EXPECT_EQ(gone->requirement, choice);
-    EXPECT_EQ(gone->target, built.package("gone"));
-    EXPECT_EQ(gone->architecture, "any");
-    EXPECT_THAT(built.package("gone")->required_by, ElementsAre(gone));
-    const Alternative* older = version->requirements[0]->alternatives.at(0);
-    EXPECT_EQ(older->relation, Relation::later_equal);
-    EXPECT_EQ(older->version, "2");
+    EXPECT_EQ(choice->alternatives[0].target, built.package("mail"));
+    EXPECT_EQ(choice->alternatives[1].target, built.package("gone"));
+    EXPECT_EQ(choice->alternatives[1].architecture, "any");
+    EXPECT_THAT(built.package("gone")->required_by, ElementsAre(choice));
+    const Alternative& older = version->requirements[0]->alternatives.at(0);
+    EXPECT_EQ(older.relation, Relation::later_equal);
+    EXPECT_EQ(older.version, "2");
 }
 
 TEST(BuildGraph, links_virtual_packages_to_their_providers) {
     const Built built(kSmall);
     const Package* mail = built.package("mail");
     EXPECT_TRUE(mail->versions.empty());
-    ASSERT_EQ(mail->provided_by.size(), 1u);
-    EXPECT_EQ(mail->provided_by[0]->provider->package, built.package("cc"));
-    EXPECT_EQ(mail->provided_by[0]->version, "9");
-    EXPECT_THAT(built.package("cc")->versions[0]->provisions, ElementsAre(mail->provided_by[0]));
+    const Version* provider = built.package("cc")->versions.at(0);
+    EXPECT_THAT(mail->provided_by, ElementsAre(provider));
+    ASSERT_EQ(provider->provisions.size(), 1u);
+    EXPECT_EQ(provider->provisions[0].package, mail);
+    EXPECT_EQ(provider->provisions[0].version, "9");
 }
 
 TEST(BuildGraph, shares_maintainers) {
@@ -119,12 +119,12 @@ TEST(Replicate, keeps_relations_inside_their_repetition) {
     };
     std::size_t links = 0;
     for (const Package* package : built->packages) {
-        for (const Alternative* link : package->required_by) {
-            EXPECT_EQ(set_of(link->requirement->owner->package), set_of(package));
+        for (const Requirement* link : package->required_by) {
+            EXPECT_EQ(set_of(link->owner->package), set_of(package));
             ++links;
         }
-        for (const Provision* link : package->provided_by)
-            EXPECT_EQ(set_of(link->provider->package), set_of(package));
+        for (const Version* provider : package->provided_by)
+            EXPECT_EQ(set_of(provider->package), set_of(package));
     }
     EXPECT_EQ(links, 4u * 5u);
 }
