@@ -57,11 +57,17 @@ ImageMemory::~ImageMemory() {
 }
 
 ObjectLink::ObjectLink(Connection& connection)
-    : arena_(connection.arena_ptr()),
-      staging_bytes_(connection.config().objects.staging_bytes),
-      staging_(static_cast<std::byte*>(arena_->allocate(staging_bytes_, 4096))) {}
+    : arena_(connection.arena_ptr()), staging_bytes_(connection.config().objects.staging_bytes) {}
 
-ObjectLink::~ObjectLink() { arena_->deallocate(staging_, staging_bytes_, 4096); }
+ObjectLink::~ObjectLink() {
+    if (staging_ != nullptr) arena_->deallocate(staging_, staging_bytes_, 4096);
+}
+
+std::byte* ObjectLink::staging() {
+    if (staging_ == nullptr)
+        staging_ = static_cast<std::byte*>(arena_->allocate(staging_bytes_, 4096));
+    return staging_;
+}
 
 void ObjectLink::pump(Connection& connection) {
     send_pending(connection);

@@ -71,7 +71,9 @@ class ObjectLink {
     void cancel(Connection& connection, std::uint64_t id) noexcept;
     bool is_told(std::uint64_t fingerprint) const { return told_.contains(fingerprint); }
     void set_told(std::uint64_t fingerprint) { told_.insert(fingerprint); }
-    std::byte* staging() const noexcept { return staging_; }
+    // Allocated when first asked for, after the first graph was scanned: in memory that the
+    // application had just freed, it would make a dangling pointer look valid.
+    std::byte* staging();
     std::size_t staging_bytes() const noexcept { return staging_bytes_; }
 
     // ---- receiving ----
@@ -101,7 +103,7 @@ class ObjectLink {
 
     std::shared_ptr<Arena> arena_;
     std::size_t staging_bytes_;
-    std::byte* staging_;
+    std::byte* staging_ = nullptr;
     std::unique_ptr<Scan> scan_;  // null while lent
     std::uint64_t activity_ = 0;
     std::uint64_t offers_ = 0;
