@@ -1,0 +1,64 @@
+// Serialize, copy, parse: protobuf's part of a transfer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+#include <google/protobuf/arena.h>
+
+#include "wire.hpp"
+
+namespace bench_graph {
+
+// A message in a protobuf arena whose block is warm and reused.
+template <class Message>
+class WarmMessage {
+  public:
+    explicit WarmMessage(std::size_t bytes) : block_(bytes), arena_(options()) { reset(); }
+    void reset() {
+        arena_.Reset();
+        message_ = google::protobuf::Arena::CreateMessage<Message>(&arena_);
+    }
+    Message& message() const noexcept { return *message_; }
+
+  private:
+    google::protobuf::ArenaOptions options() const {
+        google::protobuf::ArenaOptions result;
+        result.initial_block = reinterpret_cast<char*>(block_.data());
+        result.initial_block_size = block_.size();
+        return result;
+    }
+
+    WarmBlock block_;
+    google::protobuf::Arena arena_;
+    Message* message_ = nullptr;
+};
+
+template <class Message>
+class ProtobufWire {
+  public:
+    // Room for the serialized message, and for what parsing it allocates.
+    ProtobufWire(std::size_t message_bytes, std::size_t parsed_bytes)
+        : wire_(message_bytes), received_(parsed_bytes) {}
+
+    const Message& transfer(const Message& message) {
+        bytes_ = message.ByteSizeLong();
+        if (bytes_ > wire_.capacity()) throw std::runtime_error("message longer than expected");
+        message.SerializeWithCachedSizesToArray(
+            reinterpret_cast<std::uint8_t*>(wire_.send_buffer()));
+        received_.reset();
+        if (!received_.message().ParseFromArray(wire_.carry(bytes_), static_cast<int>(bytes_)))
+            throw std::runtime_error("protobuf cannot parse its own message");
+        return received();
+    }
+    const Message& received() const noexcept { return received_.message(); }
+    std::size_t bytes() const noexcept { return bytes_; }
+
+  private:
+    Wire wire_;
+    WarmMessage<Message> received_;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace bench_graph
