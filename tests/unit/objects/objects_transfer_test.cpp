@@ -272,7 +272,8 @@ TEST(Transfer, a_bad_pointer_is_refused_before_anything_is_sent) {
     auto* gone = arena.make<Point>();
     arena.destroy(gone);
     const std::vector<Point*> bad{gone};
-    EXPECT_EQ(error_of([&] { send(*pair.sender, bad, {Deadline::after(20s)}); }).code(), Errc::bad_pointer);
+    EXPECT_EQ(error_of([&] { send(*pair.sender, bad, {Deadline::after(20s)}); }).code(),
+              Errc::bad_pointer);
     const std::vector<int> good{1};
     EXPECT_EQ(*pair.transfer(good), good);
 }

@@ -1,6 +1,6 @@
-// Control path of a device: open, register, create, connect, destroy. Abstract, because it is cold; the data
-// path never comes here (it runs on the views of verbatim/mlx5/queue_view.hpp).
-// Threads: every call may come from any thread; an object must not be used while it is being destroyed.
+// Control path of a device: open, register, create, connect, destroy. Abstract, because it is cold;
+// the data path never comes here (it runs on the views of verbatim/mlx5/queue_view.hpp). Threads:
+// every call may come from any thread; an object must not be used while it is being destroyed.
 #pragma once
 
 #include <array>
@@ -31,15 +31,16 @@ constexpr bool allows(Access granted, Access wanted) noexcept {
            static_cast<std::uint8_t>(wanted);
 }
 
-// The memory object behind an address range. A sealed memfd (file >= 0) lets same-host peers map the bytes;
-// without one the software NIC reaches them by cross-memory attach. Real devices ignore it.
+// The memory object behind an address range. A sealed memfd (file >= 0) lets same-host peers map
+// the bytes; without one the software NIC reaches them by cross-memory attach. Real devices ignore
+// it.
 struct MemoryBacking {
     int file = -1;
     std::uint64_t offset = 0;
 };
 
-// A registered range. Releasing it (destructor) makes its keys invalid at once and prepared operations that
-// name it invalid at their next post.
+// A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
+// operations that name it invalid at their next post.
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -50,13 +51,14 @@ class MemoryRegion {
     std::size_t bytes() const noexcept { return bytes_; }
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
-    // False for good once the region is being released; outlives the region. Prepared operations keep it.
+    // False for good once the region is being released; outlives the region. Prepared operations
+    // keep it.
     std::shared_ptr<const std::atomic<bool>> alive() const noexcept { return alive_; }
 
   protected:
     MemoryRegion() = default;
-    // Every device's destructor calls this first and moves its invalidation epoch after it: a prepared
-    // operation that sees the epoch move must already see the region gone.
+    // Every device's destructor calls this first and moves its invalidation epoch after it: a
+    // prepared operation that sees the epoch move must already see the region gone.
     void mark_released() noexcept { alive_->store(false, std::memory_order_release); }
     std::byte* address_ = nullptr;
     std::size_t bytes_ = 0;
@@ -69,14 +71,15 @@ class MemoryRegion {
 
 // Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
 struct QueuePairAddress {
-    std::uint8_t kind = 0;              // 1 software NIC, 2 RDMA device; both sides must agree
-    std::uint8_t mtu_log2 = 12;         // path MTU in bytes, log2
-    std::uint16_t lid = 0;              // InfiniBand link layer only
-    std::uint32_t number = 0;           // queue pair number
-    std::uint32_t packet_sequence = 0;  // first PSN this side sends
+    std::uint8_t kind = 0;                 // 1 software NIC, 2 RDMA device; both sides must agree
+    std::uint8_t mtu_log2 = 12;            // path MTU in bytes, log2
+    std::uint16_t lid = 0;                 // InfiniBand link layer only
+    std::uint32_t number = 0;              // queue pair number
+    std::uint32_t packet_sequence = 0;     // first PSN this side sends
     std::array<std::uint8_t, 16> gid{};    // RDMA devices
     std::array<std::uint8_t, 16> nonce{};  // software NIC: proves that both ends share a host
-    std::array<char, 64> local_socket{};   // software NIC: name of its abstract Unix socket, NUL padded
+    std::array<char, 64>
+        local_socket{};  // software NIC: name of its abstract Unix socket, NUL padded
 };
 
 enum class QueuePairState : std::uint8_t { reset, initialized, ready_to_receive, ready, error };
@@ -92,13 +95,14 @@ class QueuePairHandle {
     virtual ~QueuePairHandle() = default;
     virtual const mlx5::QueuePairView& view() const noexcept = 0;
     virtual QueuePairAddress address() const = 0;
-    // Takes the queue pair from reset to ready. Throws Error: permission_denied (peer of another user),
-    // peer_lost, unsupported (no common port; the reason is in the text), timeout. Blocks at most `timeout_ms`.
+    // Takes the queue pair from reset to ready. Throws Error: permission_denied (peer of another
+    // user), peer_lost, unsupported (no common port; the reason is in the text), timeout. Blocks at
+    // most `timeout_ms`.
     virtual void connect(const QueuePairAddress& peer, int timeout_ms) = 0;
     // To the error state: each outstanding work request is flushed once.
     virtual void fail() noexcept = 0;
-    // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by the
-    // device: the owner's queues must be reset with it.
+    // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by
+    // the device: the owner's queues must be reset with it.
     virtual void reset() = 0;
     virtual QueuePairState state() const noexcept = 0;
     // True once the device knows that the peer is gone (process died, link closed).
@@ -116,8 +120,8 @@ struct QueuePairOptions {
 };
 
 struct DeviceInfo {
-    std::string name;         // "softnic0", "mlx5_0"
-    std::string description;  // one line for users
+    std::string name;                                          // "softnic0", "mlx5_0"
+    std::string description;                                   // one line for users
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
 };
 
@@ -128,11 +132,12 @@ class Device {
     // Throws Error(out_of_memory) with the memlock remedy where the kernel refuses to pin.
     virtual std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                           Access access, MemoryBacking backing) = 0;
-    virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) = 0;
+    virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
-    // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves when it
-    // moved. One word, increased by control-path calls (release; a region after its mark_released(), a queue pair
-    // by its reset), read on the data path.
+    // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves
+    // when it moved. One word, increased by control-path calls (release; a region after its
+    // mark_released(), a queue pair by its reset), read on the data path.
     virtual const volatile std::uint64_t* invalidation_epoch() const noexcept = 0;
 };
 

@@ -1,5 +1,6 @@
-// Errors of every layer: a code for the data path, an exception with cause, object and remedy for the
-// control path. Codes are grouped by what the caller must rebuild, which is the only thing it can decide on.
+// Errors of every layer: a code for the data path, an exception with cause, object and remedy for
+// the control path. Codes are grouped by what the caller must rebuild, which is the only thing it
+// can decide on.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,22 @@ namespace verbatim {
 enum class Scope : std::uint8_t { none, request, connection, device };
 
 // Results of data-path calls, and the code inside every Error.
-enum class [[nodiscard]] Errc : std::uint8_t {
+enum class [[nodiscard]] Errc : std::uint8_t{
     ok = 0,
     // Back-pressure: nothing happened, try again after polling.
     would_block,
     // -- request: this call or object is refused, everything else goes on --
-    invalid_argument,    // the request contradicts itself or the queue's limits
-    invalid_prepared,    // a prepared operation whose queue pair or memory region is gone
-    message_too_large,   // more bytes than the queue, the ring or the inline limit takes
-    type_mismatch,       // the two sides disagree on a type's layout
-    bad_pointer,         // a pointer in a graph is misaligned, freed or never allocated
-    graph_too_large,     // the receiver's arena cannot hold the graph
-    corrupt_message,     // received bytes failed a check; nothing was handed out
-    timeout,             // a deadline passed
-    out_of_memory,       // an arena or a queue could not grow
-    unsupported,         // this device or type cannot do that
-    config_error,        // a configuration file or value is wrong
+    invalid_argument,   // the request contradicts itself or the queue's limits
+    invalid_prepared,   // a prepared operation whose queue pair or memory region is gone
+    message_too_large,  // more bytes than the queue, the ring or the inline limit takes
+    type_mismatch,      // the two sides disagree on a type's layout
+    bad_pointer,        // a pointer in a graph is misaligned, freed or never allocated
+    graph_too_large,    // the receiver's arena cannot hold the graph
+    corrupt_message,    // received bytes failed a check; nothing was handed out
+    timeout,            // a deadline passed
+    out_of_memory,      // an arena or a queue could not grow
+    unsupported,        // this device or type cannot do that
+    config_error,       // a configuration file or value is wrong
     // -- connection: the queue pair is in error, connect again --
     local_length,        // a work request's elements and length disagree (CQE syndrome 0x01)
     local_queue_pair,    // the device refused a work request or a doorbell (0x02)
@@ -46,8 +47,8 @@ enum class [[nodiscard]] Errc : std::uint8_t {
     peer_lost,           // the peer died or closed
     permission_denied,   // the peer's user, or this process's rights, forbid it
     // -- device: open it again, or choose another --
-    no_device,           // no such device on this machine
-    device_error,        // the device or its driver failed
+    no_device,     // no such device on this machine
+    device_error,  // the device or its driver failed
 };
 
 // What the caller must rebuild after `code`. Errc::ok and would_block need nothing.

@@ -1,5 +1,15 @@
 // expect-ok
-#include <verbatim/objects.hpp>
 #include <array>
-struct X { std::string s; std::vector<X> v; std::array<std::string, 2> a; X* next; std::unique_ptr<X> owned; std::optional<int> o; };
-void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); verbatim::receive<X>(c); }
+#include <verbatim/objects.hpp>
+struct X {
+    std::string s;
+    std::vector<X> v;
+    std::array<std::string, 2> a;
+    X* next;
+    std::unique_ptr<X> owned;
+    std::optional<int> o;
+};
+void use(verbatim::Connection& c, const X& x) {
+    verbatim::send(c, x);
+    verbatim::receive<X>(c);
+}

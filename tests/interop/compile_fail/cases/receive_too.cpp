@@ -1,4 +1,7 @@
 // expect: C array
 #include <verbatim/objects.hpp>
-struct X { int a[2]; int b; };
+struct X {
+    int a[2];
+    int b;
+};
 void use(verbatim::Connection& c) { verbatim::receive<X>(c); }

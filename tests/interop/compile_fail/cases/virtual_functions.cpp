@@ -1,4 +1,7 @@
 // expect: virtual functions
 #include <verbatim/objects.hpp>
-struct X { virtual ~X(); int a; };
+struct X {
+    virtual ~X();
+    int a;
+};
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

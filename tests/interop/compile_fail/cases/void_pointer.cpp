@@ -1,5 +1,7 @@
 // expect: void pointer
 // expect: typed pointer
 #include <verbatim/objects.hpp>
-struct X { void* p; };
+struct X {
+    void* p;
+};
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }
