@@ -36,7 +36,8 @@ inline constexpr bool kThreadSanitizer = false;
 // cycles).
 inline __m128i load_halves(const void* from) noexcept {
     // Volatile, because compilers like to merge the two loads.
-    const auto* words = static_cast<const volatile long long*>(from);
+    using Word [[gnu::may_alias]] = long long;
+    const auto* words = static_cast<const volatile Word*>(from);
     return _mm_set_epi64x(words[1], words[0]);
 }
 
@@ -143,17 +144,18 @@ template <typename Source>
 [[gnu::always_inline]] inline void ring_doorbell(Doorbell& bell, std::uint32_t counter,
                                                  const Source& source) noexcept {
     // 1. The WQEs are visible before the record: a release store. Ring and record are ordinary
-    // memory, where
-    //    x86 keeps the order of stores, so this costs no instruction; it stops the compiler.
-    // 2. The record. The device believes it even when a register write is lost or late (RNR,
-    // context switch).
+    // memory, where x86 keeps the order of stores, so this costs no instruction; it stops the
+    // compiler.
+
+    // 2. The record. It is what counts: a device that missed a register write (its queue was
+    // waiting, or two writes were merged) continues from here.
     bell.record_raw = be32(counter & 0xffff).raw();
     __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);
-    // 3. The record is visible before the register: the register is write-combining, and without
-    // the fence
-    //    the device could be told of a WQE whose record (and, by 1, whose bytes) it does not yet
-    //    see.
+
+    // 3. The record is visible before the register, which is write-combining: without the fence the
+    // device could be told of a WQE whose record, and by 1 whose bytes, it does not see yet.
     store_fence();
+
     // 4. The register: the whole WQE where it fits (BlueFlame), else its first 8 bytes.
     auto* half = reinterpret_cast<volatile std::byte*>(bell.half);
     if (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes) {
@@ -162,12 +164,14 @@ template <typename Source>
         __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(half), source.first_word(),
                          __ATOMIC_RELAXED);
     }
-    // 5. Push the write-combining buffer out now (latency), and before the next doorbell's bytes
-    // can merge
-    //    with these.
+
+    // 5. Out of the write-combining buffer: now, because the device is waiting, and before the next
+    // doorbell's bytes can merge with these.
     store_fence();
+
     // 6. The next doorbell goes to the other half: the device may still be reading this one.
     bell.half ^= bell.toggle;
+
     // 7. A software device may run here, in the posting thread.
     if (bell.hook.call != nullptr) call_hook(bell, half);
 }
