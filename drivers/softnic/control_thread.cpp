@@ -102,39 +102,38 @@ void* ControlThread::entry(void* self) {
 }
 
 void ControlThread::run() {
-    std::vector<pollfd> entries;
     while (!stop_.load(std::memory_order_acquire)) try {
             {
                 const std::lock_guard lock(mutex_);
                 watched_now_ = watched_;
             }
-            wait_for_events(entries);
+            wait_for_events();
             drop_finished_sessions();
         } catch (const std::exception& error) {
             log::error("software NIC control thread: {}", error.what());
         }
 }
 
-void ControlThread::wait_for_events(std::vector<pollfd>& entries) {
-    entries.clear();
-    entries.push_back({wake_.get(), POLLIN, 0});
-    entries.push_back({out_of_descriptors_ ? -1 : listener_.get(), POLLIN, 0});
-    for (const Session& session : sessions_) entries.push_back({session.socket.get(), POLLIN, 0});
+void ControlThread::wait_for_events() {
+    entries_.clear();
+    entries_.push_back({wake_.get(), POLLIN, 0});
+    entries_.push_back({out_of_descriptors_ ? -1 : listener_.get(), POLLIN, 0});
+    for (const Session& session : sessions_) entries_.push_back({session.socket.get(), POLLIN, 0});
     for (const auto& link : watched_now_)
-        entries.push_back({link->lost() ? -1 : link->socket(), POLLRDHUP, 0});
-    const int ready = poll(entries.data(), entries.size(), poll_timeout_ms());
+        entries_.push_back({link->lost() ? -1 : link->socket(), POLLRDHUP, 0});
+    const int ready = poll(entries_.data(), entries_.size(), poll_timeout_ms());
     if (ready < 0) return;
     out_of_descriptors_ = false;
-    if (entries[0].revents != 0) {
+    if (entries_[0].revents != 0) {
         std::uint64_t count;
         if (read(wake_.get(), &count, sizeof count) < 0) return;
     }
     std::size_t next = 2;
     for (Session& session : sessions_)
-        if (entries[next++].revents != 0) serve(session);
+        if (entries_[next++].revents != 0) serve(session);
     for (const auto& link : watched_now_)
-        if ((entries[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) link->mark_lost();
-    if (entries[1].revents != 0) accept_sessions();
+        if ((entries_[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) link->mark_lost();
+    if (entries_[1].revents != 0) accept_sessions();
 }
 
 int ControlThread::poll_timeout_ms() const {

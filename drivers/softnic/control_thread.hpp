@@ -3,6 +3,7 @@
 // public members may be called from any thread.
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -18,8 +19,6 @@
 #include "key_table.hpp"
 #include "link.hpp"
 #include "link_message.hpp"
-
-struct pollfd;
 
 namespace verbatim::softnic {
 
@@ -67,7 +66,7 @@ class ControlThread {
     static void* entry(void* self);
     void run();
     void wake() noexcept;
-    void wait_for_events(std::vector<pollfd>& entries);
+    void wait_for_events();
     int poll_timeout_ms() const;
     void accept_sessions();
     void serve(Session& session);
@@ -91,7 +90,9 @@ class ControlThread {
     pthread_t thread_{};
     std::atomic<bool> stop_{false};
 
-    // Of the control thread alone.
+    // Of the control thread alone. Members, because a forked child has no such thread and frees
+    // them all the same.
+    std::vector<pollfd> entries_;
     std::vector<Session> sessions_;
     std::vector<std::shared_ptr<Link>> watched_now_;
     bool out_of_descriptors_ = false;

@@ -112,7 +112,6 @@ void Link::fetch_all_files(Instant deadline) {
     list.op = LinkOp::list_files;
     for (;;) {
         const Answer answer = request(list, LinkOp::files, deadline);
-        const std::lock_guard lock(request_mutex_);
         list.file = add_files(answer);
         if (answer.files.size() < kFilesPerMessage) return;
     }
@@ -124,7 +123,6 @@ Errc Link::fetch_file(std::uint64_t number) noexcept try {
     get.file = number;
     const Instant deadline = std::chrono::steady_clock::now() + options_.request_timeout;
     const Answer answer = request(get, LinkOp::files, deadline);
-    const std::lock_guard lock(request_mutex_);
     return add_files(answer) == number ? Errc::ok : Errc::protocol_error;
 } catch (const Error& error) {
     log::warn("{}", error.what());
@@ -133,7 +131,7 @@ Errc Link::fetch_file(std::uint64_t number) noexcept try {
     return Errc::out_of_memory;
 }
 
-// Maps what came; returns the last number. Under request_mutex_.
+// Maps what came; returns the last number.
 std::uint64_t Link::add_files(const Answer& answer) {
     const LinkMessage& message = answer.message;
     if (message.count > kFilesPerMessage || message.count != answer.files.size())
@@ -143,6 +141,7 @@ std::uint64_t Link::add_files(const Answer& answer) {
         last = message.files[i];
         auto memory = SharedMemory::map(answer.files[i].get(), 0, Mapping::arena,
                                         fmt::format("{} memory file {}", object_, last));
+        const std::lock_guard lock(mutex_);
         const File* const head = files_.load(std::memory_order_relaxed);
         files_.store(new File{last, std::move(memory), head}, std::memory_order_release);
     }
@@ -181,9 +180,28 @@ std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32
     return SharedMemory::map(answer.files[0].get(), 1, Mapping::read_write, object_ + " ring");
 }
 
+class Link::Turn {
+  public:
+    Turn(Link& link, Instant deadline) : link_(link) {
+        std::unique_lock lock(link.mutex_);
+        if (!link.turn_ended_.wait_until(lock, deadline, [&] { return !link.asking_; }))
+            throw Error(Errc::timeout, link.object_, "the peer does not answer", "is it stopped?");
+        link.asking_ = true;
+    }
+    ~Turn() {
+        const std::lock_guard lock(link_.mutex_);
+        link_.asking_ = false;
+        link_.turn_ended_.notify_one();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+  private:
+    Link& link_;
+};
+
 Link::Answer Link::request(LinkMessage message, LinkOp expected, Instant deadline) {
-    const std::unique_lock lock(request_mutex_, deadline);
-    if (!lock) throw Error(Errc::timeout, object_, "the peer does not answer", "is it stopped?");
+    const Turn turn(*this, deadline);
     message.sequence = ++sequence_;
     if (lost() || !send_message(socket_.get(), message)) {
         mark_lost();

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -95,9 +96,15 @@ class Link {
     pid_t process_ = 0;
     bool same_process_ = false;
     KeyTableView keys_;
-    std::timed_mutex
-        request_mutex_;  // one request at a time; guards sequence_ and writes to files_
+
+    // One request at a time: whoever has the turn owns the socket and sequence_. Not a timed
+    // mutex: thread sanitizers do not understand that one.
+    class Turn;
+    std::mutex mutex_;  // guards asking_ and additions to files_
+    std::condition_variable turn_ended_;
+    bool asking_ = false;
     std::uint64_t sequence_ = 0;
+
     std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link
     // Per key: version of the entry whose range was populated.
     std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;

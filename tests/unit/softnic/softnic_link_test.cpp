@@ -189,7 +189,7 @@ TEST(Link, peer_of_another_user_is_refused_by_both_sides) {
     for (const bool open_here : {false, true}) {
         EndOptions options;
         options.device.same_user_only = !open_here;
-        End end(options);
+        // Forked first: thread sanitizers want no threads at a fork.
         Child child([&](Wire& wire) {
             if (setresuid(kNobody, kNobody, kNobody) != 0) return 1;
             EndOptions other;
@@ -206,6 +206,7 @@ TEST(Link, peer_of_another_user_is_refused_by_both_sides) {
                        ? 0
                        : 4;
         });
+        End end(options);
         ASSERT_TRUE(child.wire().put(end.address()));
         EXPECT_EQ(child.reap(), 0) << (open_here ? "the asking side" : "the answering side");
         expect_service(end);
@@ -216,7 +217,6 @@ TEST(Link, peers_of_different_users_connect_when_both_allow_it) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
     EndOptions options;
     options.device.same_user_only = false;
-    End end(options);
     Child child([&](Wire& wire) {
         if (setresuid(kNobody, kNobody, kNobody) != 0) return 1;
         End stranger(options);
@@ -226,6 +226,7 @@ TEST(Link, peers_of_different_users_connect_when_both_allow_it) {
         if (stranger.post_write(pattern(8), 0) != Errc::ok) return 3;
         return stranger.poll().at(0).status == Errc::ok ? 0 : 4;
     });
+    End end(options);
     ASSERT_TRUE(child.wire().put(end.address()));
     EXPECT_EQ(child.reap(), 0);
     EXPECT_EQ(std::memcmp(end.at(0), pattern(8).data(), 8), 0);

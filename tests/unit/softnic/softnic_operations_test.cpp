@@ -3,6 +3,8 @@
 // that messages must be cut.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "softnic_end.hpp"
 
 namespace verbatim::softnic::test {
@@ -125,7 +127,7 @@ TEST_P(Operations, messages_of_any_length_arrive_whole_and_in_order) {
                                            4096, 4097, 8192, 65520, 65536, 200000};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         const auto bytes = pattern(lengths[i], static_cast<unsigned>(i));
-        std::memcpy(a.at(0), bytes.data(), bytes.size());
+        std::copy(bytes.begin(), bytes.end(), a.at(0));
         ASSERT_EQ(b.post_receive(300000, 200000, i), Errc::ok);
         const Element element = a.element(0, lengths[i]);
         const std::span<const Element> elements(&element, lengths[i] == 0 ? 0 : 1);
@@ -137,7 +139,7 @@ TEST_P(Operations, messages_of_any_length_arrive_whole_and_in_order) {
         EXPECT_EQ(pair.seen_b[i].bytes, lengths[i]);
         EXPECT_EQ(pair.seen_b[i].kind, CompletionKind::receive);
         EXPECT_FALSE(pair.seen_b[i].has_immediate);
-        EXPECT_EQ(std::memcmp(b.at(300000), bytes.data(), bytes.size()), 0) << lengths[i];
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), b.at(300000))) << lengths[i];
     }
 }
 
