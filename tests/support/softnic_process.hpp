@@ -93,16 +93,21 @@ class Child {
         if (ended < 0) return -1000;
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     }
-    // The same, but false if it does not end in time (then it is killed).
+    // False while it runs.
+    bool try_reap(int& code) {
+        int status = 0;
+        if (waitpid(pid_, &status, WNOHANG) == 0) return false;
+        pid_ = -1;
+        code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+        return true;
+    }
+    // False if it does not end in time.
     bool reap_in_time(int& code) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        int status = 0;
-        while (waitpid(pid_, &status, WNOHANG) == 0) {
+        while (!try_reap(code)) {
             if (std::chrono::steady_clock::now() > deadline) return false;
             usleep(500);
         }
-        pid_ = -1;
-        code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
         return true;
     }
 
