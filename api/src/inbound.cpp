@@ -58,7 +58,7 @@ Inbound::~Inbound() = default;
 bool Inbound::step() {
     if (arrived_.image.data() != nullptr) return true;
     ObjectLink& link = object_link(connection_);
-    link.pump(connection_);
+    link.pump(connection_, ObjectLink::Role::receiver);
     Arrival* arrival = link.arrival();
     if (arrival == nullptr || !arrival->layout_is_known()) return false;
     if (!arrival->is_granted()) {

@@ -69,13 +69,16 @@ std::byte* ObjectLink::staging() {
     return staging_;
 }
 
-void ObjectLink::pump(Connection& connection) {
+void ObjectLink::pump(Connection& connection, Role role) {
     send_pending(connection);
     Message message;
     while (true) {
         const Errc code = connection.try_receive_any(message);
         if (code == Errc::would_block) break;
-        if (code != Errc::ok) connection.check();
+        if (code != Errc::ok) {
+            if (must_tell_end(role)) connection.check();
+            return;
+        }
         if (message.kind < wire::kOffer) {
             connection.set_aside_message();
             continue;
@@ -84,7 +87,8 @@ void ObjectLink::pump(Connection& connection) {
         note_activity();
         connection.release_message();
     }
-    if (const Errc state = connection.progress(); state != Errc::ok) connection.check();
+    if (const Errc state = connection.progress(); state != Errc::ok && must_tell_end(role))
+        connection.check();
 }
 
 void ObjectLink::take(const Message& message) {

@@ -52,7 +52,9 @@ class ObjectLink {
     ObjectLink& operator=(const ObjectLink&) = delete;
 
     // Takes in everything that has arrived and gives pending answers. Throws Error.
-    void pump(Connection& connection);
+    // Of a receiver, the connection's end waits until the graph that came before it is taken.
+    enum class Role : bool { sender, receiver };
+    void pump(Connection& connection, Role role);
     // Grows whenever a transfer of this connection gets on.
     std::uint64_t activity() const noexcept { return activity_; }
     void note_activity() noexcept { ++activity_; }
@@ -98,6 +100,9 @@ class ObjectLink {
     void take_end(std::span<const std::byte> payload);
     void take_cancel(std::span<const std::byte> payload);
     Arrival* find(std::uint64_t id) noexcept;
+    bool must_tell_end(Role role) const noexcept {
+        return role == Role::sender || arrivals_.empty() || !arrivals_.front().complete;
+    }
     void send_pending(Connection& connection);
     bool send_grants(Connection& connection, Arrival& arrival);
 

@@ -165,7 +165,7 @@ Outbound::~Outbound() {
 bool Outbound::step() {
     State& state = *state_;
     if (state.phase == State::Phase::done) return true;
-    state.link.pump(state.connection);
+    state.link.pump(state.connection, ObjectLink::Role::sender);
     while (state.phase != State::Phase::done)
         if (!state.advance()) return false;
     return true;

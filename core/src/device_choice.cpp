@@ -1,16 +1,37 @@
 // Which device a configuration means.
 #include <verbatim/driver/log.hpp>
+#include <verbatim/rdma/rdma.hpp>
 #include <verbatim/softnic/softnic.hpp>
 
 #include "context_impl.hpp"
 
 namespace verbatim {
+namespace {
 
-std::unique_ptr<Device> open_configured_device(const Config::DeviceSection& wanted) {
+std::unique_ptr<Device> open_software_nic(const Config::DeviceSection& wanted) {
     softnic::Options options;
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     return softnic::open_device(options);
+}
+
+std::unique_ptr<Device> open_rdma_device(const Config::DeviceSection& wanted) {
+    return rdma::open_device(
+        {.name = wanted.name, .port = wanted.port, .gid_index = wanted.gid_index});
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_configured_device(const Config::DeviceSection& wanted) {
+    if (wanted.kind == "softnic") return open_software_nic(wanted);
+    if (wanted.kind == "rdma") return open_rdma_device(wanted);
+    try {
+        return open_rdma_device(wanted);
+    } catch (const Error& error) {
+        if (error.code() != Errc::no_device) throw;
+        log::info("using the software NIC: {}", error.what());
+        return open_software_nic(wanted);
+    }
 }
 
 }  // namespace verbatim

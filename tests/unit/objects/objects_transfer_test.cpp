@@ -184,6 +184,30 @@ TEST(Transfer, a_received_graph_outlives_connection_and_context) {
     EXPECT_EQ(**graph, strings);
 }
 
+TEST(Transfer, a_graph_is_received_though_its_sender_has_closed) {
+    for (int round = 0; round < 20; ++round) {
+        Pair pair;
+        const std::vector<int> numbers(1000, round);
+        std::thread other([&] {
+            send(*pair.sender, numbers, {Deadline::after(20s)});
+            pair.sender.reset();
+        });
+        EXPECT_EQ(*receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}), numbers);
+        other.join();
+    }
+}
+
+TEST(Context, says_clearly_that_there_is_no_rdma_device) {
+    Config config = small_config();
+    config.device.kind = "rdma";
+    try {
+        Context context(config);
+        GTEST_SKIP() << "this machine has an RDMA device";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::no_device) << error.what();
+    }
+}
+
 TEST(Transfer, both_sides_may_send_first) {
     Pair pair;
     const std::vector<int> a(1000, 1), b(2000, 2);
