@@ -144,8 +144,8 @@ std::shared_ptr<Link> DeviceCore::share_link(std::shared_ptr<Link> link) {
     return {plain, [core = shared_from_this(), link = std::move(link)](Link* /*same*/) mutable {
                 core->control_->forget(*link);
                 link.reset();
-                // links_ keeps this function object until its entry is replaced: it must not
-                // keep the device in turn.
+                // links_ keeps this function object until its entry is replaced: it must not keep
+                // the device in turn.
                 core.reset();
             }};
 }

@@ -44,7 +44,7 @@ std::shared_ptr<Link> Link::open(const QueuePairAddress& peer, const LinkOptions
     link->check_user();
     link->greet(deadline);
     link->fetch_all_files(deadline);
-    link->place_all_keys();
+    link->place_all_keys(deadline);
     return link;
 }
 
@@ -161,11 +161,19 @@ std::byte* Link::place(const Grant& grant) noexcept {
     return file->data() + grant.file_offset;
 }
 
-// Whatever is registered when the link comes up costs the data path no system call later.
-void Link::place_all_keys() noexcept {
+// Whatever is registered when the link comes up costs the data path no system call later. Large
+// arenas take their time (page tables), so this stops half-way to the deadline; what is left over
+// is done on first use.
+void Link::place_all_keys(Instant deadline) noexcept {
     if (same_process_) return;
-    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index)
-        if (Grant grant; keys_.find_index(index, grant) && grant.file != 0) place(grant);
+    const Instant start = std::chrono::steady_clock::now();
+    const Instant enough = start + (deadline - start) / 2;
+    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) {
+        Grant grant;
+        if (!keys_.find_index(index, grant) || grant.file == 0) continue;
+        if (std::chrono::steady_clock::now() >= enough) return;
+        place(grant);
+    }
 }
 
 std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32_t to,

@@ -84,7 +84,7 @@ class Link {
     void check_user();
     void greet(Instant deadline);
     void fetch_all_files(Instant deadline);
-    void place_all_keys() noexcept;
+    void place_all_keys(Instant deadline) noexcept;
     std::uint64_t add_files(const Answer& answer);
     Answer request(LinkMessage message, LinkOp expected, Instant deadline);
     Answer wait_answer(std::uint64_t sequence, LinkOp expected, Instant deadline);
@@ -97,8 +97,8 @@ class Link {
     bool same_process_ = false;
     KeyTableView keys_;
 
-    // One request at a time: whoever has the turn owns the socket and sequence_. Not a timed
-    // mutex: thread sanitizers do not understand that one.
+    // One request at a time: whoever has the turn owns the socket and sequence_. Not a timed mutex:
+    // thread sanitizers do not understand that one.
     class Turn;
     std::mutex mutex_;  // guards asking_ and additions to files_
     std::condition_variable turn_ended_;

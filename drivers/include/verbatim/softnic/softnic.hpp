@@ -1,15 +1,23 @@
 // The software NIC: a device that executes mlx5-format queues in the threads that ring and poll
 // them. Same-host peers reach each other through shared memory; nothing else of it is visible above
-// the Device interface. What a program should know:
-// - One-sided requests on arena memory (a MemoryBacking with a file) are done by the posting
-// thread, with no work
-//   by the target. Two-sided requests and immediates are delivered when the target polls one of its
-//   completion queues, and completed at the sender when it polls.
-// - Memory registered without a file is reached by cross-memory attach (one system call per
-// request; needs ptrace
-//   rights; must not be polled by the target; no atomics).
-// - Keys are enforced by the requester against the target's own table; a released key fails at
-// once.
+// the Device interface.
+//
+// What a program should know:
+// - One-sided requests on arena memory (a MemoryBacking with a file) are done by the posting thread
+//   before the post returns, with no work by the target. Two-sided requests and immediates are
+//   delivered when the target polls any of its completion queues, and completed at the sender when
+//   it polls in turn.
+// - Order: of one write into arena memory the last aligned 8 bytes become visible last (release);
+//   aligned writes of 1, 2, 4 or 8 bytes are single stores. So a target may poll memory. Whatever
+//   was posted before a send or an immediate is in place when the peer sees that message arrive. A
+//   later one-sided request may become visible before an earlier send is delivered. Completions
+//   come in posting order: a send that is not delivered yet holds back those after it.
+// - Memory registered without a file is reached by cross-memory attach: one system call per
+//   request, needs ptrace rights over the peer, must not be polled by the target, takes no atomics.
+// - Keys are enforced by the requester against the target's own table. A released key fails at
+//   once, but a peer that breaks the rules keeps the mapping of a file it was given once.
+// - After fork() the child's copies of devices and queues are dead (requests are flushed); it opens
+//   its own.
 #pragma once
 
 #include <chrono>
