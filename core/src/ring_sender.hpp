@@ -108,9 +108,9 @@ class RingSender {
     Errc write_small(ring::Word0 word, std::span<const std::byte> head,
                      std::span<const std::byte> body) noexcept {
         std::array<std::uint64_t, 3> record{word.raw(), 0, tag_};
-        std::memcpy(&record[1], head.data(), head.size());
-        std::memcpy(reinterpret_cast<std::byte*>(&record[1]) + head.size(), body.data(),
-                    body.size());
+        auto* payload = reinterpret_cast<std::byte*>(&record[1]);
+        if (!head.empty()) std::memcpy(payload, head.data(), head.size());
+        if (!body.empty()) std::memcpy(payload + head.size(), body.data(), body.size());
         if (word.length == 0) record[1] = tag_;
         Small& write = small_[word.length == 0 ? 0 : 1];
         (void)write.operation.set_remote_address(ring_.address + offset());
