@@ -115,7 +115,8 @@ TEST(Processes, messages_and_reads_and_atomics_cross) {
             if (seen[i].status != Errc::ok || seen[i].bytes != 19000) return 4;
             if (std::memcmp(end.at(i * 20000), expected.data(), 19000) != 0) return 5;
         }
-        return wire.wait() ? 0 : 6;
+        // Only now may the parent's atomic change the first message.
+        return wire.signal() && wire.wait() ? 0 : 6;
     });
     End end;
     ASSERT_TRUE(meet(end, child.wire()));
@@ -129,6 +130,7 @@ TEST(Processes, messages_and_reads_and_atomics_cross) {
     std::vector<Completion> seen;
     ASSERT_TRUE(collect(end, 8, seen));
     for (const Completion& completion : seen) EXPECT_EQ(completion.status, Errc::ok);
+    ASSERT_TRUE(child.wire().wait());
     const Element element = end.element(500000, 19000);
     WorkRequest read = end.request(Opcode::read, 3 * 20000);
     read.elements = std::span(&element, 1);
