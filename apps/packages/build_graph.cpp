@@ -1,16 +1,16 @@
-// Objects are made in the order in which a depth-first walk from the root would like to meet them
-// as far as the input allows: a version after its package, then each requirement with its
-// alternatives.
+// Objects are made in the order in which a depth-first walk from the root meets them, each list
+// with its final length: neighbours in the walk are then neighbours in memory, and no abandoned
+// pieces lie between them. That is how a program that cares for its caches would build it, and what
+// lets a graph leave in few pieces.
 #include "packages/build_graph.hpp"
 
+#include <algorithm>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "packages/maker.hpp"
+#include "packages/plan.hpp"
 
 namespace packages {
 
@@ -18,118 +18,124 @@ namespace {
 
 class Builder {
   public:
-    Builder(const Database& database, std::pmr::memory_resource& memory)
-        : database_(database), maker_(memory), graph_(maker_.graph()) {}
+    Builder(const Plan& plan, std::pmr::memory_resource& memory, std::size_t copies)
+        : plan_(plan), maker_(memory), copies_(copies), graph_(maker_.graph()) {}
 
-    void add_set(const std::string& suffix) {
-        suffix_ = suffix;
-        by_name_.clear();
-        for (const Record& record : database_.records) add(record);
+    Graph* build() {
+        graph_->packages.reserve(plan_.names.size() * copies_);
+        maintainers_.assign(plan_.maintainers.size(), nullptr);
+        architectures_.assign(plan_.architectures.size(), nullptr);
+        for (std::size_t copy = 0; copy < copies_; ++copy) add_copy(copy);
+        fill(graph_->maintainers, maintainers_);
+        fill(graph_->architectures, architectures_);
+        return graph_;
     }
-
-    Graph* graph() const noexcept { return graph_; }
 
   private:
-    void add(const Record& record) {
-        Package* owner = package(record.name);
-        if (record.version.empty()) return;
-        Version* made = version(record, owner);
-        owner->versions.push_back(made);
-        for (const WrittenAlternative& provided : record.provides) provision(provided, made);
-        for (const auto& [kind, clauses] : record.relations)
-            for (const Clause& clause : clauses) requirement(kind, clause, made);
-    }
+    // Elements have their addresses before they exist: the list does not grow.
+    Package* package(Number name) const noexcept { return first_ + name; }
 
-    // The package of that name in the current set, made at its first mention.
-    Package* package(std::string_view name) {
-        const auto [entry, is_new] = by_name_.try_emplace(name, nullptr);
-        if (!is_new) return entry->second;
-        Package* made = maker_.package(maker_.text(std::string(name) + suffix_));
-        entry->second = made;
-        graph_->packages.push_back(made);
-        return made;
-    }
-
-    Maintainer* maintainer(const Record& record) {
-        if (record.maintainer_name.empty() && record.maintainer_email.empty()) return nullptr;
-        const auto [entry, is_new] =
-            maintainers_.try_emplace({record.maintainer_name, record.maintainer_email}, nullptr);
-        if (!is_new) return entry->second;
-        Maintainer* made = maker_.maintainer(record.maintainer_name, record.maintainer_email);
-        entry->second = made;
-        graph_->maintainers.push_back(made);
-        return made;
-    }
-
-    Version* version(const Record& record, Package* owner) {
-        std::size_t clause_count = 0;
-        for (const auto& relation : record.relations) clause_count += relation.second.size();
-        Maintainer* caretaker = maintainer(record);
-        Version* made = maker_.make(Version{
-            .package = owner,
-            .maintainer = caretaker,
-            .number = maker_.text(record.version),
-            .architecture = maker_.text(record.architecture),
-            .section = maker_.text(record.section),
-            .priority = maker_.text(record.priority),
-            .status = maker_.text(record.status),
-            .summary = maker_.text(record.summary),
-            .description = maker_.text(record.description),
-            .installed_kib = record.installed_kib,
-            .multi_arch = record.multi_arch,
-            .essential = record.essential,
-            .requirements = maker_.list<Requirement*>(clause_count),
-            .provisions = maker_.list<Provision>(record.provides.size()),
-            .other_fields = other_fields(record),
-        });
-        if (caretaker != nullptr) caretaker->versions.push_back(made);
-        return made;
-    }
-
-    List<Field> other_fields(const Record& record) const {
-        List<Field> fields = maker_.list<Field>(record.other_fields.size());
-        for (const RawField& field : record.other_fields)
-            fields.push_back({maker_.text(field.name), maker_.text(field.value)});
-        return fields;
-    }
-
-    void provision(const WrittenAlternative& provided, Version* provider) {
-        Package* target = package(provided.package);
-        provider->provisions.push_back({target, maker_.text(provided.version)});
-        target->provided_by.push_back(provider);
-    }
-
-    void requirement(Kind kind, const Clause& clause, Version* owner) {
-        Requirement* made =
-            maker_.make(Requirement{owner, kind, maker_.list<Alternative>(clause.size())});
-        owner->requirements.push_back(made);
-        for (const WrittenAlternative& written : clause) {
-            Package* target = package(written.package);
-            made->alternatives.push_back({target, written.relation, maker_.text(written.version),
-                                          maker_.text(written.architecture)});
-            target->required_by.push_back(made);
+    void add_copy(std::size_t copy) {
+        first_ = graph_->packages.data() + copy * plan_.names.size();
+        const std::string suffix = copy == 0 ? "" : fmt::format("~{}", copy + 1);
+        std::string text;
+        for (const Plan::Name& name : plan_.names) {
+            text.assign(name.text).append(suffix);
+            add(name, graph_->packages.emplace_back(maker_.package(text)));
         }
     }
 
-    const Database& database_;
+    void add(const Plan::Name& name, Package& package) {
+        package.versions.reserve(name.entries.size());
+        for (const Plan::Entry& entry : name.entries)
+            add(entry, package.versions.emplace_back(version(entry)));
+        link(package.provided_by, name.provided_by);
+        link(package.required_by, name.required_by);
+    }
+
+    Version version(const Plan::Entry& entry) {
+        const Record& record = *entry.record;
+        return {.maintainer = maintainer(entry.maintainer),
+                .architecture = architecture(entry.architecture),
+                .number = maker_.text(record.version),
+                .section = maker_.text(record.section),
+                .priority = maker_.text(record.priority),
+                .status = maker_.text(record.status),
+                .source = maker_.text(record.source),
+                .homepage = maker_.text(record.homepage),
+                .summary = maker_.text(record.summary),
+                .description = maker_.text(record.description),
+                .installed_kib = record.installed_kib,
+                .multi_arch = record.multi_arch,
+                .essential = record.essential,
+                .dependencies = maker_.list<Dependency>(entry.links.size()),
+                .provisions = maker_.list<Provision>(),
+                .other_fields = maker_.list<Field>()};
+    }
+
+    void add(const Plan::Entry& entry, Version& version) {
+        for (const Plan::Link& link : entry.links)
+            version.dependencies.push_back({package(link.target), architecture(link.architecture),
+                                            maker_.text(link.version), link.kind, link.relation,
+                                            link.or_next});
+        version.provisions.reserve(entry.provided.size());
+        for (std::size_t i = 0; i < entry.provided.size(); ++i)
+            version.provisions.push_back(
+                {package(entry.provided[i]), maker_.text(entry.record->provides[i].version)});
+        version.other_fields.reserve(entry.record->other_fields.size());
+        for (const RawField& field : entry.record->other_fields)
+            version.other_fields.push_back({maker_.text(field.name), maker_.text(field.value)});
+    }
+
+    void link(List<Package*>& list, const std::vector<Number>& names) const {
+        list.reserve(names.size());
+        for (const Number name : names) list.push_back(package(name));
+    }
+
+    // Shared by all copies, made where the walk first meets it.
+    Maintainer* maintainer(Number number) {
+        if (number == Plan::kNone) return nullptr;
+        Maintainer*& made = maintainers_[number];
+        if (made != nullptr) return made;
+        const Plan::Maintainer& plan = plan_.maintainers[number];
+        made = maker_.maintainer(plan.name, plan.email);
+        made->packages.reserve(plan.names.size() * copies_);
+        for (std::size_t copy = 0; copy < copies_; ++copy)
+            for (const Number name : plan.names)
+                made->packages.push_back(graph_->packages.data() + copy * plan_.names.size() +
+                                         name);
+        return made;
+    }
+
+    Architecture* architecture(Number number) {
+        if (number == Plan::kNone) return nullptr;
+        Architecture*& made = architectures_[number];
+        if (made == nullptr) made = maker_.architecture(plan_.architectures[number]);
+        return made;
+    }
+
+    template <class T>
+    static void fill(List<T*>& list, const std::vector<T*>& objects) {
+        list.assign(objects.begin(), objects.end());
+    }
+
+    const Plan& plan_;
     Maker maker_;
+    std::size_t copies_;
     Graph* graph_;
-    std::string suffix_;
-    boost::unordered_flat_map<std::string_view, Package*> by_name_;
-    boost::unordered_flat_map<std::pair<std::string_view, std::string_view>, Maintainer*>
-        maintainers_;
+    Package* first_ = nullptr;  // of the current copy
+    std::vector<Maintainer*> maintainers_;
+    std::vector<Architecture*> architectures_;
 };
 
 }  // namespace
 
 Graph* build_graph(const Database& database, std::pmr::memory_resource& memory,
                    std::size_t at_least) {
-    Builder builder(database, memory);
-    builder.add_set("");
-    for (std::size_t copy = 2, count = database.package_count; count < at_least;
-         ++copy, count += database.package_count)
-        builder.add_set(fmt::format("~{}", copy));
-    return builder.graph();
+    const Plan plan = make_plan(database);
+    const std::size_t whole_copies =
+        (at_least + database.package_count - 1) / database.package_count;
+    return Builder(plan, memory, std::max<std::size_t>(1, whole_copies)).build();
 }
 
 }  // namespace packages

@@ -1,11 +1,11 @@
 // A checksum over a whole object graph: every field of every object that can be reached, and the
 // graph's shape.
 //
-// The walk numbers objects in the order in which it first meets a pointer to them; a pointer
-// contributes that number, never an address. So the sum is the same in every process, and it
-// differs if a field differs, if two pointers to one object have become pointers to two equal
-// objects, or if a pointer leads elsewhere. Fields are found by Boost.PFR: one that is added to a
-// type is in the sum. No recursion over pointers.
+// The walk numbers objects in the order in which it first meets them, elements of a list when it
+// meets the list; a pointer and an element contribute the object's number, never an address. So the
+// sum is the same in every process, and it differs if a field differs, if two pointers to one
+// object have become pointers to two equal objects, or if a pointer leads elsewhere. Fields are
+// found by Boost.PFR: one that is added to a type is in the sum. No recursion over pointers.
 #pragma once
 
 #include <bit>
@@ -37,7 +37,7 @@ class Checksum {
     }
 
     std::uint64_t sum() const noexcept { return sum_; }
-    // Objects that pointers lead to, the root included.
+    // Structs that were met: the root, what pointers lead to, elements of lists.
     std::uint64_t objects() const noexcept { return numbers_.size(); }
 
   private:
@@ -67,6 +67,8 @@ class Checksum {
     template <class T, class Allocator>
     void composite(const std::vector<T, Allocator>& list) {
         add(list.size());
+        if constexpr (std::is_aggregate_v<T>)  // before what they hold leads to one of them
+            for (const T& element : list) add(number_of(std::addressof(element)).first);
         for (const T& element : list) value(element);
     }
 

@@ -24,13 +24,15 @@ constexpr std::array<std::pair<std::string_view, Kind>, 8> kRelationFields{{
 }};
 
 // Fields that are copied as they are.
-constexpr std::array<std::pair<std::string_view, std::string_view Record::*>, 6> kTextFields{{
+constexpr std::array<std::pair<std::string_view, std::string_view Record::*>, 8> kTextFields{{
     {"Package", &Record::name},
     {"Version", &Record::version},
     {"Architecture", &Record::architecture},
     {"Section", &Record::section},
     {"Priority", &Record::priority},
     {"Status", &Record::status},
+    {"Source", &Record::source},
+    {"Homepage", &Record::homepage},
 }};
 
 // Turns the fields of one stanza into one record.

@@ -25,6 +25,8 @@ struct Record {
     std::string_view section;
     std::string_view priority;
     std::string_view status;
+    std::string_view source;
+    std::string_view homepage;
     std::string_view maintainer_name;
     std::string_view maintainer_email;
     std::string_view summary;

@@ -6,8 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "packages/totals.hpp"
 
 namespace packages {
@@ -23,14 +21,12 @@ struct Adjacency {
     std::vector<Index> targets;
 };
 
+// A node is a package's place in the graph's list. One without versions has no edges and is no
+// target.
 class AdjacencyBuilder {
   public:
-    explicit AdjacencyBuilder(const Graph& graph) {
-        for (const Package* package : graph.packages)
-            if (!package->versions.empty())
-                numbers_.emplace(package, static_cast<Index>(numbers_.size()));
-        for (const Package* package : graph.packages)
-            if (!package->versions.empty()) add(*package);
+    explicit AdjacencyBuilder(const Graph& graph) : graph_(graph) {
+        for (const Package& package : graph.packages) add(package);
         result_.first.push_back(static_cast<Index>(result_.targets.size()));
     }
     Adjacency take() { return std::move(result_); }
@@ -38,20 +34,23 @@ class AdjacencyBuilder {
   private:
     void add(const Package& package) {
         result_.first.push_back(static_cast<Index>(result_.targets.size()));
-        for (const Version* version : package.versions)
-            for (const Requirement* requirement : version->requirements)
-                if (requirement->kind == Kind::depends || requirement->kind == Kind::pre_depends)
-                    for (const Alternative& alternative : requirement->alternatives)
-                        add_target(*alternative.target);
+        for (const Version& version : package.versions)
+            for (const Dependency& dependency : version.dependencies)
+                if (dependency.kind == Kind::depends || dependency.kind == Kind::pre_depends)
+                    add_target(*dependency.target);
     }
 
     void add_target(const Package& target) {
-        if (!target.versions.empty()) result_.targets.push_back(numbers_.at(&target));
-        for (const Version* provider : target.provided_by)
-            result_.targets.push_back(numbers_.at(provider->package));
+        if (!target.versions.empty()) result_.targets.push_back(index_of(&target));
+        for (const Package* provider : target.provided_by)
+            result_.targets.push_back(index_of(provider));
     }
 
-    boost::unordered_flat_map<const Package*, Index> numbers_;
+    Index index_of(const Package* package) const {
+        return static_cast<Index>(package - graph_.packages.data());
+    }
+
+    const Graph& graph_;
     Adjacency result_;
 };
 

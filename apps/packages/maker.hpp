@@ -29,13 +29,17 @@ class Maker {
         return result;
     }
 
-    Graph* graph() const { return make(Graph{list<Package*>(), list<Maintainer*>()}); }
-    Package* package(Text name) const {
-        return make(
-            Package{std::move(name), list<Version*>(), list<Version*>(), list<Requirement*>()});
+    Graph* graph() const {
+        return make(Graph{list<Package>(), list<Maintainer*>(), list<Architecture*>()});
+    }
+    Package package(std::string_view name) const {
+        return {text(name), list<Version>(), list<Package*>(), list<Package*>()};
     }
     Maintainer* maintainer(std::string_view name, std::string_view email) const {
-        return make(Maintainer{text(name), text(email), list<Version*>()});
+        return make(Maintainer{text(name), text(email), list<Package*>()});
+    }
+    Architecture* architecture(std::string_view name) const {
+        return make(Architecture{text(name)});
     }
 
   private:

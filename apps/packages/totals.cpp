@@ -15,9 +15,8 @@ bool is_available(const Package& package) noexcept {
 
 std::uint64_t resolved_edges(const Version& version) noexcept {
     std::uint64_t count = 0;
-    for (const Requirement* requirement : version.requirements)
-        for (const Alternative& alternative : requirement->alternatives)
-            count += is_available(*alternative.target) ? 1u : 0u;
+    for (const Dependency& dependency : version.dependencies)
+        count += is_available(*dependency.target) ? 1u : 0u;
     return count;
 }
 
@@ -25,11 +24,11 @@ std::uint64_t resolved_edges(const Version& version) noexcept {
 
 Totals totals(const Graph& graph) {
     Totals result;
-    for (const Package* package : graph.packages) {
-        ++(package->versions.empty() ? result.other_names : result.packages);
-        result.versions += package->versions.size();
-        result.reverse_edges += package->required_by.size();
-        for (const Version* version : package->versions) result.edges += resolved_edges(*version);
+    for (const Package& package : graph.packages) {
+        ++(package.versions.empty() ? result.other_names : result.packages);
+        result.versions += package.versions.size();
+        result.reverse_edges += package.required_by.size();
+        for (const Version& version : package.versions) result.edges += resolved_edges(version);
     }
     result.maintainers = graph.maintainers.size();
     result.longest_chain = longest_chain(graph);

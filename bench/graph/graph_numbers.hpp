@@ -1,12 +1,8 @@
-// What a peer without pointers needs on both sides of the package graph: numbers for the objects
-// that more than one pointer leads to, and making pointers of numbers again.
-//
-// Packages and maintainers are numbered as they stand in the graph's lists, versions and
-// requirements in the order in which a walk over packages and versions meets them.
+// Pointers of the package graph as numbers, for peers without pointers. A package's number is its
+// place in the graph's list, so only the few separately allocated objects need a table.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -14,36 +10,45 @@
 
 namespace bench_graph {
 
-// Sending side. One open-addressing table for all types: the fastest way without changing the
-// objects.
+// Sending side. 0 is the null pointer, other pointers are their place + 1.
 class GraphNumbers {
   public:
     void number(const packages::Graph& graph) {
-        numbers_.clear();
-        std::uint32_t package = 0, maintainer = 0, version = 0, requirement = 0;
-        for (const auto* each : graph.packages) numbers_.emplace(each, package++);
-        for (const auto* each : graph.maintainers) numbers_.emplace(each, maintainer++);
-        for (const auto* owner : graph.packages)
-            for (const auto* each : owner->versions) {
-                numbers_.emplace(each, version++);
-                for (const auto* part : each->requirements) numbers_.emplace(part, requirement++);
-            }
+        first_ = graph.packages.data();
+        table_.clear();
+        enter(graph.maintainers);
+        enter(graph.architectures);
     }
-    std::uint32_t of(const void* object) const { return numbers_.find(object)->second; }
+    std::uint32_t of(const packages::Package* package) const {
+        return static_cast<std::uint32_t>(package - first_) + 1;  // never null in this graph
+    }
+    std::uint32_t of(const packages::Maintainer* maintainer) const { return find(maintainer); }
+    std::uint32_t of(const packages::Architecture* architecture) const {
+        return find(architecture);
+    }
 
   private:
-    boost::unordered_flat_map<const void*, std::uint32_t> numbers_;
-};
-
-// Receiving side: the objects made so far, by number.
-struct GraphTables {
-    std::vector<packages::Version*> versions;
-    std::vector<packages::Requirement*> requirements;
-
-    void clear() {
-        versions.clear();
-        requirements.clear();
+    template <class T>
+    void enter(const packages::List<T*>& objects) {
+        std::uint32_t place = 0;
+        for (const T* object : objects) table_.emplace(object, ++place);
     }
+    std::uint32_t find(const void* object) const {
+        return object == nullptr ? 0 : table_.find(object)->second;
+    }
+
+    const packages::Package* first_ = nullptr;
+    boost::unordered_flat_map<const void*, std::uint32_t> table_;
 };
+
+// Receiving side: the pointer for such a number.
+template <class T>
+T* pointer_of(std::uint32_t number, const packages::List<T*>& objects) {
+    return number == 0 ? nullptr : objects[number - 1];
+}
+inline packages::Package* pointer_of(std::uint32_t number,
+                                     packages::List<packages::Package>& packages) {
+    return &packages[number - 1];
+}
 
 }  // namespace bench_graph

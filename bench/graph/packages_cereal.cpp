@@ -22,8 +22,13 @@ void serialize(Archive& archive, Field& field) {
 // What of a version is a value.
 template <class Archive>
 void serialize(Archive& archive, Version& v) {
-    archive(v.number, v.architecture, v.section, v.priority, v.status, v.summary, v.description,
-            v.installed_kib, v.multi_arch, v.essential);
+    archive(v.number, v.section, v.priority, v.status, v.source, v.homepage, v.summary,
+            v.description, v.installed_kib, v.multi_arch, v.essential);
+}
+
+template <class Archive>
+void serialize(Archive& archive, Dependency& d) {
+    archive(d.version, d.kind, d.relation, d.or_next);
 }
 
 }  // namespace packages
@@ -38,47 +43,43 @@ class Outgoing {
     Outgoing(const packages::Graph& graph, const GraphNumbers& numbers)
         : graph_(graph), numbers_(numbers) {}
 
+    // Lengths first: everything that a pointer may lead to can then be made before the first
+    // pointer.
     template <class Archive>
     void save(Archive& archive) const {
-        archive(make_size_tag(graph_.packages.size()));
-        for (const auto* package : graph_.packages) archive(package->name);
-        archive(make_size_tag(graph_.maintainers.size()));
-        for (const auto* maintainer : graph_.maintainers)
+        archive(make_size_tag(graph_.packages.size()), make_size_tag(graph_.maintainers.size()),
+                make_size_tag(graph_.architectures.size()));
+        for (const auto* maintainer : graph_.maintainers) {
             archive(maintainer->name, maintainer->email);
-        for (const auto* package : graph_.packages) {
-            archive(make_size_tag(package->versions.size()));
-            for (const auto* version : package->versions) save(archive, *version);
+            save(archive, maintainer->packages);
         }
-        for (const auto* package : graph_.packages) {
-            save_numbers(archive, package->provided_by);
-            save_numbers(archive, package->required_by);
+        for (const auto* architecture : graph_.architectures) archive(architecture->name);
+        for (const auto& package : graph_.packages) {
+            archive(package.name, make_size_tag(package.versions.size()));
+            for (const auto& version : package.versions) save(archive, version);
+            save(archive, package.provided_by);
+            save(archive, package.required_by);
         }
-        for (const auto* maintainer : graph_.maintainers)
-            save_numbers(archive, maintainer->versions);
     }
 
   private:
     template <class Archive>
     void save(Archive& archive, const packages::Version& version) const {
-        const packages::Maintainer* caretaker = version.maintainer;
-        archive(caretaker == nullptr ? 0u : numbers_.of(caretaker) + 1, version);
-        archive(make_size_tag(version.requirements.size()));
-        for (const auto* requirement : version.requirements) {
-            archive(requirement->kind, make_size_tag(requirement->alternatives.size()));
-            for (const auto& each : requirement->alternatives)
-                archive(numbers_.of(each.target), each.relation, each.version, each.architecture);
-        }
+        archive(numbers_.of(version.maintainer), numbers_.of(version.architecture), version);
+        archive(make_size_tag(version.dependencies.size()));
+        for (const auto& each : version.dependencies)
+            archive(numbers_.of(each.target), numbers_.of(each.architecture), each);
         archive(make_size_tag(version.provisions.size()));
-        for (const auto& provision : version.provisions)
-            archive(numbers_.of(provision.package), provision.version);
+        for (const auto& each : version.provisions)
+            archive(numbers_.of(each.package), each.version);
         archive(make_size_tag(version.other_fields.size()));
-        for (const auto& field : version.other_fields) archive(field);
+        for (const auto& each : version.other_fields) archive(each);
     }
 
-    template <class Archive, class T>
-    void save_numbers(Archive& archive, const packages::List<T*>& pointers) const {
-        archive(make_size_tag(pointers.size()));
-        for (const T* pointer : pointers) archive(numbers_.of(pointer));
+    template <class Archive>
+    void save(Archive& archive, const packages::List<packages::Package*>& list) const {
+        archive(make_size_tag(list.size()));
+        for (const auto* package : list) archive(numbers_.of(package));
     }
 
     const packages::Graph& graph_;
@@ -92,110 +93,101 @@ class Incoming {
 
     template <class Archive>
     void load(Archive& archive) {
-        tables_.clear();
         graph_ = maker_.graph();
-        load_names(archive);
-        for (auto* package : graph_->packages)
-            fill(archive, package->versions, [&] { return load_version(archive, package); });
-        for (auto* package : graph_->packages) {
-            load_numbers(archive, tables_.versions, package->provided_by);
-            load_numbers(archive, tables_.requirements, package->required_by);
+        std::size_t packages = 0, maintainers = 0, architectures = 0;
+        archive(make_size_tag(packages), make_size_tag(maintainers), make_size_tag(architectures));
+        fill(graph_->packages, packages, [&] { return maker_.package({}); });
+        fill(graph_->maintainers, maintainers, [&] { return load_maintainer(archive); });
+        fill(graph_->architectures, architectures, [&] {
+            auto* architecture = maker_.architecture({});
+            archive(architecture->name);
+            return architecture;
+        });
+        for (auto& package : graph_->packages) {
+            archive(package.name);
+            load_list(archive, package.versions, [&] { return load_version(archive); });
+            load_packages(archive, package.provided_by);
+            load_packages(archive, package.required_by);
         }
-        for (auto* maintainer : graph_->maintainers)
-            load_numbers(archive, tables_.versions, maintainer->versions);
     }
 
   private:
-    template <class Archive, class List, class MakeNext>
-    void fill(Archive& archive, List& list, MakeNext make_next) {
-        std::size_t count = 0;
-        archive(make_size_tag(count));
+    template <class List, class MakeNext>
+    static void fill(List& list, std::size_t count, MakeNext make_next) {
         list.reserve(count);
         while (list.size() < count) list.push_back(make_next());
     }
 
-    template <class Archive>
-    void load_names(Archive& archive) {
-        fill(archive, graph_->packages, [&] { return maker_.package(load_text(archive)); });
-        fill(archive, graph_->maintainers, [&] {
-            auto* maintainer = maker_.maintainer({}, {});
-            archive(maintainer->name, maintainer->email);
-            return maintainer;
-        });
+    template <class Archive, class List, class MakeNext>
+    static void load_list(Archive& archive, List& list, MakeNext make_next) {
+        std::size_t count = 0;
+        archive(make_size_tag(count));
+        fill(list, count, make_next);
     }
 
     template <class Archive>
-    packages::Version* load_version(Archive& archive, packages::Package* package) {
-        const std::uint32_t caretaker = load_number(archive);
-        packages::Version* version = maker_.make(packages::Version{
-            .package = package,
-            .maintainer = caretaker == 0 ? nullptr : graph_->maintainers[caretaker - 1],
+    packages::Maintainer* load_maintainer(Archive& archive) {
+        auto* maintainer = maker_.maintainer({}, {});
+        archive(maintainer->name, maintainer->email);
+        load_packages(archive, maintainer->packages);
+        return maintainer;
+    }
+
+    template <class Archive>
+    packages::Version load_version(Archive& archive) {
+        packages::Version version{
+            .maintainer = load_pointer(archive, graph_->maintainers),
+            .architecture = load_pointer(archive, graph_->architectures),
             .number = maker_.text(),
-            .architecture = maker_.text(),
             .section = maker_.text(),
             .priority = maker_.text(),
             .status = maker_.text(),
+            .source = maker_.text(),
+            .homepage = maker_.text(),
             .summary = maker_.text(),
             .description = maker_.text(),
             .installed_kib = 0,
             .multi_arch = {},
             .essential = false,
-            .requirements = maker_.list<packages::Requirement*>(),
+            .dependencies = maker_.list<packages::Dependency>(),
             .provisions = maker_.list<packages::Provision>(),
             .other_fields = maker_.list<packages::Field>(),
+        };
+        archive(version);
+        load_list(archive, version.dependencies, [&] {
+            auto* target = load_pointer(archive, graph_->packages);
+            auto* architecture = load_pointer(archive, graph_->architectures);
+            packages::Dependency each{target, architecture, maker_.text(), {}, {}, false};
+            archive(each);
+            return each;
         });
-        archive(*version);
-        tables_.versions.push_back(version);
-        fill(archive, version->requirements, [&] { return load_requirement(archive, version); });
-        fill(archive, version->provisions, [&] {
-            packages::Package* target = graph_->packages[load_number(archive)];
-            return packages::Provision{target, load_text(archive)};
+        load_list(archive, version.provisions, [&] {
+            packages::Provision each{load_pointer(archive, graph_->packages), maker_.text()};
+            archive(each.version);
+            return each;
         });
-        fill(archive, version->other_fields, [&] {
-            packages::Field field{maker_.text(), maker_.text()};
-            archive(field);
-            return field;
+        load_list(archive, version.other_fields, [&] {
+            packages::Field each{maker_.text(), maker_.text()};
+            archive(each);
+            return each;
         });
         return version;
     }
 
     template <class Archive>
-    packages::Requirement* load_requirement(Archive& archive, packages::Version* owner) {
-        auto* requirement =
-            maker_.make(packages::Requirement{owner, {}, maker_.list<packages::Alternative>()});
-        archive(requirement->kind);
-        fill(archive, requirement->alternatives, [&] {
-            packages::Package* target = graph_->packages[load_number(archive)];
-            packages::Alternative alternative{target, {}, maker_.text(), maker_.text()};
-            archive(alternative.relation, alternative.version, alternative.architecture);
-            return alternative;
-        });
-        tables_.requirements.push_back(requirement);
-        return requirement;
+    void load_packages(Archive& archive, packages::List<packages::Package*>& list) {
+        load_list(archive, list, [&] { return load_pointer(archive, graph_->packages); });
     }
 
-    template <class Archive, class T>
-    void load_numbers(Archive& archive, const std::vector<T*>& table, packages::List<T*>& list) {
-        fill(archive, list, [&] { return table[load_number(archive)]; });
-    }
-
-    template <class Archive>
-    static std::uint32_t load_number(Archive& archive) {
+    template <class Archive, class List>
+    static auto load_pointer(Archive& archive, List& objects) {
         std::uint32_t number = 0;
         archive(number);
-        return number;
-    }
-
-    template <class Archive>
-    packages::Text load_text(Archive& archive) const {
-        packages::Text text = maker_.text();
-        archive(text);
-        return text;
+        return pointer_of(number, objects);
     }
 
     packages::Maker maker_;
     packages::Graph* graph_ = nullptr;
-    GraphTables tables_;
 };
 
 class PackagesCereal final : public PackagesSubject {

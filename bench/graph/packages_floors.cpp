@@ -19,17 +19,11 @@ class Relocation {
     explicit Relocation(std::ptrdiff_t distance)
         : distance_(static_cast<std::uintptr_t>(distance)) {}
 
+    // Elements of lists are moved with their list.
     void graph(packages::Graph& graph) const {
         fields(graph);
-        for (packages::Package* package : graph.packages) {
-            fields(*package);
-            for (packages::Version* version : package->versions) {
-                fields(*version);
-                for (packages::Requirement* requirement : version->requirements)
-                    fields(*requirement);
-            }
-        }
         for (packages::Maintainer* maintainer : graph.maintainers) fields(*maintainer);
+        for (packages::Architecture* architecture : graph.architectures) fields(*architecture);
     }
 
   private:

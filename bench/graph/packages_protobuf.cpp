@@ -16,14 +16,16 @@ class MessageWriter {
   public:
     void write(const packages::Graph& graph, proto::Graph& message) {
         numbers_.number(graph);
-        for (const auto* package : graph.packages) write(*package, *message.add_packages());
+        message.mutable_packages()->Reserve(static_cast<int>(graph.packages.size()));
+        for (const auto& package : graph.packages) write(package, *message.add_packages());
         for (const auto* maintainer : graph.maintainers) {
             proto::Maintainer& added = *message.add_maintainers();
             set(*added.mutable_name(), maintainer->name);
             set(*added.mutable_email(), maintainer->email);
-            for (const auto* version : maintainer->versions)
-                added.add_versions(numbers_.of(version));
+            write(maintainer->packages, *added.mutable_packages());
         }
+        for (const auto* architecture : graph.architectures)
+            set(*message.add_architectures()->mutable_name(), architecture->name);
     }
 
   private:
@@ -31,30 +33,35 @@ class MessageWriter {
         to.assign(from.data(), from.size());
     }
 
+    void write(const packages::List<packages::Package*>& list,
+               google::protobuf::RepeatedField<std::uint32_t>& numbers) const {
+        numbers.Reserve(static_cast<int>(list.size()));
+        for (const auto* package : list) numbers.Add(numbers_.of(package));
+    }
+
     void write(const packages::Package& package, proto::Package& message) {
         set(*message.mutable_name(), package.name);
-        for (const auto* version : package.versions) write(*version, *message.add_versions());
-        for (const auto* version : package.provided_by)
-            message.add_provided_by(numbers_.of(version));
-        for (const auto* requirement : package.required_by)
-            message.add_required_by(numbers_.of(requirement));
+        for (const auto& version : package.versions) write(version, *message.add_versions());
+        write(package.provided_by, *message.mutable_provided_by());
+        write(package.required_by, *message.mutable_required_by());
     }
 
     void write(const packages::Version& version, proto::Version& message) {
-        if (version.maintainer != nullptr)
-            message.set_maintainer(numbers_.of(version.maintainer) + 1);
+        message.set_maintainer(numbers_.of(version.maintainer));
+        message.set_architecture(numbers_.of(version.architecture));
         set(*message.mutable_number(), version.number);
-        set(*message.mutable_architecture(), version.architecture);
         set(*message.mutable_section(), version.section);
         set(*message.mutable_priority(), version.priority);
         set(*message.mutable_status(), version.status);
+        set(*message.mutable_source(), version.source);
+        set(*message.mutable_homepage(), version.homepage);
         set(*message.mutable_summary(), version.summary);
         set(*message.mutable_description(), version.description);
         message.set_installed_kib(version.installed_kib);
         message.set_multi_arch(static_cast<std::uint32_t>(version.multi_arch));
         message.set_essential(version.essential);
-        for (const auto* requirement : version.requirements)
-            write(*requirement, *message.add_requirements());
+        for (const auto& dependency : version.dependencies)
+            write(dependency, *message.add_dependencies());
         for (const auto& provision : version.provisions) {
             proto::Provision& added = *message.add_provisions();
             added.set_package(numbers_.of(provision.package));
@@ -67,118 +74,127 @@ class MessageWriter {
         }
     }
 
-    void write(const packages::Requirement& requirement, proto::Requirement& message) {
-        message.set_kind(static_cast<std::uint32_t>(requirement.kind));
-        for (const auto& alternative : requirement.alternatives) {
-            proto::Alternative& added = *message.add_alternatives();
-            added.set_target(numbers_.of(alternative.target));
-            added.set_relation(static_cast<std::uint32_t>(alternative.relation));
-            set(*added.mutable_version(), alternative.version);
-            set(*added.mutable_architecture(), alternative.architecture);
-        }
+    void write(const packages::Dependency& dependency, proto::Dependency& message) {
+        message.set_target(numbers_.of(dependency.target));
+        message.set_architecture(numbers_.of(dependency.architecture));
+        if (!dependency.version.empty()) set(*message.mutable_version(), dependency.version);
+        message.set_kind(static_cast<std::uint32_t>(dependency.kind));
+        message.set_relation(static_cast<std::uint32_t>(dependency.relation));
+        message.set_or_next(dependency.or_next);
     }
 
     GraphNumbers numbers_;
 };
 
-// Message to pointers. All packages exist before the first relation needs one.
+// Message to pointers. Everything that a pointer may lead to exists before the first pointer is
+// made.
 class MessageReader {
   public:
     explicit MessageReader(std::pmr::memory_resource& memory) : maker_(memory) {}
 
     packages::Graph* read(const proto::Graph& message) {
-        tables_.clear();
         graph_ = maker_.graph();
-        graph_->packages.reserve(static_cast<std::size_t>(message.packages_size()));
+        reserve(graph_->packages, message.packages_size());
         for (const auto& package : message.packages())
-            graph_->packages.push_back(maker_.package(maker_.text(package.name())));
-        graph_->maintainers.reserve(static_cast<std::size_t>(message.maintainers_size()));
-        for (const auto& maintainer : message.maintainers())
+            graph_->packages.push_back(maker_.package(package.name()));
+        reserve(graph_->maintainers, message.maintainers_size());
+        for (const auto& maintainer : message.maintainers()) {
             graph_->maintainers.push_back(maker_.maintainer(maintainer.name(), maintainer.email()));
-        std::size_t next = 0;
-        for (const auto& package : message.packages())
-            read_versions(package, graph_->packages[next++]);
-        read_back_references(message);
+            read(maintainer.packages(), graph_->maintainers.back()->packages);
+        }
+        reserve(graph_->architectures, message.architectures_size());
+        for (const auto& architecture : message.architectures())
+            graph_->architectures.push_back(maker_.architecture(architecture.name()));
+        auto package = graph_->packages.begin();
+        for (const auto& each : message.packages()) read(each, *package++);
         return graph_;
     }
 
   private:
-    void read_versions(const proto::Package& message, packages::Package* package) {
-        package->versions.reserve(static_cast<std::size_t>(message.versions_size()));
-        for (const auto& version : message.versions())
-            package->versions.push_back(read(version, package));
+    void read(const proto::Package& message, packages::Package& package) {
+        reserve(package.versions, message.versions_size());
+        for (const auto& version : message.versions()) package.versions.push_back(read(version));
+        read(message.provided_by(), package.provided_by);
+        read(message.required_by(), package.required_by);
     }
 
-    packages::Version* read(const proto::Version& message, packages::Package* package) {
-        const std::uint32_t caretaker = message.maintainer();
-        packages::Version* version = maker_.make(packages::Version{
-            .package = package,
-            .maintainer = caretaker == 0 ? nullptr : graph_->maintainers[caretaker - 1],
+    packages::Version read(const proto::Version& message) {
+        packages::Version version{
+            .maintainer = pointer_of(message.maintainer(), graph_->maintainers),
+            .architecture = pointer_of(message.architecture(), graph_->architectures),
             .number = maker_.text(message.number()),
-            .architecture = maker_.text(message.architecture()),
             .section = maker_.text(message.section()),
             .priority = maker_.text(message.priority()),
             .status = maker_.text(message.status()),
+            .source = maker_.text(message.source()),
+            .homepage = maker_.text(message.homepage()),
             .summary = maker_.text(message.summary()),
             .description = maker_.text(message.description()),
             .installed_kib = message.installed_kib(),
             .multi_arch = static_cast<packages::MultiArch>(message.multi_arch()),
             .essential = message.essential(),
-            .requirements = list<packages::Requirement*>(message.requirements_size()),
-            .provisions = list<packages::Provision>(message.provisions_size()),
-            .other_fields = list<packages::Field>(message.other_fields_size()),
-        });
-        tables_.versions.push_back(version);
-        for (const auto& requirement : message.requirements())
-            version->requirements.push_back(read(requirement, version));
-        for (const auto& provision : message.provisions())
-            version->provisions.push_back(
-                {graph_->packages[provision.package()], maker_.text(provision.version())});
-        for (const auto& field : message.other_fields())
-            version->other_fields.push_back(
-                {maker_.text(field.name()), maker_.text(field.value())});
+            .dependencies = maker_.list<packages::Dependency>(),
+            .provisions = maker_.list<packages::Provision>(),
+            .other_fields = maker_.list<packages::Field>(),
+        };
+        reserve(version.dependencies, message.dependencies_size());
+        for (const auto& each : message.dependencies()) version.dependencies.push_back(read(each));
+        reserve(version.provisions, message.provisions_size());
+        for (const auto& each : message.provisions())
+            version.provisions.push_back(
+                {pointer_of(each.package(), graph_->packages), maker_.text(each.version())});
+        reserve(version.other_fields, message.other_fields_size());
+        for (const auto& each : message.other_fields())
+            version.other_fields.push_back({maker_.text(each.name()), maker_.text(each.value())});
         return version;
     }
 
-    packages::Requirement* read(const proto::Requirement& message, packages::Version* owner) {
-        packages::Requirement* requirement = maker_.make(
-            packages::Requirement{owner, static_cast<packages::Kind>(message.kind()),
-                                  list<packages::Alternative>(message.alternatives_size())});
-        for (const auto& each : message.alternatives())
-            requirement->alternatives.push_back(
-                {graph_->packages[each.target()], static_cast<packages::Relation>(each.relation()),
-                 maker_.text(each.version()), maker_.text(each.architecture())});
-        tables_.requirements.push_back(requirement);
-        return requirement;
+    packages::Dependency read(const proto::Dependency& message) {
+        return {pointer_of(message.target(), graph_->packages),
+                pointer_of(message.architecture(), graph_->architectures),
+                maker_.text(message.version()),
+                static_cast<packages::Kind>(message.kind()),
+                static_cast<packages::Relation>(message.relation()),
+                message.or_next()};
     }
 
-    void read_back_references(const proto::Graph& message) {
-        std::size_t next = 0;
-        for (const auto& each : message.packages()) {
-            packages::Package* package = graph_->packages[next++];
-            resolve(each.provided_by(), tables_.versions, package->provided_by);
-            resolve(each.required_by(), tables_.requirements, package->required_by);
-        }
-        next = 0;
-        for (const auto& each : message.maintainers())
-            resolve(each.versions(), tables_.versions, graph_->maintainers[next++]->versions);
+    void read(const google::protobuf::RepeatedField<std::uint32_t>& numbers,
+              packages::List<packages::Package*>& list) {
+        reserve(list, numbers.size());
+        for (const std::uint32_t number : numbers)
+            list.push_back(pointer_of(number, graph_->packages));
     }
 
     template <class T>
-    static void resolve(const google::protobuf::RepeatedField<std::uint32_t>& numbers,
-                        const std::vector<T*>& table, packages::List<T*>& pointers) {
-        pointers.reserve(static_cast<std::size_t>(numbers.size()));
-        for (const std::uint32_t number : numbers) pointers.push_back(table[number]);
-    }
-
-    template <class T>
-    packages::List<T> list(int size) const {
-        return maker_.list<T>(static_cast<std::size_t>(size));
+    static void reserve(packages::List<T>& list, int size) {
+        list.reserve(static_cast<std::size_t>(size));
     }
 
     packages::Maker maker_;
     packages::Graph* graph_ = nullptr;
-    GraphTables tables_;
+};
+
+// As protobuf's tutorial does it: a string out, a fresh message in.
+class PackagesProtobufPlain final : public PackagesSubject {
+  public:
+    PackagesProtobufPlain() { MessageWriter().write(sent(), message_); }
+    std::uint64_t bytes() const override { return wire_.size(); }
+    void transfer() override {
+        received_.reset();
+        message_.SerializeToString(&wire_);
+        received_ = std::make_unique<proto::Graph>();
+        if (!received_->ParseFromString(wire_))
+            throw std::runtime_error("protobuf cannot parse its own message");
+    }
+    bool verify() override {
+        std::pmr::monotonic_buffer_resource memory;
+        return equals_sent(*MessageReader(memory).read(*received_));
+    }
+
+  private:
+    proto::Graph message_;
+    std::string wire_;
+    std::unique_ptr<proto::Graph> received_;
 };
 
 class PackagesProtobuf final : public PackagesSubject {
@@ -220,6 +236,8 @@ class PackagesProtobufObjects final : public PackagesSubject {
 
 void add_packages_protobuf() {
     add_subject(kPackagesCase, "protobuf", [] { return std::make_unique<PackagesProtobuf>(); });
+    add_subject(kPackagesCase, "protobuf_plain",
+                [] { return std::make_unique<PackagesProtobufPlain>(); });
     add_subject(kPackagesCase, "protobuf_objects",
                 [] { return std::make_unique<PackagesProtobufObjects>(); });
 }

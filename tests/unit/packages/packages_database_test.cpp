@@ -22,7 +22,8 @@ TEST(Database, reads_every_field_that_has_a_type) {
         "Package: aa\nStatus: install ok installed\nPriority: required\nSection: admin\n"
         "Installed-Size: 686\nMaintainer: Some <Body> <some@body.org>\nArchitecture: amd64\n"
         "Multi-Arch: foreign\nEssential: yes\nVersion: 1:2-3\nProvides: bb (= 4), cc\n"
-        "Depends: dd | ee\nPre-Depends: ff\nHomepage: https://x\nDescription: short\n long\n .\n "
+        "Depends: dd | ee\nPre-Depends: ff\nHomepage: https://x\nSource: ss (2)\nTag: "
+        "t\nDescription: short\n long\n .\n "
         "end\n");
     ASSERT_EQ(database.records.size(), 1u);
     const Record& record = database.records[0];
@@ -44,7 +45,9 @@ TEST(Database, reads_every_field_that_has_a_type) {
     ASSERT_EQ(record.relations.size(), 2u);
     EXPECT_EQ(record.relations[1].first, Kind::pre_depends);
     ASSERT_EQ(record.other_fields.size(), 1u);
-    EXPECT_EQ(record.other_fields[0].name, "Homepage");
+    EXPECT_EQ(record.other_fields[0].name, "Tag");
+    EXPECT_EQ(record.homepage, "https://x");
+    EXPECT_EQ(record.source, "ss (2)");
 }
 
 TEST(Database, fields_may_be_missing_empty_or_in_another_case) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <set>
 
 #include "packages_test_support.hpp"
@@ -21,7 +22,7 @@ constexpr std::string_view kSmall =
 
 std::vector<std::string> names(const Graph& graph) {
     std::vector<std::string> result;
-    for (const Package* package : graph.packages) result.emplace_back(package->name);
+    for (const Package& package : graph.packages) result.emplace_back(package.name);
     return result;
 }
 
@@ -30,57 +31,82 @@ TEST(BuildGraph, makes_packages_in_order_of_first_mention) {
     EXPECT_THAT(names(*built.graph), ElementsAre("aa", "bb", "mail", "gone", "cc"));
 }
 
-TEST(BuildGraph, links_requirements_both_ways) {
+TEST(BuildGraph, links_dependencies_both_ways) {
     const Built built(kSmall);
-    const Version* version = built.package("aa")->versions.at(0);
-    ASSERT_EQ(version->requirements.size(), 2u);
-    const Requirement* choice = version->requirements[1];
-    EXPECT_EQ(choice->owner, version);
-    EXPECT_EQ(choice->kind, Kind::depends);
-    ASSERT_EQ(choice->alternatives.size(), 2u);
-    EXPECT_EQ(choice->alternatives[0].target, built.package("mail"));
-    EXPECT_EQ(choice->alternatives[1].target, built.package("gone"));
-    EXPECT_EQ(choice->alternatives[1].architecture, "any");
-    EXPECT_THAT(built.package("gone")->required_by, ElementsAre(choice));
-    const Alternative& older = version->requirements[0]->alternatives.at(0);
-    EXPECT_EQ(older.relation, Relation::later_equal);
-    EXPECT_EQ(older.version, "2");
+    const List<Dependency>& needs = built.package("aa")->versions.at(0).dependencies;
+    ASSERT_EQ(needs.size(), 3u);
+    EXPECT_EQ(needs[0].target, built.package("bb"));
+    EXPECT_EQ(needs[0].kind, Kind::depends);
+    EXPECT_EQ(needs[0].relation, Relation::later_equal);
+    EXPECT_EQ(needs[0].version, "2");
+    EXPECT_EQ(needs[0].architecture, nullptr);
+    EXPECT_THAT(built.package("bb")->required_by, ElementsAre(built.package("aa")));
+    EXPECT_THAT(built.package("cc")->required_by, ElementsAre(built.package("bb")));
+    EXPECT_THAT(built.package("gone")->required_by, ElementsAre(built.package("aa")));
+}
+
+TEST(BuildGraph, marks_alternatives) {
+    const Built built(kSmall);
+    const List<Dependency>& needs = built.package("aa")->versions.at(0).dependencies;
+    ASSERT_EQ(needs.size(), 3u);
+    EXPECT_FALSE(needs[0].or_next);
+    EXPECT_TRUE(needs[1].or_next);
+    EXPECT_FALSE(needs[2].or_next);
+    EXPECT_EQ(needs[1].target, built.package("mail"));
+    EXPECT_EQ(needs[2].target, built.package("gone"));
+    ASSERT_NE(needs[2].architecture, nullptr);
+    EXPECT_EQ(needs[2].architecture->name, "any");
+    EXPECT_THAT(built->architectures, ElementsAre(needs[2].architecture));
 }
 
 TEST(BuildGraph, links_virtual_packages_to_their_providers) {
     const Built built(kSmall);
     const Package* mail = built.package("mail");
+    const Package* provider = built.package("cc");
     EXPECT_TRUE(mail->versions.empty());
-    const Version* provider = built.package("cc")->versions.at(0);
     EXPECT_THAT(mail->provided_by, ElementsAre(provider));
-    ASSERT_EQ(provider->provisions.size(), 1u);
-    EXPECT_EQ(provider->provisions[0].package, mail);
-    EXPECT_EQ(provider->provisions[0].version, "9");
+    const List<Provision>& provisions = provider->versions.at(0).provisions;
+    ASSERT_EQ(provisions.size(), 1u);
+    EXPECT_EQ(provisions[0].package, mail);
+    EXPECT_EQ(provisions[0].version, "9");
 }
 
 TEST(BuildGraph, shares_maintainers) {
     const Built built(kSmall);
     ASSERT_EQ(built->maintainers.size(), 2u);
-    const Version* a = built.package("aa")->versions[0];
-    const Version* b = built.package("bb")->versions[0];
-    EXPECT_EQ(a->maintainer, b->maintainer);
-    EXPECT_THAT(a->maintainer->versions, ElementsAre(a, b));
-    EXPECT_EQ(a->maintainer->email, "one@x");
+    const Maintainer* one = built.package("aa")->versions[0].maintainer;
+    EXPECT_EQ(built.package("bb")->versions[0].maintainer, one);
+    EXPECT_THAT(one->packages, ElementsAre(built.package("aa"), built.package("bb")));
+    EXPECT_EQ(one->email, "one@x");
 }
 
 TEST(BuildGraph, gives_one_package_several_versions) {
     const Built built("Package: aa\nVersion: 1\n\nPackage: aa\nVersion: 2\n");
     ASSERT_EQ(built->packages.size(), 1u);
-    const Package* package = built->packages[0];
-    ASSERT_EQ(package->versions.size(), 2u);
-    EXPECT_EQ(package->versions[1]->package, package);
-    EXPECT_EQ(package->versions[1]->number, "2");
-    EXPECT_EQ(package->versions[0]->maintainer, nullptr);
+    const Package& package = built->packages[0];
+    ASSERT_EQ(package.versions.size(), 2u);
+    EXPECT_EQ(package.versions[1].number, "2");
+    EXPECT_EQ(package.versions[0].maintainer, nullptr);
+}
+
+// Neighbours in the walk are neighbours in memory: this is what makes sending it cheap.
+TEST(BuildGraph, leaves_no_abandoned_memory) {
+    std::array<std::byte, 1 << 16> block{};
+    std::pmr::monotonic_buffer_resource exact(block.data(), block.size(),
+                                              std::pmr::null_memory_resource());
+    const Graph* graph = build_graph(parse_database(std::string(kSmall), "test"), exact, 6);
+    for (const Package& package : graph->packages) {
+        EXPECT_EQ(package.versions.capacity(), package.versions.size());
+        EXPECT_EQ(package.required_by.capacity(), package.required_by.size());
+        EXPECT_EQ(package.provided_by.capacity(), package.provided_by.size());
+    }
+    EXPECT_EQ(graph->packages.capacity(), graph->packages.size());
+    EXPECT_EQ(graph->maintainers[0]->packages.capacity(), graph->maintainers[0]->packages.size());
 }
 
 TEST(BuildGraph, keeps_other_fields_as_written) {
     const Built built(kSmall);
-    const List<Field>& fields = built.package("cc")->versions[0]->other_fields;
+    const List<Field>& fields = built.package("cc")->versions[0].other_fields;
     ASSERT_EQ(fields.size(), 1u);
     EXPECT_EQ(fields[0].name, "Tag");
     EXPECT_EQ(fields[0].value, "x::y");
@@ -118,13 +144,16 @@ TEST(Replicate, keeps_relations_inside_their_repetition) {
         return mark == Text::npos ? std::string() : std::string(package->name.substr(mark));
     };
     std::size_t links = 0;
-    for (const Package* package : built->packages) {
-        for (const Requirement* link : package->required_by) {
-            EXPECT_EQ(set_of(link->owner->package), set_of(package));
+    for (const Package& package : built->packages) {
+        for (const Package* dependent : package.required_by) {
+            EXPECT_EQ(set_of(dependent), set_of(&package));
             ++links;
         }
-        for (const Version* provider : package->provided_by)
-            EXPECT_EQ(set_of(provider->package), set_of(package));
+        for (const Package* provider : package.provided_by)
+            EXPECT_EQ(set_of(provider), set_of(&package));
+        for (const Version& version : package.versions)
+            for (const Dependency& dependency : version.dependencies)
+                EXPECT_EQ(set_of(dependency.target), set_of(&package));
     }
     EXPECT_EQ(links, 4u * 5u);
 }

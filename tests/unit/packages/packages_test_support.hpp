@@ -34,8 +34,8 @@ struct Built {
     Graph* operator->() const { return graph; }
 
     Package* package(std::string_view name) const {
-        for (Package* package : graph->packages)
-            if (package->name == name) return package;
+        for (Package& package : graph->packages)
+            if (package.name == name) return &package;
         ADD_FAILURE() << "no package " << name;
         return nullptr;
     }

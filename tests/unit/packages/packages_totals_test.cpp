@@ -43,8 +43,8 @@ TEST(Totals, are_right_for_a_graph_counted_by_hand) {
     EXPECT_EQ(result.edges, 4u);
     EXPECT_EQ(result.reverse_edges, 5u);
     EXPECT_EQ(result.longest_chain, 2u);  // {aa, bb} then cc, through mail
-    // Graph 1, packages 5, versions 4, maintainers 2, requirements 4.
-    EXPECT_EQ(result.objects, 16u);
+    // Graph 1, packages 5, versions 4, maintainers 2, dependencies 5, provision 1.
+    EXPECT_EQ(result.objects, 18u);
 }
 
 TEST(Totals, print_one_name_and_value_per_line) {
