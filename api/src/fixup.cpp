@@ -3,42 +3,47 @@
 
 namespace verbatim::objects {
 
+void Placement::begin(std::uint64_t image_bytes) {
+    placed_.clear();
+    blocks_ = 0;
+    last_end_ = kNowhere;
+    likely_.clear();
+    // Old entries need no clearing: a block is looked up only after add() passed it.
+    const std::uint64_t blocks = image_bytes / kBlockBytes + 1;
+    if (first_.size() < blocks) first_.resize(blocks);
+}
+
+bool Placement::holds(std::uint64_t offset, std::uint64_t count, const TypeKey& type) noexcept {
+    std::size_t at = first_[offset / kBlockBytes];
+    while (at + 1 < placed_.size() && placed_[at + 1].offset <= offset) ++at;
+    const Placed& placed = placed_[at];
+    if (offset < placed.offset) return false;  // padding before an over-aligned object
+    const std::uint64_t delta = offset - placed.offset;
+    likely_.of(*placed.type) = {placed.offset, placed.count * placed.stride(), placed.offset,
+                                placed.type, placed.is_array};
+    if (placed.is_array)
+        return objects::holds(placed.type->info(), placed.count, delta, type.info(), count);
+    // Behind the last object there may be padding that belongs to nothing.
+    if (delta / placed.stride() >= placed.count) return false;
+    const std::uint64_t inner = delta % placed.stride();
+    if (placed.type == &type && inner == 0 && count == 1) return true;
+    return objects::holds(placed.type->info(), 1, inner, type.info(), count);
+}
+
 Fixup::Fixup(std::byte* image, std::uint64_t bytes, std::span<const BackPointer> back_pointers,
-             std::span<const Extension> extensions)
+             std::span<const Extension> extensions, FixupTables& tables)
     : image_(image),
       bytes_(bytes),
       back_pointers_(back_pointers),
       extensions_(extensions),
       tracked_(!back_pointers.empty() || !extensions.empty()),
-      next_back_reference_(back_pointers.empty() ? ~std::uint64_t{0} : back_pointers[0].reference),
-      next_extension_reference_(extensions.empty() ? ~std::uint64_t{0} : extensions[0].reference) {
-    if (tracked_) owner_.resize(bytes / kImageGranule + 1);
+      tables_(tables) {
+    find_exception();
+    tables.later.clear();
+    if (tracked_) tables.placement.begin(bytes);
 }
 
-void Fixup::remember(std::uint64_t offset, std::uint64_t count, const TypeInfo& type) {
-    const bool is_array = count != 1;
-    Placed* last = placed_.empty() ? nullptr : &placed_.back();
-    if (!is_array && last != nullptr && last->type == &type && !last->is_array &&
-        last->offset + last->count * last->stride() == offset)
-        ++last->count;
-    else
-        placed_.push_back({offset, count, &type, is_array});
-    const std::uint64_t first = offset / kImageGranule, end = cursor_ / kImageGranule;
-    for (std::uint64_t i = first; i < end; ++i)
-        owner_[i] = static_cast<std::uint32_t>(placed_.size());
-}
-
-bool Fixup::is_placed(const Later& wanted) const noexcept {
-    const std::uint32_t index = owner_[wanted.offset / kImageGranule];
-    if (index == 0) return false;  // padding before an over-aligned object
-    const Placed& placed = placed_[index - 1];
-    const std::uint64_t delta = wanted.offset - placed.offset;
-    if (placed.is_array)
-        return holds(*placed.type, placed.count, delta, *wanted.type, wanted.count);
-    return holds(*placed.type, 1, delta % placed.stride(), *wanted.type, wanted.count);
-}
-
-void Fixup::require_terminator(const Later& text) const {
+void Fixup::require_terminator(const LaterReference& text) const {
     const std::uint64_t size = text.type->bytes;
     const std::byte* last = image_ + text.offset + (text.count - 1) * size;
     for (std::uint64_t i = 0; i < size; ++i)
@@ -46,11 +51,12 @@ void Fixup::require_terminator(const Later& text) const {
 }
 
 void Fixup::finish() const {
+    check_terminator();
     if (cursor_ != bytes_) corrupt("the graph is shorter than the bytes that came");
-    if (next_back_ != back_pointers_.size() || next_extension_ != extensions_.size())
-        corrupt("back-pointers are left over");
-    for (const Later& wanted : later_) {
-        if (!is_placed(wanted)) corrupt("a back-pointer leads to no object of its type");
+    if (!back_pointers_.empty() || !extensions_.empty()) corrupt("back-pointers are left over");
+    for (const LaterReference& wanted : tables_.later) {
+        if (!tables_.placement.holds(wanted.offset, wanted.count, *wanted.type))
+            corrupt("a back-pointer leads to no object of its type");
         if (wanted.text) require_terminator(wanted);
     }
 }

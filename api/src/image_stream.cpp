@@ -15,10 +15,10 @@ constexpr std::uint64_t kStringBytes = sizeof(StringImage<char>);
 
 // 2^20 shuffled points on two Sapphire Rapids vCPUs: 96-104 ns an object without, 29 with 4, 28
 // with 12. with 24.
-constexpr std::size_t kPrefetchRuns = 12;
+constexpr std::size_t kPrefetchStretches = 12;
 
 // Small objects are the common case: a fixed-size copy is a few loads and stores, a call is not.
-void copy_object(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
+void copy_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
     switch (bytes) {
         case 8:
             std::memcpy(to, from, 8);
@@ -100,7 +100,10 @@ bool ImageStream::write(Connection& connection) {
 bool ImageStream::next_piece(Connection& connection) {
     const std::uint64_t start = position_;
     if (const std::uint64_t bytes = direct_length(); bytes > 0) {
-        piece_ = {reinterpret_cast<const std::byte*>(run().address + run_position_), bytes, start};
+        const Stretch& stretch = scan_.stretches()[stretch_];
+        piece_ = {
+            reinterpret_cast<const std::byte*>(stretch.address + (position_ - stretch.offset)),
+            bytes, start};
         advance(bytes);
     } else {
         if (slots_used_up_) {
@@ -123,97 +126,62 @@ bool ImageStream::next_piece(Connection& connection) {
     return true;
 }
 
-// Length of the stretch that may leave the arena from where it lies, 0 if what is next must be
-// copied.
+// Bytes that may leave the arena from where they lie, 0 if what is next must be copied.
 std::uint64_t ImageStream::direct_length() const noexcept {
-    const auto& runs = scan_.runs();
-    if (run_ == runs.size() || !runs[run_].direct || position_ < runs[run_].offset) return 0;
-    const std::uint64_t limit = until_short_string();
-    std::uint64_t bytes = extent_of(runs[run_]) - run_position_;
-    // Runs of other types may go on where this one ends, in memory as in the image.
-    for (std::size_t i = run_ + 1; i < runs.size() && bytes < limit; ++i) {
-        const Run& last = runs[i - 1];
-        const Run& next = runs[i];
-        if (!next.direct || next.address != last.address + extent_of(last) ||
-            next.offset != last.offset + extent_of(last))
-            break;
-        bytes += extent_of(next);
-        // Looking far ahead again and again would be quadratic: this much is worth a write of its
-        // own.
-        if (bytes >= (std::uint64_t{1} << 20)) break;
-    }
-    bytes = std::min(bytes, limit);
+    if (until_stretch() > 0 || !scan_.stretches()[stretch_].direct) return 0;
+    const std::uint64_t bytes = std::min(left_of_stretch(), until_short_string());
     return bytes >= buffers_.direct_bytes ? bytes : 0;
 }
 
+// Zeros until the next stretch begins, or the image ends.
+std::uint64_t ImageStream::until_stretch() const noexcept {
+    const auto stretches = scan_.stretches();
+    if (stretch_ == stretches.size()) return scan_.image_bytes() - position_;
+    return position_ < stretches[stretch_].offset ? stretches[stretch_].offset - position_ : 0;
+}
+
+// Of the stretch that position_ is in.
+std::uint64_t ImageStream::left_of_stretch() const noexcept {
+    const Stretch& stretch = scan_.stretches()[stretch_];
+    return stretch.offset + stretch.bytes - position_;
+}
+
 std::uint64_t ImageStream::until_short_string() const noexcept {
-    const auto& strings = scan_.short_strings();
+    const auto strings = scan_.short_strings();
     return short_string_ < strings.size() ? strings[short_string_].offset - position_
                                           : ~std::uint64_t{0};
 }
 
 void ImageStream::advance(std::uint64_t bytes) noexcept {
     position_ += bytes;
-    run_position_ += bytes;
-    while (run_ < scan_.runs().size() && run_position_ >= extent_of(run()))
-        run_position_ -= extent_of(scan_.runs()[run_++]);
+    if (until_stretch() == 0 && left_of_stretch() == 0) ++stretch_;
 }
 
-// Copies one object, a part of a long one, one rewritten string, or padding.
+// Copies one stretch or a part of it, one rewritten string, or zeros.
 void ImageStream::copy_some(std::byte*& to, std::byte* end) {
-    const auto room = static_cast<std::uint64_t>(end - to);
-    const std::uint64_t until = until_short_string();
+    const std::uint64_t until = until_short_string(), zeros = until_stretch();
+    std::uint64_t bytes = static_cast<std::uint64_t>(end - to);
     if (until == 0) {
         copy_short_string(to);
-        to += kStringBytes;
-        ++short_string_;
-        advance(kStringBytes);
-    } else if (position_ < run().offset) {
-        // Over-aligned objects leave a gap; position_ runs through it, run_position_ stays at 0.
-        const std::uint64_t bytes = std::min(room, run().offset - position_);
+        bytes = kStringBytes;
+    } else if (zeros > 0) {
+        bytes = std::min(bytes, zeros);
         std::memset(to, 0, bytes);
-        to += bytes;
-        position_ += bytes;
     } else {
-        copy_run(to, to + std::min(room, until));
+        const auto stretches = scan_.stretches();
+        const Stretch& stretch = stretches[stretch_];
+        // Scattered objects are one cache miss each: fetch what is copied a dozen from now.
+        if (stretch_ + kPrefetchStretches < stretches.size())
+            __builtin_prefetch(
+                reinterpret_cast<const void*>(stretches[stretch_ + kPrefetchStretches].address));
+        bytes = std::min({bytes, until, left_of_stretch()});
+        copy_bytes(
+            to, reinterpret_cast<const std::byte*>(stretch.address) + (position_ - stretch.offset),
+            bytes);
     }
-}
-
-// Copies from the current run until it or the room ends.
-void ImageStream::copy_run(std::byte*& to, std::byte* end) {
-    const Run& run = this->run();
-    // Scattered objects are one cache miss each: fetch what is copied a dozen runs from now.
-    if (run_ + kPrefetchRuns < scan_.runs().size())
-        __builtin_prefetch(
-            reinterpret_cast<const void*>(scan_.runs()[run_ + kPrefetchRuns].address));
-    const std::byte* const base = reinterpret_cast<const std::byte*>(run.address);
-    const std::uint64_t bytes = std::min<std::uint64_t>(static_cast<std::uint64_t>(end - to),
-                                                        extent_of(run) - run_position_);
-    if (run.direct) {  // the padding is arena memory, too
-        copy_object(to, base + run_position_, bytes);
-        to += bytes;
-        advance(bytes);
-        return;
-    }
-    // Outside arenas the padding belongs to somebody else: zeros go instead.
-    const std::uint64_t object = run.is_array ? run.bytes() : run.type->bytes;
-    const std::uint64_t stride = round_to(object, kImageGranule);
-    std::uint64_t left = bytes;
-    while (left > 0) {
-        const std::uint64_t within = run_position_ % stride;
-        std::uint64_t step = std::min(left, stride - within);
-        if (within < object) {
-            step = std::min(step, object - within);
-            copy_object(to, base + run_position_, step);
-        } else {
-            std::memset(to, 0, step);
-        }
-        to += step;
-        left -= step;
-        run_position_ += step;
-        position_ += step;
-    }
-    advance(0);
+    to += bytes;
+    if (until == 0) ++short_string_;
+    advance(bytes);
 }
 
 void ImageStream::copy_short_string(std::byte* to) {

@@ -49,23 +49,18 @@ class ImageStream {
     bool next_piece(Connection& connection);
     std::uint64_t direct_length() const noexcept;
     void copy_some(std::byte*& to, std::byte* end);
-    void copy_run(std::byte*& to, std::byte* end);
     void advance(std::uint64_t bytes) noexcept;
     void copy_short_string(std::byte* to);
     std::uint64_t until_short_string() const noexcept;
-    const Run& run() const noexcept { return scan_.runs()[run_]; }
-    // Bytes that a run occupies in the image, with the padding behind its last object.
-    static std::uint64_t extent_of(const Run& run) noexcept {
-        return round_to(run.bytes(), kImageGranule);
-    }
+    std::uint64_t until_stretch() const noexcept;
+    std::uint64_t left_of_stretch() const noexcept;
 
     const Scan& scan_;
     Buffers buffers_;
     std::vector<RemoteExtent> extents_;
     std::size_t extent_ = 0;          // that holds the next byte to write
     std::uint64_t extent_start_ = 0;  // its image offset
-    std::size_t run_ = 0;             // next to copy or send
-    std::uint64_t run_position_ = 0;  // within the run
+    std::size_t stretch_ = 0;         // next to copy or send
     std::uint64_t position_ = 0;      // in the image, of what is next to copy or send
     std::size_t short_string_ = 0;
     std::size_t slot_ = 0;        // to fill next

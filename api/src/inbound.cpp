@@ -1,8 +1,6 @@
 // The receiver of one graph, and how long both sides wait for each other.
 #include <verbatim/objects/receive.hpp>
 
-#include <cstring>
-
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -25,20 +23,9 @@ void check_type(const ObjectLink& link, const Arrival& arrival, const TypeInfo& 
                     "; build both programs from the same definition");
 }
 
-template <class T>
-void copy_entries(std::vector<T>& entries, std::uint64_t count, const std::byte* from) {
-    entries.resize(count);
-    if (count > 0) std::memcpy(entries.data(), from, count * sizeof(T));
-}
-
 Arrived take(Arrival& arrival) {
-    Arrived arrived;
-    const std::byte* metadata = arrival.metadata.data();
-    copy_entries(arrived.back_pointers, arrival.offer.back_pointers, metadata);
-    copy_entries(arrived.extensions, arrival.offer.extensions,
-                 metadata + arrival.offer.back_pointers * sizeof(BackPointer));
-    arrived.image = std::move(arrival.image);
-    return arrived;
+    return {std::move(arrival.image), std::move(arrival.metadata), arrival.offer.back_pointers,
+            arrival.offer.extensions};
 }
 
 bool checksum_holds(const Arrival& arrival) {
@@ -51,9 +38,19 @@ bool checksum_holds(const Arrival& arrival) {
 Inbound::Inbound(Connection& connection, const TypeInfo& root)
     : connection_(connection), root_(root) {
     layout_of(root);  // a type that cannot be received is refused before anybody sends one
+    object_link(connection);
+    link_ = connection.attachment();
 }
 
-Inbound::~Inbound() = default;
+Inbound::~Inbound() {
+    static_cast<ObjectLink*>(link_.get())
+        ->give_back(std::move(tables_), std::move(arrived_.metadata));
+}
+
+FixupTables& Inbound::tables() {
+    if (!tables_) tables_ = static_cast<ObjectLink*>(link_.get())->lend_tables();
+    return *tables_;
+}
 
 bool Inbound::step() {
     if (arrived_.image.data() != nullptr) return true;

@@ -3,6 +3,7 @@
 #include "object_link.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,6 +70,12 @@ std::byte* ObjectLink::staging() {
     return staging_;
 }
 
+void ObjectLink::give_back(std::unique_ptr<FixupTables> tables,
+                           std::vector<std::byte> metadata) noexcept {
+    if (tables) tables_ = std::move(tables);
+    if (metadata.capacity() > spare_metadata_.capacity()) spare_metadata_ = std::move(metadata);
+}
+
 void ObjectLink::pump(Connection& connection, Role role) {
     send_pending(connection);
     Message message;
@@ -124,6 +131,8 @@ void ObjectLink::take_offer(std::span<const std::byte> payload) {
         protocol_error("an offer that contradicts itself");
     offers_seen_ = offer.id;
     arrival.type_name.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    arrival.metadata = std::exchange(spare_metadata_, {});
+    arrival.metadata.clear();
     arrivals_.push_back(std::move(arrival));
 }
 
@@ -166,6 +175,8 @@ void ObjectLink::take_bytes(std::span<const std::byte> payload) {
     payload = payload.subspan(layout.size());
     if (payload.size() > arrival->metadata_bytes() - arrival->metadata.size())
         protocol_error("more metadata than announced");
+    // By then the arena has granted the image, which bounds what the metadata may claim.
+    if (arrival->is_granted()) arrival->metadata.reserve(arrival->metadata_bytes());
     arrival->metadata.insert(arrival->metadata.end(), payload.begin(), payload.end());
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/objects/fixup.hpp>
 #include <verbatim/objects/transfer.hpp>
 
 #include "graph_wire.hpp"
@@ -79,6 +80,11 @@ class ObjectLink {
     std::size_t staging_bytes() const noexcept { return staging_bytes_; }
 
     // ---- receiving ----
+    std::unique_ptr<FixupTables> lend_tables() {
+        return tables_ ? std::move(tables_) : std::make_unique<FixupTables>();
+    }
+    // What a receiver borrowed, and the memory of a graph's metadata.
+    void give_back(std::unique_ptr<FixupTables> tables, std::vector<std::byte> metadata) noexcept;
     // The oldest graph that is coming in, or null.
     Arrival* arrival() noexcept { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
     void drop_arrival();
@@ -109,7 +115,10 @@ class ObjectLink {
     std::shared_ptr<Arena> arena_;
     std::size_t staging_bytes_;
     std::byte* staging_ = nullptr;
-    std::unique_ptr<Scan> scan_;  // null while lent
+    // Tables are kept because touching fresh memory costs more than filling it; null while lent.
+    std::unique_ptr<Scan> scan_;
+    std::unique_ptr<FixupTables> tables_;
+    std::vector<std::byte> spare_metadata_;
     std::uint64_t activity_ = 0;
     std::uint64_t offers_ = 0;
     std::uint64_t offers_seen_ = 0;

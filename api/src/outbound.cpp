@@ -123,10 +123,9 @@ struct Outbound::State {
             case Phase::answer:
                 return take_answer();
             case Phase::pointers:
-                return send_bytes(std::as_bytes(std::span(scan.back_pointers())),
-                                  Phase::extensions);
+                return send_bytes(std::as_bytes(scan.back_pointers()), Phase::extensions);
             case Phase::extensions:
-                return send_bytes(std::as_bytes(std::span(scan.extensions())), Phase::image);
+                return send_bytes(std::as_bytes(scan.extensions()), Phase::image);
             case Phase::image:
                 if (!stream.step(connection)) return false;
                 phase = Phase::end;

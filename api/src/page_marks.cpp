@@ -5,18 +5,22 @@
 
 namespace verbatim::objects {
 
-Mark* PageMarks::open(std::uint64_t number) {
+bool PageMarks::open(std::uint64_t number) {
     Slot* slot = find(number);
     if (slot->number != number) {
         slot = insert(number);
         if (used_pages_ == blocks_.size() * kPagesPerBlock)
-            blocks_.push_back(std::make_unique_for_overwrite<Page[]>(kPagesPerBlock));
+            blocks_.push_back(std::make_unique<Page[]>(kPagesPerBlock));
         slot->page = static_cast<std::uint32_t>(used_pages_++);
-        blocks_[slot->page / kPagesPerBlock][slot->page % kPagesPerBlock].fill(0);
     }
-    if (slot->whole != 0) return nullptr;
+    if (slot->whole != 0) return false;
     cache(number, slot->page);
-    return cached_marks_;
+    return true;
+}
+
+void PageMarks::wipe() noexcept {
+    for (auto& block : blocks_) std::fill_n(block.get(), kPagesPerBlock, Page{});
+    forgotten_ = 0;
 }
 
 PageMarks::Slot* PageMarks::insert(std::uint64_t number) {

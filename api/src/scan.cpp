@@ -25,13 +25,15 @@ bool is_readable(std::uint64_t address, std::uint64_t bytes) {
 }  // namespace
 
 void Scan::begin_walk() noexcept {
-    marks_.clear();
+    marks_.clear(static_cast<Mark>(std::min<std::size_t>(runs_.size(), PageMarks::kLargest)));
     runs_.clear();
+    stretches_.clear();
     back_pointers_.clear();
     extensions_.clear();
     short_strings_.clear();
     deferred_.clear();
     chains_.clear();
+    likely_.clear();
     for (auto& [address, container] : containers_) container.met = false;
     cursor_ = next_address_ = references_ = objects_ = 0;
     learned_ = false;
@@ -45,8 +47,8 @@ bool Scan::end_walk() {
                     "its objects overlap in ever new ways (pointers and arrays that begin inside "
                     "each other)",
                     "let pointers lead to whole objects or to elements of one array");
-    if (runs_.size() >= kChained)
-        throw Error(Errc::graph_too_large, "graph", "it has more than 2^31 separate pieces",
+    if (runs_.size() > PageMarks::kLargest)
+        throw Error(Errc::graph_too_large, "graph", "it has more than 2^30 separate pieces",
                     "send it in parts");
     resolve_deferred();
     std::sort(short_strings_.begin(), short_strings_.end(),
@@ -69,7 +71,7 @@ void Scan::resolve_deferred() {
         throw Error(
             Errc::bad_pointer, fmt::format("pointer to {:#x}", address),
             fmt::format("it leads into the middle of a {} that nothing else in the graph refers to",
-                        container->second.type->name),
+                        container->second.type->info().name),
             "refer to the whole object as well, or send from it");
     }
 }
@@ -107,14 +109,14 @@ Scan::Seen Scan::point_back(const Wanted& wanted) {
         const std::uint64_t inner = run.is_array ? delta : delta % run.stride();
         if (!run.is_array && inner >= run.type->bytes) return false;  // padding behind an object
         const std::uint64_t count = run.is_array ? run.count : 1;
-        if (!holds(*run.type, count, inner, wanted.type, wanted.count)) {
+        if (!holds(run.type->info(), count, inner, wanted.type.info(), wanted.count)) {
             // Either `wanted` is the larger object, to be known in the next walk, or the types
             // contradict.
             const std::uint64_t start = wanted.address - inner;
             if (start < wanted.address || start + count * run.type->bytes > wanted.end() ||
-                !holds(wanted.type, wanted.count, 0, *run.type, count))
+                !holds(wanted.type.info(), wanted.count, 0, run.type->info(), count))
                 refuse(wanted, fmt::format("the same bytes are also reached as {} x {}", count,
-                                           run.type->name));
+                                           run.type->info().name));
             seen = Seen::conflict;
             return true;
         }
@@ -142,9 +144,9 @@ bool Scan::meet_container(const Wanted& wanted, Extent& extent) {
         return false;
     }
     const std::uint64_t delta = wanted.address - start;
-    if (!holds(*container.type, container.count, delta, wanted.type, wanted.count))
+    if (!holds(container.type->info(), container.count, delta, wanted.type.info(), wanted.count))
         refuse(wanted, fmt::format("the same bytes are also reached as {} x {}", container.count,
-                                   container.type->name));
+                                   container.type->info().name));
     if (container.type == &wanted.type) {
         container.met = true;
         extent = take_in({start, container.count, wanted.type});
@@ -162,8 +164,8 @@ Scan::Extent Scan::learn(const Wanted& wanted) {
     auto at = containers_.lower_bound(wanted.address);
     while (at != containers_.end() && at->first < wanted.end()) {
         if (at->second.end > wanted.end())
-            refuse(wanted,
-                   fmt::format("it overlaps a {} at {:#x}", at->second.type->name, at->first));
+            refuse(wanted, fmt::format("it overlaps a {} at {:#x}", at->second.type->info().name,
+                                       at->first));
         if (at->first == wanted.address && at->second.end == wanted.end() && at->second.met)
             return {};
         at = containers_.erase(at);
@@ -178,9 +180,11 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
     const bool is_array = wanted.count > 1;
     const bool aligned = wanted.address % kImageGranule == 0;
     const bool direct = aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
-    add_run({wanted.address, cursor_, wanted.count, &wanted.type, is_array, direct});
-    mark(wanted.address, wanted.end(), static_cast<Mark>(runs_.size()));
     const std::uint64_t padded = round_to(wanted.bytes(), kImageGranule);
+    add_run({wanted.address, cursor_, wanted.count, &wanted.type, is_array});
+    // Outside arenas the padding belongs to somebody else.
+    add_stretch({wanted.address, cursor_, direct ? padded : wanted.bytes(), direct});
+    mark(wanted.address, wanted.end(), static_cast<Mark>(runs_.size()));
     cursor_ += padded;
     next_address_ = !is_array && aligned ? wanted.address + padded : 0;
     ++objects_;
@@ -189,7 +193,7 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
 
 // Takes in `count` objects that lie side by side in the arena; false (and nothing done) if anything
 // about them is unusual.
-bool Scan::meet_stretch(std::uint64_t address, std::uint64_t count, const TypeInfo& type) {
+bool Scan::meet_neighbours(std::uint64_t address, std::uint64_t count, const TypeKey& type) {
     const std::uint64_t stride = round_to(type.bytes, kImageGranule);
     const auto* first = reinterpret_cast<const void*>(address);
     if (address % kImageGranule != 0 || type.alignment > kImageGranule || !containers_.empty())
@@ -204,9 +208,10 @@ bool Scan::meet_stretch(std::uint64_t address, std::uint64_t count, const TypeIn
     }
     if (address != next_address_ || runs_.back().type != &type) {
         cursor_ = round_to(cursor_, kImageGranule);
-        runs_.push_back({address, cursor_, 0, &type, false, true});
+        runs_.push_back({address, cursor_, 0, &type, false});
     }
     runs_.back().count += count;
+    add_stretch({address, cursor_, bytes, true});
     mark(address, end, static_cast<Mark>(runs_.size()));
     cursor_ += bytes;
     next_address_ = end;
@@ -233,6 +238,10 @@ bool Scan::is_taken(const Wanted& wanted) {
             continue;
         }
         const std::uint64_t page_end = std::min(end, round_to(at + 1, PageMarks::kPageBytes));
+        if (marks_.is_free(at, (page_end - at + kImageGranule - 1) / kImageGranule)) {
+            at = page_end;
+            continue;
+        }
         for (; at < page_end; at += kImageGranule)
             if (any_run(marks_.at(at), at, overlaps)) return true;
     }
@@ -248,23 +257,23 @@ void Scan::mark(std::uint64_t address, std::uint64_t end, Mark run) {
             continue;
         }
         const std::uint64_t page_end = std::min(end, round_to(at + 1, kPage));
-        Mark* marks = marks_.page_marks(at);
+        if (marks_.claim(at, (page_end - at + kImageGranule - 1) / kImageGranule, run)) {
+            at = page_end;
+            continue;
+        }
         for (; at < page_end; at += kImageGranule) {
-            Mark& mark = marks[PageMarks::granule(at)];
-            if (mark == 0)
-                mark = run;
-            else
-                chain(at, mark, run);
+            const Mark old = marks_.at(at);
+            marks_.set(at, old == 0 ? run : chain(at, old, run));
         }
     }
 }
 
 // Objects that are no multiple of a granule may share one without sharing bytes.
-void Scan::chain(std::uint64_t address, Mark& mark, Mark run) {
+Mark Scan::chain(std::uint64_t address, Mark mark, Mark run) {
     auto& runs = chains_[address / kImageGranule];
     if ((mark & kChained) == 0) runs.push_back(mark);
     if (runs.back() != run) runs.push_back(run);
-    mark = kChained | 1;
+    return kChained | 1;
 }
 
 void Scan::check(const Wanted& wanted) const {
@@ -286,7 +295,7 @@ void Scan::check(const Wanted& wanted) const {
 void Scan::refuse(const Wanted& wanted, const std::string& cause) const {
     throw Error(Errc::bad_pointer,
                 fmt::format("reference {} of the graph, to {} x {} at {:#x}", references_,
-                            wanted.count, wanted.type.name, wanted.address),
+                            wanted.count, wanted.type.info().name, wanted.address),
                 cause, "nothing was sent; mend the pointer and send again");
 }
 

@@ -25,7 +25,9 @@ struct Image {
 
     template <class T>
     T* mend() {
-        return objects::Fixup(bytes.get(), size, back_pointers, extensions).template run<T>();
+        objects::FixupTables tables;
+        return objects::Fixup(bytes.get(), size, back_pointers, extensions, tables)
+            .template run<T>();
     }
     Image copy() const {
         Image other = empty(size);
@@ -45,13 +47,9 @@ struct Image {
 
 inline Image image_of(const objects::Scan& scan) {
     Image image = Image::empty(scan.image_bytes());
-    for (const objects::Run& run : scan.runs()) {
-        const std::uint64_t objects = run.is_array ? 1 : run.count;
-        const std::uint64_t bytes = run.is_array ? run.bytes() : run.type->bytes;
-        for (std::uint64_t i = 0; i < objects; ++i)
-            std::memcpy(image.bytes.get() + run.offset + i * run.stride(),
-                        reinterpret_cast<const void*>(run.address + i * run.stride()), bytes);
-    }
+    for (const objects::Stretch& stretch : scan.stretches())
+        std::memcpy(image.bytes.get() + stretch.offset,
+                    reinterpret_cast<const void*>(stretch.address), stretch.bytes);
     for (const objects::ShortString& string : scan.short_strings()) {
         objects::StringImage<char> local;
         std::memcpy(&local, reinterpret_cast<const void*>(string.address), sizeof local);
@@ -60,8 +58,8 @@ inline Image image_of(const objects::Scan& scan) {
         std::memcpy(local.local, characters, local.size * string.character_bytes);
         std::memcpy(image.bytes.get() + string.offset, &local, sizeof local);
     }
-    image.back_pointers = scan.back_pointers();
-    image.extensions = scan.extensions();
+    image.back_pointers.assign(scan.back_pointers().begin(), scan.back_pointers().end());
+    image.extensions.assign(scan.extensions().begin(), scan.extensions().end());
     return image;
 }
 

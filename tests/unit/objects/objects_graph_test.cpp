@@ -90,7 +90,8 @@ TEST(Graph, neighbours_in_an_arena_leave_as_one_run) {
     scan.run(*nodes[0]);
     ASSERT_EQ(scan.runs().size(), 1u);
     EXPECT_EQ(scan.runs()[0].count, 100u);
-    EXPECT_TRUE(scan.runs()[0].direct);
+    ASSERT_EQ(scan.stretches().size(), 1u);
+    EXPECT_TRUE(scan.stretches()[0].direct);
     for (Node* node : nodes) arena.destroy(node);
 }
 

@@ -20,10 +20,68 @@
 
 namespace verbatim::objects {
 
+// What lies where in an image, as far as it was placed: the answer to whether a back-pointer leads
+// to an object of its type. Objects are noted in the order of the image; an index of its blocks
+// makes the search short. Kept from graph to graph, so that memory is touched first only once.
+// Threads: one.
+class Placement {
+  public:
+    // Objects of one type side by side in the image, as Run is for the sender.
+    struct Placed {
+        std::uint64_t offset = 0;
+        std::uint64_t count = 0;
+        const TypeKey* type = nullptr;
+        bool is_array = false;
+        std::uint64_t stride() const noexcept {
+            return is_array ? type->bytes : round_to(type->bytes, kImageGranule);
+        }
+    };
+
+    void begin(std::uint64_t image_bytes);
+    // Objects at [offset, end), beyond everything that was added before.
+    void add(const Placed& objects, std::uint64_t end);
+    // Are there `count` consecutive objects of `type` at `offset`, which was placed or skipped?
+    bool holds(std::uint64_t offset, std::uint64_t count, const TypeKey& type) noexcept;
+
+    // The common case of holds(), for one object.
+    template <class E>
+    bool likely_holds(std::uint64_t offset) noexcept {
+        return likely_.of(kTypeKey<E>).template has<E>(offset);
+    }
+
+  private:
+    static constexpr std::uint64_t kBlockBytes = 256;
+    static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+
+    Column<Placed> placed_;
+    std::vector<std::size_t>
+        first_;                 // per block: the first of placed_ that ends inside or after it
+    std::uint64_t blocks_ = 0;  // known so far
+    std::uint64_t last_end_ = kNowhere;  // of single objects, which may go on there
+    LikelyTable likely_;
+};
+
+// A reference to an object that is placed later.
+struct LaterReference {
+    std::uint64_t offset = 0;
+    std::uint64_t count = 0;
+    const TypeKey* type = nullptr;
+    bool text = false;
+};
+
+class Fixup;
+
+// What a Fixup needs besides the image, kept from graph to graph. Threads: one at a time.
+struct FixupTables {
+    Placement placement;
+    Column<LaterReference> later;
+    Walk<Fixup>::Stack stack;
+};
+
 class Fixup {
   public:
     Fixup(std::byte* image, std::uint64_t bytes, std::span<const BackPointer> back_pointers,
-          std::span<const Extension> extensions);
+          std::span<const Extension> extensions, FixupTables& tables);
 
     // Makes the image valid and returns its root.
     template <class T>
@@ -42,23 +100,6 @@ class Fixup {
     }
 
   private:
-    // Objects of one type side by side in the image, as Run is for the sender.
-    struct Placed {
-        std::uint64_t offset = 0;
-        std::uint64_t count = 0;
-        const TypeInfo* type = nullptr;
-        bool is_array = false;
-        std::uint64_t stride() const noexcept {
-            return is_array ? type->bytes : round_to(type->bytes, kImageGranule);
-        }
-    };
-    // A reference to an object that is placed later.
-    struct Later {
-        std::uint64_t offset = 0;
-        std::uint64_t count = 0;
-        const TypeInfo* type = nullptr;
-        bool text = false;
-    };
     // Where a reference leads; fresh objects are still to be walked.
     template <class E>
     struct Place {
@@ -69,13 +110,24 @@ class Fixup {
     template <class E>
     Place<E> resolve(std::uint64_t count, bool text);
     template <class E>
+    Place<E> resolve_exception(std::uint64_t count, bool text);
+    template <class E>
+    E* point_back_likely();
+    void find_exception() noexcept;
+    template <class E>
     E* place(std::uint64_t count);
     template <class E>
     E* point_back(std::uint64_t offset, std::uint64_t count, bool text);
     template <class T>
     Found<Target<T>> follow_text(T& reference);
+    template <class C>
+    Found<C> follow_long_text(std::byte* image, std::uint64_t size);
     template <class T>
     Found<Target<T>> follow_sequence(T& reference);
+    template <class E>
+    Found<E> follow_elements(std::byte* image, std::uint64_t begin, std::uint64_t end);
+    template <class T>
+    Found<Target<T>> follow_pointer(T& reference);
     template <class E>
     static void check_values(const E* objects, std::uint64_t count);
     template <class P>
@@ -83,92 +135,120 @@ class Fixup {
         if constexpr (kNeedsCheck<P>) check_values(part, 1);
     }
 
-    void remember(std::uint64_t offset, std::uint64_t count, const TypeInfo& type);
-    bool is_placed(const Later& wanted) const noexcept;
-    void require_terminator(const Later& text) const;
+    void check_terminator_later(const std::byte* terminator, std::size_t bytes);
+    void check_terminator() const;
+    void require_terminator(const LaterReference& text) const;
     void finish() const;
     [[noreturn]] static void corrupt(const char* what);
 
     std::byte* image_;
     std::uint64_t bytes_;
-    std::span<const BackPointer> back_pointers_;
-    std::span<const Extension> extensions_;
-    bool tracked_;  // are there references that need remember()?
-    std::vector<Placed> placed_;
-    std::vector<std::uint32_t> owner_;  // per granule: index into placed_, plus one
-    std::vector<Later> later_;
-    Walk<Fixup>::Stack stack_;
-    std::size_t next_back_ = 0, next_extension_ = 0;
-    std::uint64_t next_back_reference_, next_extension_reference_;
+    std::span<const BackPointer> back_pointers_;  // not yet used
+    std::span<const Extension> extensions_;       // not yet used
+    bool tracked_;                                // are there references that need the placement?
+    FixupTables& tables_;
+    // The first reference that does not lead to the next object of the image.
+    std::uint64_t next_exception_ = 0;
+    const std::byte* terminator_ = nullptr;  // of the last long string
+    std::size_t terminator_bytes_ = 0;       // not yet checked
     std::uint64_t cursor_ = 0;
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
 };
 
+[[gnu::always_inline]] inline void Placement::add(const Placed& objects, std::uint64_t end) {
+    if (!objects.is_array && last_end_ == objects.offset && placed_.back().type == objects.type)
+        ++placed_.back().count;
+    else
+        placed_.push_back(objects);
+    last_end_ = objects.is_array ? kNowhere : end;
+    for (; blocks_ * kBlockBytes < end; ++blocks_) first_[blocks_] = placed_.size() - 1;
+}
+
 template <class T>
 T* Fixup::run() {
     const Place<T> root = resolve<T>(1, false);
-    Walk<Fixup>(*this, stack_).run(root.fresh);
+    Walk<Fixup>(*this, tables_.stack).run(root.fresh);
     finish();
     return root.target;
 }
 
 // Takes `count` objects from the cursor.
 template <class E>
-E* Fixup::place(std::uint64_t count) {
-    const TypeInfo& type = type_info<E>();
+[[gnu::always_inline]] inline E* Fixup::place(std::uint64_t count) {
     constexpr std::uint64_t kAlignment = image_alignment(alignof(E));
     const std::uint64_t offset = round_to(cursor_, kAlignment);
     if (offset > bytes_ || count > (bytes_ - offset) / sizeof(E))
         corrupt("an object lies past the end");
     cursor_ = offset + round_to(count * sizeof(E), kImageGranule);
     ++objects_;
-    if (tracked_) remember(offset, count, type);
+    if (tracked_) tables_.placement.add({offset, count, &kTypeKey<E>, count != 1}, cursor_);
+
     E* objects = reinterpret_cast<E*>(image_ + offset);
     if constexpr (kNeedsCheck<E>) check_values(objects, count);
     return objects;
 }
 
+inline void Fixup::find_exception() noexcept {
+    constexpr std::uint64_t kNever = ~std::uint64_t{0};
+    const std::uint64_t back = back_pointers_.empty() ? kNever : back_pointers_.front().reference;
+    const std::uint64_t extension = extensions_.empty() ? kNever : extensions_.front().reference;
+    next_exception_ = std::min(back, extension);
+}
+
 template <class E>
-Fixup::Place<E> Fixup::resolve(std::uint64_t count, bool text) {
-    const std::uint64_t reference = references_++;
-    if (reference == next_back_reference_) {
-        const std::uint64_t offset = back_pointers_[next_back_].offset;
-        ++next_back_;
-        next_back_reference_ = next_back_ < back_pointers_.size()
-                                   ? back_pointers_[next_back_].reference
-                                   : ~std::uint64_t{0};
-        return {point_back<E>(offset, count, text), {}};
-    }
-    if (reference == next_extension_reference_) {
-        const Extension extension = extensions_[next_extension_];
-        ++next_extension_;
-        next_extension_reference_ = next_extension_ < extensions_.size()
-                                        ? extensions_[next_extension_].reference
-                                        : ~std::uint64_t{0};
-        E* first = place<E>(extension.count);
-        return {point_back<E>(extension.offset, count, text), {first, extension.count}};
-    }
+[[gnu::always_inline]] inline Fixup::Place<E> Fixup::resolve(std::uint64_t count, bool text) {
+    if (references_ == next_exception_) return resolve_exception<E>(count, text);
+    ++references_;
     E* first = place<E>(count);
     return {first, {first, count}};
 }
 
 template <class E>
-E* Fixup::point_back(std::uint64_t offset, std::uint64_t count, bool text) {
-    const Later wanted{offset, count, &type_info<E>(), text};
-    if (offset >= bytes_ || offset % alignof(E) != 0 || count > (bytes_ - offset) / sizeof(E))
-        corrupt("a back-pointer leads outside the graph");
-    if (offset >= cursor_)
-        later_.push_back(wanted);
-    else if (!is_placed(wanted))
-        corrupt("a back-pointer leads to no object of its type");
-    else if (text)
-        require_terminator(wanted);
+[[gnu::noinline]] Fixup::Place<E> Fixup::resolve_exception(std::uint64_t count, bool text) {
+    const std::uint64_t reference = references_++;
+    if (!back_pointers_.empty() && back_pointers_.front().reference == reference) {
+        const std::uint64_t offset = back_pointers_.front().offset;
+        back_pointers_ = back_pointers_.subspan(1);
+        find_exception();
+        return {point_back<E>(offset, count, text), {}};
+    }
+    const Extension extension = extensions_.front();
+    extensions_ = extensions_.subspan(1);
+    find_exception();
+    E* first = place<E>(extension.count);
+    return {point_back<E>(extension.offset, count, text), {first, extension.count}};
+}
+
+// The back-pointer of the current reference, if it leads to an object like the last one did; or
+// null, and nothing done.
+template <class E>
+[[gnu::always_inline]] inline E* Fixup::point_back_likely() {
+    if (references_ != next_exception_ || !extensions_.empty()) return nullptr;
+    const std::uint64_t offset = back_pointers_.front().offset;
+    if (!tables_.placement.likely_holds<E>(offset)) return nullptr;
+    ++references_;
+    back_pointers_ = back_pointers_.subspan(1);
+    next_exception_ = back_pointers_.empty() ? ~std::uint64_t{0} : back_pointers_.front().reference;
     return reinterpret_cast<E*>(image_ + offset);
 }
 
+template <class E>
+E* Fixup::point_back(std::uint64_t offset, std::uint64_t count, bool text) {
+    if (offset >= bytes_ || offset % alignof(E) != 0 || count > (bytes_ - offset) / sizeof(E))
+        corrupt("a back-pointer leads outside the graph");
+    if (offset >= cursor_)
+        tables_.later.push_back({offset, count, &kTypeKey<E>, text});
+    else if (!tables_.placement.holds(offset, count, kTypeKey<E>))
+        corrupt("a back-pointer leads to no object of its type");
+    else if (text)
+        require_terminator({offset, count, &kTypeKey<E>, text});
+    return reinterpret_cast<E*>(image_ + offset);
+}
+
+// In the caller only what most references are: null, empty, short, or like the last one.
 template <class T>
-Found<Target<T>> Fixup::follow(T& reference) {
+[[gnu::always_inline]] inline Found<Target<T>> Fixup::follow(T& reference) {
     if constexpr (kForm<T> == Form::text) {
         return follow_text(reference);
     } else if constexpr (kForm<T> == Form::sequence) {
@@ -178,10 +258,19 @@ Found<Target<T>> Fixup::follow(T& reference) {
         static_assert(sizeof raw == sizeof reference);
         std::memcpy(&raw, &reference, sizeof raw);
         if (raw == 0) return {};
-        const auto place = resolve<Target<T>>(1, false);
-        std::memcpy(static_cast<void*>(&reference), &place.target, sizeof raw);
-        return place.fresh;
+        if (Target<T>* known = point_back_likely<Target<T>>(); known != nullptr) {
+            std::memcpy(static_cast<void*>(&reference), &known, sizeof raw);
+            return {};
+        }
+        return follow_pointer(reference);
     }
+}
+
+template <class T>
+[[gnu::noinline]] Found<Target<T>> Fixup::follow_pointer(T& reference) {
+    const auto place = resolve<Target<T>>(1, false);
+    std::memcpy(static_cast<void*>(&reference), &place.target, sizeof reference);
+    return place.fresh;
 }
 
 // The pointers up to the next exception lead to objects that lie side by side.
@@ -228,45 +317,67 @@ std::byte* forbid_allocation(void* container) noexcept {
 }  // namespace detail
 
 template <class T>
-Found<Target<T>> Fixup::follow_text(T& reference) {
+[[gnu::always_inline]] inline Found<Target<T>> Fixup::follow_text(T& reference) {
     using C = Target<T>;
     using Image = StringImage<C>;
-    auto* place_of_image =
-        detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference);
-    Image image;
-    std::memcpy(&image, place_of_image, sizeof image);
-    if (image.size <= Image::kLocal) {
-        if (image.local[image.size] != C{}) corrupt("a string lacks its terminator");
-        image.data = place_of_image + offsetof(Image, local);
-        std::memcpy(place_of_image, &image, offsetof(Image, size));
-        return {};
-    }
-    if (image.size >= bytes_) corrupt("a string is longer than the graph");
-    const auto place = resolve<C>(image.size + 1, true);
-    if (place.fresh.count > 0 && place.target[image.size] != C{})
-        corrupt("a string lacks its terminator");
-    image.data = reinterpret_cast<std::byte*>(place.target);
-    image.capacity = image.size;
-    std::memcpy(place_of_image, &image, offsetof(Image, capacity) + sizeof image.capacity);
+    auto* image = detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference);
+    std::uint64_t size = 0;
+    std::memcpy(&size, image + offsetof(Image, size), sizeof size);
+    if (size > Image::kLocal) return follow_long_text<C>(image, size);
+    std::byte* const local = image + offsetof(Image, local);
+    C terminator;
+    std::memcpy(&terminator, local + size * sizeof(C), sizeof(C));
+    if (terminator != C{}) corrupt("a string lacks its terminator");
+    std::memcpy(image + offsetof(Image, data), &local, sizeof local);
+    return {};
+}
+
+// The end of a long string is seldom cached: by the time of the next one it is.
+inline void Fixup::check_terminator_later(const std::byte* terminator, std::size_t bytes) {
+    check_terminator();
+    terminator_ = terminator;
+    terminator_bytes_ = bytes;
+    __builtin_prefetch(terminator);
+}
+
+inline void Fixup::check_terminator() const {
+    for (std::size_t i = 0; i < terminator_bytes_; ++i)
+        if (terminator_[i] != std::byte{0}) corrupt("a string lacks its terminator");
+}
+
+template <class C>
+[[gnu::noinline]] Found<C> Fixup::follow_long_text(std::byte* image, std::uint64_t size) {
+    using Image = StringImage<C>;
+    if (size >= bytes_) corrupt("a string is longer than the graph");
+    const auto place = resolve<C>(size + 1, true);
+    if (place.fresh.count > 0)
+        check_terminator_later(reinterpret_cast<std::byte*>(place.target + size), sizeof(C));
+    std::memcpy(image + offsetof(Image, data), &place.target, sizeof place.target);
+    std::memcpy(image + offsetof(Image, capacity), &size, sizeof size);
     return {};  // characters refer to nothing
 }
 
 template <class T>
-Found<Target<T>> Fixup::follow_sequence(T& reference) {
+[[gnu::always_inline]] inline Found<Target<T>> Fixup::follow_sequence(T& reference) {
     using E = Target<T>;
-    auto* place_of_image =
-        detail::forbid_allocation<detail::SequenceTraits<T>::kPolymorphic>(&reference);
-    VectorImage image;
-    std::memcpy(&image, place_of_image, sizeof image);
-    const auto begin = reinterpret_cast<std::uint64_t>(image.begin);
-    const auto end = reinterpret_cast<std::uint64_t>(image.end);
+    auto* image = detail::forbid_allocation<detail::SequenceTraits<T>::kPolymorphic>(&reference);
+    std::uint64_t begin = 0, end = 0;
+    std::memcpy(&begin, image + offsetof(VectorImage, begin), sizeof begin);
+    std::memcpy(&end, image + offsetof(VectorImage, end), sizeof end);
+    if (begin != end) return follow_elements<E>(image, begin, end);
+    std::memset(image, 0, sizeof(VectorImage));
+    return {};
+}
+
+template <class E>
+[[gnu::noinline]] Found<E> Fixup::follow_elements(std::byte* place_of_image, std::uint64_t begin,
+                                                  std::uint64_t end) {
     if (end < begin || (end - begin) % sizeof(E) != 0)
         corrupt("a vector's ends do not fit its elements");
-    const std::uint64_t count = (end - begin) / sizeof(E);
-    Place<E> place;
-    if (count > 0) place = resolve<E>(count, false);
+    const auto place = resolve<E>((end - begin) / sizeof(E), false);
+    VectorImage image;
     image.begin = reinterpret_cast<std::byte*>(place.target);
-    image.end = image.capacity_end = reinterpret_cast<std::byte*>(place.target + count);
+    image.end = image.capacity_end = image.begin + (end - begin);
     std::memcpy(place_of_image, &image, sizeof image);
     return place.fresh;
 }

@@ -65,11 +65,11 @@ class ReceiveOperation {
         if (received_) return true;
         if (!inbound_.step()) return false;
         objects::Arrived& arrived = inbound_.arrived();
-        objects::Fixup fixup(arrived.image.data(), arrived.image.bytes(), arrived.back_pointers,
-                             arrived.extensions);
+        objects::Fixup fixup(arrived.image.data(), arrived.image.bytes(), arrived.back_pointers(),
+                             arrived.extensions(), inbound_.tables());
         T* root = fixup.run<T>();
         const ReceiveReport report{fixup.objects(),
-                                   arrived.back_pointers.size() + arrived.extensions.size(),
+                                   arrived.back_pointer_count + arrived.extension_count,
                                    arrived.image.bytes()};
         received_.emplace(std::move(arrived.image), root, report);
         return true;

@@ -4,7 +4,7 @@
 //
 // The image is the sequence of objects in the order of the walk, each on a multiple of 16 bytes (or
 // of its own alignment, if larger). Objects that are neighbours both in memory and in the walk form
-// one run; runs are what is sent. Nothing of the graph is modified.
+// one stretch; stretches are what is sent. Nothing of the graph is modified.
 //
 // A pointer may lead into the middle of an object that the walk meets only later (an element of a
 // vector, a member). Then a second walk starts with the larger object known: it is taken in when
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/column.hpp>
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/page_marks.hpp>
 #include <verbatim/objects/type_info.hpp>
@@ -28,25 +29,14 @@
 
 namespace verbatim::objects {
 
-// Each object of an image starts on a multiple of this.
-inline constexpr std::uint64_t kImageGranule = 16;
-
-constexpr std::uint64_t round_to(std::uint64_t value, std::uint64_t alignment) noexcept {
-    return (value + alignment - 1) / alignment * alignment;
-}
-constexpr std::uint64_t image_alignment(std::size_t alignment) noexcept {
-    return alignment > kImageGranule ? alignment : kImageGranule;
-}
-
 // Objects of one type that lie side by side in memory and in the image: either `count` single
 // objects, each on a granule of its own, or one array of `count` elements.
 struct Run {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;  // in the image
     std::uint64_t count = 0;
-    const TypeInfo* type = nullptr;
+    const TypeKey* type = nullptr;
     bool is_array = false;
-    bool direct = false;  // whole granules of the arena: may be sent from where it lies
 
     std::uint64_t stride() const noexcept {
         return is_array ? type->bytes : round_to(type->bytes, kImageGranule);
@@ -54,6 +44,15 @@ struct Run {
     std::uint64_t bytes() const noexcept {  // without the padding behind the last object
         return (count - 1) * stride() + type->bytes;
     }
+};
+
+// Bytes that lie side by side in memory and in the image, whatever objects they make. What the
+// image has between two stretches is zero.
+struct Stretch {
+    std::uint64_t address = 0;
+    std::uint64_t offset = 0;  // in the image
+    std::uint64_t bytes = 0;
+    bool direct = false;  // whole granules of the arena: may be sent from where it lies
 };
 
 // A reference whose target is not the next new object of the walk.
@@ -85,10 +84,11 @@ class Scan {
     template <class T>
     void run(const T& root);
 
-    const std::vector<Run>& runs() const noexcept { return runs_; }
-    const std::vector<BackPointer>& back_pointers() const noexcept { return back_pointers_; }
-    const std::vector<Extension>& extensions() const noexcept { return extensions_; }
-    const std::vector<ShortString>& short_strings() const noexcept { return short_strings_; }
+    std::span<const Run> runs() const noexcept { return runs_.span(); }
+    std::span<const Stretch> stretches() const noexcept { return stretches_.span(); }
+    std::span<const BackPointer> back_pointers() const noexcept { return back_pointers_.span(); }
+    std::span<const Extension> extensions() const noexcept { return extensions_.span(); }
+    std::span<const ShortString> short_strings() const noexcept { return short_strings_.span(); }
     std::uint64_t image_bytes() const noexcept { return cursor_; }
     std::uint64_t references() const noexcept { return references_; }
     std::uint64_t objects() const noexcept { return objects_; }
@@ -108,7 +108,7 @@ class Scan {
     struct Container {
         std::uint64_t end = 0;
         std::uint64_t count = 0;
-        const TypeInfo* type = nullptr;
+        const TypeKey* type = nullptr;
         bool met = false;  // in this walk
     };
     // What following a reference found. Not fresh: met before.
@@ -121,11 +121,11 @@ class Scan {
     struct Wanted {
         std::uint64_t address = 0;
         std::uint64_t count = 0;
-        const TypeInfo& type;
+        const TypeKey& type;
         std::uint64_t bytes() const noexcept { return count * type.bytes; }
         std::uint64_t end() const noexcept { return address + bytes(); }
     };
-    static constexpr Mark kChained = Mark{1} << 31;  // several runs share the granule
+    static constexpr Mark kChained = PageMarks::kFlag;  // several runs share the granule
     static constexpr int kMaxWalks = 8;
 #if defined(NDEBUG)
     static constexpr bool kChecksHeapPointers = false;
@@ -140,9 +140,16 @@ class Scan {
     template <class E>
     Extent meet(const void* target, std::uint64_t count);
     template <class E>
+    Found<E> meet_out_of_line(const void* target, std::uint64_t count);
+    template <class E>
     bool meet_fresh(std::uint64_t address, std::uint64_t count);
+    template <class E>
+    bool meet_again(std::uint64_t address, std::uint64_t count);
+    template <class E>
+    bool meet_likely(std::uint64_t address);
     void add_run(const Run& run);
-    bool meet_stretch(std::uint64_t address, std::uint64_t count, const TypeInfo& type);
+    void add_stretch(const Stretch& stretch);
+    bool meet_neighbours(std::uint64_t address, std::uint64_t count, const TypeKey& type);
     Extent meet_any(const Wanted& wanted);
     Extent take_in(const Wanted& wanted);
     enum class Seen : std::uint8_t { no, yes, conflict };
@@ -159,18 +166,20 @@ class Scan {
     bool any_run(Mark mark, std::uint64_t address, Visit&& visit) const;
     bool is_taken(const Wanted& wanted);
     void mark(std::uint64_t address, std::uint64_t end, Mark run);
-    void chain(std::uint64_t address, Mark& mark, Mark run);
+    Mark chain(std::uint64_t address, Mark mark, Mark run);
 
     const Arena& arena_;
     PageMarks marks_;
-    std::vector<Run> runs_;
-    std::vector<BackPointer> back_pointers_;
-    std::vector<Extension> extensions_;
-    std::vector<ShortString> short_strings_;
+    Column<Run> runs_;
+    Column<Stretch> stretches_;
+    Column<BackPointer> back_pointers_;
+    Column<Extension> extensions_;
+    Column<ShortString> short_strings_;
     std::vector<std::pair<std::size_t, std::uint64_t>> deferred_;  // back pointer, target address
     std::unordered_map<std::uint64_t, std::vector<Mark>> chains_;  // granule address -> runs
     std::map<std::uint64_t, Container> containers_;
     Walk<Scan>::Stack stack_;
+    LikelyTable likely_;
     std::uint64_t cursor_ = 0;
     std::uint64_t next_address_ = 0;  // where an object would have to lie to extend the last run
     std::uint64_t references_ = 0;    // the root is number 0
@@ -185,6 +194,18 @@ inline void Scan::add_run(const Run& run) {
         ++runs_.back().count;
     else
         runs_.push_back(run);
+}
+
+[[gnu::always_inline]] inline void Scan::add_stretch(const Stretch& stretch) {
+    if (!stretches_.empty()) {
+        Stretch& last = stretches_.back();
+        if (last.address + last.bytes == stretch.address &&
+            last.offset + last.bytes == stretch.offset && last.direct == stretch.direct) {
+            last.bytes += stretch.bytes;
+            return;
+        }
+    }
+    stretches_.push_back(stretch);
 }
 
 template <class T>
@@ -202,56 +223,96 @@ void Scan::run(const T& root) {
 // The common case, small enough to stay in the caller: whole granules of one page, where nothing
 // was met yet.
 template <class E>
-bool Scan::meet_fresh(std::uint64_t address, std::uint64_t count) {
+[[gnu::always_inline]] inline bool Scan::meet_fresh(std::uint64_t address, std::uint64_t count) {
     if constexpr (sizeof(E) > PageMarks::kPageBytes) return false;
     if (count > PageMarks::kPageBytes || !containers_.empty()) return false;
     const std::uint64_t bytes = count * sizeof(E);
     const std::uint64_t granules = (bytes + kImageGranule - 1) / kImageGranule;
-    const std::size_t first = PageMarks::granule(address);
-    if (address % image_alignment(alignof(E)) != 0 || first + granules > PageMarks::kGranules)
+    if (address % image_alignment(alignof(E)) != 0 ||
+        PageMarks::granule(address) + granules > PageMarks::kGranules)
         return false;
     const auto* target = reinterpret_cast<const void*>(address);
     const bool direct = arena_.contains(target);
     // What is wrong with a pointer is for the general path to say; in debug builds it looks at heap
     // pointers, too.
     if (direct ? !arena_.is_allocated(target, bytes) : kChecksHeapPointers) return false;
-    Mark* marks = marks_.page_marks(address);
-    if (marks == nullptr) return false;
-    Mark taken = 0;
-    for (std::uint64_t i = 0; i < granules; ++i) taken |= marks[first + i];
-    if (taken != 0) return false;
+    const bool extends =
+        count == 1 && address == next_address_ && runs_.back().type == &kTypeKey<E>;
+    const auto mark = static_cast<Mark>(runs_.size() + (extends ? 0 : 1));
+    if (!marks_.claim(address, granules, mark)) return false;
     const std::uint64_t offset = round_to(cursor_, image_alignment(alignof(E)));
-    add_run({address, offset, count, &type_info<E>(), count > 1, direct});
-    const auto mark = static_cast<Mark>(runs_.size());
-    for (std::uint64_t i = 0; i < granules; ++i) marks[first + i] = mark;
+    if (extends)
+        ++runs_.back().count;
+    else
+        runs_.push_back({address, offset, count, &kTypeKey<E>, count > 1});
+    add_stretch({address, offset, direct ? granules * kImageGranule : bytes, direct});
     cursor_ = offset + granules * kImageGranule;
     next_address_ = count > 1 ? 0 : address + granules * kImageGranule;
     ++objects_;
     return true;
 }
 
+// What lies there was met and checked.
 template <class E>
-Scan::Extent Scan::meet(const void* target, std::uint64_t count) {
+[[gnu::always_inline]] inline bool Scan::meet_likely(std::uint64_t address) {
+    const LikelyTargets& likely = likely_.of(kTypeKey<E>);
+    if (!likely.has<E>(address)) return false;
+    back_pointers_.push_back({references_++, likely.offset + (address - likely.start)});
+    return true;
+}
+
+// The other common case: exactly an object, or elements of an array, that were met as what they are
+// wanted as. Those were checked then.
+template <class E>
+bool Scan::meet_again(std::uint64_t address, std::uint64_t count) {
+    const Mark mark = marks_.at(address);
+    if (mark == 0 || (mark & kChained) != 0) return false;
+    const Run& run = runs_[mark - 1];
+    if (run.type != &kTypeKey<E> || address < run.address) return false;
+    const std::uint64_t delta = address - run.address;
+    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    if (run.is_array) {
+        const std::uint64_t index = delta / sizeof(E);
+        if (delta % sizeof(E) != 0 || index >= run.count || count > run.count - index) return false;
+    } else {
+        if (delta % kStride != 0 || delta / kStride >= run.count || count != 1) return false;
+    }
+    likely_.of(*run.type) = {run.address, run.count * run.stride(), run.offset, run.type,
+                             run.is_array};
+    back_pointers_.push_back({references_, run.offset + delta});
+    return true;
+}
+
+template <class E>
+[[gnu::always_inline]] inline Scan::Extent Scan::meet(const void* target, std::uint64_t count) {
     const auto address = reinterpret_cast<std::uint64_t>(target);
-    const Extent extent = meet_fresh<E>(address, count)
-                              ? Extent{address, count, true}
-                              : meet_any({address, count, type_info<E>()});
+    Extent extent;
+    if (meet_fresh<E>(address, count))
+        extent = {address, count, true};
+    else if (!meet_again<E>(address, count))
+        extent = meet_any({address, count, kTypeKey<E>});
     ++references_;
     return extent;
 }
 
+template <class E>
+[[gnu::noinline]] Found<E> Scan::meet_out_of_line(const void* target, std::uint64_t count) {
+    const Extent extent = meet<E>(target, count);
+    return {reinterpret_cast<E*>(extent.address), extent.fresh ? extent.count : 0};
+}
+
+// In the caller only what most references are: null, empty, short, or like the last one.
 template <class T>
-Found<Target<T>> Scan::follow(T& reference) {
+[[gnu::always_inline]] inline Found<Target<T>> Scan::follow(T& reference) {
     using E = Target<T>;
-    Extent extent;
     if constexpr (kForm<T> == Form::pointer) {
         const E* target = nullptr;
         std::memcpy(&target, &reference, sizeof target);
-        if (target == nullptr) return {};
-        extent = meet<E>(target, 1);
+        if (target == nullptr || meet_likely<E>(reinterpret_cast<std::uint64_t>(target))) return {};
+        return meet_out_of_line<E>(target, 1);
     } else if constexpr (kForm<T> == Form::sequence) {
         if (reference.empty()) return {};
-        extent = meet<E>(reference.data(), reference.size());
+        return meet_out_of_line<E>(reference.data(), reference.size());
     } else {
         using Image = StringImage<E>;
         const auto* image = reinterpret_cast<const std::byte*>(&reference) +
@@ -262,9 +323,8 @@ Found<Target<T>> Scan::follow(T& reference) {
             note_short_string(image, sizeof(E));
             return {};
         }
-        extent = meet<E>(data, reference.size() + 1);
+        return meet_out_of_line<E>(data, reference.size() + 1);
     }
-    return {reinterpret_cast<E*>(extent.address), extent.fresh ? extent.count : 0};
 }
 
 // Objects that were allocated one after the other are the common case: they are taken in together,
@@ -284,7 +344,7 @@ void Scan::follow_leaves(P* pointers, std::uint64_t count) {
         std::uint64_t end = i + 1;
         for (std::uint64_t next = first + kStride; end < count && address_at(end) == next; ++end)
             next += kStride;
-        if (end - i >= kWorthwhile && meet_stretch(first, end - i, type_info<E>())) {
+        if (end - i >= kWorthwhile && meet_neighbours(first, end - i, kTypeKey<E>)) {
             i = end;
             continue;
         }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
@@ -17,6 +18,7 @@ namespace verbatim::objects {
 // What all transfers of one connection share; lives in Connection::attachment(). Threads: the
 // connection's.
 class ObjectLink;
+struct FixupTables;
 ObjectLink& object_link(Connection& connection);
 
 // A scan borrowed from a connection, so that its tables are allocated and first touched once, not
@@ -66,8 +68,17 @@ class ImageMemory {
 // A graph whose bytes have all arrived, not yet checked.
 struct Arrived {
     ImageMemory image;
-    std::vector<BackPointer> back_pointers;
-    std::vector<Extension> extensions;
+    std::vector<std::byte> metadata;  // back-pointers, then extensions
+    std::uint64_t back_pointer_count = 0;
+    std::uint64_t extension_count = 0;
+
+    std::span<const BackPointer> back_pointers() const noexcept {
+        return {reinterpret_cast<const BackPointer*>(metadata.data()), back_pointer_count};
+    }
+    std::span<const Extension> extensions() const noexcept {
+        const std::byte* first = metadata.data() + back_pointer_count * sizeof(BackPointer);
+        return {reinterpret_cast<const Extension*>(first), extension_count};
+    }
 };
 
 // Sends one scanned graph. The scan, the graph and the connection must outlive it and stay
@@ -106,10 +117,14 @@ class Inbound {
     // True once a sender has announced the graph: from here on a silent sender is a dead one.
     bool has_begun() const noexcept;
     Arrived& arrived() noexcept;
+    // For mending what arrived; the connection keeps them from graph to graph.
+    FixupTables& tables();
 
   private:
     Connection& connection_;
     const TypeInfo& root_;
+    std::shared_ptr<void> link_;  // keeps the ObjectLink that gets the tables back
+    std::unique_ptr<FixupTables> tables_;
     Arrived arrived_;
 };
 

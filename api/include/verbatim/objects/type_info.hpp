@@ -1,7 +1,8 @@
 // Types at run time: what the transfer needs to know of a type after the templates are gone. One
-// object per type and process; its address is the type's identity.
+// object per type and process.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,6 +57,56 @@ bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, cons
 
 template <class T>
 const TypeInfo& type_info();
+
+// What hot code needs of a type, known at compile time; its address is the type's identity, too.
+struct alignas(32) TypeKey {
+    TypeInfoFunction info;
+    std::uint64_t bytes;
+    std::uint64_t alignment;
+};
+template <class T>
+inline constexpr TypeKey kTypeKey{&type_info<T>, sizeof(T), alignof(T)};
+
+// Each object of an image starts on a multiple of this.
+inline constexpr std::uint64_t kImageGranule = 16;
+
+constexpr std::uint64_t round_to(std::uint64_t value, std::uint64_t alignment) noexcept {
+    return (value + alignment - 1) / alignment * alignment;
+}
+constexpr std::uint64_t image_alignment(std::size_t alignment) noexcept {
+    return alignment > kImageGranule ? alignment : kImageGranule;
+}
+
+// Objects that the next pointer is likely to lead to, because the last one did: elements of an
+// array, or single objects side by side.
+struct LikelyTargets {
+    std::uint64_t start = 0;  // address, or offset in an image
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;  // in the image
+    const TypeKey* type = nullptr;
+    bool is_array = false;
+
+    // Does an E start at `position`?
+    template <class E>
+    bool has(std::uint64_t position) const noexcept {
+        const std::uint64_t delta = position - start;
+        return type == &kTypeKey<E> && delta < bytes &&
+               (is_array ? delta % sizeof(E) : delta % round_to(sizeof(E), kImageGranule)) == 0;
+    }
+};
+
+// One guess for each of a few types: pointers to several types take turns.
+class LikelyTable {
+  public:
+    LikelyTargets& of(const TypeKey& type) noexcept {
+        return targets_[reinterpret_cast<std::uintptr_t>(&type) / sizeof(TypeKey) % kTypes];
+    }
+    void clear() noexcept { targets_ = {}; }
+
+  private:
+    static constexpr std::size_t kTypes = 16;
+    std::array<LikelyTargets, kTypes> targets_;
+};
 
 namespace detail {
 

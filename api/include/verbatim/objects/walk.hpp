@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include <verbatim/objects/column.hpp>
 #include <verbatim/objects/forms.hpp>
 
 namespace verbatim::objects {
@@ -42,7 +42,7 @@ class Walk {
         std::byte* at;
         std::uint64_t count;
     };
-    using Stack = std::vector<Frame>;
+    using Stack = Column<Frame>;
 
     Walk(Side& side, Stack& stack) noexcept : side_(side), stack_(stack) {}
 
@@ -70,39 +70,44 @@ class Walk {
             else if constexpr (kShallow<E>)
                 for (E *e = found.first, *end = e + found.count; e != end; ++e) visit(*e);
             else if (found.count > 0)
-                push<E, 0>(found.first, found.count);
+                stack_.push_back(
+                    {&step<E, 0>, reinterpret_cast<std::byte*>(found.first), found.count});
         }
     }
 
+    // Puts off the rest of what is being visited until everything above `depth` is done.
     template <class E, std::size_t Part>
-    void push(E* at, std::uint64_t count) {
-        stack_.push_back({&step<E, Part>, reinterpret_cast<std::byte*>(at), count});
+    void put_off(std::size_t depth, E* at, std::uint64_t count) {
+        stack_.insert_at(depth, {&step<E, Part>, reinterpret_cast<std::byte*>(at), count});
     }
 
-    // Goes on with the first of `count` objects at its part `Part`; the others stay on the stack.
+    // Visits `count` objects, the first of them from its part `Part` on, until one of them leads to
+    // something that must be walked before the rest.
     template <class E, std::size_t Part>
     static void step(Walk& walk, std::byte* at, std::uint64_t count) {
         E* object = reinterpret_cast<E*>(at);
-        if (count > 1) walk.template push<E, 0>(object + 1, count - 1);
-        if constexpr (kForm<E> == Form::product)
+        const std::size_t depth = walk.stack_.size();
+        if constexpr (Part > 0) {
             walk.template visit_parts<E, Part>(*object);
-        else
+        } else {
             walk.visit(*object);
+        }
+        while (walk.stack_.size() == depth && --count > 0) walk.visit(*++object);
+        if (count > 1) walk.template put_off<E, 0>(depth, object + 1, count - 1);
     }
 
-    // Parts from `Part` on. Once one of them may go deep, the parts after it wait on the stack
-    // below it.
+    // Parts from `Part` on. If one of them leads deep, the parts after it are put off.
     template <class T, std::size_t Part>
     void visit_parts(T& object) {
         if constexpr (Part < Parts<T>::kCount) {
             using P = PartType<T, Part>;
-            if constexpr (!kHasReferences<P> || kShallow<P>) {
-                if constexpr (kHasReferences<P>) visit(Parts<T>::template get<Part>(object));
-                visit_parts<T, Part + 1>(object);
-            } else {
-                if constexpr (has_references_from<T, Part + 1>()) push<T, Part + 1>(&object, 1);
+            if constexpr (kHasReferences<P>) {
+                const std::size_t depth = stack_.size();
                 visit(Parts<T>::template get<Part>(object));
+                if constexpr (!kShallow<P> && has_references_from<T, Part + 1>())
+                    if (stack_.size() != depth) return put_off<T, Part + 1>(depth, &object, 1);
             }
+            visit_parts<T, Part + 1>(object);
         }
     }
 
@@ -136,7 +141,7 @@ class Walk {
         if constexpr (kShallow<E>)
             for (std::size_t i = 0; i < detail::ArrayTraits<T>::kCount; ++i) visit(first[i]);
         else if constexpr (detail::ArrayTraits<T>::kCount > 0)
-            push<E, 0>(first, detail::ArrayTraits<T>::kCount);
+            step<E, 0>(*this, reinterpret_cast<std::byte*>(first), detail::ArrayTraits<T>::kCount);
     }
 
     Side& side_;

@@ -82,15 +82,18 @@ class Arena final : public std::pmr::memory_resource {
     bool contains(const void* p) const noexcept { return offset_of(p) < options_.max_bytes; }
     // True if every granule of [p, p + bytes) belongs to a live allocation; no bytes count as one.
     // Takes no lock; a dozen instructions where the bits share a word.
-    bool is_allocated(const void* p, std::size_t bytes) const noexcept {
+    [[gnu::always_inline]] bool is_allocated(const void* p, std::size_t bytes) const noexcept {
         const std::size_t offset = offset_of(p);
         if (bytes == 0) bytes = 1;
         if (offset >= options_.max_bytes || bytes > options_.max_bytes - offset) return false;
         const std::uint64_t first = offset / kGranuleBytes,
                             last = (offset + bytes - 1) / kGranuleBytes;
-        if (first / 64 != last / 64) return all_live(first, last - first + 1);
-        const std::uint64_t mask = (~std::uint64_t{0} >> (63 - (last - first))) << (first % 64);
-        return (std::atomic_ref(live_[first / 64]).load(std::memory_order_relaxed) & mask) == mask;
+        const std::uint64_t from_first = ~std::uint64_t{0} << (first % 64);
+        const std::uint64_t to_last = ~std::uint64_t{0} >> (63 - last % 64);
+        if (first / 64 == last / 64) return has_live(first / 64, from_first & to_last);
+        if (first / 64 + 1 == last / 64)
+            return has_live(first / 64, from_first) && has_live(last / 64, to_last);
+        return all_live(first, last - first + 1);
     }
 
     ArenaUsage usage() const;
@@ -114,6 +117,9 @@ class Arena final : public std::pmr::memory_resource {
     }
     std::size_t offset_of(const void* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(base_);
+    }
+    bool has_live(std::uint64_t word, std::uint64_t mask) const noexcept {
+        return (std::atomic_ref(live_[word]).load(std::memory_order_relaxed) & mask) == mask;
     }
     bool all_live(std::uint64_t first, std::uint64_t granules) const noexcept;
     std::uint64_t grow_and_allocate(std::uint64_t granules, std::uint64_t alignment);
