@@ -24,7 +24,8 @@ void turn_down(SideChannel& channel, const Error& reason) {
 Connection Listener::Impl::accept(Deadline deadline) {
     while (true) {
         take_callers();
-        if (auto connection = hear_callers()) return std::move(*connection);
+        hear_callers();
+        if (auto connection = welcomes_.take()) return Connection(std::move(connection));
         if (deadline.passed())
             throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
                         "no peer completed the hello in time",
@@ -43,23 +44,20 @@ void Listener::Impl::take_callers() {
     }
 }
 
-std::optional<Connection> Listener::Impl::hear_callers() {
-    for (auto it = callers_.begin(); it != callers_.end();) {
+void Listener::Impl::hear_callers() {
+    for (auto it = callers_.begin(); it != callers_.end() && !welcomes_.is_full();) {
         try {
-            const auto hello = hear(*it);
-            if (!hello) {
+            if (const auto hello = hear(*it))
+                welcomes_.start(context, std::move(it->channel), *hello);
+            else {
                 ++it;
                 continue;
             }
-            Caller caller = std::move(*it);
-            it = callers_.erase(it);
-            if (auto connection = welcome(std::move(caller), *hello)) return connection;
         } catch (const Error& error) {
             turn_down(it->channel, error);
-            it = callers_.erase(it);
         }
+        it = callers_.erase(it);
     }
-    return std::nullopt;
 }
 
 std::optional<Hello> Listener::Impl::hear(Caller& caller) {
@@ -72,19 +70,12 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     return std::nullopt;
 }
 
-std::optional<Connection> Listener::Impl::welcome(Caller caller, const Hello& hello) {
-    const std::string name = caller.channel.name();
-    try {
-        return Connection(shake_hands(context, std::move(caller.channel), hello));
-    } catch (const Error& error) {  // the caller has been told
-        log::warn("refused {}: {}", name, error.cause());
-        return std::nullopt;
-    }
-}
-
 void Listener::Impl::wait(Deadline deadline) {
-    std::vector<pollfd> entries{{callers_.size() < kMaxCallers ? socket.get() : -1, POLLIN, 0}};
+    std::vector<pollfd> entries{{callers_.size() < kMaxCallers ? socket.get() : -1, POLLIN, 0},
+                                {welcomes_.ended().get(), POLLIN, 0}};
+    // While no more handshakes can begin, callers need not be heard.
     for (const Caller& caller : callers_) {
+        if (welcomes_.is_full()) break;
         entries.push_back({caller.channel.socket().get(), POLLIN, 0});
         deadline.when = std::min(deadline.when, caller.deadline.when);
     }

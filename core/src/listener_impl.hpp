@@ -1,4 +1,5 @@
-// Accepting: strangers are heard side by side, so that one who says nothing keeps nobody waiting.
+// Accepting: strangers are heard side by side, and shaken hands with side by side, so that one who
+// says nothing, or nothing more, keeps nobody waiting.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "context_impl.hpp"
 #include "side_channel.hpp"
+#include "welcomes.hpp"
 
 namespace verbatim {
 
@@ -32,12 +34,12 @@ struct Listener::Impl {
 
     void take_callers();
     void wait(Deadline deadline);
-    std::optional<Connection> hear_callers();
+    void hear_callers();
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
-    std::optional<Connection> welcome(Caller caller, const Hello& hello);
 
     std::vector<Caller> callers_;
+    Welcomes welcomes_;
 };
 
 }  // namespace verbatim

@@ -1,0 +1,81 @@
+// Threads that shake hands.
+#include "welcomes.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <system_error>
+#include <utility>
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim {
+
+Welcomes::Welcomes() : ended_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (!ended_)
+        throw Error(Errc::device_error, "listener", "the process may open no more descriptors",
+                    "raise the limit: ulimit -n");
+}
+
+Welcomes::~Welcomes() {
+    for (One& one : running_) shutdown(one.socket.get(), SHUT_RDWR);
+    for (One& one : running_) one.thread.join();
+}
+
+void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel,
+                     const Hello& hello) {
+    const std::string name = channel.name();
+    One& one = running_.emplace_back();
+    one.socket = FileDescriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
+    try {
+        one.thread = std::thread([this, &one, hello, context = std::move(context),
+                                  moved = std::move(channel)]() mutable {
+            run(one, std::move(context), std::move(moved), hello);
+        });
+    } catch (const std::system_error& error) {
+        running_.pop_back();
+        log::warn("refused {}: no thread for the handshake ({})", name, error.what());
+    }
+}
+
+void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
+                   const Hello& hello) noexcept {
+    const std::string name = channel.name();
+    std::unique_ptr<Connection::Impl> connection;
+    try {
+        connection = shake_hands(std::move(context), std::move(channel), hello);
+    } catch (const Error& error) {  // the caller has been told
+        log::warn("refused {}: {}", name, error.cause());
+    } catch (const std::exception& error) {
+        log::warn("refused {}: {}", name, error.what());
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        one.connection = std::move(connection);
+        one.is_done = true;
+    }
+    eventfd_write(ended_.get(), 1);
+}
+
+std::unique_ptr<Connection::Impl> Welcomes::take() {
+    eventfd_t count = 0;
+    eventfd_read(ended_.get(), &count);
+    for (auto it = running_.begin(); it != running_.end();) {
+        std::unique_lock lock(mutex_);
+        if (!it->is_done) {
+            ++it;
+            continue;
+        }
+        auto connection = std::move(it->connection);
+        lock.unlock();
+        it->thread.join();
+        it = running_.erase(it);
+        if (connection == nullptr) continue;
+        eventfd_write(ended_.get(), 1);  // there may be more
+        return connection;
+    }
+    return nullptr;
+}
+
+}  // namespace verbatim

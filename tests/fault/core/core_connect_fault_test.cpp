@@ -1,0 +1,252 @@
+// Connecting to what is no receiver, and listening to what is no sender.
+#include <condition_variable>
+#include <mutex>
+
+#include "core_fault.hpp"
+#include "hello.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+using test::error_of;
+using test::local;
+using test::RawSocket;
+using test::says;
+using test::Stranger;
+
+Config config_with(std::chrono::milliseconds timeout) {
+    Config config = test::small_config();
+    config.connect.timeout = timeout;
+    return config;
+}
+
+// A frame of another protocol version: 16 bits after the magic and the byte order (docs/wire.md).
+std::vector<std::byte> hello_of_version(std::uint8_t version) {
+    auto frame = encode_frame(FrameType::hello, encode_hello(Hello{}));
+    const std::size_t low = frame[12] == std::byte{0} ? 13 : 12;
+    EXPECT_EQ(frame[low], std::byte{kProtocolVersion});
+    frame[low] = std::byte{version};
+    return frame;
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(Connecting, to_nobody_says_what_to_start) {
+    std::uint16_t unused = 0;
+    {
+        Stranger gone([](const RawSocket&) {});
+        unused = gone.port();
+    }
+    Context context(config_with(10s));
+    const Error error = error_of([&] { context.connect(local(unused)); });
+    EXPECT_EQ(error.code(), Errc::connection_refused);
+    says(error, local(unused));
+    says(error, "start the receiver first");
+}
+
+TEST(Connecting, to_a_server_of_another_protocol_says_so) {
+    Stranger web([](const RawSocket& caller) {
+        caller.put("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        caller.get(1 << 16);
+    });
+    Context context(config_with(10s));
+    const Error error = error_of([&] { context.connect(local(web.port())); });
+    EXPECT_EQ(error.code(), Errc::protocol_error);
+    says(error, "not Verbatim");
+    says(error, "check host and port");
+}
+
+TEST(Connecting, to_a_server_that_closes_at_once_says_so) {
+    Stranger rude([](const RawSocket&) {});
+    Context context(config_with(10s));
+    const Error error = error_of([&] { context.connect(local(rude.port())); });
+    EXPECT_EQ(scope_of(error.code()), Scope::connection);
+    says(error, local(rude.port()));
+}
+
+TEST(Connecting, to_a_server_that_never_answers_ends_at_the_deadline) {
+    Stranger silent([](const RawSocket& caller) { caller.get(1 << 16); });
+    Context context(config_with(300ms));
+    const auto begun = Clock::now();
+    const Error error = error_of([&] { context.connect(local(silent.port())); });
+    EXPECT_EQ(error.code(), Errc::timeout);
+    EXPECT_GE(Clock::now() - begun, 300ms);
+    EXPECT_LT(Clock::now() - begun, 10s);
+    says(error, "no hello came in time");
+    says(error, "timeout of [connect]");
+}
+
+TEST(Connecting, to_a_listener_that_accepts_nobody_ends_at_the_deadline) {
+    Context receiving(config_with(10s)), sending(config_with(300ms));
+    const Listener listener = receiving.listen("127.0.0.1:0");
+    const Error error = error_of([&] { sending.connect(local(listener.port())); });
+    EXPECT_EQ(error.code(), Errc::timeout);
+    says(error, "check that a Verbatim receiver accepts there");
+}
+
+TEST(Connecting, to_another_version_names_both) {
+    Stranger newer([](const RawSocket& caller) {
+        caller.put(hello_of_version(kProtocolVersion + 6));
+        caller.get(1 << 16);
+    });
+    Context context(config_with(10s));
+    const Error error = error_of([&] { context.connect(local(newer.port())); });
+    EXPECT_EQ(error.code(), Errc::version_mismatch);
+    says(error, "protocol version " + std::to_string(kProtocolVersion + 6));
+    says(error, "this side " + std::to_string(kProtocolVersion));
+}
+
+// A listener in a thread that wants one good connection.
+class Accepting {
+  public:
+    explicit Accepting(std::chrono::milliseconds timeout)
+        : context_(config_with(timeout)), listener_(context_.listen("127.0.0.1:0")) {
+        thread_ = std::thread([this] {
+            try {
+                connection_.emplace(listener_.accept(Deadline::after(60s)));
+            } catch (const Error& error) {
+                ADD_FAILURE() << error.what();
+            }
+        });
+    }
+    ~Accepting() {
+        if (thread_.joinable()) thread_.join();
+    }
+    std::uint16_t port() const { return listener_.port(); }
+    Connection& connection() {
+        thread_.join();
+        return *connection_;
+    }
+
+  private:
+    Context context_;
+    Listener listener_;
+    std::optional<Connection> connection_;
+    std::thread thread_;
+};
+
+TEST(Listening, tells_a_caller_of_another_version_and_goes_on) {
+    test::CapturedLog log;
+    Context sending(config_with(20s));
+    Accepting accepting(20s);
+    const RawSocket older = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(older.put(hello_of_version(kProtocolVersion + 6)));
+    const std::string told = text_of(older.get(1 << 16));
+    const std::string versions = "protocol version " + std::to_string(kProtocolVersion + 6) +
+                                 ", this side " + std::to_string(kProtocolVersion);
+    EXPECT_NE(told.find(versions), std::string::npos) << told;
+    Connection good = sending.connect(local(accepting.port()));
+    test::expect_usable(good, accepting.connection());
+    const std::string logged = log.text();
+    EXPECT_NE(logged.find(versions), std::string::npos) << logged;
+}
+
+// The hello that a real sender says, while that sender waits for an answer.
+class WaitingSender {
+  public:
+    WaitingSender()
+        : context_(config_with(20s)),
+          server_([this](const RawSocket& caller) {
+              hello_ = caller.get(FrameHeader::kBytes);
+              const auto header = parse_frame_header(hello_, "test");
+              const auto body = caller.get(header.body_bytes);
+              hello_.insert(hello_.end(), body.begin(), body.end());
+              heard_.signal();
+              done_.wait();
+          }),
+          thread_([this] { EXPECT_THROW(context_.connect(local(server_.port())), Error); }) {
+        heard_.wait();
+    }
+    ~WaitingSender() {
+        done_.signal();
+        thread_.join();
+    }
+    const std::vector<std::byte>& hello() const { return hello_; }
+
+  private:
+    class Flag {
+      public:
+        void signal() {
+            const std::lock_guard lock(mutex_);
+            set_ = true;
+            changed_.notify_all();
+        }
+        void wait() {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return set_; });
+        }
+
+      private:
+        std::mutex mutex_;
+        std::condition_variable changed_;
+        bool set_ = false;
+    };
+
+    Context context_;
+    Flag heard_, done_;
+    std::vector<std::byte> hello_;
+    Stranger server_;
+    std::thread thread_;
+};
+
+TEST(Listening, strangers_keep_no_good_caller_waiting) {
+    test::CapturedLog log;
+    const auto whole = encode_frame(FrameType::hello, encode_hello(Hello{}));
+    const WaitingSender real;
+    Context sending(config_with(20s));
+    Accepting accepting(20s);
+    const RawSocket silent = RawSocket::connected(accepting.port());
+    const RawSocket garbage = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(garbage.put("\x01\x02 what is this\r\n\r\n"));
+    const RawSocket half = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(half.put(std::span(whole).first(whole.size() / 2)));
+    const RawSocket early_end = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(early_end.put(std::span(whole).first(3)));
+    shutdown(early_end.fd(), SHUT_WR);
+    // A hello that names a queue pair nobody has, and one that names a real one; then silence.
+    const RawSocket nobody = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(nobody.put(whole));
+    const RawSocket hello_only = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(hello_only.put(real.hello()));
+    // The listener has taken it up.
+    ASSERT_EQ(hello_only.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
+
+    const auto begun = Clock::now();
+    Connection good = sending.connect(local(accepting.port()));
+    test::expect_usable(good, accepting.connection());
+    EXPECT_LT(Clock::now() - begun, 10s) << "a stranger's 20 s were waited for";
+    log.text();
+}
+
+TEST(Listening, a_flood_of_silent_callers_is_outlived) {
+    test::CapturedLog log;
+    Context sending(config_with(20s));
+    Accepting accepting(500ms);
+    std::vector<RawSocket> flood;
+    for (int i = 0; i < 100; ++i) flood.push_back(RawSocket::connected(accepting.port()));
+    Connection good = sending.connect(local(accepting.port()));
+    test::expect_usable(good, accepting.connection());
+    log.text();
+}
+
+TEST(Listening, ends_at_its_deadline_when_nobody_comes) {
+    Context context(config_with(10s));
+    Listener listener = context.listen("127.0.0.1:0");
+    const Error error = error_of([&] { listener.accept(Deadline::after(100ms)); });
+    EXPECT_EQ(error.code(), Errc::timeout);
+    says(error, "port " + std::to_string(listener.port()));
+}
+
+TEST(Listening, on_a_port_in_use_says_so) {
+    Context context(config_with(10s));
+    const Listener first = context.listen("127.0.0.1:0");
+    const Error error = error_of([&] { context.listen(local(first.port())); });
+    says(error, local(first.port()));
+    says(error, "choose another port");
+}
+
+}  // namespace
+}  // namespace verbatim

@@ -1,0 +1,358 @@
+// Peers that are killed, stop, or send what does not fit: at known points, in other processes. The
+// survivor gets an error for the connection that is gone, keeps no memory of what was under way,
+// and its other connections carry messages and graphs as before.
+#include <csignal>
+
+#include "core_fault.hpp"
+#include "graph_wire.hpp"
+#include "softnic_process.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+using softnic::test::Child;
+using softnic::test::Wire;
+using test::error_of;
+using test::local;
+using test::says;
+
+struct Node {
+    std::string name;
+    Node* next;
+    std::vector<std::uint64_t> numbers;
+};
+using Graph = std::vector<Node>;
+
+Graph graph_of(std::size_t nodes, std::size_t numbers = 4) {
+    Graph graph(nodes);
+    for (std::size_t i = 0; i < nodes; ++i)
+        graph[i] = {"node number " + std::to_string(i) + " of a graph", &graph[(i + 1) % nodes],
+                    std::vector<std::uint64_t>(numbers, i)};
+    return graph;
+}
+
+bool is_graph_of(const Graph& graph, std::size_t nodes) {
+    if (graph.size() != nodes) return false;
+    for (std::size_t i = 0; i < nodes; ++i)
+        if (graph[i].name != "node number " + std::to_string(i) + " of a graph" ||
+            graph[i].next != &graph[(i + 1) % nodes] || graph[i].numbers.front() != i)
+            return false;
+    return true;
+}
+
+Deadline soon() { return Deadline::after(20s); }
+
+// A child that connects to the port it is told, runs `body` with the connection and then waits.
+class ConnectedChild {
+  public:
+    template <class Body>
+    explicit ConnectedChild(Body body)
+        : child_([body](Wire& wire) {
+              std::uint16_t port = 0;
+              if (!wire.get(port)) return 90;
+              Context context(test::small_config());
+              Connection connection = context.connect(local(port));
+              const int code = body(connection, wire);
+              wire.wait();
+              return code;
+          }) {}
+    void connect(Listener& listener) {
+        ASSERT_TRUE(child_.wire().put(listener.port()));
+        connection_.emplace(listener.accept(soon()));
+    }
+    Child& process() { return child_; }
+    Connection& connection() { return *connection_; }
+    void close() { connection_.reset(); }
+    // Kills it without a word and waits until it is gone.
+    void kill() {
+        child_.kill(SIGKILL);
+        EXPECT_EQ(child_.reap(), -SIGKILL);
+    }
+
+  private:
+    Child child_;
+    std::optional<Connection> connection_;
+};
+
+// The other connection of the survivor: a peer that answers each graph by its number of nodes.
+int echo_sizes(Connection& connection, Wire&) {
+    while (true) {
+        try {
+            const auto graph = receive<Graph>(connection, {soon()});
+            const std::uint64_t size = graph->size();
+            connection.send_message(1, std::as_bytes(std::span(&size, 1)), {}, soon());
+        } catch (const Error& error) {
+            return error.code() == Errc::peer_lost ? 0 : 1;
+        }
+    }
+}
+
+void expect_answers(Connection& connection, std::size_t nodes) {
+    send(connection, graph_of(nodes), {soon()});
+    const Message message = connection.receive_message(soon());
+    std::uint64_t size = 0;
+    ASSERT_EQ(message.payload.size(), sizeof size);
+    std::memcpy(&size, message.payload.data(), sizeof size);
+    connection.release_message();
+    EXPECT_EQ(size, nodes);
+}
+
+// The survivor with one peer that will be killed and one that lives on.
+class PeerDies : public testing::Test {
+  protected:
+    // Children first: they are forked before this process has threads.
+    template <class Body>
+    void start(Body body) {
+        victim_.emplace(body);
+        bystander_.emplace(echo_sizes);
+        context_.emplace(test::small_config());
+        listener_.emplace(context_->listen("127.0.0.1:0"));
+        victim_->connect(*listener_);
+        bystander_->connect(*listener_);
+        expect_answers(bystander_->connection(), 10);
+        allocated_ = usage();
+    }
+    std::size_t usage() { return bystander_->connection().receive_arena().usage().allocated_bytes; }
+    void expect_end(Connection& connection) {
+        const Deadline deadline = soon();
+        for (unsigned round = 0; connection.progress() == Errc::ok && !deadline.passed(); ++round)
+            connection.pause(round);
+        EXPECT_EQ(connection.state(), Errc::peer_lost);
+        const Error error = error_of([&] { connection.check(); });
+        says(error, connection.peer_name());
+    }
+    void expect_bystander_unharmed() {
+        EXPECT_EQ(usage(), allocated_) << "memory of the unfinished graph was kept";
+        expect_answers(bystander_->connection(), 1000);
+        // A new peer can come, too.
+        Context other(test::small_config());
+        std::optional<Connection> accepted;
+        std::thread accepting([&] { accepted.emplace(listener_->accept(soon())); });
+        Connection fresh = other.connect(local(listener_->port()));
+        accepting.join();
+        test::expect_usable(fresh, *accepted);
+    }
+
+    std::optional<ConnectedChild> victim_, bystander_;
+    std::optional<Context> context_;
+    std::optional<Listener> listener_;
+    std::size_t allocated_ = 0;
+};
+
+TEST_F(PeerDies, in_conversation) {
+    start([](Connection& connection, Wire& wire) {
+        connection.send_message(1, {}, {}, soon());
+        const Message message = connection.receive_message(soon());
+        const bool right = message.payload.size() == 3;
+        connection.release_message();
+        return right && wire.signal() && wire.wait() ? 0 : 1;
+    });
+    Connection& connection = victim_->connection();
+    connection.receive_message(soon());
+    connection.release_message();
+    const std::string text = "you?";
+    connection.send_message(1, std::as_bytes(std::span(text)).first(3), {}, soon());
+    ASSERT_TRUE(victim_->process().wire().wait());
+    victim_->kill();
+    const Error error = error_of([&] { connection.receive_message(soon()); });
+    EXPECT_EQ(error.code(), Errc::peer_lost);
+    expect_end(connection);
+    // What is asked for now is refused, not accepted and lost.
+    EXPECT_EQ(connection.try_send(1, {}), Errc::peer_lost);
+    std::size_t written = 1;
+    EXPECT_NE(connection.try_write(connection.arena().base(), 8, 4096, 1, written), Errc::ok);
+    EXPECT_EQ(written, 0u);
+    expect_bystander_unharmed();
+}
+
+// The messages that a peer had sent before it died can still be received.
+TEST_F(PeerDies, after_it_sent_messages_that_were_not_yet_received) {
+    start([](Connection& connection, Wire& wire) {
+        for (std::uint8_t kind = 0; kind < 8; ++kind) connection.send_message(kind, {}, {}, soon());
+        return wire.signal() && wire.wait() ? 0 : 1;
+    });
+    ASSERT_TRUE(victim_->process().wire().wait());
+    victim_->kill();
+    Connection& connection = victim_->connection();
+    for (std::uint8_t kind = 0; kind < 8; ++kind) {
+        EXPECT_EQ(connection.receive_message(soon()).kind, kind);
+        connection.release_message();
+    }
+    EXPECT_EQ(error_of([&] { connection.receive_message(soon()); }).code(), Errc::peer_lost);
+    expect_bystander_unharmed();
+}
+
+namespace wire = objects::wire;
+
+// A sender made by hand: announces a Graph, writes half of it, and stops there.
+int send_half(Connection& connection, Wire& steps) {
+    objects::Scan scan(connection.arena());
+    const Graph graph = graph_of(2000);
+    scan.run(graph);
+    const objects::Layout& layout = objects::layout_of(objects::type_info<Graph>());
+    const std::string name = objects::type_info<Graph>().name;
+    const wire::Offer offer{1,
+                            layout.fingerprint,
+                            scan.image_bytes(),
+                            scan.back_pointers().size(),
+                            0,
+                            layout.text.size(),
+                            0,
+                            static_cast<std::uint32_t>(name.size())};
+    connection.send_message(wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name)),
+                            soon());
+    connection.send_message(wire::kBytes, wire::bytes_of(wire::Bytes{1}),
+                            std::as_bytes(std::span(layout.text)), soon());
+    Message grant;
+    const Deadline deadline = soon();
+    for (unsigned round = 0; connection.try_receive_any(grant) != Errc::ok; ++round) {
+        if (deadline.passed()) return 2;
+        connection.pause(round);
+    }
+    std::span<const std::byte> payload = grant.payload;
+    wire::Grant head;
+    RemoteExtent extent;
+    if (grant.kind != wire::kGrant || !wire::parse(payload, head) || !wire::parse(payload, extent))
+        return 3;
+    auto* bytes = static_cast<std::byte*>(connection.arena().allocate(extent.bytes / 2, 16));
+    std::size_t written = 0;
+    if (connection.try_write(bytes, extent.bytes / 2, extent.address, extent.remote_key, written) !=
+        Errc::ok)
+        return 4;
+    return steps.signal() && steps.wait() ? 0 : 5;
+}
+
+TEST_F(PeerDies, in_the_middle_of_sending_a_graph) {
+    start(send_half);
+    Connection& connection = victim_->connection();
+    std::optional<ReceiveOperation<Graph>> receiving(connection);
+    std::thread killer([this] {
+        EXPECT_TRUE(victim_->process().wire().wait());  // half of the graph is in the arena
+        victim_->kill();
+    });
+    const Error error = error_of([&] {
+        const Deadline deadline = soon();
+        while (!deadline.passed())
+            if (receiving->step()) ADD_FAILURE() << "half a graph was handed out";
+    });
+    killer.join();
+    EXPECT_EQ(error.code(), Errc::peer_lost);
+    says(error, connection.peer_name());
+    expect_end(connection);
+    receiving.reset();
+    victim_->close();
+    expect_bystander_unharmed();
+}
+
+// A receiver made by hand: lends half of what the sender needs, and stops there.
+int lend_half(Connection& connection, Wire& steps) {
+    Message offer;
+    const Deadline deadline = soon();
+    for (unsigned round = 0; connection.try_receive_any(offer) != Errc::ok; ++round) {
+        if (deadline.passed()) return 2;
+        connection.pause(round);
+    }
+    if (offer.kind != wire::kOffer) return 3;
+    connection.release_message();
+    auto* bytes = static_cast<std::byte*>(connection.receive_arena().allocate(4096, 4096));
+    RemoteExtent extent;
+    if (connection.lend(bytes, 4096, std::span(&extent, 1)) != 1) return 4;
+    connection.send_message(wire::kGrant, wire::bytes_of(wire::Grant{1, 1, 0}),
+                            std::as_bytes(std::span(&extent, 1)), soon());
+    return steps.signal() && steps.wait() ? 0 : 5;
+}
+
+TEST_F(PeerDies, in_the_middle_of_receiving_a_graph) {
+    start(lend_half);
+    Connection& connection = victim_->connection();
+    std::thread killer([this] {
+        EXPECT_TRUE(victim_->process().wire().wait());
+        victim_->kill();
+    });
+    const Graph graph = graph_of(2000);
+    const Error error = error_of([&] { send(connection, graph, {soon()}); });
+    killer.join();
+    EXPECT_EQ(error.code(), Errc::peer_lost);
+    expect_end(connection);
+    EXPECT_TRUE(is_graph_of(graph, 2000)) << "the sender's objects were touched";
+    expect_bystander_unharmed();
+}
+
+// ---- what a living peer refuses, in two processes; both go on ----
+
+// The child receives with small arenas: each message tells it what to expect.
+TEST(Refusals, across_processes_leave_both_sides_usable) {
+    struct OtherNode {
+        std::string name;
+        std::uint32_t number;
+    };
+    Child child([](Wire& steps) {
+        std::uint16_t port = 0;
+        if (!steps.get(port)) return 90;
+        Config config = test::small_config();
+        config.receive_arena.max_bytes = config.receive_arena.segment_bytes;  // 2 MiB
+        Context context(config);
+        Connection connection = context.connect(local(port));
+        const Error large = error_of([&] { receive<Graph>(connection, {soon()}); });
+        if (large.code() != Errc::graph_too_large) return 1;
+        const Error other = error_of([&] { receive<Graph>(connection, {soon()}); });
+        if (other.code() != Errc::type_mismatch) return 2;
+        const auto good = receive<Graph>(connection, {soon()});
+        if (!is_graph_of(*good, 100)) return 3;
+        return steps.signal() && steps.wait() ? 0 : 4;
+    });
+    Context context(test::small_config());
+    Listener listener = context.listen("127.0.0.1:0");
+    ASSERT_TRUE(child.wire().put(listener.port()));
+    Connection connection = listener.accept(soon());
+    const Graph large = graph_of(2000, 1000);  // 16 MB
+    const Error too_large = error_of([&] { send(connection, large, {soon()}); });
+    EXPECT_EQ(too_large.code(), Errc::graph_too_large);
+    says(too_large, "receive_arena");
+    const std::vector<OtherNode> other{{"a", 1}, {"b", 2}};
+    const Error mismatch = error_of([&] { send(connection, other, {soon()}); });
+    EXPECT_EQ(mismatch.code(), Errc::type_mismatch);
+    says(mismatch, "first difference");
+    // Refused before anything is sent: the peer never hears of them.
+    Graph* const freed = connection.arena().make<Graph>();
+    connection.arena().destroy(freed);
+    struct Holder {
+        Graph* graph;
+    };
+    EXPECT_EQ(error_of([&] { send(connection, Holder{freed}, {soon()}); }).code(),
+              Errc::bad_pointer);
+    auto* const misaligned = reinterpret_cast<Graph*>(connection.arena().base() + 3);
+    EXPECT_EQ(error_of([&] { send(connection, Holder{misaligned}, {soon()}); }).code(),
+              Errc::bad_pointer);
+    send(connection, graph_of(100), {soon()});
+    EXPECT_TRUE(child.wire().wait());
+    child.wire().signal();
+    EXPECT_EQ(child.reap(), 0);
+}
+
+// A peer that lives but stands still is not waited for longer than objects.timeout says.
+TEST(Stopped, peer_in_mid_transfer_is_given_up_after_the_configured_time) {
+    Child child([](Wire& steps) {
+        std::uint16_t port = 0;
+        if (!steps.get(port)) return 90;
+        Context context(test::small_config());
+        Connection connection = context.connect(local(port));
+        return send_half(connection, steps);
+    });
+    Config config = test::small_config();
+    config.objects.timeout = 300ms;
+    Context context(config);
+    Listener listener = context.listen("127.0.0.1:0");
+    ASSERT_TRUE(child.wire().put(listener.port()));
+    Connection connection = listener.accept(soon());
+    const Error error = error_of([&] { receive<Graph>(connection); });
+    EXPECT_EQ(error.code(), Errc::timeout);
+    says(error, "stopped in mid-transfer");
+    says(error, "objects.timeout");
+    child.kill(SIGKILL);
+    child.reap();
+}
+
+}  // namespace
+}  // namespace verbatim
