@@ -194,7 +194,11 @@ class WaitingSender {
 
 TEST(Listening, strangers_keep_no_good_caller_waiting) {
     test::CapturedLog log;
-    const auto whole = encode_frame(FrameType::hello, encode_hello(Hello{}));
+    Hello of_nobody;
+    of_nobody.queue_pair.kind = 1;  // the software NIC
+    of_nobody.ring_bytes = 4096;
+    of_nobody.ring_address = of_nobody.credit_address = 4096;
+    const auto whole = encode_frame(FrameType::hello, encode_hello(of_nobody));
     const WaitingSender real;
     Context sending(config_with(20s));
     Accepting accepting(20s);
@@ -209,6 +213,7 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     // A hello that names a queue pair nobody has, and one that names a real one; then silence.
     const RawSocket nobody = RawSocket::connected(accepting.port());
     ASSERT_TRUE(nobody.put(whole));
+    ASSERT_EQ(nobody.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
     const RawSocket hello_only = RawSocket::connected(accepting.port());
     ASSERT_TRUE(hello_only.put(real.hello()));
     // The listener has taken it up.

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core_fault.hpp"
+#include "sanitized.hpp"
 #include "softnic_process.hpp"
 
 namespace verbatim {
@@ -17,20 +18,9 @@ using namespace std::chrono_literals;
 using softnic::test::Child;
 using softnic::test::Wire;
 using test::error_of;
+using test::kSanitized;
 using test::local;
 using test::says;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr uid_t kNobody = 65534;
 constexpr int kSkipped = 77;

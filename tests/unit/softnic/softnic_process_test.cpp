@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "sanitized.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 
@@ -34,20 +35,9 @@ using mlx5::Completion;
 using mlx5::Element;
 using mlx5::Opcode;
 using mlx5::WorkRequest;
+using verbatim::test::kSanitized;
 
 constexpr uid_t kNobody = 65534;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Exchanges addresses and connects.
 bool meet(End& end, Wire& wire) {

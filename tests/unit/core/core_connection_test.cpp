@@ -1,0 +1,268 @@
+// Connections between two contexts of one process: messages against a model, one-sided writes,
+// back-pressure, closing. Both ends also run as two threads, which is what the thread sanitizer can
+// see.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "objects_pair.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Pair;
+using test::small_config;
+
+Config small_ring() {
+    Config config = small_config();
+    config.ring.bytes = 4096;
+    return config;
+}
+Deadline soon() { return Deadline::after(30s); }
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+std::string text_of(const Message& message) {
+    return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
+}
+
+// The i-th message of a stream: any length from none to the longest.
+std::string nth_text(std::uint64_t seed, int i, std::size_t longest) {
+    std::mt19937_64 random(seed * 1000003 + static_cast<std::uint64_t>(i));
+    std::string text(i % 40 == 0 ? longest : random() % 300 % (longest + 1), '\0');
+    for (char& c : text) c = static_cast<char>(random());
+    return text;
+}
+
+// Sends `count` messages and receives as many, whichever is possible next.
+void converse(Connection& connection, std::uint64_t mine, std::uint64_t theirs, int count) {
+    const std::size_t longest = connection.max_message_bytes();
+    const Deadline deadline = soon();
+    unsigned idle = 0;
+    for (int sent = 0, received = 0; sent < count || received < count;) {
+        ASSERT_FALSE(deadline.passed()) << sent << " sent, " << received << " received";
+        bool moved = false;
+        if (sent < count) {
+            const std::string text = nth_text(mine, sent, longest);
+            const auto half = text.size() / 3;
+            const Errc code =
+                connection.try_send(static_cast<std::uint8_t>(sent % 8), bytes_of(text).first(half),
+                                    bytes_of(text).subspan(half));
+            ASSERT_TRUE(code == Errc::ok || code == Errc::would_block) << name(code);
+            sent += code == Errc::ok ? 1 : 0;
+            moved = code == Errc::ok;
+        }
+        Message message;
+        const Errc code = connection.try_receive(message);
+        ASSERT_TRUE(code == Errc::ok || code == Errc::would_block) << name(code);
+        if (code == Errc::ok) {
+            ASSERT_EQ(message.kind, received % 8);
+            ASSERT_EQ(text_of(message), nth_text(theirs, received, longest)) << received;
+            connection.release_message();
+            ++received;
+            moved = true;
+        }
+        if (moved)
+            idle = 0;
+        else
+            connection.pause(idle++);
+    }
+}
+
+TEST(Messages, cross_in_both_directions_between_two_threads) {
+    Pair pair(small_ring(), small_ring());
+    std::thread other([&] { converse(*pair.receiver, 2, 1, 4000); });
+    converse(*pair.sender, 1, 2, 4000);
+    other.join();
+}
+
+TEST(Messages, cross_between_rings_of_different_sizes) {
+    Config large = small_config();
+    large.ring.bytes = 64 << 10;
+    Pair pair(small_ring(), large);
+    EXPECT_NE(pair.sender->max_message_bytes(), pair.receiver->max_message_bytes());
+    const std::string longest(pair.sender->max_message_bytes(), 'l');
+    pair.sender->send_message(3, bytes_of(longest), {}, soon());
+    EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), longest);
+    pair.receiver->release_message();
+}
+
+TEST(Messages, full_ring_is_a_status_and_loses_nothing) {
+    Pair pair(small_ring(), small_ring());
+    const std::string text(100, 'b');
+    int accepted = 0;
+    while (pair.sender->try_send(1, bytes_of(text)) == Errc::ok) ASSERT_LT(++accepted, 1000);
+    EXPECT_GE(accepted, 4096 / 160 - 8);
+    EXPECT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::would_block);
+    EXPECT_EQ(pair.sender->state(), Errc::ok);
+    for (int i = 0; i < accepted; ++i) {
+        EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), text);
+        pair.receiver->release_message();
+    }
+    Message message;
+    EXPECT_EQ(pair.receiver->try_receive(message), Errc::would_block);
+    EXPECT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::ok) << "credits came back";
+}
+
+TEST(Messages, longer_than_the_ring_takes_are_refused_alone) {
+    Pair pair(small_ring(), small_ring());
+    const std::string text(pair.sender->max_message_bytes() + 1, 'x');
+    EXPECT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::message_too_large);
+    EXPECT_EQ(pair.sender->try_send(14, {}), Errc::invalid_argument);
+    pair.sender->send_message(1, {}, {}, soon());
+    EXPECT_TRUE(pair.receiver->receive_message(soon()).payload.empty());
+}
+
+TEST(Messages, held_one_blocks_the_next_and_the_deadline_ends_a_wait) {
+    Pair pair;
+    pair.sender->send_message(1, bytes_of("one"), {}, soon());
+    pair.sender->send_message(2, bytes_of("two"), {}, soon());
+    EXPECT_EQ(pair.receiver->receive_message(soon()).kind, 1);
+    Message message;
+    EXPECT_EQ(pair.receiver->try_receive(message), Errc::would_block);
+    pair.receiver->release_message();
+    EXPECT_EQ(pair.receiver->receive_message(soon()).kind, 2);
+    pair.receiver->release_message();
+    try {
+        pair.receiver->receive_message(Deadline::after(20ms));
+        FAIL() << "there was nothing to receive";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::timeout);
+    }
+    EXPECT_EQ(pair.receiver->state(), Errc::ok);
+}
+
+TEST(Messages, of_layers_above_are_passed_by_and_kept_in_order) {
+    Pair pair;
+    for (const std::uint8_t kind : std::array<std::uint8_t, 5>{1, 9, 2, 10, 3})
+        pair.sender->send_message(kind, bytes_of(std::string(1, static_cast<char>('a' + kind))), {},
+                                  soon());
+    Connection& receiver = *pair.receiver;
+    EXPECT_EQ(receiver.receive_message(soon()).kind, 1);
+    receiver.release_message();
+    Message message;
+    EXPECT_EQ(receiver.try_receive(message), Errc::invalid_argument) << "kind 9 is not ours";
+    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
+    EXPECT_EQ(message.kind, 9);
+    receiver.release_message();
+    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
+    EXPECT_EQ(message.kind, 2);
+    receiver.set_aside_message();
+    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
+    EXPECT_EQ(message.kind, 10);
+    receiver.release_message();
+    for (const std::uint8_t kind : std::array<std::uint8_t, 2>{2, 3}) {
+        message = receiver.receive_message(soon());
+        EXPECT_EQ(message.kind, kind);
+        EXPECT_EQ(text_of(message), std::string(1, static_cast<char>('a' + kind)));
+        receiver.release_message();
+    }
+}
+
+void flush(Connection& connection) {
+    const Deadline deadline = soon();
+    Errc code = connection.try_flush();
+    for (; code == Errc::would_block && !deadline.passed(); code = connection.try_flush()) {
+    }
+    ASSERT_EQ(code, Errc::ok);
+}
+
+TEST(OneSided, writes_land_whole_where_they_were_lent_and_nowhere_else) {
+    Pair pair;
+    Connection &from = *pair.sender, &to = *pair.receiver;
+    constexpr std::size_t kBytes = std::size_t{5} << 20;  // over segment borders
+    auto* source = static_cast<std::byte*>(from.arena().allocate(kBytes, 4096));
+    auto* target = static_cast<std::byte*>(to.receive_arena().allocate(kBytes + 4096, 4096));
+    std::memset(target, 0x11, kBytes + 4096);
+    for (std::size_t i = 0; i < kBytes; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 4096);
+    RemoteExtent extents[16];
+    const std::size_t count = to.lend(target, kBytes, extents);
+    ASSERT_GT(count, 1u) << "the test wants several segments";
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t inside = 0; inside < extents[i].bytes;) {
+            std::size_t written = 0;
+            const Errc code =
+                from.try_write(source + done, extents[i].bytes - inside,
+                               extents[i].address + inside, extents[i].remote_key, written);
+            ASSERT_TRUE(code == Errc::ok || code == Errc::would_block);
+            inside += written;
+            done += written;
+        }
+    flush(from);
+    EXPECT_EQ(done, kBytes);
+    EXPECT_EQ(std::memcmp(source, target, kBytes), 0);
+    for (std::size_t i = kBytes; i < kBytes + 4096; ++i) ASSERT_EQ(target[i], std::byte{0x11});
+}
+
+TEST(OneSided, writes_beyond_what_was_lent_end_the_connection_with_the_reason) {
+    Pair pair;
+    auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(64, 64));
+    std::size_t written = 0;
+    ASSERT_EQ(pair.sender->try_write(source, 64, 4096, 0xbad, written), Errc::ok);
+    const Deadline deadline = soon();
+    Errc code = Errc::would_block;
+    while (code == Errc::would_block && !deadline.passed()) code = pair.sender->try_flush();
+    EXPECT_EQ(code, Errc::remote_access);
+    EXPECT_THROW(pair.sender->check(), Error);
+    EXPECT_EQ(pair.sender->try_send(1, {}), Errc::remote_access);
+}
+
+TEST(Closing, delivers_everything_that_was_sent_and_then_says_so) {
+    Pair pair(small_ring(), small_ring());
+    for (std::uint8_t kind = 0; kind < 8; ++kind)
+        pair.sender->send_message(kind, bytes_of("last words"), {}, soon());
+    pair.sender.reset();
+    for (std::uint8_t kind = 0; kind < 8; ++kind) {
+        EXPECT_EQ(pair.receiver->receive_message(soon()).kind, kind);
+        EXPECT_FALSE(pair.receiver->peer_closed());
+        pair.receiver->release_message();
+    }
+    try {
+        pair.receiver->receive_message(soon());
+        FAIL() << "there was nothing more";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::peer_lost);
+    }
+    EXPECT_TRUE(pair.receiver->peer_closed());
+}
+
+TEST(Closing, of_both_sides_at_once_waits_for_nobody) {
+    for (int round = 0; round < 20; ++round) {
+        Pair pair(small_ring(), small_ring());
+        std::thread other([&] { pair.receiver.reset(); });
+        pair.sender.reset();
+        other.join();
+    }
+}
+
+TEST(Contexts, carry_many_connections_side_by_side) {
+    Context serving(small_ring()), calling(small_ring());
+    Listener listener = serving.listen("127.0.0.1:0");
+    std::vector<Connection> here, there;
+    std::thread accepting([&] {
+        for (int i = 0; i < 20; ++i) there.push_back(listener.accept(soon()));
+    });
+    for (int i = 0; i < 20; ++i)
+        here.push_back(calling.connect("127.0.0.1:" + std::to_string(listener.port())));
+    accepting.join();
+    for (int i = 0; i < 20; ++i)
+        here[static_cast<std::size_t>(i)].send_message(1, bytes_of(std::to_string(i)), {}, soon());
+    std::vector<bool> seen(20);
+    for (Connection& connection : there) {
+        const int which = std::stoi(text_of(connection.receive_message(soon())));
+        EXPECT_FALSE(seen[static_cast<std::size_t>(which)]);
+        seen[static_cast<std::size_t>(which)] = true;
+        connection.release_message();
+    }
+}
+
+}  // namespace
+}  // namespace verbatim

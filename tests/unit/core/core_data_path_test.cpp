@@ -1,0 +1,122 @@
+// The data path of a connection allocates nothing, throws nothing and makes no system call: counted
+// allocations, and a thread that may only read, write and end.
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "objects_pair.hpp"
+#include "sanitized.hpp"
+#include "softnic_process.hpp"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+// Not inlined: compilers that see malloc and delete together suspect a mistake. An exception
+// allocates too: __cxa_allocate_exception() calls malloc(), which the thread below would not
+// survive growing, and is seen by its own counter.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* memory = std::malloc(bytes)) return memory;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace verbatim {
+namespace {
+
+using softnic::test::Child;
+using softnic::test::Wire;
+using test::kSanitized;
+
+enum Result { kClean = 0, kAllocated = 2, kWrong = 3 };
+
+// Runs `body` in a thread in which every other system call than read, write and exit is death.
+template <class Body>
+int confined(Body body) {
+    std::atomic<int> result{kWrong};
+    std::thread worker([&] {
+        delete new int(1);  // the thread's heap exists: a small allocation makes no system call
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+        const std::uint64_t before = allocations.load();
+        const bool right = body();
+        result = !right ? kWrong : allocations.load() != before ? kAllocated : kClean;
+        syscall(SYS_exit, 0);
+    });
+    worker.join();
+    return result;
+}
+
+// Messages of every way of sending (prepared, inline, from the mirror), pads, credits, one-sided
+// writes, flushes, and looks at an empty ring.
+bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* source) {
+    Connection &a = *pair.sender, &b = *pair.receiver;
+    static constexpr std::array<std::byte, 3000> payload{};
+    constexpr std::size_t kLengths[] = {0, 1, 8, 9, 32, 100, 200, 700, 3000};
+    for (int i = 0; i < 3000; ++i) {
+        Connection &from = i % 3 == 0 ? b : a, &to = i % 3 == 0 ? a : b;
+        const auto text = std::span(payload).first(kLengths[static_cast<std::size_t>(i) % 9]);
+        if (from.try_send(1, text.first(text.size() / 2), text.subspan(text.size() / 2)) !=
+            Errc::ok)
+            return false;
+        Message message;
+        if (to.try_receive(message) != Errc::ok || message.payload.size() != text.size())
+            return false;
+        to.release_message();
+        if (to.try_receive(message) != Errc::would_block) return false;
+        std::size_t written = 0;
+        if (a.try_write(source, 8 + static_cast<std::size_t>(i), extent.address, extent.remote_key,
+                        written) != Errc::ok)
+            return false;
+        if (i % 5 == 0)
+            while (a.try_flush() == Errc::would_block) {
+            }
+    }
+    return true;
+}
+
+TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
+    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    Child child([](Wire&) -> int {
+        test::Pair pair;
+        auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(8192, 64));
+        auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(8192, 64));
+        RemoteExtent extent;
+        if (pair.receiver->lend(target, 8192, std::span(&extent, 1)) != 1) return 90;
+        exercise(pair, extent, source);  // the first use maps the peer's memory
+        const int result = confined([&] { return exercise(pair, extent, source); });
+        std::_Exit(result);  // closing is not data path
+    });
+    EXPECT_EQ(child.reap(), kClean);
+}
+
+TEST(DataPath, counters_see_an_allocation) {
+    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    Child child([](Wire&) -> int {
+        std::_Exit(confined([] {
+            int* volatile number = new int(7);
+            const bool right = *number == 7;
+            delete number;
+            return right;
+        }));
+    });
+    EXPECT_EQ(child.reap(), kAllocated);
+}
+
+TEST(DataPath, confinement_kills_at_a_system_call) {
+    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    Child child(
+        [](Wire&) -> int { std::_Exit(confined([] { return syscall(SYS_getppid) > 0; })); });
+    // The kernel kills the thread; the process ends with it or without a result.
+    EXPECT_NE(child.reap(), kClean);
+}
+
+}  // namespace
+}  // namespace verbatim
