@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <verbatim/mlx5/doorbell.hpp>
+
 namespace verbatim::softnic {
 
 #ifdef VERBATIM_SOFTNIC_COUNT_STORES
@@ -32,10 +34,28 @@ void store_release(std::atomic<T>& word, T value) noexcept {
     word.store(value, std::memory_order_release);
 }
 
+// For the thread sanitizer: a poller loads words that may be payload still on its way and discards
+// what it read unless a later word says that all is there. No language knows a race that is
+// discarded, so in that build words are stored as the hardware stores them anyway: whole.
+inline void copy_words(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    const auto store = [&](auto zero) {
+        using Word __attribute__((may_alias)) = decltype(zero);
+        std::memcpy(&zero, from, sizeof zero);
+        __atomic_store_n(reinterpret_cast<Word*>(to), zero, __ATOMIC_RELAXED);
+        to += sizeof zero, from += sizeof zero, bytes -= sizeof zero;
+    };
+    while (bytes != 0)
+        if (bytes >= 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0)
+            store(std::uint64_t{0});
+        else
+            store(std::uint8_t{0});
+}
+
 // Bytes without any order among themselves. The counting build stores them in two halves, so that a
 // process can die between them.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes == 0) return;
+    if constexpr (mlx5::kThreadSanitizer) return copy_words(to, from, bytes);
     if constexpr (kSplitCopies) {
         before_store();
         std::memcpy(to, from, bytes / 2);
