@@ -1,0 +1,166 @@
+// What a receiver does with the bytes of a graph: the image with its back-pointers and extensions,
+// for several root types. What is accepted must be readable to its last byte, which the address
+// sanitizer checks while the graph is walked.
+#include <cstring>
+#include <memory_resource>
+#include <set>
+
+#include "fuzz_target.hpp"
+#include "objects_image.hpp"
+
+using namespace verbatim;
+
+namespace {
+
+struct Node {
+    std::uint32_t value;
+    bool flag;
+    std::optional<std::uint8_t> maybe;
+    std::string name;
+    std::vector<Node*> edges;
+    Node* next;
+};
+struct Table {
+    std::vector<std::string> names;
+    std::vector<Node> nodes;
+    const char* letter;
+    std::unique_ptr<std::array<double, 3>> numbers;
+};
+using Words = std::pmr::vector<std::pmr::string>;
+
+// Reads everything that can be reached, each object once.
+class Reader {
+  public:
+    void read(const std::string& text) { add(text.data(), text.size() + 1); }
+    void read(const std::pmr::string& text) { add(text.data(), text.size() + 1); }
+    void read(const Words& words) {
+        for (const auto& word : words) read(word);
+    }
+    void read(const Node& start) {
+        std::vector<const Node*> left{&start};
+        while (!left.empty()) {
+            const Node* node = left.back();
+            left.pop_back();
+            if (node == nullptr || !seen_.insert(node).second) continue;
+            sum_ += node->value + (node->flag ? 1u : 0u) + node->maybe.value_or(0);
+            read(node->name);
+            left.insert(left.end(), node->edges.begin(), node->edges.end());
+            left.push_back(node->next);
+        }
+    }
+    void read(const Table& table) {
+        for (const auto& name : table.names) read(name);
+        for (const auto& node : table.nodes) read(node);
+        if (table.letter != nullptr) add(table.letter, 1);
+        if (table.numbers) add(reinterpret_cast<const char*>(table.numbers.get()), 24);
+    }
+    std::uint64_t sum() const { return sum_; }
+
+  private:
+    void add(const char* bytes, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) sum_ += static_cast<unsigned char>(bytes[i]);
+    }
+    std::set<const Node*> seen_;
+    std::uint64_t sum_ = 0;
+};
+
+volatile std::uint64_t sink;
+
+template <class T>
+void mend(const test::Image& original) {
+    test::Image image = original.copy();
+    try {
+        const T* root = image.mend<T>();
+        Reader reader;
+        reader.read(*root);
+        sink = reader.sum();
+    } catch (const Error& error) {
+        fuzz::require(error.code() == Errc::corrupt_message);
+    }
+}
+
+test::Image parsed(fuzz::Input& input) {
+    const auto backs = input.number(1), extensions = input.number(1);
+    std::vector<objects::BackPointer> back_pointers;
+    for (std::uint64_t i = 0, reference = 0; i < backs % 64; ++i) {
+        reference += input.number(2) % 8;
+        back_pointers.push_back({reference, input.number(2)});
+    }
+    std::vector<objects::Extension> found;
+    for (std::uint64_t i = 0; i < extensions % 8; ++i)
+        found.push_back({input.number(2), input.number(2), input.number(1)});
+    const std::size_t bytes = std::max<std::size_t>(input.left(), 1);
+    test::Image image = test::Image::empty(bytes);
+    const auto rest = input.take(bytes);
+    if (!rest.empty()) std::memcpy(image.bytes.get(), rest.data(), rest.size());
+    image.back_pointers = std::move(back_pointers);
+    image.extensions = std::move(found);
+    return image;
+}
+
+template <class T>
+std::vector<std::byte> seed_of(std::uint8_t type, const T& root) {
+    const test::Image image = test::image_of(root);
+    std::vector<std::byte> seed{std::byte{type}, static_cast<std::byte>(image.back_pointers.size()),
+                                static_cast<std::byte>(image.extensions.size())};
+    const auto number = [&](std::uint64_t value) {
+        seed.push_back(static_cast<std::byte>(value >> 8));
+        seed.push_back(static_cast<std::byte>(value));
+    };
+    std::uint64_t last = 0;
+    for (const auto& pointer : image.back_pointers) {
+        number(pointer.reference - last), number(pointer.offset);
+        last = pointer.reference;
+    }
+    for (const auto& extension : image.extensions) {
+        number(extension.reference), number(extension.offset);
+        seed.push_back(static_cast<std::byte>(extension.count));
+    }
+    seed.insert(seed.end(), image.bytes.get(), image.bytes.get() + image.size);
+    // Seeds are good graphs, and read back as what they are.
+    fuzz::Input input(reinterpret_cast<const std::uint8_t*>(seed.data()) + 1, seed.size() - 1);
+    test::Image again = parsed(input);
+    fuzz::require(again.size == image.size && again.mend<T>() != nullptr);
+    return seed;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+    if (bytes > 1 << 16) return 0;
+    fuzz::Input input(data, bytes);
+    const auto type = input.number(1);
+    const test::Image image = parsed(input);
+    switch (type % 3) {
+        case 0:
+            mend<Node>(image);
+            break;
+        case 1:
+            mend<Table>(image);
+            break;
+        default:
+            mend<Words>(image);
+    }
+    return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+    std::vector<std::vector<std::byte>> seeds;
+    Node a{1, true, 7, "a", {}, nullptr}, b{2, false, {}, "a name of more than fifteen", {}, &a};
+    a.next = &b;
+    a.edges = {&a, &b, nullptr};
+    b.edges = {&b, &a};
+    seeds.push_back(seed_of(0, a));
+    Table table;
+    table.names = {"", "short", "a string that needs memory of its own"};
+    table.nodes.resize(3);
+    for (auto& node : table.nodes) node = {9, false, {}, "in the table", {&table.nodes[2]}, &a};
+    table.letter = table.names[2].data() + 4;
+    table.numbers = std::make_unique<std::array<double, 3>>();
+    seeds.push_back(seed_of(1, table));
+    Node inner{3, true, {}, "", {&table.nodes[1]}, nullptr};  // into the middle of an array
+    seeds.push_back(seed_of(0, inner));
+    const Words words{"one", "two", "three, which is longer than the other two"};
+    seeds.push_back(seed_of(2, words));
+    return seeds;
+}

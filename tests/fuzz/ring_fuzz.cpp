@@ -1,0 +1,91 @@
+// What a peer may write into this side's ring, at any time between this side's looks. The input is
+// a list of steps: write these bytes there, put a true trailer there, look.
+#include <array>
+#include <cstring>
+
+#include "fuzz_target.hpp"
+#include "ring_receiver.hpp"
+
+using namespace verbatim;
+
+namespace {
+
+constexpr std::size_t kRing = 4096;
+constexpr std::uint64_t kKey = 0x5eed;
+
+struct alignas(64) Memory {
+    std::array<std::byte, kRing> bytes{};
+};
+
+// One look; false if the ring is refused for good.
+bool look(RingReceiver& receiver, const Memory& memory) {
+    Message message;
+    std::uint32_t credit = 0;
+    const std::uint64_t before = receiver.consumed();
+    const Errc result = receiver.try_receive(message, credit);
+    if (result == Errc::protocol_error) return false;
+    if (result == Errc::ok) {
+        const std::byte* const first = message.payload.data();
+        fuzz::require(first >= memory.bytes.data());
+        fuzz::require(first + message.payload.size() <= memory.bytes.data() + kRing);
+        fuzz::require(message.payload.size() <= ring::max_payload(kRing));
+        fuzz::require(message.kind < ring::kPad);
+        fuzz::require(receiver.holds());
+        receiver.release();
+    } else {
+        fuzz::require(result == Errc::would_block);
+    }
+    fuzz::require(receiver.consumed() >= before && receiver.consumed() - before <= kRing);
+    fuzz::require(receiver.consumed() % ring::kAlignment == 0);
+    return true;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+    Memory memory;
+    RingReceiver receiver(memory.bytes.data(), kRing, kKey);
+    fuzz::Input input(data, bytes);
+    while (input.left() > 0) {
+        const auto step = input.number(1);
+        const std::size_t at = input.number(2) % kRing;
+        if (step % 3 == 0) {
+            const auto piece = input.take(step / 3);
+            const std::size_t room = std::min(piece.size(), kRing - at);
+            if (room > 0) std::memcpy(memory.bytes.data() + at, piece.data(), room);
+        } else if (step % 3 == 1) {  // the peer knows the key
+            const std::uint64_t tag = ring::tag(kKey, receiver.consumed());
+            std::memcpy(memory.bytes.data() + at / 8 * 8, &tag, sizeof tag);
+        } else if (!look(receiver, memory)) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+    std::vector<std::byte> seed;
+    const auto number = [&](std::uint64_t value, int bytes) {
+        for (int i = bytes - 1; i >= 0; --i)
+            seed.push_back(static_cast<std::byte>(value >> (8 * i)));
+    };
+    // Records of 5, 0 and 24 bytes, each looked at, then a wrong pad.
+    std::size_t offset = 0;
+    for (const std::uint32_t length : {5u, 0u, 24u}) {
+        const std::uint64_t word = ring::Word0{length, 3, 9}.raw();
+        number(8 * 3, 1), number(offset, 2);
+        const auto raw = std::as_bytes(std::span(&word, 1));
+        seed.insert(seed.end(), raw.begin(), raw.end());
+        number(1, 1), number(offset + 8 + ring::round_up(length, 8), 2);
+        number(2, 1), number(0, 2);
+        offset += ring::slot_bytes(length);
+    }
+    std::vector<std::vector<std::byte>> seeds{seed};
+    const std::uint64_t pad = ring::Word0{64, ring::kPad, 0}.raw();
+    number(8 * 3, 1), number(offset, 2);
+    const auto raw = std::as_bytes(std::span(&pad, 1));
+    seed.insert(seed.end(), raw.begin(), raw.end());
+    number(1, 1), number(offset + 8, 2), number(2, 1), number(0, 2);
+    seeds.push_back(seed);
+    return seeds;
+}
