@@ -1,0 +1,74 @@
+"""The examples, run as their first lines say. Arguments: the directory of the programs, the source root."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAMS, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+PATIENCE = 60
+
+
+def program(name):
+    return os.path.join(PROGRAMS, "example-" + name)
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+class Examples(unittest.TestCase):
+    def setUp(self):
+        # The programs read ./verbatim.toml where there is one.
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        os.chdir(self.directory.name)
+
+    def both(self, name, first, second):
+        """Starts the side that waits, then the side that calls, again until the other listens."""
+        with subprocess.Popen([program(name), first], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as waiting:
+            deadline = time.monotonic() + PATIENCE
+            calling = run(program(name), second)
+            while calling.returncode != 0 and "nobody listens" in calling.stderr and time.monotonic() < deadline:
+                self.assertIsNone(waiting.poll(), "the waiting side ended")
+                time.sleep(0.02)
+                calling = run(program(name), second)
+            self.assertEqual(calling.returncode, 0, calling.stderr)
+            out, err = waiting.communicate(timeout=PATIENCE)
+            self.assertEqual(waiting.returncode, 0, err)
+            return out
+
+    def test_points(self):
+        self.assertEqual(self.both("points", "receive", "send"), "0 0\n4 0\n0 3\n0 0\ntriangle, closed: yes\n")
+
+    def test_messages_with_a_configuration_file(self):
+        with open("verbatim.toml", "w", encoding="ascii") as file:
+            file.write("[ring]\nbytes = 8192\n")
+        self.assertEqual(self.both("messages", "serve", "ask"),
+                         "asked: where may I write?\nwritten: straight into your memory\n")
+
+    def test_post(self):
+        result = run(program("post"))
+        self.assertEqual((result.returncode, result.stdout), (0, "0 1 4 9 16 25 36 49 \n"), result.stderr)
+
+    def test_usage_is_told(self):
+        for name in ("points", "messages"):
+            result = run(program(name))
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("usage: example-" + name, result.stderr)
+
+
+class Readme(unittest.TestCase):
+    def test_example_is_the_compiled_program(self):
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+            shown = re.search(r"```cpp\n(.*?)```", file.read(), re.S).group(1)
+        with open(os.path.join(SOURCE, "apps/examples/points.cpp"), encoding="utf-8") as file:
+            source = file.read()
+        self.assertEqual(shown, source[source.index("#include"):])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
