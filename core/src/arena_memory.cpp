@@ -110,6 +110,11 @@ bool ArenaMemory::choose_huge(std::uint64_t wanted_pages) {
 }
 
 int ArenaMemory::make_file(bool huge) {
+    if (const auto limit = system_memory::file_size_limit(); options_.max_bytes > limit)
+        fail(Errc::out_of_memory,
+             fmt::format("max_bytes is {}, the limit of file sizes (RLIMIT_FSIZE) is {} bytes",
+                         options_.max_bytes, limit),
+             "run: ulimit -f unlimited, or lower max_bytes");
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     if (huge)
         flags |= MFD_HUGETLB |
@@ -123,7 +128,7 @@ int ArenaMemory::make_file(bool huge) {
         const int error = errno;
         close(file);
         fail(Errc::out_of_memory, "cannot size and seal a memory file (" + errno_text(error) + ")",
-             "raise the file size limit (ulimit -f) if it is set");
+             "free memory, or use smaller arenas");
     }
     return file;
 }

@@ -13,6 +13,9 @@ namespace verbatim {
 namespace {
 
 constexpr std::size_t kMaxCallers = 64;  // more wait in the kernel's queue
+// Between attempts to take a caller while there is no descriptor for it: no event tells of a free
+// one.
+constexpr std::chrono::milliseconds kStarvedPause{20};
 
 void turn_down(SideChannel& channel, const Error& reason) {
     log::warn("refused {}: {}", channel.name(), reason.cause());
@@ -34,14 +37,18 @@ Connection Listener::Impl::accept(Deadline deadline) {
     }
 }
 
-void Listener::Impl::take_callers() {
+void Listener::Impl::take_callers() try {
     while (callers_.size() < kMaxCallers) {
         FileDescriptor caller = tcp::accept(socket);
+        starved_ = false;
         if (!caller) return;
         std::string name = tcp::peer_name(caller);
         callers_.push_back({SideChannel(std::move(caller), std::move(name)),
                             Deadline::after(context->config.connect.timeout)});
     }
+} catch (const Error& error) {  // callers wait in the kernel's queue until something was closed
+    if (!starved_) log::warn("{}", error.what());
+    starved_ = true;
 }
 
 void Listener::Impl::hear_callers() {
@@ -71,8 +78,10 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
 }
 
 void Listener::Impl::wait(Deadline deadline) {
-    std::vector<pollfd> entries{{callers_.size() < kMaxCallers ? socket.get() : -1, POLLIN, 0},
+    const bool takes_callers = callers_.size() < kMaxCallers && !starved_;
+    std::vector<pollfd> entries{{takes_callers ? socket.get() : -1, POLLIN, 0},
                                 {welcomes_.ended().get(), POLLIN, 0}};
+    if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
     // While no more handshakes can begin, callers need not be heard.
     for (const Caller& caller : callers_) {
         if (welcomes_.is_full()) break;

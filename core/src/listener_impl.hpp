@@ -39,6 +39,7 @@ struct Listener::Impl {
     std::optional<Hello> hear(Caller& caller);
 
     std::vector<Caller> callers_;
+    bool starved_ = false;  // the last caller could not be taken for want of a descriptor
     Welcomes welcomes_;
 };
 

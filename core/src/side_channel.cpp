@@ -30,7 +30,13 @@ std::optional<Frame> FrameReader::next(const std::string& object) {
 }
 
 void SideChannel::send(FrameType type, std::span<const std::byte> body, Deadline deadline) {
-    tcp::write_all(socket_, encode_frame(type, body), deadline, name_);
+    try {
+        tcp::write_all(socket_, encode_frame(type, body), deadline, name_);
+    } catch (const Error& error) {
+        // Who hung up before this side could speak may have said who it is.
+        if (error.code() == Errc::peer_lost && reader_.silent()) (void)try_receive();
+        throw;
+    }
 }
 
 void SideChannel::ended() {
@@ -66,7 +72,8 @@ Frame SideChannel::receive(FrameType type, Deadline deadline) {
         if (deadline.passed() || !tcp::wait_readable(socket_, deadline)) late(type);
     if (frame->type == FrameType::refused) {
         const Refusal refusal = parse_refusal(frame->body);
-        throw Error(refusal.code, name_, "the peer refused the connection: " + refusal.text);
+        throw Error(refusal.code, name_,
+                    fmt::format("the peer refused the connection: \"{}\"", refusal.text));
     }
     if (frame->type != type)
         throw Error(Errc::protocol_error, name_,

@@ -33,7 +33,7 @@ class SideChannel {
     SideChannel(FileDescriptor socket, std::string name)
         : socket_(std::move(socket)), name_(std::move(name)) {}
 
-    // Throws Error: timeout, peer_lost.
+    // Throws Error: timeout, peer_lost, protocol_error (what listens there is not Verbatim).
     void send(FrameType type, std::span<const std::byte> body, Deadline deadline);
     // Waits for a frame of that type. Throws Error: timeout, what a refusal says, version_mismatch,
     // unsupported, protocol_error (also where the peer closes without a word: what listens there is

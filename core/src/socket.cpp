@@ -93,6 +93,9 @@ int finish_connect(int socket, Deadline deadline) noexcept {
     if (error == ECONNREFUSED)
         throw Error(Errc::connection_refused, text_of(to), "nobody listens there",
                     "start the receiver first, and check the port");
+    if (error == ECONNRESET)
+        throw Error(Errc::protocol_error, text_of(to), "what listens there hung up: it is not Verbatim",
+                    "check host and port");
     throw Error(Errc::connection_refused, text_of(to), errno_text(error), "check the address");
 }
 
@@ -194,6 +197,11 @@ FileDescriptor listen(const HostPort& at, bool loopback_only) {
 
 FileDescriptor accept(const FileDescriptor& listener) {
     FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const int error = socket ? 0 : errno;
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+        throw Error(Errc::out_of_memory, fmt::format("listener on port {}", local_port(listener)),
+                    fmt::format("callers cannot be taken ({})", errno_text(error)),
+                    "close connections or files, or raise the limit of open files (ulimit -n)");
     if (socket) tune(socket.get());
     return socket;
 }

@@ -41,12 +41,12 @@ struct HostPort {
 namespace tcp {
 
 // Tries each address of the name. Throws Error: connection_refused (with what to check), timeout,
-// invalid_argument (unknown host).
+// protocol_error (taken and hung up), invalid_argument (unknown host).
 FileDescriptor connect(const HostPort& to, Deadline deadline);
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
 // invalid_argument, device_error (port in use).
 FileDescriptor listen(const HostPort& at, bool loopback_only);
-// Nothing if nobody waits.
+// Nothing if nobody waits. Throws Error(out_of_memory) if the process may open no more descriptors.
 FileDescriptor accept(const FileDescriptor& listener);
 
 std::uint16_t local_port(const FileDescriptor& socket);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +43,19 @@ Mappings& mappings() {
 [[noreturn]] void fail_memory(const std::string& what, const char* step, std::size_t bytes) {
     throw Error(Errc::out_of_memory, what,
                 fmt::format("{} of {} bytes failed: {}", step, bytes, std::strerror(errno)),
-                "free memory, or use smaller arenas and queues");
+                "free memory, raise the address space limit (ulimit -v) if it is set, or use smaller "
+                "arenas and queues");
+}
+
+// Growing a file past this limit raises SIGXFSZ, which ends a process; asked first, it is an error.
+void expect_file_size(const std::string& what, std::size_t bytes) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    if (bytes <= limit.rlim_cur) return;
+    throw Error(Errc::out_of_memory, what,
+                fmt::format("it needs {} bytes, the limit of file sizes (RLIMIT_FSIZE) is {} bytes",
+                            bytes, limit.rlim_cur),
+                "run: ulimit -f unlimited");
 }
 
 std::byte* map_file(int file, std::size_t bytes, Mapping mapping, const std::string& what) {
@@ -86,6 +99,7 @@ FileFacts inspect_file(int file, const std::string& what) {
 
 std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std::size_t bytes,
                                                    bool writable_by_peers) {
+    expect_file_size(name, bytes);
     Descriptor file(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file) fail_memory(name, "memfd_create", bytes);
     // Allocated now: exhaustion is an error here and not a SIGBUS at some later store.

@@ -1,9 +1,10 @@
 // Connecting to what is no receiver, and listening to what is no sender.
-#include <condition_variable>
-#include <mutex>
+#include <list>
 
 #include "core_fault.hpp"
+#include "endpoint.hpp"
 #include "hello.hpp"
+#include "welcomes.hpp"
 
 namespace verbatim {
 namespace {
@@ -59,12 +60,27 @@ TEST(Connecting, to_a_server_of_another_protocol_says_so) {
     says(error, "check host and port");
 }
 
+void expect_not_verbatim(std::uint16_t port) {
+    Context context(config_with(10s));
+    const Error error = error_of([&] { context.connect(local(port)); });
+    EXPECT_EQ(error.code(), Errc::protocol_error);
+    says(error, local(port));
+    says(error, "not Verbatim");
+    says(error, "check host and port");
+}
+
 TEST(Connecting, to_a_server_that_closes_at_once_says_so) {
     Stranger rude([](const RawSocket&) {});
-    Context context(config_with(10s));
-    const Error error = error_of([&] { context.connect(local(rude.port())); });
-    EXPECT_EQ(scope_of(error.code()), Scope::connection);
-    says(error, local(rude.port()));
+    expect_not_verbatim(rude.port());
+}
+
+// The caller's own hello may be what fails then, before it could read anything.
+TEST(Connecting, to_a_server_that_hangs_up_hard_says_the_same) {
+    Stranger ruder([](const RawSocket& caller) {
+        const linger reset{1, 0};  // closing resets the stream
+        setsockopt(caller.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    });
+    expect_not_verbatim(ruder.port());
 }
 
 TEST(Connecting, to_a_server_that_never_answers_ends_at_the_deadline) {
@@ -87,16 +103,24 @@ TEST(Connecting, to_a_listener_that_accepts_nobody_ends_at_the_deadline) {
     says(error, "check that a Verbatim receiver accepts there");
 }
 
-TEST(Connecting, to_another_version_names_both) {
-    Stranger newer([](const RawSocket& caller) {
-        caller.put(hello_of_version(kProtocolVersion + 6));
-        caller.get(1 << 16);
-    });
-    Context context(config_with(10s));
-    const Error error = error_of([&] { context.connect(local(newer.port())); });
-    EXPECT_EQ(error.code(), Errc::version_mismatch);
-    says(error, "protocol version " + std::to_string(kProtocolVersion + 6));
-    says(error, "this side " + std::to_string(kProtocolVersion));
+const std::string kBothVersions = "protocol version " + std::to_string(kProtocolVersion + 6) +
+                                  ", this side " + std::to_string(kProtocolVersion);
+
+TEST(Connecting, to_another_version_names_both_to_both_sides) {
+    std::string told;
+    {
+        Stranger newer([&told](const RawSocket& caller) {
+            caller.put(hello_of_version(kProtocolVersion + 6));
+            told = text_of(caller.get(1 << 16));
+        });
+        Context context(config_with(10s));
+        const Error error = error_of([&] { context.connect(local(newer.port())); });
+        EXPECT_EQ(error.code(), Errc::version_mismatch);
+        says(error, local(newer.port()));
+        says(error, kBothVersions);
+        says(error, "run the same version of Verbatim on both sides");
+    }
+    EXPECT_NE(told.find(kBothVersions), std::string::npos) << told;
 }
 
 // A listener in a thread that wants one good connection.
@@ -135,61 +159,30 @@ TEST(Listening, tells_a_caller_of_another_version_and_goes_on) {
     const RawSocket older = RawSocket::connected(accepting.port());
     ASSERT_TRUE(older.put(hello_of_version(kProtocolVersion + 6)));
     const std::string told = text_of(older.get(1 << 16));
-    const std::string versions = "protocol version " + std::to_string(kProtocolVersion + 6) +
-                                 ", this side " + std::to_string(kProtocolVersion);
-    EXPECT_NE(told.find(versions), std::string::npos) << told;
+    EXPECT_NE(told.find(kBothVersions), std::string::npos) << told;
     Connection good = sending.connect(local(accepting.port()));
     test::expect_usable(good, accepting.connection());
     const std::string logged = log.text();
-    EXPECT_NE(logged.find(versions), std::string::npos) << logged;
+    EXPECT_NE(logged.find(kBothVersions), std::string::npos) << logged;
 }
 
-// The hello that a real sender says, while that sender waits for an answer.
-class WaitingSender {
+// Says a hello that is good in every respect, of a queue pair that waits for its peer, and then
+// nothing more.
+class FallsSilent {
   public:
-    WaitingSender()
-        : context_(config_with(20s)),
-          server_([this](const RawSocket& caller) {
-              hello_ = caller.get(FrameHeader::kBytes);
-              const auto header = parse_frame_header(hello_, "test");
-              const auto body = caller.get(header.body_bytes);
-              hello_.insert(hello_.end(), body.begin(), body.end());
-              heard_.signal();
-              done_.wait();
-          }),
-          thread_([this] { EXPECT_THROW(context_.connect(local(server_.port())), Error); }) {
-        heard_.wait();
+    FallsSilent(Context& context, std::uint16_t port)
+        : endpoint_(context.device(), context.config()), socket_(RawSocket::connected(port)) {
+        EXPECT_TRUE(
+            socket_.put(encode_frame(FrameType::hello, encode_hello(endpoint_.hello()))));
     }
-    ~WaitingSender() {
-        done_.signal();
-        thread_.join();
+    // The listener has taken it up.
+    void expect_answer() const {
+        EXPECT_EQ(socket_.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
     }
-    const std::vector<std::byte>& hello() const { return hello_; }
 
   private:
-    class Flag {
-      public:
-        void signal() {
-            const std::lock_guard lock(mutex_);
-            set_ = true;
-            changed_.notify_all();
-        }
-        void wait() {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return set_; });
-        }
-
-      private:
-        std::mutex mutex_;
-        std::condition_variable changed_;
-        bool set_ = false;
-    };
-
-    Context context_;
-    Flag heard_, done_;
-    std::vector<std::byte> hello_;
-    Stranger server_;
-    std::thread thread_;
+    Endpoint endpoint_;
+    RawSocket socket_;
 };
 
 TEST(Listening, strangers_keep_no_good_caller_waiting) {
@@ -199,7 +192,6 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     of_nobody.ring_bytes = 4096;
     of_nobody.ring_address = of_nobody.credit_address = 4096;
     const auto whole = encode_frame(FrameType::hello, encode_hello(of_nobody));
-    const WaitingSender real;
     Context sending(config_with(20s));
     Accepting accepting(20s);
     const RawSocket silent = RawSocket::connected(accepting.port());
@@ -214,16 +206,17 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     const RawSocket nobody = RawSocket::connected(accepting.port());
     ASSERT_TRUE(nobody.put(whole));
     ASSERT_EQ(nobody.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
-    const RawSocket hello_only = RawSocket::connected(accepting.port());
-    ASSERT_TRUE(hello_only.put(real.hello()));
-    // The listener has taken it up.
-    ASSERT_EQ(hello_only.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
+    const FallsSilent falls_silent(sending, accepting.port());
+    falls_silent.expect_answer();
 
     const auto begun = Clock::now();
     Connection good = sending.connect(local(accepting.port()));
     test::expect_usable(good, accepting.connection());
     EXPECT_LT(Clock::now() - begun, 10s) << "a stranger's 20 s were waited for";
-    log.text();
+    const std::string logged = log.text();
+    EXPECT_NE(logged.find("not Verbatim (it began with \"?? what is this"), std::string::npos)
+        << logged;
+    EXPECT_NE(logged.find("the peer closed"), std::string::npos) << logged;
 }
 
 TEST(Listening, a_flood_of_silent_callers_is_outlived) {
@@ -234,7 +227,22 @@ TEST(Listening, a_flood_of_silent_callers_is_outlived) {
     for (int i = 0; i < 100; ++i) flood.push_back(RawSocket::connected(accepting.port()));
     Connection good = sending.connect(local(accepting.port()));
     test::expect_usable(good, accepting.connection());
-    log.text();
+    const std::string logged = log.text();
+    EXPECT_NE(logged.find("it said no complete hello in time"), std::string::npos) << logged;
+}
+
+// Twice as many as there are handshakes at a time.
+TEST(Listening, a_flood_of_callers_who_fall_silent_after_their_hello_is_outlived) {
+    test::CapturedLog log;
+    Context sending(config_with(20s));
+    Accepting accepting(300ms);
+    std::list<FallsSilent> flood;
+    for (std::size_t i = 0; i < 2 * Welcomes::kMost; ++i)
+        flood.emplace_back(sending, accepting.port());
+    Connection good = sending.connect(local(accepting.port()));
+    test::expect_usable(good, accepting.connection());
+    const std::string logged = log.text();
+    EXPECT_NE(logged.find("stopped in the middle of connecting"), std::string::npos) << logged;
 }
 
 TEST(Listening, ends_at_its_deadline_when_nobody_comes) {
