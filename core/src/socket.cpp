@@ -94,8 +94,8 @@ int finish_connect(int socket, Deadline deadline) noexcept {
         throw Error(Errc::connection_refused, text_of(to), "nobody listens there",
                     "start the receiver first, and check the port");
     if (error == ECONNRESET)
-        throw Error(Errc::protocol_error, text_of(to), "what listens there hung up: it is not Verbatim",
-                    "check host and port");
+        throw Error(Errc::protocol_error, text_of(to),
+                    "what listens there hung up: it is not Verbatim", "check host and port");
     throw Error(Errc::connection_refused, text_of(to), errno_text(error), "check the address");
 }
 

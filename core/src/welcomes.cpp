@@ -19,6 +19,7 @@ Welcomes::Welcomes() : ended_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 }
 
 Welcomes::~Welcomes() {
+    ending_ = true;
     for (One& one : running_) shutdown(one.socket.get(), SHUT_RDWR);
     for (One& one : running_) one.thread.join();
 }
@@ -46,7 +47,7 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     try {
         connection = shake_hands(std::move(context), std::move(channel), hello);
     } catch (const Error& error) {  // the caller has been told
-        log::warn("refused {}: {}", name, error.cause());
+        if (!ending_) log::warn("refused {}: {}", name, error.cause());
     } catch (const std::exception& error) {
         log::warn("refused {}: {}", name, error.what());
     }

@@ -3,6 +3,7 @@
 // caller.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,8 @@ class Welcomes {
              const Hello& hello) noexcept;
 
     FileDescriptor ended_;  // eventfd
+    std::atomic<bool> ending_{
+        false};  // this side breaks off: whatever fails now is no caller's fault
     std::mutex mutex_;
     std::list<One> running_;
 };

@@ -41,10 +41,11 @@ Mappings& mappings() {
 }
 
 [[noreturn]] void fail_memory(const std::string& what, const char* step, std::size_t bytes) {
-    throw Error(Errc::out_of_memory, what,
-                fmt::format("{} of {} bytes failed: {}", step, bytes, std::strerror(errno)),
-                "free memory, raise the address space limit (ulimit -v) if it is set, or use smaller "
-                "arenas and queues");
+    throw Error(
+        Errc::out_of_memory, what,
+        fmt::format("{} of {} bytes failed: {}", step, bytes, std::strerror(errno)),
+        "free memory, raise the address space limit (ulimit -v) if it is set, or use smaller "
+        "arenas and queues");
 }
 
 // Growing a file past this limit raises SIGXFSZ, which ends a process; asked first, it is an error.

@@ -172,8 +172,7 @@ class FallsSilent {
   public:
     FallsSilent(Context& context, std::uint16_t port)
         : endpoint_(context.device(), context.config()), socket_(RawSocket::connected(port)) {
-        EXPECT_TRUE(
-            socket_.put(encode_frame(FrameType::hello, encode_hello(endpoint_.hello()))));
+        EXPECT_TRUE(socket_.put(encode_frame(FrameType::hello, encode_hello(endpoint_.hello()))));
     }
     // The listener has taken it up.
     void expect_answer() const {
