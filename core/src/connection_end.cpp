@@ -116,7 +116,11 @@ void Connection::Impl::check() const {
     if (closed) throw Error(Errc::peer_lost, object, "the peer closed it");
     if (state == Errc::peer_lost)
         throw Error(state, object, "the peer died or can no longer be reached", "connect again");
-    throw Error(state, object, std::string(describe(state)), "connect again");
+    const std::string why = endpoint->queue_pair().failure_text();
+    throw Error(
+        state, object,
+        why.empty() ? std::string(describe(state)) : fmt::format("{} ({})", describe(state), why),
+        "connect again");
 }
 
 // Waits until the device has done all that was accepted, so that the peer has everything before it

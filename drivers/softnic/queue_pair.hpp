@@ -43,7 +43,7 @@ class QueuePair final : public QueuePairHandle {
     // Error.
     std::shared_ptr<SharedMemory> open_for(const Nonce& peer, std::uint32_t from);
 
-    std::string failure_text() const { return std::string(shared_.failure.view()); }
+    std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
 
   private:

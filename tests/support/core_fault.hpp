@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -124,6 +126,17 @@ class CapturedLog {
   public:
     CapturedLog() { testing::internal::CaptureStderr(); }
     std::string text() { return testing::internal::GetCapturedStderr(); }
+    // Waits until another thread has written that.
+    void expect(const std::string& part) const {
+        const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+        std::string so_far;
+        while (so_far.find(part) == std::string::npos && !deadline.passed()) {
+            std::ifstream file("/proc/self/fd/2");  // the capture goes to a file
+            so_far.assign(std::istreambuf_iterator<char>(file), {});
+            std::this_thread::yield();
+        }
+        EXPECT_NE(so_far.find(part), std::string::npos) << so_far;
+    }
 };
 
 inline std::size_t count_of(const std::string& text, const std::string& part) {

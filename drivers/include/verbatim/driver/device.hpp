@@ -107,6 +107,9 @@ class QueuePairHandle {
     virtual QueuePairState state() const noexcept = 0;
     // True once the device knows that the peer is gone (process died, link closed).
     virtual bool peer_lost() const noexcept = 0;
+    // Why it failed: a sentence for error messages, empty where the device knows no more than the
+    // completion says.
+    virtual std::string failure_text() const { return {}; }
 };
 
 struct QueuePairOptions {
