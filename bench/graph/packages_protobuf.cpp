@@ -1,5 +1,6 @@
 // protobuf: a message that is already built is serialized, copied and parsed; the receiver gets a
-// message. protobuf_objects: the same job as ours: from pointers to a message and back to pointers.
+// message. protobuf_arena: the same with warm buffers and arenas. protobuf_objects: the same job as
+// ours, in that fast form: from pointers to a message and back to pointers.
 #include <string>
 
 #include <messages.pb.h>
@@ -174,32 +175,14 @@ class MessageReader {
     packages::Graph* graph_ = nullptr;
 };
 
-// As protobuf's tutorial does it: a string out, a fresh message in.
-class PackagesProtobufPlain final : public PackagesSubject {
-  public:
-    PackagesProtobufPlain() { MessageWriter().write(sent(), message_); }
-    std::uint64_t bytes() const override { return wire_.size(); }
-    void transfer() override {
-        received_.reset();
-        message_.SerializeToString(&wire_);
-        received_ = std::make_unique<proto::Graph>();
-        if (!received_->ParseFromString(wire_))
-            throw std::runtime_error("protobuf cannot parse its own message");
-    }
-    bool verify() override {
-        std::pmr::monotonic_buffer_resource memory;
-        return equals_sent(*MessageReader(memory).read(*received_));
-    }
-
-  private:
-    proto::Graph message_;
-    std::string wire_;
-    std::unique_ptr<proto::Graph> received_;
-};
-
+// `Wire` carries a message that is built already.
+template <class Wire>
 class PackagesProtobuf final : public PackagesSubject {
   public:
-    PackagesProtobuf() { MessageWriter().write(sent(), message_); }
+    template <class... Args>
+    explicit PackagesProtobuf(Args... args) : wire_(args...) {
+        MessageWriter().write(sent(), message_);
+    }
     std::uint64_t bytes() const override { return wire_.bytes(); }
     void transfer() override { wire_.transfer(message_); }
     bool verify() override {
@@ -209,7 +192,7 @@ class PackagesProtobuf final : public PackagesSubject {
 
   private:
     proto::Graph message_;
-    ProtobufWire<proto::Graph> wire_{package_graph_bytes(), 3 * package_graph_bytes()};
+    Wire wire_;
 };
 
 class PackagesProtobufObjects final : public PackagesSubject {
@@ -235,9 +218,13 @@ class PackagesProtobufObjects final : public PackagesSubject {
 }  // namespace
 
 void add_packages_protobuf() {
-    add_subject(kPackagesCase, "protobuf", [] { return std::make_unique<PackagesProtobuf>(); });
-    add_subject(kPackagesCase, "protobuf_plain",
-                [] { return std::make_unique<PackagesProtobufPlain>(); });
+    add_subject(kPackagesCase, "protobuf", [] {
+        return std::make_unique<PackagesProtobuf<PlainProtobufWire<proto::Graph>>>();
+    });
+    add_subject(kPackagesCase, "protobuf_arena", [] {
+        return std::make_unique<PackagesProtobuf<ProtobufWire<proto::Graph>>>(
+            package_graph_bytes(), 3 * package_graph_bytes());
+    });
     add_subject(kPackagesCase, "protobuf_objects",
                 [] { return std::make_unique<PackagesProtobufObjects>(); });
 }

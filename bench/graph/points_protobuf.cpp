@@ -1,5 +1,6 @@
 // protobuf: a message that is already built is serialized, copied and parsed; the receiver gets a
-// message. protobuf_objects: the same job as ours: from pointers to a message and back to pointers.
+// message. protobuf_arena: the same with warm buffers and arenas. protobuf_objects: the same job as
+// ours, in that fast form: from pointers to a message and back to pointers.
 #include <messages.pb.h>
 #include "points_subject.hpp"
 #include "protobuf_wire.hpp"
@@ -23,11 +24,16 @@ void fill(proto::Cloud& message, const CloudType& cloud) {
 
 using CloudWire = ProtobufWire<proto::Cloud>;
 
-template <class Source>
-class PointsProtobuf final : public PointsSubject<Source> {
+struct WarmCloudWire : CloudWire {
+    WarmCloudWire() : CloudWire(kMessageBytes, kParsedBytes) {}
+};
+
+// `Wire` carries a message that is built already.
+template <class Source, class Wire>
+class PointsProtobufMessage : public PointsSubject<Source> {
   public:
     template <class... Args>
-    explicit PointsProtobuf(Args... args) : PointsSubject<Source>(args...) {
+    explicit PointsProtobufMessage(Args... args) : PointsSubject<Source>(args...) {
         fill(message_, this->sent());
     }
     std::uint64_t bytes() const override { return wire_.bytes(); }
@@ -43,7 +49,16 @@ class PointsProtobuf final : public PointsSubject<Source> {
 
   private:
     proto::Cloud message_;
-    CloudWire wire_{kMessageBytes, kParsedBytes};
+    Wire wire_;
+};
+
+template <class Source>
+class PointsProtobuf final : public PointsProtobufMessage<Source, PlainProtobufWire<proto::Cloud>> {
+    using PointsProtobufMessage<Source, PlainProtobufWire<proto::Cloud>>::PointsProtobufMessage;
+};
+template <class Source>
+class PointsProtobufArena final : public PointsProtobufMessage<Source, WarmCloudWire> {
+    using PointsProtobufMessage<Source, WarmCloudWire>::PointsProtobufMessage;
 };
 
 template <class Source>
@@ -73,6 +88,7 @@ class PointsProtobufObjects final : public PointsSubject<Source> {
 
 void add_points_protobuf() {
     add_to_points_cases<PointsProtobuf>("protobuf");
+    add_to_points_cases<PointsProtobufArena>("protobuf_arena");
     add_to_points_cases<PointsProtobufObjects>("protobuf_objects");
 }
 

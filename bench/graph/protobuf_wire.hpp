@@ -1,9 +1,12 @@
-// Serialize, copy, parse: protobuf's part of a transfer.
+// Serialize, copy, parse: protobuf's part of a transfer, as its documentation does it and as fast
+// as it can be made.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <string>
 
 #include <google/protobuf/arena.h>
 
@@ -35,6 +38,29 @@ class WarmMessage {
     Message* message_ = nullptr;
 };
 
+// A string out, a fresh message in; the heap is warm. The form that protobuf's tutorial teaches.
+template <class Message>
+class PlainProtobufWire {
+  public:
+    const Message& transfer(const Message& message) {
+        received_.reset();
+        if (!message.SerializeToString(&sent_))
+            throw std::runtime_error("protobuf cannot serialize");
+        arrived_.assign(sent_);  // the wire
+        received_ = std::make_unique<Message>();
+        if (!received_->ParseFromString(arrived_))
+            throw std::runtime_error("protobuf cannot parse its own message");
+        return received();
+    }
+    const Message& received() const noexcept { return *received_; }
+    std::size_t bytes() const noexcept { return sent_.size(); }
+
+  private:
+    std::string sent_, arrived_;
+    std::unique_ptr<Message> received_;
+};
+
+// Warm buffers, and messages in an arena that is emptied as a whole.
 template <class Message>
 class ProtobufWire {
   public:
