@@ -13,10 +13,29 @@ void Placement::begin(std::uint64_t image_bytes) {
     if (first_.size() < blocks) first_.resize(blocks);
 }
 
-bool Placement::holds(std::uint64_t offset, std::uint64_t count, const TypeKey& type) noexcept {
+std::size_t Placement::last_before(std::uint64_t offset) const noexcept {
+    // Behind the last object there may be characters in blocks that were not indexed yet.
+    if (offset / kBlockBytes >= blocks_) return placed_.size() - 1;
     std::size_t at = first_[offset / kBlockBytes];
     while (at + 1 < placed_.size() && placed_[at + 1].offset <= offset) ++at;
-    const Placed& placed = placed_[at];
+    // An object was indexed for the blocks of the characters before it, too.
+    if (at > 0 && placed_[at].offset > offset) --at;
+    return at;
+}
+
+bool Placement::is_between(std::uint64_t offset, std::uint64_t end) const noexcept {
+    const std::size_t at = last_before(offset);
+    const Placed& before = placed_[at];
+    if (offset < before.offset) return end <= before.offset;
+    const std::uint64_t after =
+        before.offset + (before.is_array
+                             ? before.count * before.type->bytes
+                             : (before.count - 1) * before.stride() + before.type->bytes);
+    return offset >= after && (at + 1 == placed_.size() || end <= placed_[at + 1].offset);
+}
+
+bool Placement::holds(std::uint64_t offset, std::uint64_t count, const TypeKey& type) noexcept {
+    const Placed& placed = placed_[last_before(offset)];
     if (offset < placed.offset) return false;  // padding before an over-aligned object
     const std::uint64_t delta = offset - placed.offset;
     likely_.of(*placed.type) = {placed.offset, placed.count * placed.stride(), placed.offset,
@@ -55,7 +74,9 @@ void Fixup::finish() const {
     if (cursor_ != bytes_) corrupt("the graph is shorter than the bytes that came");
     if (!back_pointers_.empty() || !extensions_.empty()) corrupt("back-pointers are left over");
     for (const LaterReference& wanted : tables_.later) {
-        if (!tables_.placement.holds(wanted.offset, wanted.count, *wanted.type))
+        const std::uint64_t end = wanted.offset + wanted.count * wanted.type->bytes;
+        if (!tables_.placement.holds(wanted.offset, wanted.count, *wanted.type) &&
+            !(wanted.characters && tables_.placement.is_between(wanted.offset, end)))
             corrupt("a back-pointer leads to no object of its type");
         if (wanted.text) require_terminator(wanted);
     }

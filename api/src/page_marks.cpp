@@ -7,20 +7,18 @@ namespace verbatim::objects {
 
 bool PageMarks::open(std::uint64_t number) {
     Slot* slot = find(number);
-    if (slot->number != number) {
-        slot = insert(number);
-        if (used_pages_ == blocks_.size() * kPagesPerBlock)
-            blocks_.push_back(std::make_unique<Page[]>(kPagesPerBlock));
-        slot->page = static_cast<std::uint32_t>(used_pages_++);
+    if (slot->number == number) {
+        if (slot->whole != 0) return false;
+        cache(number, slot->page);
+        return true;
     }
-    if (slot->whole != 0) return false;
+    slot = insert(number);
+    if (used_pages_ == blocks_.size() * kPagesPerBlock)
+        blocks_.push_back(std::make_unique_for_overwrite<Page[]>(kPagesPerBlock));
+    slot->page = static_cast<std::uint32_t>(used_pages_++);
     cache(number, slot->page);
+    cached_->taken.fill(0);  // which says that the rest of the page is old
     return true;
-}
-
-void PageMarks::wipe() noexcept {
-    for (auto& block : blocks_) std::fill_n(block.get(), kPagesPerBlock, Page{});
-    forgotten_ = 0;
 }
 
 PageMarks::Slot* PageMarks::insert(std::uint64_t number) {

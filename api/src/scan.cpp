@@ -25,14 +25,13 @@ bool is_readable(std::uint64_t address, std::uint64_t bytes) {
 }  // namespace
 
 void Scan::begin_walk() noexcept {
-    marks_.clear(static_cast<Mark>(std::min<std::size_t>(runs_.size(), PageMarks::kLargest)));
+    marks_.clear();
     runs_.clear();
     stretches_.clear();
     back_pointers_.clear();
     extensions_.clear();
     short_strings_.clear();
     deferred_.clear();
-    chains_.clear();
     likely_.clear();
     for (auto& [address, container] : containers_) container.met = false;
     cursor_ = next_address_ = references_ = objects_ = 0;
@@ -47,8 +46,8 @@ bool Scan::end_walk() {
                     "its objects overlap in ever new ways (pointers and arrays that begin inside "
                     "each other)",
                     "let pointers lead to whole objects or to elements of one array");
-    if (runs_.size() > PageMarks::kLargest)
-        throw Error(Errc::graph_too_large, "graph", "it has more than 2^30 separate pieces",
+    if (runs_.size() >= kMaxRuns)
+        throw Error(Errc::graph_too_large, "graph", "it has more than 2^31 separate pieces",
                     "send it in parts");
     resolve_deferred();
     std::sort(short_strings_.begin(), short_strings_.end(),
@@ -61,7 +60,7 @@ void Scan::resolve_deferred() {
     for (const auto& [index, address] : deferred_) {
         BackPointer& pointer = back_pointers_[index];
         const std::uint64_t target = address;
-        const bool found = any_run(marks_.at(address), address, [&](const Run& run) {
+        const bool found = any_run(address, [&](const Run& run) {
             if (target < run.address || target >= run.address + run.bytes()) return false;
             pointer.offset = run.offset + (target - run.address);
             return true;
@@ -77,12 +76,13 @@ void Scan::resolve_deferred() {
 }
 
 template <class Visit>
-bool Scan::any_run(Mark mark, std::uint64_t address, Visit&& visit) const {
-    if (mark == 0) return false;
-    if ((mark & kChained) == 0) return visit(runs_[mark - 1]);
-    const auto chain = chains_.find(address / kImageGranule);
-    return std::any_of(chain->second.begin(), chain->second.end(),
-                       [&](Mark one) { return visit(runs_[one - 1]); });
+bool Scan::any_run(std::uint64_t address, Visit&& visit) {
+    for (Mark mark = marks_.newest(address); mark != 0;) {
+        const Run& run = runs_[mark - 1];
+        if (visit(run)) return true;
+        mark = older(run, address);
+    }
+    return false;
 }
 
 Scan::Extent Scan::meet_any(const Wanted& wanted) {
@@ -103,7 +103,7 @@ Scan::Extent Scan::meet_any(const Wanted& wanted) {
 
 Scan::Seen Scan::point_back(const Wanted& wanted) {
     Seen seen = Seen::no;
-    any_run(marks_.at(wanted.address), wanted.address, [&](const Run& run) {
+    any_run(wanted.address, [&](const Run& run) {
         const std::uint64_t delta = wanted.address - run.address;
         if (wanted.address < run.address || delta >= run.bytes()) return false;
         const std::uint64_t inner = run.is_array ? delta : delta % run.stride();
@@ -181,10 +181,16 @@ Scan::Extent Scan::take_in(const Wanted& wanted) {
     const bool aligned = wanted.address % kImageGranule == 0;
     const bool direct = aligned && arena_.contains(reinterpret_cast<const void*>(wanted.address));
     const std::uint64_t padded = round_to(wanted.bytes(), kImageGranule);
-    add_run({wanted.address, cursor_, wanted.count, &wanted.type, is_array});
+    // A run whose granules others share must not grow: its links tell of two blocks only.
+    const bool extends = extends_last(wanted.type, wanted.address, is_array) &&
+                         is_free(wanted.address, wanted.end());
+    if (extends)
+        ++runs_.back().count;
+    else
+        runs_.push_back({wanted.address, cursor_, wanted.count, &wanted.type, is_array});
     // Outside arenas the padding belongs to somebody else.
     add_stretch({wanted.address, cursor_, direct ? padded : wanted.bytes(), direct});
-    mark(wanted.address, wanted.end(), static_cast<Mark>(runs_.size()));
+    mark(wanted.address, wanted.end(), extends);
     cursor_ += padded;
     next_address_ = !is_array && aligned ? wanted.address + padded : 0;
     ++objects_;
@@ -200,23 +206,31 @@ bool Scan::meet_neighbours(std::uint64_t address, std::uint64_t count, const Typ
         return false;
     const std::uint64_t bytes = count * stride, end = address + bytes;
     if (!arena_.contains(first) || !arena_.is_allocated(first, bytes)) return false;
-    for (std::uint64_t at = address; at < end; at = round_to(at + 1, PageMarks::kPageBytes)) {
-        if (marks_.page_is_untouched(at)) continue;
-        const std::uint64_t page_end = std::min(end, round_to(at + 1, PageMarks::kPageBytes));
-        for (std::uint64_t granule = at; granule < page_end; granule += kImageGranule)
-            if (marks_.at(granule) != 0) return false;
-    }
-    if (address != next_address_ || runs_.back().type != &type) {
+    if (!is_free(address, end)) return false;
+    const bool extends = extends_last(type, address, false);
+    if (!extends) {
         cursor_ = round_to(cursor_, kImageGranule);
         runs_.push_back({address, cursor_, 0, &type, false});
     }
     runs_.back().count += count;
     add_stretch({address, cursor_, bytes, true});
-    mark(address, end, static_cast<Mark>(runs_.size()));
+    mark(address, end, extends);
     cursor_ += bytes;
     next_address_ = end;
     objects_ += count;
     references_ += count;
+    return true;
+}
+
+// Was nothing met in any granule of [address, end)?
+bool Scan::is_free(std::uint64_t address, std::uint64_t end) {
+    for (std::uint64_t at = address / kImageGranule * kImageGranule; at < end;) {
+        const std::uint64_t page_end = std::min(end, round_to(at + 1, PageMarks::kPageBytes));
+        if (!marks_.page_is_untouched(at) &&
+            !marks_.is_free(at, (page_end - at + kImageGranule - 1) / kImageGranule))
+            return false;
+        at = page_end;
+    }
     return true;
 }
 
@@ -231,49 +245,30 @@ bool Scan::is_taken(const Wanted& wanted) {
             wanted.address <= run.address ? 0 : (wanted.address - run.address) % run.stride();
         return first < run.type->bytes || first + wanted.bytes() > run.stride();
     };
-    const std::uint64_t end = wanted.end();
-    for (std::uint64_t at = wanted.address / kImageGranule * kImageGranule; at < end;) {
-        if (marks_.page_is_untouched(at)) {
-            at = round_to(at + 1, PageMarks::kPageBytes);
-            continue;
-        }
-        const std::uint64_t page_end = std::min(end, round_to(at + 1, PageMarks::kPageBytes));
-        if (marks_.is_free(at, (page_end - at + kImageGranule - 1) / kImageGranule)) {
-            at = page_end;
-            continue;
-        }
-        for (; at < page_end; at += kImageGranule)
-            if (any_run(marks_.at(at), at, overlaps)) return true;
-    }
+    if (is_free(wanted.address, wanted.end())) return false;
+    for (std::uint64_t at = wanted.address / kImageGranule * kImageGranule; at < wanted.end();
+         at += kImageGranule)
+        if (any_run(at, overlaps)) return true;
     return false;
 }
 
-void Scan::mark(std::uint64_t address, std::uint64_t end, Mark run) {
+// Marks [address, end) as the last run's, or as what it `extends` to.
+void Scan::mark(std::uint64_t address, std::uint64_t end, bool extends) {
     constexpr std::uint64_t kPage = PageMarks::kPageBytes;
+    const auto mark = static_cast<Mark>(runs_.size());
+    PageMarks::Links& links = runs_.back().links;
     for (std::uint64_t at = address / kImageGranule * kImageGranule; at < end;) {
-        if (at % kPage == 0 && end - at >= kPage && marks_.page_is_untouched(at)) {
-            marks_.mark_page(at, run);
-            at += kPage;
-            continue;
-        }
         const std::uint64_t page_end = std::min(end, round_to(at + 1, kPage));
-        if (marks_.claim(at, (page_end - at + kImageGranule - 1) / kImageGranule, run)) {
-            at = page_end;
-            continue;
+        if (at % kPage == 0 && page_end - at == kPage && marks_.page_is_untouched(at)) {
+            marks_.mark_page(at, mark);
+            links.last = 0;
+        } else {
+            const std::uint64_t granules = (page_end - at + kImageGranule - 1) / kImageGranule;
+            marks_.add({at, granules, mark, extends}, links);
         }
-        for (; at < page_end; at += kImageGranule) {
-            const Mark old = marks_.at(at);
-            marks_.set(at, old == 0 ? run : chain(at, old, run));
-        }
+        extends = true;  // from page to page
+        at = page_end;
     }
-}
-
-// Objects that are no multiple of a granule may share one without sharing bytes.
-Mark Scan::chain(std::uint64_t address, Mark mark, Mark run) {
-    auto& runs = chains_[address / kImageGranule];
-    if ((mark & kChained) == 0) runs.push_back(mark);
-    if (runs.back() != run) runs.push_back(run);
-    return kChained | 1;
 }
 
 void Scan::check(const Wanted& wanted) const {
@@ -302,7 +297,7 @@ void Scan::refuse(const Wanted& wanted, const std::string& cause) const {
 void Scan::note_short_string(const void* string_image, std::uint32_t character_bytes) {
     const auto address = reinterpret_cast<std::uint64_t>(string_image);
     // The string lies inside an object that was taken in: its place in the image follows.
-    any_run(marks_.at(address), address, [&](const Run& run) {
+    any_run(address, [&](const Run& run) {
         if (address < run.address || address >= run.address + run.bytes()) return false;
         short_strings_.push_back({address, run.offset + (address - run.address), character_bytes});
         return true;

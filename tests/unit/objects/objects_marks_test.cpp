@@ -1,8 +1,10 @@
 // The map from addresses to runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <vector>
 
 #include <verbatim/objects/page_marks.hpp>
 
@@ -12,42 +14,112 @@ namespace {
 using objects::Mark;
 using objects::PageMarks;
 
+// A run as far as the map is concerned: its granules, and the links that the map keeps with it.
+struct Run {
+    std::uint64_t address = 0;
+    std::uint64_t granules = 0;
+    PageMarks::Links links;
+};
+
+// The run that holds an address, through the chain of its block, as Scan does it.
+Mark found(PageMarks& marks, const std::vector<Run>& runs, std::uint64_t address) {
+    Mark mark = marks.newest(address);
+    for (std::size_t steps = 0; mark != 0; ++steps) {
+        EXPECT_LE(steps, 8u) << "a chain goes in circles";
+        if (steps > 8) return 0;
+        const Run& run = runs[mark - 1];
+        if (address >= run.address && address < run.address + run.granules * 16) return mark;
+        const std::uint64_t block = address / 64;
+        const std::uint64_t last = (run.address + run.granules * 16 - 1) / 64;
+        mark = run.address / 64 == block ? run.links.first : last == block ? run.links.last : 0;
+    }
+    return 0;
+}
+
+// Random runs that grow, and whole pages; `model` tells for each granule whose it is.
+class Use {
+  public:
+    Use(PageMarks& marks, std::uint64_t pages, std::uint64_t seed)
+        : marks_(marks), pages_(pages), random_(seed) {}
+
+    void step() {
+        const bool extends = !runs_.empty() && random_() % 3 == 0;
+        std::uint64_t address = random_() % pages_ * 4096 + random_() % 256 * 16;
+        if (extends) address = runs_.back().address + runs_.back().granules * 16;
+        if (!extends && random_() % 16 == 0 && marks_.page_is_untouched(address))
+            take_page(address / 4096 * 4096);
+        else
+            take_piece(address, extends);
+        check(random_() % pages_ * 4096 + random_() % 256 * 16);
+    }
+    void check(std::uint64_t address) {
+        const auto known = model_.find(address);
+        ASSERT_EQ(found(marks_, runs_, address), known == model_.end() ? 0 : known->second);
+    }
+    void check_all() {
+        for (const auto& [address, mark] : model_) check(address);
+    }
+    void check_forgotten() {
+        for (const auto& [address, mark] : model_) ASSERT_EQ(marks_.newest(address), 0u);
+    }
+
+  private:
+    void take_page(std::uint64_t address) {
+        runs_.push_back({address, 256, {}});
+        marks_.mark_page(address, static_cast<Mark>(runs_.size()));
+        note(address, 256);
+    }
+    void take_piece(std::uint64_t address, bool extends) {
+        const std::uint64_t room = PageMarks::kGranules - PageMarks::granule(address);
+        const std::uint64_t granules = std::min(room, 1 + random_() % 24);
+        bool is_free = true;
+        for (std::uint64_t n = 0; n < granules; ++n)
+            is_free = is_free && !model_.contains(address + n * 16);
+        ASSERT_EQ(marks_.is_free(address, granules), is_free);
+        if (!extends) runs_.push_back({address, 0, {}});
+        Run& run = runs_.back();
+        const auto mark = static_cast<Mark>(runs_.size());
+        ASSERT_EQ(marks_.claim({address, granules, mark, extends}, run.links), is_free);
+        if (is_free) {
+            run.granules += granules;
+            note(address, granules);
+        } else if (!extends) {
+            runs_.pop_back();
+        }
+    }
+    void note(std::uint64_t address, std::uint64_t granules) {
+        for (std::uint64_t n = 0; n < granules; ++n)
+            model_[address + n * 16] = static_cast<Mark>(runs_.size());
+    }
+
+    PageMarks& marks_;
+    std::uint64_t pages_;
+    std::mt19937_64 random_;
+    std::map<std::uint64_t, Mark> model_;
+    std::vector<Run> runs_;
+};
+
 TEST(PageMarks, agrees_with_a_map_under_random_use) {
     PageMarks marks;
-    std::mt19937_64 random(7);
-    for (int round = 0; round < 5; ++round) {
-        std::map<std::uint64_t, Mark> model;
-        for (int i = 0; i < 20000; ++i) {
-            const std::uint64_t address = (random() % 3000 * 4096 + random() % 256 * 16)
-                                          << (random() % 2 * 20);
-            if (random() % 8 == 0 && marks.page_is_untouched(address)) {
-                const auto mark = static_cast<Mark>(i + 1);
-                marks.mark_page(address, mark);
-                for (std::uint64_t at = address / 4096 * 4096, end = at + 4096; at < end; at += 16)
-                    model[at] = mark;
-            } else if (random() % 2 == 0) {
-                const std::uint64_t granules =
-                    1 + random() % (PageMarks::kGranules - PageMarks::granule(address));
-                const auto mark = static_cast<Mark>(i + 1);
-                bool is_free = true;
-                for (std::uint64_t n = 0; n < granules; ++n)
-                    is_free = is_free && !model.contains(address + n * 16);
-                ASSERT_EQ(marks.claim(address, granules, mark), is_free);
-                for (std::uint64_t n = 0; is_free && n < granules; ++n)
-                    model[address + n * 16] = mark;
-            } else if (!model.contains(address)) {
-                const Mark flag = random() % 2 == 0 ? PageMarks::kFlag : 0;
-                marks.set(address, static_cast<Mark>(i + 1) | flag);
-                model[address] = static_cast<Mark>(i + 1) | flag;
-            }
-            const std::uint64_t probe = random() % 3000 * 4096 + random() % 256 * 16;
-            const auto known = model.find(probe);
-            ASSERT_EQ(marks.at(probe), known == model.end() ? 0 : known->second);
-        }
-        // As if the graphs had been large: the marks are wiped now and then.
-        marks.clear(round % 2 == 0 ? 20000 : PageMarks::kLargest);
-        for (const auto& [address, mark] : model) ASSERT_EQ(marks.at(address), 0u);
+    for (std::uint64_t round = 0; round < 6; ++round) {
+        Use use(marks, round % 2 == 0 ? 40 : 3000, round);
+        for (int i = 0; i < 20000 && !HasFatalFailure(); ++i) use.step();
+        use.check_all();
+        marks.clear();
+        use.check_forgotten();
     }
+}
+
+// Objects that are no multiple of a granule may share one without sharing bytes.
+TEST(PageMarks, finds_every_run_that_shares_a_granule) {
+    PageMarks marks;
+    PageMarks::Links first, second;
+    ASSERT_TRUE(marks.claim({4096, 2, 1, false}, first));
+    ASSERT_FALSE(marks.claim({4096 + 16, 2, 2, false}, second));
+    marks.add({4096 + 16, 2, 2, false}, second);
+    EXPECT_EQ(marks.newest(4096 + 16), 2u);
+    EXPECT_EQ(second.first, 1u);
+    EXPECT_EQ(marks.newest(4096), 2u) << "the newest run of the block, not of the granule";
 }
 
 }  // namespace

@@ -40,8 +40,10 @@ class Placement {
     void begin(std::uint64_t image_bytes);
     // Objects at [offset, end), beyond everything that was added before.
     void add(const Placed& objects, std::uint64_t end);
-    // Are there `count` consecutive objects of `type` at `offset`, which was placed or skipped?
+    // Are there `count` consecutive objects of `type` at `offset`?
     bool holds(std::uint64_t offset, std::uint64_t count, const TypeKey& type) noexcept;
+    // Does no object that was added share bytes with [offset, end)?
+    bool is_between(std::uint64_t offset, std::uint64_t end) const noexcept;
 
     // The common case of holds(), for one object.
     template <class E>
@@ -50,6 +52,9 @@ class Placement {
     }
 
   private:
+    // The last object that starts at or before `offset`, or the first one if none does.
+    std::size_t last_before(std::uint64_t offset) const noexcept;
+
     static constexpr std::uint64_t kBlockBytes = 256;
     static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
@@ -67,7 +72,13 @@ struct LaterReference {
     std::uint64_t count = 0;
     const TypeKey* type = nullptr;
     bool text = false;
+    bool characters = false;  // a type that strings are made of
 };
+
+template <class E>
+inline constexpr bool kCharacter =
+    std::is_same_v<E, char> || std::is_same_v<E, wchar_t> || std::is_same_v<E, char8_t> ||
+    std::is_same_v<E, char16_t> || std::is_same_v<E, char32_t>;
 
 class Fixup;
 
@@ -115,7 +126,7 @@ class Fixup {
     E* point_back_likely();
     void find_exception() noexcept;
     template <class E>
-    E* place(std::uint64_t count);
+    E* place(std::uint64_t count, bool text);
     template <class E>
     E* point_back(std::uint64_t offset, std::uint64_t count, bool text);
     template <class T>
@@ -137,10 +148,13 @@ class Fixup {
 
     void check_terminator_later(const std::byte* terminator, std::size_t bytes);
     void check_terminator() const;
+    template <class E>
+    bool leads_to(std::uint64_t offset, std::uint64_t count) const;
     void require_terminator(const LaterReference& text) const;
     void finish() const;
     [[noreturn]] static void corrupt(const char* what);
 
+    const std::pmr::memory_resource* refusing_ = std::pmr::null_memory_resource();
     std::byte* image_;
     std::uint64_t bytes_;
     std::span<const BackPointer> back_pointers_;  // not yet used
@@ -175,14 +189,15 @@ T* Fixup::run() {
 
 // Takes `count` objects from the cursor.
 template <class E>
-[[gnu::always_inline]] inline E* Fixup::place(std::uint64_t count) {
+[[gnu::always_inline]] inline E* Fixup::place(std::uint64_t count, bool text) {
     constexpr std::uint64_t kAlignment = image_alignment(alignof(E));
     const std::uint64_t offset = round_to(cursor_, kAlignment);
     if (offset > bytes_ || count > (bytes_ - offset) / sizeof(E))
         corrupt("an object lies past the end");
     cursor_ = offset + round_to(count * sizeof(E), kImageGranule);
     ++objects_;
-    if (tracked_) tables_.placement.add({offset, count, &kTypeKey<E>, count != 1}, cursor_);
+    if (tracked_ && !text)
+        tables_.placement.add({offset, count, &kTypeKey<E>, count != 1}, cursor_);
 
     E* objects = reinterpret_cast<E*>(image_ + offset);
     if constexpr (kNeedsCheck<E>) check_values(objects, count);
@@ -200,7 +215,7 @@ template <class E>
 [[gnu::always_inline]] inline Fixup::Place<E> Fixup::resolve(std::uint64_t count, bool text) {
     if (references_ == next_exception_) return resolve_exception<E>(count, text);
     ++references_;
-    E* first = place<E>(count);
+    E* first = place<E>(count, text);
     return {first, {first, count}};
 }
 
@@ -216,7 +231,7 @@ template <class E>
     const Extension extension = extensions_.front();
     extensions_ = extensions_.subspan(1);
     find_exception();
-    E* first = place<E>(extension.count);
+    E* first = place<E>(extension.count, text);
     return {point_back<E>(extension.offset, count, text), {first, extension.count}};
 }
 
@@ -233,16 +248,25 @@ template <class E>
     return reinterpret_cast<E*>(image_ + offset);
 }
 
+// Of what was placed so far.
+template <class E>
+bool Fixup::leads_to(std::uint64_t offset, std::uint64_t count) const {
+    if (tables_.placement.holds(offset, count, kTypeKey<E>)) return true;
+    // Scalars that strings are made of may be read wherever characters lie.
+    return kCharacter<E> && offset + count * sizeof(E) <= cursor_ &&
+           tables_.placement.is_between(offset, offset + count * sizeof(E));
+}
+
 template <class E>
 E* Fixup::point_back(std::uint64_t offset, std::uint64_t count, bool text) {
     if (offset >= bytes_ || offset % alignof(E) != 0 || count > (bytes_ - offset) / sizeof(E))
         corrupt("a back-pointer leads outside the graph");
     if (offset >= cursor_)
-        tables_.later.push_back({offset, count, &kTypeKey<E>, text});
-    else if (!tables_.placement.holds(offset, count, kTypeKey<E>))
+        tables_.later.push_back({offset, count, &kTypeKey<E>, text, kCharacter<E>});
+    else if (!leads_to<E>(offset, count))
         corrupt("a back-pointer leads to no object of its type");
     else if (text)
-        require_terminator({offset, count, &kTypeKey<E>, text});
+        require_terminator({offset, count, &kTypeKey<E>, text, kCharacter<E>});
     return reinterpret_cast<E*>(image_ + offset);
 }
 
@@ -305,12 +329,9 @@ namespace detail {
 
 // A received container must never allocate or free: its resource refuses.
 template <bool Polymorphic>
-std::byte* forbid_allocation(void* container) noexcept {
+std::byte* forbid_allocation(void* container, const std::pmr::memory_resource* none) noexcept {
     auto* bytes = static_cast<std::byte*>(container);
-    if constexpr (Polymorphic) {
-        std::pmr::memory_resource* const none = std::pmr::null_memory_resource();
-        std::memcpy(bytes, &none, sizeof none);
-    }
+    if constexpr (Polymorphic) std::memcpy(bytes, &none, sizeof none);
     return bytes + kAllocatorBytes<Polymorphic>;
 }
 
@@ -320,7 +341,8 @@ template <class T>
 [[gnu::always_inline]] inline Found<Target<T>> Fixup::follow_text(T& reference) {
     using C = Target<T>;
     using Image = StringImage<C>;
-    auto* image = detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference);
+    auto* image =
+        detail::forbid_allocation<detail::TextTraits<T>::kPolymorphic>(&reference, refusing_);
     std::uint64_t size = 0;
     std::memcpy(&size, image + offsetof(Image, size), sizeof size);
     if (size > Image::kLocal) return follow_long_text<C>(image, size);
@@ -360,7 +382,8 @@ template <class C>
 template <class T>
 [[gnu::always_inline]] inline Found<Target<T>> Fixup::follow_sequence(T& reference) {
     using E = Target<T>;
-    auto* image = detail::forbid_allocation<detail::SequenceTraits<T>::kPolymorphic>(&reference);
+    auto* image =
+        detail::forbid_allocation<detail::SequenceTraits<T>::kPolymorphic>(&reference, refusing_);
     std::uint64_t begin = 0, end = 0;
     std::memcpy(&begin, image + offsetof(VectorImage, begin), sizeof begin);
     std::memcpy(&end, image + offsetof(VectorImage, end), sizeof end);

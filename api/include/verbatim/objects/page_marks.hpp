@@ -1,9 +1,9 @@
-// Which objects of a graph were met where: a map from addresses to runs, with a 32-bit mark per
-// 16-byte granule of every page the graph touches, found through a hash of page numbers. Direct
-// marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as many
-// intervals as objects: a look-up here costs two loads whatever the shape. Pages inside one large
-// object carry one mark for all their granules. Forgetting all marks is raising the number below
-// which they do not count. Threads: one.
+// Which objects of a graph were met where, found through a hash of page numbers: one bit per
+// 16-byte granule says whether anything was met there, and each 64-byte block knows the newest run
+// of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
+// Direct marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as
+// many intervals as objects: a look-up here costs a few loads whatever the shape. Pages inside one
+// large object carry one mark for all. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -15,32 +15,41 @@
 
 namespace verbatim::objects {
 
-using Mark = std::uint32_t;  // 0: nothing met there
+using Mark = std::uint32_t;  // the number of a run, from 1; 0: nothing met there
 
 class PageMarks {
   public:
     static constexpr std::uint64_t kPageBytes = 4096;
     static constexpr std::uint64_t kGranuleBytes = 16;
     static constexpr std::uint64_t kGranules = kPageBytes / kGranuleBytes;
+    static constexpr std::uint64_t kBlockBytes = 64;
+    static constexpr std::uint64_t kGranulesPerBlock = kBlockBytes / kGranuleBytes;
+
+    // The runs that were the newest ones before, in the first and in the last block of a run.
+    struct Links {
+        Mark first = 0;
+        Mark last = 0;
+    };
+    // Granules of one page that are about to be marked.
+    struct Piece {
+        std::uint64_t address = 0;
+        std::uint64_t granules = 0;
+        Mark mark = 0;
+        bool extends = false;  // the run `mark` reaches up to `address`
+    };
 
     PageMarks() : slots_(kFirstSlots) {}
 
-    static constexpr Mark kLargest = Mark{1} << 30;
-    // May be set on any mark; means whatever the owner likes.
-    static constexpr Mark kFlag = Mark{1} << 31;
-
-    // Forgets all marks, none of which was above `largest`; keeps the memory for the next graph.
-    void clear(Mark largest) noexcept {
+    // Forgets all marks; keeps the memory for the next graph.
+    void clear() noexcept {
         std::fill(slots_.begin(), slots_.end(), Slot{});
         used_slots_ = used_pages_ = 0;
         cached_number_ = kNoPage;
-        cached_marks_ = nullptr;
-        forgotten_ += std::min(largest, kLargest);
-        if (forgotten_ >= kLargest) wipe();
+        cached_ = nullptr;
     }
 
-    // The mark at an address.
-    Mark at(std::uint64_t address) noexcept {
+    // The newest run in the block of an address, 0 if nothing was met in its granule.
+    Mark newest(std::uint64_t address) noexcept {
         const std::uint64_t number = address / kPageBytes;
         if (number != cached_number_) {
             const Slot* slot = find(number);
@@ -48,27 +57,30 @@ class PageMarks {
             if (slot->whole != 0) return slot->whole;
             cache(number, slot->page);
         }
-        return of(cached_marks_[granule(address)]);
+        const std::size_t at = granule(address);
+        return (cached_->taken[at / 64] >> (at % 64) & 1) != 0
+                   ? cached_->newest[at / kGranulesPerBlock]
+                   : 0;
     }
-    // Sets a mark; not in a page marked as a whole.
-    void set(std::uint64_t address, Mark mark) {
-        if (address / kPageBytes != cached_number_) open(address / kPageBytes);
-        cached_marks_[granule(address)] = mark + forgotten_;
-    }
-    // Marks all granules of [address, address + granules * 16), which lie in one page, if none of
-    // them is marked; false and nothing done otherwise.
-    [[gnu::always_inline]] bool claim(std::uint64_t address, std::uint64_t granules, Mark mark) {
-        if (address / kPageBytes != cached_number_ && !open(address / kPageBytes)) return false;
-        Mark* const first = cached_marks_ + granule(address);
-        if (!none_counts(first, granules)) return false;
-        const Mark stored = mark + forgotten_;
-        for (std::uint64_t i = 0; i < granules; ++i) first[i] = stored;
+    // Marks the granules of a piece if none of them is marked, and updates the links of its run;
+    // false and nothing done otherwise.
+    [[gnu::always_inline]] bool claim(const Piece& piece, Links& links) {
+        if (piece.address / kPageBytes != cached_number_ && !open(piece.address / kPageBytes))
+            return false;
+        const Span span(piece.address, piece.granules);
+        if (!is_free(span)) return false;
+        take(span, piece, links);
         return true;
+    }
+    // The same, whatever is marked there. Not in a page marked as a whole.
+    void add(const Piece& piece, Links& links) {
+        if (piece.address / kPageBytes != cached_number_) open(piece.address / kPageBytes);
+        take(Span(piece.address, piece.granules), piece, links);
     }
     // True if none of these granules of one page is marked.
     bool is_free(std::uint64_t address, std::uint64_t granules) {
         if (address / kPageBytes != cached_number_ && !open(address / kPageBytes)) return false;
-        return none_counts(cached_marks_ + granule(address), granules);
+        return is_free(Span(address, granules));
     }
     static std::size_t granule(std::uint64_t address) noexcept {
         return static_cast<std::size_t>(address / kGranuleBytes % kGranules);
@@ -85,14 +97,56 @@ class PageMarks {
   private:
     static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
     static constexpr std::size_t kFirstSlots = 1024;
-    static constexpr std::size_t kPagesPerBlock = 64;  // 64 KiB of marks
+    static constexpr std::size_t kPagesPerBlock = 256;
 
     struct Slot {
         std::uint64_t number = kNoPage;
         Mark whole = 0;
         std::uint32_t page = 0;
     };
-    using Page = std::array<Mark, kGranules>;
+    struct Page {
+        std::array<std::uint64_t, kGranules / 64> taken;         // one bit per granule
+        std::array<Mark, kGranules / kGranulesPerBlock> newest;  // of blocks with a bit set
+    };
+    // Granules of one page as words and bits of Page::taken.
+    struct Span {
+        Span(std::uint64_t address, std::uint64_t granules) noexcept
+            : first(granule(address)), last(first + static_cast<std::size_t>(granules) - 1) {}
+        // The bits of the span in word `word`.
+        std::uint64_t bits(std::size_t word) const noexcept {
+            std::uint64_t mask = ~std::uint64_t{0};
+            if (word == first / 64) mask &= ~std::uint64_t{0} << (first % 64);
+            if (word == last / 64) mask &= ~std::uint64_t{0} >> (63 - last % 64);
+            return mask;
+        }
+        std::size_t first, last;
+    };
+
+    bool is_free(const Span& span) const noexcept {
+        for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
+            if ((cached_->taken[word] & span.bits(word)) != 0) return false;
+        return true;
+    }
+    // The newest run of a block, 0 if nothing was met in it.
+    Mark newest_in(std::size_t block) const noexcept {
+        const std::uint64_t bits =
+            cached_->taken[block / 16] >> (block % 16 * kGranulesPerBlock) & 0xf;
+        return bits != 0 ? cached_->newest[block] : 0;
+    }
+    [[gnu::always_inline]] void take(const Span& span, const Piece& piece, Links& links) noexcept {
+        const std::size_t first = span.first / kGranulesPerBlock,
+                          last = span.last / kGranulesPerBlock;
+        const Mark before_first = newest_in(first), before_last = newest_in(last);
+        // What a run reaches beyond its blocks so far is free of others, but for its last block.
+        if (piece.extends) {
+            if (before_first != piece.mark || first != last) links.last = before_last;
+        } else {
+            links = {before_first, first != last ? before_last : 0};
+        }
+        for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
+            cached_->taken[word] |= span.bits(word);
+        for (std::size_t block = first; block <= last; ++block) cached_->newest[block] = piece.mark;
+    }
 
     Slot* find(std::uint64_t number) noexcept {
         const std::size_t mask = slots_.size() - 1;
@@ -103,31 +157,15 @@ class PageMarks {
     }
     void cache(std::uint64_t number, std::uint32_t page) noexcept {
         cached_number_ = number;
-        cached_marks_ = blocks_[page / kPagesPerBlock][page % kPagesPerBlock].data();
-    }
-    Mark of(Mark stored) const noexcept {
-        return (stored & ~kFlag) > forgotten_ ? stored - forgotten_ : 0;
-    }
-    // Without a branch per granule, so that compilers use vectors.
-    [[gnu::always_inline]] bool none_counts(const Mark* first, std::uint64_t count) const noexcept {
-        Mark largest = 0;
-        for (std::uint64_t i = 0; i < count; ++i) {
-            // Signed compares are what baseline x86-64 has vectors for; without the flag marks are
-            // positive.
-            const auto one = static_cast<std::int32_t>(first[i] & ~kFlag);
-            largest |= one > static_cast<std::int32_t>(forgotten_) ? 1u : 0u;
-        }
-        return largest == 0;
+        cached_ = &blocks_[page / kPagesPerBlock][page % kPagesPerBlock];
     }
     // Makes a page the cached one; false if it is marked as a whole.
     bool open(std::uint64_t number);
-    void wipe() noexcept;
     Slot* insert(std::uint64_t number);
     void grow();
 
     std::uint64_t cached_number_ = kNoPage;
-    Mark* cached_marks_ = nullptr;
-    Mark forgotten_ = 0;  // stored marks up to this one do not count
+    Page* cached_ = nullptr;
     std::vector<Slot> slots_;
     std::size_t used_slots_ = 0;
     std::vector<std::unique_ptr<Page[]>> blocks_;

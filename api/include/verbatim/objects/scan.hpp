@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +36,7 @@ struct Run {
     std::uint64_t count = 0;
     const TypeKey* type = nullptr;
     bool is_array = false;
+    PageMarks::Links links{};  // older runs in its first and last block
 
     std::uint64_t stride() const noexcept {
         return is_array ? type->bytes : round_to(type->bytes, kImageGranule);
@@ -125,7 +125,7 @@ class Scan {
         std::uint64_t bytes() const noexcept { return count * type.bytes; }
         std::uint64_t end() const noexcept { return address + bytes(); }
     };
-    static constexpr Mark kChained = PageMarks::kFlag;  // several runs share the granule
+    static constexpr std::size_t kMaxRuns = std::size_t{1} << 31;
     static constexpr int kMaxWalks = 8;
 #if defined(NDEBUG)
     static constexpr bool kChecksHeapPointers = false;
@@ -147,7 +147,6 @@ class Scan {
     bool meet_again(std::uint64_t address, std::uint64_t count);
     template <class E>
     bool meet_likely(std::uint64_t address);
-    void add_run(const Run& run);
     void add_stretch(const Stretch& stretch);
     bool meet_neighbours(std::uint64_t address, std::uint64_t count, const TypeKey& type);
     Extent meet_any(const Wanted& wanted);
@@ -161,12 +160,18 @@ class Scan {
     [[noreturn]] void refuse(const Wanted& wanted, const std::string& cause) const;
     void note_short_string(const void* string_image, std::uint32_t character_bytes);
 
-    // Calls visit(run) for the runs of a mark until one returns true.
+    // The run that was the newest in the block of `address` before `run`; 0 if there was none.
+    static Mark older(const Run& run, std::uint64_t address) noexcept;
+    // Calls visit(run) for the runs in the block of `address`, newest first, until one returns
+    // true; for none if nothing was met at the address.
     template <class Visit>
-    bool any_run(Mark mark, std::uint64_t address, Visit&& visit) const;
+    bool any_run(std::uint64_t address, Visit&& visit);
+    bool is_free(std::uint64_t address, std::uint64_t end);
     bool is_taken(const Wanted& wanted);
-    void mark(std::uint64_t address, std::uint64_t end, Mark run);
-    Mark chain(std::uint64_t address, Mark mark, Mark run);
+    void mark(std::uint64_t address, std::uint64_t end, bool extends);
+    bool extends_last(const TypeKey& type, std::uint64_t address, bool is_array) const noexcept {
+        return !is_array && address == next_address_ && runs_.back().type == &type;
+    }
 
     const Arena& arena_;
     PageMarks marks_;
@@ -176,7 +181,6 @@ class Scan {
     Column<Extension> extensions_;
     Column<ShortString> short_strings_;
     std::vector<std::pair<std::size_t, std::uint64_t>> deferred_;  // back pointer, target address
-    std::unordered_map<std::uint64_t, std::vector<Mark>> chains_;  // granule address -> runs
     std::map<std::uint64_t, Container> containers_;
     Walk<Scan>::Stack stack_;
     LikelyTable likely_;
@@ -187,14 +191,6 @@ class Scan {
     int walks_ = 0;
     bool learned_ = false;
 };
-
-// Extends the last run by an object, or starts a new one.
-inline void Scan::add_run(const Run& run) {
-    if (!run.is_array && run.address == next_address_ && runs_.back().type == run.type)
-        ++runs_.back().count;
-    else
-        runs_.push_back(run);
-}
 
 [[gnu::always_inline]] inline void Scan::add_stretch(const Stretch& stretch) {
     if (!stretches_.empty()) {
@@ -236,15 +232,18 @@ template <class E>
     // What is wrong with a pointer is for the general path to say; in debug builds it looks at heap
     // pointers, too.
     if (direct ? !arena_.is_allocated(target, bytes) : kChecksHeapPointers) return false;
-    const bool extends =
-        count == 1 && address == next_address_ && runs_.back().type == &kTypeKey<E>;
-    const auto mark = static_cast<Mark>(runs_.size() + (extends ? 0 : 1));
-    if (!marks_.claim(address, granules, mark)) return false;
     const std::uint64_t offset = round_to(cursor_, image_alignment(alignof(E)));
-    if (extends)
-        ++runs_.back().count;
-    else
-        runs_.push_back({address, offset, count, &kTypeKey<E>, count > 1});
+    if (extends_last(kTypeKey<E>, address, count > 1)) {
+        Run& run = runs_.back();
+        if (!marks_.claim({address, granules, static_cast<Mark>(runs_.size()), true}, run.links))
+            return false;
+        ++run.count;
+    } else {
+        PageMarks::Links links;
+        const auto mark = static_cast<Mark>(runs_.size() + 1);
+        if (!marks_.claim({address, granules, mark, false}, links)) return false;
+        runs_.push_back({address, offset, count, &kTypeKey<E>, count > 1, links});
+    }
     add_stretch({address, offset, direct ? granules * kImageGranule : bytes, direct});
     cursor_ = offset + granules * kImageGranule;
     next_address_ = count > 1 ? 0 : address + granules * kImageGranule;
@@ -252,7 +251,8 @@ template <class E>
     return true;
 }
 
-// What lies there was met and checked.
+// Pointers often lead to the objects that the last one of their type led to, such as elements of
+// one table. What lies there was met and checked.
 template <class E>
 [[gnu::always_inline]] inline bool Scan::meet_likely(std::uint64_t address) {
     const LikelyTargets& likely = likely_.of(kTypeKey<E>);
@@ -261,26 +261,33 @@ template <class E>
     return true;
 }
 
+inline Mark Scan::older(const Run& run, std::uint64_t address) noexcept {
+    const std::uint64_t block = address / PageMarks::kBlockBytes;
+    if (run.address / PageMarks::kBlockBytes == block) return run.links.first;
+    const std::uint64_t last = run.address + run.bytes() - 1;
+    return last / PageMarks::kBlockBytes == block ? run.links.last : 0;
+}
+
 // The other common case: exactly an object, or elements of an array, that were met as what they are
 // wanted as. Those were checked then.
 template <class E>
 bool Scan::meet_again(std::uint64_t address, std::uint64_t count) {
-    const Mark mark = marks_.at(address);
-    if (mark == 0 || (mark & kChained) != 0) return false;
-    const Run& run = runs_[mark - 1];
-    if (run.type != &kTypeKey<E> || address < run.address) return false;
-    const std::uint64_t delta = address - run.address;
     constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
-    if (run.is_array) {
-        const std::uint64_t index = delta / sizeof(E);
-        if (delta % sizeof(E) != 0 || index >= run.count || count > run.count - index) return false;
-    } else {
-        if (delta % kStride != 0 || delta / kStride >= run.count || count != 1) return false;
+    for (Mark mark = marks_.newest(address); mark != 0;) {
+        const Run& run = runs_[mark - 1];
+        const std::uint64_t delta = address - run.address;
+        const std::uint64_t stride = run.is_array ? sizeof(E) : kStride;
+        const std::uint64_t index = run.is_array ? delta / sizeof(E) : delta / kStride;
+        if (run.type == &kTypeKey<E> && address >= run.address && index * stride == delta &&
+            index < run.count && count <= (run.is_array ? run.count - index : 1)) {
+            likely_.of(*run.type) = {run.address, run.count * stride, run.offset, run.type,
+                                     run.is_array};
+            back_pointers_.push_back({references_, run.offset + delta});
+            return true;
+        }
+        mark = older(run, address);
     }
-    likely_.of(*run.type) = {run.address, run.count * run.stride(), run.offset, run.type,
-                             run.is_array};
-    back_pointers_.push_back({references_, run.offset + delta});
-    return true;
+    return false;
 }
 
 template <class E>
