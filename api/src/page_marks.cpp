@@ -17,7 +17,7 @@ bool PageMarks::open(std::uint64_t number) {
         blocks_.push_back(std::make_unique_for_overwrite<Page[]>(kPagesPerBlock));
     slot->page = static_cast<std::uint32_t>(used_pages_++);
     cache(number, slot->page);
-    cached_->taken.fill(0);  // which says that the rest of the page is old
+    *cached_ = Page{};
     return true;
 }
 

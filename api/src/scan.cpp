@@ -97,6 +97,11 @@ Scan::Extent Scan::meet_any(const Wanted& wanted) {
     }
     Extent extent;
     if (!containers_.empty() && meet_container(wanted, extent)) return extent;
+    if (is_free(wanted.address, wanted.end())) return take_in(wanted);
+    if (meets_text(wanted)) {  // this walk is void: in the next one strings have runs
+        text_has_runs_ = learned_ = true;
+        return {};
+    }
     if (is_taken(wanted)) return learn(wanted);
     return take_in(wanted);
 }
@@ -245,10 +250,22 @@ bool Scan::is_taken(const Wanted& wanted) {
             wanted.address <= run.address ? 0 : (wanted.address - run.address) % run.stride();
         return first < run.type->bytes || first + wanted.bytes() > run.stride();
     };
-    if (is_free(wanted.address, wanted.end())) return false;
     for (std::uint64_t at = wanted.address / kImageGranule * kImageGranule; at < wanted.end();
          at += kImageGranule)
         if (any_run(at, overlaps)) return true;
+    return false;
+}
+
+// Does a string that has no run share granules with `wanted`?
+bool Scan::meets_text(const Wanted& wanted) {
+    if (text_has_runs_) return false;
+    for (std::uint64_t at = wanted.address / kImageGranule * kImageGranule; at < wanted.end();
+         at += kImageGranule) {
+        const auto holds_granule = [at](const Run& run) {
+            return at + kImageGranule > run.address && at < run.address + run.bytes();
+        };
+        if (!is_free(at, at + kImageGranule) && !any_run(at, holds_granule)) return true;
+    }
     return false;
 }
 

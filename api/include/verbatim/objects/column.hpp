@@ -3,6 +3,7 @@
 // one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <span>
@@ -34,6 +35,12 @@ class Column {
         if (end_ == limit_) grow();
         *end_++ = value;
     }
+    // Room for `count` more elements from end() on, of which commit() makes as many as were filled.
+    T* room_for(std::size_t count) {
+        if (static_cast<std::size_t>(limit_ - end_) < count) grow(count);
+        return end_;
+    }
+    void commit(T* end) noexcept { end_ = end; }
     void pop_back() noexcept { --end_; }
     // Before the element at `index`; for short tails.
     [[gnu::always_inline]] void insert_at(std::size_t index, const T& value) {
@@ -62,8 +69,8 @@ class Column {
         std::swap(end_, other.end_);
         std::swap(limit_, other.limit_);
     }
-    [[gnu::noinline]] void grow() {
-        const std::size_t used = size(), capacity = used == 0 ? kFirstCapacity : used * 2;
+    [[gnu::noinline]] void grow(std::size_t by = kFirstCapacity) {
+        const std::size_t used = size(), capacity = used + std::max(used, by);
         first_ = static_cast<T*>(grow_table(first_, used * sizeof(T), capacity * sizeof(T)));
         end_ = first_ + used;
         limit_ = first_ + capacity;

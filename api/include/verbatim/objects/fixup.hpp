@@ -48,7 +48,11 @@ class Placement {
     // The common case of holds(), for one object.
     template <class E>
     bool likely_holds(std::uint64_t offset) noexcept {
-        return likely_.of(kTypeKey<E>).template has<E>(offset);
+        return likely<E>().template has<E>(offset);
+    }
+    template <class E>
+    const LikelyTargets& likely() noexcept {
+        return likely_.of(kTypeKey<E>);
     }
 
   private:
@@ -105,6 +109,8 @@ class Fixup {
     Found<Target<T>> follow(T& reference);
     template <class P>
     void follow_leaves(P* pointers, std::uint64_t count);
+    template <class P>
+    std::uint64_t follow_likely(P* pointers, std::uint64_t count);
     template <class T>
     static bool engaged(const T& optional) noexcept {
         return optional.has_value();  // its flag was checked when the object was placed
@@ -124,6 +130,8 @@ class Fixup {
     Place<E> resolve_exception(std::uint64_t count, bool text);
     template <class E>
     E* point_back_likely();
+    template <std::uint64_t Stride, class P>
+    std::uint64_t follow_likely(P* pointers, std::uint64_t count, const LikelyTargets& likely);
     void find_exception() noexcept;
     template <class E>
     E* place(std::uint64_t count, bool text);
@@ -301,7 +309,7 @@ template <class T>
 template <class P>
 void Fixup::follow_leaves(P* pointers, std::uint64_t count) {
     using E = Target<P>;
-    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    constexpr std::uint64_t kStride = kSingleStride<E>;
     std::uint64_t i = 0;
     while (!tracked_ && !kNeedsCheck<E> && image_alignment(alignof(E)) == kImageGranule &&
            i < count) {
@@ -323,6 +331,38 @@ void Fixup::follow_leaves(P* pointers, std::uint64_t count) {
         if (placed == 0) break;  // no room: the general path says so
     }
     for (; i < count; ++i) follow(pointers[i]);
+}
+
+template <class P>
+[[gnu::always_inline]] inline std::uint64_t Fixup::follow_likely(P* pointers, std::uint64_t count) {
+    using E = Target<P>;
+    const LikelyTargets likely = tables_.placement.likely<E>();
+    if (likely.type != &kTypeKey<E> || !extensions_.empty()) return 0;
+    return likely.is_array ? follow_likely<sizeof(E)>(pointers, count, likely)
+                           : follow_likely<kSingleStride<E>>(pointers, count, likely);
+}
+
+template <std::uint64_t Stride, class P>
+[[gnu::noinline]] std::uint64_t Fixup::follow_likely(P* pointers, std::uint64_t count,
+                                                     const LikelyTargets& likely) {
+    const BackPointer* pointer = back_pointers_.data();
+    const BackPointer* const end = pointer + back_pointers_.size();
+    std::uint64_t i = 0, reference = references_;
+    for (; i < count; ++i) {
+        std::uint64_t raw = 0;
+        std::memcpy(&raw, &pointers[i], sizeof raw);
+        if (raw == 0) continue;
+        if (pointer == end || pointer->reference != reference) break;
+        if (!likely.has_at<Stride>(pointer->offset)) break;
+        const std::byte* const target = image_ + pointer->offset;
+        std::memcpy(static_cast<void*>(&pointers[i]), &target, sizeof raw);
+        ++pointer;
+        ++reference;
+    }
+    back_pointers_ = {pointer, end};
+    references_ = reference;
+    find_exception();
+    return i;
 }
 
 namespace detail {

@@ -1,6 +1,7 @@
 // Which objects of a graph were met where, found through a hash of page numbers: one bit per
 // 16-byte granule says whether anything was met there, and each 64-byte block knows the newest run
 // of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
+// Strings, the most frequent objects of all, may be marked without a run (claim_unnamed).
 // Direct marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as
 // many intervals as objects: a look-up here costs a few loads whatever the shape. Pages inside one
 // large object carry one mark for all. Threads: one.
@@ -48,7 +49,8 @@ class PageMarks {
         cached_ = nullptr;
     }
 
-    // The newest run in the block of an address, 0 if nothing was met in its granule.
+    // The newest run in the block of an address, 0 if nothing was met in its granule, or if nothing
+    // in the block has a run.
     Mark newest(std::uint64_t address) noexcept {
         const std::uint64_t number = address / kPageBytes;
         if (number != cached_number_) {
@@ -72,7 +74,15 @@ class PageMarks {
         take(span, piece, links);
         return true;
     }
-    // The same, whatever is marked there. Not in a page marked as a whole.
+    // The same for granules that no run is to be found for.
+    [[gnu::always_inline]] bool claim_unnamed(std::uint64_t address, std::uint64_t granules) {
+        if (address / kPageBytes != cached_number_ && !open(address / kPageBytes)) return false;
+        const Span span(address, granules);
+        if (!is_free(span)) return false;
+        set(span);
+        return true;
+    }
+    // Like claim(), whatever is marked there. Not in a page marked as a whole.
     void add(const Piece& piece, Links& links) {
         if (piece.address / kPageBytes != cached_number_) open(piece.address / kPageBytes);
         take(Span(piece.address, piece.granules), piece, links);
@@ -106,7 +116,7 @@ class PageMarks {
     };
     struct Page {
         std::array<std::uint64_t, kGranules / 64> taken;         // one bit per granule
-        std::array<Mark, kGranules / kGranulesPerBlock> newest;  // of blocks with a bit set
+        std::array<Mark, kGranules / kGranulesPerBlock> newest;  // run of each block, or 0
     };
     // Granules of one page as words and bits of Page::taken.
     struct Span {
@@ -122,29 +132,26 @@ class PageMarks {
         std::size_t first, last;
     };
 
-    bool is_free(const Span& span) const noexcept {
+    [[gnu::always_inline]] bool is_free(const Span& span) const noexcept {
         for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
             if ((cached_->taken[word] & span.bits(word)) != 0) return false;
         return true;
     }
-    // The newest run of a block, 0 if nothing was met in it.
-    Mark newest_in(std::size_t block) const noexcept {
-        const std::uint64_t bits =
-            cached_->taken[block / 16] >> (block % 16 * kGranulesPerBlock) & 0xf;
-        return bits != 0 ? cached_->newest[block] : 0;
+    [[gnu::always_inline]] void set(const Span& span) noexcept {
+        for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
+            cached_->taken[word] |= span.bits(word);
     }
     [[gnu::always_inline]] void take(const Span& span, const Piece& piece, Links& links) noexcept {
         const std::size_t first = span.first / kGranulesPerBlock,
                           last = span.last / kGranulesPerBlock;
-        const Mark before_first = newest_in(first), before_last = newest_in(last);
+        const Mark before_first = cached_->newest[first], before_last = cached_->newest[last];
         // What a run reaches beyond its blocks so far is free of others, but for its last block.
         if (piece.extends) {
             if (before_first != piece.mark || first != last) links.last = before_last;
         } else {
             links = {before_first, first != last ? before_last : 0};
         }
-        for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
-            cached_->taken[word] |= span.bits(word);
+        set(span);
         for (std::size_t block = first; block <= last; ++block) cached_->newest[block] = piece.mark;
     }
 

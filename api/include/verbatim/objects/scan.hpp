@@ -98,6 +98,8 @@ class Scan {
     Found<Target<T>> follow(T& reference);
     template <class P>
     void follow_leaves(P* pointers, std::uint64_t count);
+    template <class P>
+    std::uint64_t follow_likely(P* pointers, std::uint64_t count);
     template <class T>
     static bool engaged(const T& optional) noexcept {
         return optional.has_value();
@@ -141,12 +143,27 @@ class Scan {
     Extent meet(const void* target, std::uint64_t count);
     template <class E>
     Found<E> meet_out_of_line(const void* target, std::uint64_t count);
+    template <class C>
+    void meet_text(const void* target, std::uint64_t count);
+    // Where an object that was not met before may be taken in by the short paths.
+    struct Spot {
+        std::uint64_t granules = 0;
+        std::uint64_t offset = 0;  // in the image
+        bool direct = false;
+    };
+    template <class E>
+    bool is_plain(std::uint64_t address, std::uint64_t count, Spot& spot) const;
     template <class E>
     bool meet_fresh(std::uint64_t address, std::uint64_t count);
+    template <class C>
+    bool meet_fresh_text(std::uint64_t address, std::uint64_t count);
+    void take_in(std::uint64_t address, std::uint64_t bytes, const Spot& spot);
     template <class E>
     bool meet_again(std::uint64_t address, std::uint64_t count);
     template <class E>
     bool meet_likely(std::uint64_t address);
+    template <std::uint64_t Stride, class P>
+    std::uint64_t follow_likely(P* pointers, std::uint64_t count, const LikelyTargets& likely);
     void add_stretch(const Stretch& stretch);
     bool meet_neighbours(std::uint64_t address, std::uint64_t count, const TypeKey& type);
     Extent meet_any(const Wanted& wanted);
@@ -168,6 +185,7 @@ class Scan {
     bool any_run(std::uint64_t address, Visit&& visit);
     bool is_free(std::uint64_t address, std::uint64_t end);
     bool is_taken(const Wanted& wanted);
+    bool meets_text(const Wanted& wanted);
     void mark(std::uint64_t address, std::uint64_t end, bool extends);
     bool extends_last(const TypeKey& type, std::uint64_t address, bool is_array) const noexcept {
         return !is_array && address == next_address_ && runs_.back().type == &type;
@@ -190,6 +208,7 @@ class Scan {
     std::uint64_t objects_ = 0;
     int walks_ = 0;
     bool learned_ = false;
+    bool text_has_runs_ = false;  // since a graph pointed into strings
 };
 
 [[gnu::always_inline]] inline void Scan::add_stretch(const Stretch& stretch) {
@@ -216,39 +235,73 @@ void Scan::run(const T& root) {
     } while (!end_walk());
 }
 
-// The common case, small enough to stay in the caller: whole granules of one page, where nothing
-// was met yet.
+// Is an object whole granules of one page, and nothing wrong with it? What is wrong with a pointer
+// is for the general path to say; in debug builds that looks at heap pointers, too.
 template <class E>
-[[gnu::always_inline]] inline bool Scan::meet_fresh(std::uint64_t address, std::uint64_t count) {
+[[gnu::always_inline]] inline bool Scan::is_plain(std::uint64_t address, std::uint64_t count,
+                                                  Spot& spot) const {
     if constexpr (sizeof(E) > PageMarks::kPageBytes) return false;
     if (count > PageMarks::kPageBytes || !containers_.empty()) return false;
     const std::uint64_t bytes = count * sizeof(E);
-    const std::uint64_t granules = (bytes + kImageGranule - 1) / kImageGranule;
+    spot.granules = (bytes + kImageGranule - 1) / kImageGranule;
     if (address % image_alignment(alignof(E)) != 0 ||
-        PageMarks::granule(address) + granules > PageMarks::kGranules)
+        PageMarks::granule(address) + spot.granules > PageMarks::kGranules)
         return false;
     const auto* target = reinterpret_cast<const void*>(address);
-    const bool direct = arena_.contains(target);
-    // What is wrong with a pointer is for the general path to say; in debug builds it looks at heap
-    // pointers, too.
-    if (direct ? !arena_.is_allocated(target, bytes) : kChecksHeapPointers) return false;
-    const std::uint64_t offset = round_to(cursor_, image_alignment(alignof(E)));
-    if (extends_last(kTypeKey<E>, address, count > 1)) {
+    spot.direct = arena_.contains(target);
+    spot.offset = round_to(cursor_, image_alignment(alignof(E)));
+    return spot.direct ? arena_.is_allocated(target, bytes) : !kChecksHeapPointers;
+}
+
+[[gnu::always_inline]] inline void Scan::take_in(std::uint64_t address, std::uint64_t bytes,
+                                                 const Spot& spot) {
+    const std::uint64_t padded = spot.granules * kImageGranule;
+    add_stretch({address, spot.offset, spot.direct ? padded : bytes, spot.direct});
+    cursor_ = spot.offset + padded;
+    ++objects_;
+}
+
+// The common case, small enough to stay in the caller: nothing was met there yet.
+template <class E>
+[[gnu::always_inline]] inline bool Scan::meet_fresh(std::uint64_t address, std::uint64_t count) {
+    Spot spot;
+    if (!is_plain<E>(address, count, spot)) return false;
+    const bool extends = extends_last(kTypeKey<E>, address, count > 1);
+    if (extends) {
         Run& run = runs_.back();
-        if (!marks_.claim({address, granules, static_cast<Mark>(runs_.size()), true}, run.links))
-            return false;
+        const auto mark = static_cast<Mark>(runs_.size());
+        if (!marks_.claim({address, spot.granules, mark, true}, run.links)) return false;
         ++run.count;
     } else {
         PageMarks::Links links;
         const auto mark = static_cast<Mark>(runs_.size() + 1);
-        if (!marks_.claim({address, granules, mark, false}, links)) return false;
-        runs_.push_back({address, offset, count, &kTypeKey<E>, count > 1, links});
+        if (!marks_.claim({address, spot.granules, mark, false}, links)) return false;
+        runs_.push_back({address, spot.offset, count, &kTypeKey<E>, count > 1, links});
     }
-    add_stretch({address, offset, direct ? granules * kImageGranule : bytes, direct});
-    cursor_ = offset + granules * kImageGranule;
-    next_address_ = count > 1 ? 0 : address + granules * kImageGranule;
-    ++objects_;
+    take_in(address, count * sizeof(E), spot);
+    next_address_ = count > 1 ? 0 : address + spot.granules * kImageGranule;
     return true;
+}
+
+// Strings are most of the objects of many graphs, and hardly ever does a pointer lead into one:
+// unless one does they have no runs.
+template <class C>
+[[gnu::always_inline]] inline bool Scan::meet_fresh_text(std::uint64_t address,
+                                                         std::uint64_t count) {
+    Spot spot;
+    if (text_has_runs_ || !is_plain<C>(address, count, spot) ||
+        !marks_.claim_unnamed(address, spot.granules))
+        return false;
+    take_in(address, count * sizeof(C), spot);
+    next_address_ = 0;
+    ++references_;
+    return true;
+}
+
+template <class C>
+[[gnu::noinline]] void Scan::meet_text(const void* target, std::uint64_t count) {
+    if (!meet_fresh_text<C>(reinterpret_cast<std::uint64_t>(target), count))
+        meet_out_of_line<C>(target, count);
 }
 
 // Pointers often lead to the objects that the last one of their type led to, such as elements of
@@ -272,7 +325,7 @@ inline Mark Scan::older(const Run& run, std::uint64_t address) noexcept {
 // wanted as. Those were checked then.
 template <class E>
 bool Scan::meet_again(std::uint64_t address, std::uint64_t count) {
-    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    constexpr std::uint64_t kStride = kSingleStride<E>;
     for (Mark mark = marks_.newest(address); mark != 0;) {
         const Run& run = runs_[mark - 1];
         const std::uint64_t delta = address - run.address;
@@ -330,8 +383,35 @@ template <class T>
             note_short_string(image, sizeof(E));
             return {};
         }
-        return meet_out_of_line<E>(data, reference.size() + 1);
+        meet_text<E>(data, reference.size() + 1);
+        return {};  // characters refer to nothing
     }
+}
+
+template <class P>
+[[gnu::always_inline]] inline std::uint64_t Scan::follow_likely(P* pointers, std::uint64_t count) {
+    using E = Target<P>;
+    const LikelyTargets likely = likely_.of(kTypeKey<E>);
+    if (likely.type != &kTypeKey<E>) return 0;
+    return likely.is_array ? follow_likely<sizeof(E)>(pointers, count, likely)
+                           : follow_likely<kSingleStride<E>>(pointers, count, likely);
+}
+
+template <std::uint64_t Stride, class P>
+[[gnu::noinline]] std::uint64_t Scan::follow_likely(P* pointers, std::uint64_t count,
+                                                    const LikelyTargets& likely) {
+    BackPointer* pointer = back_pointers_.room_for(count);
+    std::uint64_t i = 0, reference = references_;
+    for (; i < count; ++i) {
+        std::uint64_t address = 0;
+        std::memcpy(&address, &pointers[i], sizeof address);
+        if (address == 0) continue;
+        if (!likely.has_at<Stride>(address)) break;
+        *pointer++ = {reference++, likely.offset + (address - likely.start)};
+    }
+    back_pointers_.commit(pointer);
+    references_ = reference;
+    return i;
 }
 
 // Objects that were allocated one after the other are the common case: they are taken in together,
@@ -339,7 +419,7 @@ template <class T>
 template <class P>
 void Scan::follow_leaves(P* pointers, std::uint64_t count) {
     using E = Target<P>;
-    constexpr std::uint64_t kStride = round_to(sizeof(E), kImageGranule);
+    constexpr std::uint64_t kStride = kSingleStride<E>;
     constexpr std::uint64_t kWorthwhile = 8;  // objects; below, the general path is as fast
     const auto address_at = [&](std::uint64_t i) {
         std::uint64_t address = 0;

@@ -77,6 +77,10 @@ constexpr std::uint64_t image_alignment(std::size_t alignment) noexcept {
     return alignment > kImageGranule ? alignment : kImageGranule;
 }
 
+// From one single object to its neighbour.
+template <class E>
+inline constexpr std::uint64_t kSingleStride = round_to(sizeof(E), kImageGranule);
+
 // Objects that the next pointer is likely to lead to, because the last one did: elements of an
 // array, or single objects side by side.
 struct LikelyTargets {
@@ -89,9 +93,13 @@ struct LikelyTargets {
     // Does an E start at `position`?
     template <class E>
     bool has(std::uint64_t position) const noexcept {
+        return type == &kTypeKey<E> &&
+               (is_array ? has_at<sizeof(E)>(position) : has_at<kSingleStride<E>>(position));
+    }
+    template <std::uint64_t Stride>
+    bool has_at(std::uint64_t position) const noexcept {
         const std::uint64_t delta = position - start;
-        return type == &kTypeKey<E> && delta < bytes &&
-               (is_array ? delta % sizeof(E) : delta % round_to(sizeof(E), kImageGranule)) == 0;
+        return delta < bytes && delta % Stride == 0;
     }
 };
 

@@ -32,6 +32,8 @@ inline constexpr bool kLeafPointer = is_leaf_pointer<E>();
 // Side decides what following a reference means:
 //   Found<Target<T>> follow<T>(T& reference)   for pointers, strings and vectors
 //   void follow_leaves<P>(P* first, count)     for many pointers whose targets refer to nothing
+//   std::uint64_t follow_likely<P>(P* first, count)   does the first few of an array of pointers if
+//                                              they lead nowhere new; says how many
 //   bool engaged<T>(T& optional)
 // Threads: one.
 template <class Side>
@@ -86,14 +88,18 @@ class Walk {
     template <class E, std::size_t Part>
     static void step(Walk& walk, std::byte* at, std::uint64_t count) {
         E* object = reinterpret_cast<E*>(at);
+        E* const end = object + count;
         const std::size_t depth = walk.stack_.size();
-        if constexpr (Part > 0) {
-            walk.template visit_parts<E, Part>(*object);
-        } else {
-            walk.visit(*object);
+        if constexpr (Part > 0) walk.template visit_parts<E, Part>(*object++);
+        while (walk.stack_.size() == depth) {
+            if constexpr (kForm<E> == Form::pointer)
+                object +=
+                    walk.side_.follow_likely(object, static_cast<std::uint64_t>(end - object));
+            if (object == end) return;
+            walk.visit(*object++);
         }
-        while (walk.stack_.size() == depth && --count > 0) walk.visit(*++object);
-        if (count > 1) walk.template put_off<E, 0>(depth, object + 1, count - 1);
+        if (object != end)
+            walk.template put_off<E, 0>(depth, object, static_cast<std::uint64_t>(end - object));
     }
 
     // Parts from `Part` on. If one of them leads deep, the parts after it are put off.
