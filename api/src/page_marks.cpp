@@ -18,6 +18,12 @@ bool PageMarks::open(std::uint64_t number) {
     slot->page = static_cast<std::uint32_t>(used_pages_++);
     cache(number, slot->page);
     *cached_ = Page{};
+    const auto address = static_cast<std::uintptr_t>(number * kPageBytes);
+    cached_->direct = arena_.contains(reinterpret_cast<const void*>(address));
+    if (cached_->direct) {
+        const auto live = arena_.live_granules(address);
+        for (std::size_t i = 0; i < live.size(); ++i) cached_->taken[i] = ~live[i];
+    }
     return true;
 }
 

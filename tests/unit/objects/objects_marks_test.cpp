@@ -36,7 +36,15 @@ Mark found(PageMarks& marks, const std::vector<Run>& runs, std::uint64_t address
     return 0;
 }
 
-// Random runs that grow, and whole pages; `model` tells for each granule whose it is.
+Arena small_arena() {
+    ArenaOptions options;
+    options.segment_bytes = options.max_bytes = options.initial_bytes = 1 << 16;
+    options.pages = PageChoice::base_4k;
+    return Arena(options);
+}
+
+// Random runs that grow, marks without runs, and whole pages; `model` tells for each granule whose
+// it is.
 class Use {
   public:
     Use(PageMarks& marks, std::uint64_t pages, std::uint64_t seed)
@@ -48,6 +56,8 @@ class Use {
         if (extends) address = runs_.back().address + runs_.back().granules * 16;
         if (!extends && random_() % 16 == 0 && marks_.page_is_untouched(address))
             take_page(address / 4096 * 4096);
+        else if (!extends && random_() % 4 == 0)
+            take_unnamed(address);
         else
             take_piece(address, extends);
         check(random_() % pages_ * 4096 + random_() % 256 * 16);
@@ -67,14 +77,12 @@ class Use {
     void take_page(std::uint64_t address) {
         runs_.push_back({address, 256, {}});
         marks_.mark_page(address, static_cast<Mark>(runs_.size()));
-        note(address, 256);
+        note(address, 256, static_cast<Mark>(runs_.size()));
     }
     void take_piece(std::uint64_t address, bool extends) {
         const std::uint64_t room = PageMarks::kGranules - PageMarks::granule(address);
         const std::uint64_t granules = std::min(room, 1 + random_() % 24);
-        bool is_free = true;
-        for (std::uint64_t n = 0; n < granules; ++n)
-            is_free = is_free && !model_.contains(address + n * 16);
+        const bool is_free = !is_noted(address, granules);
         ASSERT_EQ(marks_.is_free(address, granules), is_free);
         if (!extends) runs_.push_back({address, 0, {}});
         Run& run = runs_.back();
@@ -82,14 +90,23 @@ class Use {
         ASSERT_EQ(marks_.claim({address, granules, mark, extends}, run.links), is_free);
         if (is_free) {
             run.granules += granules;
-            note(address, granules);
+            note(address, granules, mark);
         } else if (!extends) {
             runs_.pop_back();
         }
     }
-    void note(std::uint64_t address, std::uint64_t granules) {
-        for (std::uint64_t n = 0; n < granules; ++n)
-            model_[address + n * 16] = static_cast<Mark>(runs_.size());
+    void take_unnamed(std::uint64_t address) {
+        const std::uint64_t granules = 1 + random_() % (PageMarks::kGranules - address / 16 % 256);
+        const bool is_free = !is_noted(address, granules);
+        ASSERT_EQ(marks_.claim_unnamed(address, granules), is_free);
+        if (is_free) note(address, granules, 0);
+    }
+    bool is_noted(std::uint64_t address, std::uint64_t granules) const {
+        const auto at = model_.lower_bound(address);
+        return at != model_.end() && at->first < address + granules * 16;
+    }
+    void note(std::uint64_t address, std::uint64_t granules, Mark mark) {
+        for (std::uint64_t n = 0; n < granules; ++n) model_[address + n * 16] = mark;
     }
 
     PageMarks& marks_;
@@ -100,7 +117,8 @@ class Use {
 };
 
 TEST(PageMarks, agrees_with_a_map_under_random_use) {
-    PageMarks marks;
+    const Arena arena = small_arena();
+    PageMarks marks(arena);
     for (std::uint64_t round = 0; round < 6; ++round) {
         Use use(marks, round % 2 == 0 ? 40 : 3000, round);
         for (int i = 0; i < 20000 && !HasFatalFailure(); ++i) use.step();
@@ -112,7 +130,8 @@ TEST(PageMarks, agrees_with_a_map_under_random_use) {
 
 // Objects that are no multiple of a granule may share one without sharing bytes.
 TEST(PageMarks, finds_every_run_that_shares_a_granule) {
-    PageMarks marks;
+    const Arena arena = small_arena();
+    PageMarks marks(arena);
     PageMarks::Links first, second;
     ASSERT_TRUE(marks.claim({4096, 2, 1, false}, first));
     ASSERT_FALSE(marks.claim({4096 + 16, 2, 2, false}, second));
@@ -120,6 +139,27 @@ TEST(PageMarks, finds_every_run_that_shares_a_granule) {
     EXPECT_EQ(marks.newest(4096 + 16), 2u);
     EXPECT_EQ(second.first, 1u);
     EXPECT_EQ(marks.newest(4096), 2u) << "the newest run of the block, not of the granule";
+}
+
+TEST(PageMarks, lets_only_live_granules_of_the_arena_be_claimed) {
+    Arena arena = small_arena();
+    PageMarks marks(arena);
+    PageMarks::Links links;
+    void* before = arena.allocate(64);
+    void* freed = arena.allocate(32);
+    void* after = arena.allocate(2048);
+    arena.deallocate(freed, 32);
+    const auto at = [](void* p) { return reinterpret_cast<std::uint64_t>(p); };
+    EXPECT_FALSE(marks.claim({at(freed), 2, 1, false}, links));
+    EXPECT_FALSE(marks.claim({at(before), 5, 1, false}, links)) << "its end was freed";
+    EXPECT_FALSE(marks.claim_unnamed(at(freed) + 16, 3));
+    EXPECT_TRUE(marks.claim({at(before), 4, 1, false}, links));
+    EXPECT_TRUE(marks.last_is_direct());
+    EXPECT_TRUE(marks.claim_unnamed(at(after), 128)) << "more than a word of bits";
+    EXPECT_FALSE(marks.claim_unnamed(at(after) + 2048, 1)) << "never allocated";
+    std::uint64_t elsewhere[2] = {};
+    EXPECT_TRUE(marks.claim_unnamed(at(elsewhere) / 16 * 16, 1));
+    EXPECT_FALSE(marks.last_is_direct());
 }
 
 }  // namespace

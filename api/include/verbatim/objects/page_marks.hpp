@@ -4,7 +4,8 @@
 // Strings, the most frequent objects of all, may be marked without a run (claim_unnamed).
 // Direct marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as
 // many intervals as objects: a look-up here costs a few loads whatever the shape. Pages inside one
-// large object carry one mark for all. Threads: one.
+// large object carry one mark for all. In an arena, granules that were not allocated when their
+// page was first met cannot be claimed, so that one test says both. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include <verbatim/core/arena.hpp>
 
 namespace verbatim::objects {
 
@@ -39,7 +42,7 @@ class PageMarks {
         bool extends = false;  // the run `mark` reaches up to `address`
     };
 
-    PageMarks() : slots_(kFirstSlots) {}
+    explicit PageMarks(const Arena& arena) : arena_(arena), slots_(kFirstSlots) {}
 
     // Forgets all marks; keeps the memory for the next graph.
     void clear() noexcept {
@@ -64,28 +67,32 @@ class PageMarks {
                    ? cached_->newest[at / kGranulesPerBlock]
                    : 0;
     }
-    // Marks the granules of a piece if none of them is marked, and updates the links of its run;
-    // false and nothing done otherwise.
+    // Marks the granules of a piece and updates the links of its run; false and nothing done if one
+    // of them is marked or, in the arena, not allocated.
     [[gnu::always_inline]] bool claim(const Piece& piece, Links& links) {
-        if (piece.address / kPageBytes != cached_number_ && !open(piece.address / kPageBytes))
-            return false;
-        const Span span(piece.address, piece.granules);
-        if (!is_free(span)) return false;
-        take(span, piece, links);
+        if (!claim_unnamed(piece.address, piece.granules)) return false;
+        name(Span(piece.address, piece.granules), piece, links);
         return true;
     }
     // The same for granules that no run is to be found for.
     [[gnu::always_inline]] bool claim_unnamed(std::uint64_t address, std::uint64_t granules) {
         if (address / kPageBytes != cached_number_ && !open(address / kPageBytes)) return false;
         const Span span(address, granules);
-        if (!is_free(span)) return false;
-        set(span);
+        if (span.first / 64 != span.last / 64) return claim_words(span);
+        const std::uint64_t bits = span.bits(span.first / 64);
+        std::uint64_t& word = cached_->taken[span.first / 64];
+        if ((word & bits) != 0) return false;
+        word |= bits;
         return true;
     }
+    // Is the page of the last claim in the arena?
+    bool last_is_direct() const noexcept { return cached_->direct; }
     // Like claim(), whatever is marked there. Not in a page marked as a whole.
     void add(const Piece& piece, Links& links) {
         if (piece.address / kPageBytes != cached_number_) open(piece.address / kPageBytes);
-        take(Span(piece.address, piece.granules), piece, links);
+        const Span span(piece.address, piece.granules);
+        set(span);
+        name(span, piece, links);
     }
     // True if none of these granules of one page is marked.
     bool is_free(std::uint64_t address, std::uint64_t granules) {
@@ -116,6 +123,7 @@ class PageMarks {
     };
     struct Page {
         std::array<std::uint64_t, kGranules / 64> taken;         // one bit per granule
+        bool direct;                                             // in the arena
         std::array<Mark, kGranules / kGranulesPerBlock> newest;  // run of each block, or 0
     };
     // Granules of one page as words and bits of Page::taken.
@@ -132,16 +140,22 @@ class PageMarks {
         std::size_t first, last;
     };
 
-    [[gnu::always_inline]] bool is_free(const Span& span) const noexcept {
+    bool is_free(const Span& span) const noexcept {
         for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
             if ((cached_->taken[word] & span.bits(word)) != 0) return false;
         return true;
     }
-    [[gnu::always_inline]] void set(const Span& span) noexcept {
+    void set(const Span& span) noexcept {
         for (std::size_t word = span.first / 64; word <= span.last / 64; ++word)
             cached_->taken[word] |= span.bits(word);
     }
-    [[gnu::always_inline]] void take(const Span& span, const Piece& piece, Links& links) noexcept {
+    bool claim_words(const Span& span) noexcept {
+        const bool free = is_free(span);
+        if (free) set(span);
+        return free;
+    }
+    // Makes the run of a piece the newest of its blocks.
+    [[gnu::always_inline]] void name(const Span& span, const Piece& piece, Links& links) noexcept {
         const std::size_t first = span.first / kGranulesPerBlock,
                           last = span.last / kGranulesPerBlock;
         const Mark before_first = cached_->newest[first], before_last = cached_->newest[last];
@@ -151,7 +165,6 @@ class PageMarks {
         } else {
             links = {before_first, first != last ? before_last : 0};
         }
-        set(span);
         for (std::size_t block = first; block <= last; ++block) cached_->newest[block] = piece.mark;
     }
 
@@ -171,6 +184,7 @@ class PageMarks {
     Slot* insert(std::uint64_t number);
     void grow();
 
+    const Arena& arena_;
     std::uint64_t cached_number_ = kNoPage;
     Page* cached_ = nullptr;
     std::vector<Slot> slots_;

@@ -4,6 +4,7 @@
 // span several of them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -94,6 +95,17 @@ class Arena final : public std::pmr::memory_resource {
         if (first / 64 + 1 == last / 64)
             return has_live(first / 64, from_first) && has_live(last / 64, to_last);
         return all_live(first, last - first + 1);
+    }
+
+    // Which granules of the 4 KiB at `page`, which is in the arena and a multiple of that, belong
+    // to live allocations: bit i of word w tells of granule 64 w + i. Takes no lock.
+    std::array<std::uint64_t, 4> live_granules(std::uintptr_t page) const noexcept {
+        const std::uint64_t first =
+            (page - reinterpret_cast<std::uintptr_t>(base_)) / kGranuleBytes / 64;
+        std::array<std::uint64_t, 4> words;
+        for (std::size_t i = 0; i < words.size(); ++i)
+            words[i] = std::atomic_ref(live_[first + i]).load(std::memory_order_relaxed);
+        return words;
     }
 
     ArenaUsage usage() const;
