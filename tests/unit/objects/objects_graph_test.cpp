@@ -247,6 +247,76 @@ TEST(Graph, a_pointer_to_a_member_met_before_its_object_leads_into_it) {
     EXPECT_EQ(r->outer->after, 3);
 }
 
+// Strings are noted without saying whose they are until something points into one.
+TEST(Graph, pointers_into_strings_lead_to_the_same_characters) {
+    struct Root {
+        const char* early;
+        std::vector<std::string> words;
+        std::vector<const char*> late;
+    };
+    Root root{nullptr, {}, {}};
+    for (const std::size_t bytes : {40u, 100u, 3000u, 9000u})
+        root.words.emplace_back(bytes, static_cast<char>('a' + root.words.size()));
+    root.early = &root.words[1][99];
+    for (const std::string& word : root.words) {
+        root.late.push_back(&word[17]);
+        root.late.push_back(word.data());
+        root.late.push_back(word.data() + word.size());
+    }
+    Scan scan(test_arena());
+    for (int round = 0; round < 2; ++round) {  // a scan knows what it saw in the graphs before
+        if (round == 1) root.early = nullptr;
+        scan.run(root);
+        auto image = image_of(scan);
+        const auto* r = image.mend<Root>();
+        EXPECT_EQ(r->early, round == 0 ? &r->words[1][99] : nullptr);
+        EXPECT_EQ(r->words, root.words);
+        for (std::size_t i = 0; i < r->words.size(); ++i) {
+            EXPECT_EQ(r->late[3 * i], &r->words[i][17]);
+            EXPECT_EQ(r->late[3 * i + 1], r->words[i].data());
+            EXPECT_EQ(r->late[3 * i + 2], r->words[i].data() + r->words[i].size());
+        }
+    }
+}
+
+// Arrays of pointers to what is known already, with everything between them that is not.
+TEST(Graph, arrays_of_pointers_back_arrive_whatever_lies_between_them) {
+    Heap heap;
+    std::vector<Node> table(50);
+    struct Root {
+        std::vector<Node>* table;
+        std::vector<Node*> pointers;
+    };
+    Root root{&table, {}};
+    std::mt19937 random(3);
+    for (int i = 0; i < 400; ++i) {
+        const auto choice = random() % 8;
+        if (choice == 0)
+            root.pointers.push_back(nullptr);
+        else if (choice == 1)
+            root.pointers.push_back(heap.make(1000 + i));
+        else if (choice == 2 && !heap.nodes.empty())
+            root.pointers.push_back(heap.nodes[random() % heap.nodes.size()].get());
+        else
+            root.pointers.push_back(&table[random() % table.size()]);
+    }
+    auto image = image_of(root);
+    const auto* r = image.mend<Root>();
+    ASSERT_EQ(r->pointers.size(), root.pointers.size());
+    std::map<const Node*, const Node*> copies;
+    for (std::size_t i = 0; i < root.pointers.size(); ++i) {
+        const Node *from = root.pointers[i], *to = r->pointers[i];
+        ASSERT_EQ(from == nullptr, to == nullptr);
+        if (from == nullptr) continue;
+        EXPECT_EQ(copies.emplace(from, to).first->second, to);
+        EXPECT_EQ(to->value, from->value);
+        const bool in_table = from >= table.data() && from < table.data() + table.size();
+        if (in_table) {
+            EXPECT_EQ(to - r->table->data(), from - table.data());
+        }
+    }
+}
+
 TEST(Graph, small_objects_may_share_a_granule) {
     struct Root {
         int *a, *b, *c;

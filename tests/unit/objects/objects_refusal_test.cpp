@@ -76,6 +76,17 @@ TEST(Scan, refuses_one_object_reached_as_two_types) {
     EXPECT_NE(refusal_of(root).find("also reached as"), std::string::npos);
 }
 
+TEST(Scan, refuses_an_object_inside_a_string) {
+    struct Root {
+        std::string text;
+        std::uint64_t* number;
+    };
+    const std::string text(64, 'x');
+    Root root{text, nullptr};
+    root.number = reinterpret_cast<std::uint64_t*>(root.text.data() + 16);
+    EXPECT_NE(refusal_of(root).find("also reached as 65 x char"), std::string::npos);
+}
+
 TEST(Scan, refuses_arrays_that_overlap) {
     struct Root {
         std::vector<std::uint64_t> a, b;
