@@ -6,12 +6,17 @@
 // one of them.
 #pragma once
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include <verbatim/mlx5/doorbell.hpp>
 
@@ -64,6 +69,32 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
         return;
     }
     std::memcpy(to, from, bytes);
+}
+
+// Copies past the caches, for writes so large that nothing of them would be found there: ordinary
+// stores first read every line that they overwrite, a third of the traffic. The caller orders what
+// it stores afterwards by stream_fence().
+inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+#if defined(__SSE2__)
+    constexpr std::size_t kLine = 64, kAhead = 512;
+    const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kLine);
+    copy_bytes(to, from, head);
+    to += head, from += head, bytes -= head;
+    if constexpr (!mlx5::kThreadSanitizer && !kSplitCopies)
+        for (; bytes >= kLine; to += kLine, from += kLine, bytes -= kLine) {
+            __builtin_prefetch(from + kAhead);
+            __m128i line[kLine / sizeof(__m128i)];
+            std::memcpy(line, from, kLine);
+            for (std::size_t i = 0; i < std::size(line); ++i)
+                _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, line[i]);
+        }
+#endif
+    copy_bytes(to, from, bytes);
+}
+inline void stream_fence() noexcept {
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
 }
 
 // One aligned store of T with release order, from unaligned source bytes.

@@ -42,11 +42,16 @@ class Column {
     }
     void commit(T* end) noexcept { end_ = end; }
     void pop_back() noexcept { --end_; }
-    // Before the element at `index`; for short tails.
+    // Before the element at `index`, mostly the last one.
     [[gnu::always_inline]] void insert_at(std::size_t index, const T& value) {
         if (end_ == limit_) grow();
-        T* at = end_++;
-        for (; at != first_ + index; --at) *at = at[-1];
+        T* const at = first_ + index;
+        if (at + 1 == end_) {
+            *end_ = *at;
+        } else {
+            std::copy_backward(at, end_, end_ + 1);
+        }
+        ++end_;
         *at = value;
     }
     void clear() noexcept { end_ = first_; }
