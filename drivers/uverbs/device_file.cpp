@@ -1,0 +1,240 @@
+// Commands about the device and its memory, and which command goes where.
+#include "device_file.hpp"
+
+#include <rdma/mlx5-abi.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <verbatim/driver/error.hpp>
+
+#include "sysfs_tree.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+constexpr std::uint32_t kMaxQueueEntries = 32768;
+constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
+
+template <class Bytes>
+std::uint64_t big_endian(const Bytes& bytes) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+ib_uverbs_query_device_resp device_facts() {
+    ib_uverbs_query_device_resp facts{};
+    facts.fw_ver = std::uint64_t{16} << 32 | 35u << 16 | 2000u;
+    facts.node_guid = facts.sys_image_guid = big_endian(Identity::kGuid);
+    facts.max_mr_size = ~std::uint64_t{0};
+    facts.page_size_cap = ~std::uint64_t{0xfff};
+    facts.vendor_id = Identity::kVendorOui;
+    facts.vendor_part_id = Identity::kPciDevice;
+    facts.max_qp = facts.max_cq = facts.max_mr = facts.max_pd = facts.max_srq = facts.max_ah =
+        1u << 16;
+    facts.max_qp_wr = kMaxQueueEntries;
+    facts.max_sge = facts.max_sge_rd = facts.max_srq_sge = 30;
+    facts.max_cqe = (1u << 22) - 1;
+    facts.max_srq_wr = kMaxQueueEntries - 1;
+    facts.max_qp_rd_atom = facts.max_qp_init_rd_atom = 16;
+    facts.max_res_rd_atom = 1u << 20;
+    facts.atomic_cap = 1;  // between the queue pairs of this device
+    facts.max_pkeys = 1;
+    facts.local_ca_ack_delay = 16;
+    facts.phys_port_cnt = 1;
+    return facts;
+}
+
+mlx5_ib_query_device_resp provider_facts(std::size_t room) {
+    mlx5_ib_query_device_resp facts{};
+    facts.response_length = static_cast<std::uint32_t>(std::min(room, sizeof facts));
+    return facts;
+}
+
+mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
+    mlx5_ib_alloc_ucontext_resp facts{};
+    facts.qp_tab_size = 1u << 18;
+    facts.bf_reg_size = DeviceFile::kRegisterBytes;
+    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
+    facts.tot_bfregs = registers;
+    facts.cache_line_size = 64;
+    facts.max_sq_desc_sz = kMaxWqeBytes;
+    facts.max_rq_desc_sz = kMaxReceiveBytes;
+    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
+    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
+    facts.num_ports = 1;
+    facts.response_length = sizeof facts;
+    facts.cqe_version = 1;
+    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+    facts.log_uar_size = 12;
+    facts.num_uars_per_page = 1;
+    return facts;
+}
+
+}  // namespace
+
+DeviceFile::DeviceFile() : file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)) {
+    if (file_ < 0 || ftruncate(file_, kRegisterPages * 4096) != 0)
+        throw Error(Errc::out_of_memory, "software NIC under rdma-core",
+                    "no memory for its register pages", "free memory or file descriptors");
+}
+
+DeviceFile::~DeviceFile() {
+    if (events_ >= 0) close(events_);
+}
+
+int DeviceFile::execute(std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto command = Command::parse(bytes);
+    if (!command) return EINVAL;
+    const Handler handler = handler_of(*command);
+    return handler != nullptr ? (this->*handler)(*command) : EOPNOTSUPP;
+}
+
+DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
+    struct Entry {
+        unsigned number;
+        Handler plain, extended;
+    };
+    using D = DeviceFile;
+    static constexpr Entry kEntries[] = {
+        {IB_USER_VERBS_CMD_GET_CONTEXT, &D::get_context, nullptr},
+        {IB_USER_VERBS_CMD_QUERY_DEVICE, &D::query_device, &D::query_device_extended},
+        {IB_USER_VERBS_CMD_QUERY_PORT, &D::query_port, nullptr},
+        {IB_USER_VERBS_CMD_ALLOC_PD, &D::alloc_domain, nullptr},
+        {IB_USER_VERBS_CMD_DEALLOC_PD, &D::dealloc_domain, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_AH, &D::create_address, nullptr},
+        {IB_USER_VERBS_CMD_DESTROY_AH, &D::destroy_address, nullptr},
+        {IB_USER_VERBS_CMD_REG_MR, &D::register_memory, nullptr},
+        {IB_USER_VERBS_CMD_DEREG_MR, &D::deregister_memory, nullptr},
+        {IB_USER_VERBS_CMD_ALLOC_MW, &D::alloc_window, nullptr},
+        {IB_USER_VERBS_CMD_DEALLOC_MW, &D::dealloc_window, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, &D::create_channel, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_CQ, &D::create_completion_queue,
+         &D::create_completion_queue_extended},
+        {IB_USER_VERBS_CMD_DESTROY_CQ, &D::destroy_completion_queue, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_QP, &D::create_queue_pair, &D::create_queue_pair_extended},
+        {IB_USER_VERBS_CMD_QUERY_QP, &D::query_queue_pair, nullptr},
+        {IB_USER_VERBS_CMD_MODIFY_QP, &D::modify_queue_pair, &D::modify_queue_pair_extended},
+        {IB_USER_VERBS_CMD_DESTROY_QP, &D::destroy_queue_pair, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_SRQ, &D::create_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_DESTROY_SRQ, &D::destroy_shared_queue, nullptr},
+    };
+    for (const Entry& entry : kEntries)
+        if (entry.number == command.number())
+            return command.is_extended() ? entry.extended : entry.plain;
+    return nullptr;
+}
+
+int DeviceFile::get_context(const Command& command) {
+    const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
+    // libmlx5 asks for DevX first and then goes on without it.
+    if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
+    if (events_ >= 0) return EINVAL;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+    events_ = ends[0];
+    ib_uverbs_get_context_resp reply{};
+    reply.async_fd = static_cast<std::uint32_t>(ends[1]);
+    reply.num_comp_vectors = 1;
+    command.reply(reply, context_facts(wanted.total_num_bfregs));
+    return 0;
+}
+
+int DeviceFile::query_device(const Command& command) {
+    const std::size_t core = sizeof(ib_uverbs_query_device_resp);
+    command.reply(device_facts(), provider_facts(command.reply_bytes() - core));
+    return 0;
+}
+
+int DeviceFile::query_device_extended(const Command& command) {
+    ib_uverbs_ex_query_device_resp reply{};
+    reply.base = device_facts();
+    reply.response_length =
+        static_cast<std::uint32_t>(std::min(command.reply_bytes(), sizeof reply));
+    command.reply(reply, provider_facts(command.provider_reply_bytes()));
+    return 0;
+}
+
+int DeviceFile::query_port(const Command& command) {
+    if (command.core<ib_uverbs_query_port>().port_num != 1) return EINVAL;
+    ib_uverbs_query_port_resp facts{};
+    facts.max_msg_sz = 1u << 30;
+    facts.gid_tbl_len = Identity::kGids;
+    facts.pkey_tbl_len = 1;
+    facts.state = 4;                       // active
+    facts.max_mtu = facts.active_mtu = 5;  // 4096 bytes
+    facts.max_vl_num = 1;
+    facts.active_width = 2;   // 4 lanes
+    facts.active_speed = 32;  // EDR
+    facts.phys_state = 5;     // link up
+    facts.link_layer = 2;     // Ethernet
+    command.reply(facts);
+    return 0;
+}
+
+int DeviceFile::alloc_domain(const Command& command) {
+    ib_uverbs_alloc_pd_resp reply{};
+    reply.pd_handle = new_object();
+    others_[reply.pd_handle] = command.number();
+    command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
+    return 0;
+}
+
+int DeviceFile::dealloc_domain(const Command& command) {
+    return others_.erase(command.core<ib_uverbs_dealloc_pd>().pd_handle) == 1 ? 0 : EINVAL;
+}
+
+int DeviceFile::register_memory(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_reg_mr>();
+    if (others_.count(wanted.pd_handle) == 0) return EINVAL;
+    constexpr std::uint32_t kOnDemand = 1u << 6;
+    if ((wanted.access_flags & kOnDemand) != 0) return EOPNOTSUPP;
+    if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
+    ib_uverbs_reg_mr_resp reply{};
+    reply.mr_handle = new_object();
+    reply.lkey = reply.rkey = reply.mr_handle << 8;
+    others_[reply.mr_handle] = command.number();
+    command.reply(reply);
+    return 0;
+}
+
+int DeviceFile::deregister_memory(const Command& command) {
+    return others_.erase(command.core<ib_uverbs_dereg_mr>().mr_handle) == 1 ? 0 : EINVAL;
+}
+
+int DeviceFile::alloc_window(const Command& command) {
+    if (others_.count(command.core<ib_uverbs_alloc_mw>().pd_handle) == 0) return EINVAL;
+    ib_uverbs_alloc_mw_resp reply{};
+    reply.mw_handle = new_object();
+    reply.rkey = reply.mw_handle << 8;
+    others_[reply.mw_handle] = command.number();
+    command.reply(reply);
+    return 0;
+}
+
+int DeviceFile::dealloc_window(const Command& command) {
+    return others_.erase(command.core<ib_uverbs_dealloc_mw>().mw_handle) == 1 ? 0 : EINVAL;
+}
+
+int DeviceFile::create_address(const Command& command) {
+    ib_uverbs_create_ah_resp reply{};
+    reply.ah_handle = new_object();
+    others_[reply.ah_handle] = command.number();
+    mlx5_ib_create_ah_resp provider{};
+    provider.response_length = sizeof provider;
+    std::copy(std::begin(Identity::kMac), std::end(Identity::kMac), provider.dmac);
+    command.reply(reply, provider);
+    return 0;
+}
+
+int DeviceFile::destroy_address(const Command& command) {
+    return others_.erase(command.core<ib_uverbs_destroy_ah>().ah_handle) == 1 ? 0 : EINVAL;
+}
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,166 @@
+// Takes the place of a few calls of the C library in a process that uses rdma-core, so that the
+// device file and its place in /sys are ours. Linked before libibverbs or preloaded; every other
+// file is passed on. One device is offered: Identity. The descriptor handed out is a memory file,
+// so mmap() needs no help, and ioctl() fails with ENOTTY, which sends rdma-core to write().
+// Threads: any. A call on a descriptor that is not ours costs one load.
+
+// With it the C library's headers would turn the names defined here into others.
+#undef _FILE_OFFSET_BITS
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/driver/log.hpp>
+
+#include "device_file.hpp"
+#include "sysfs_tree.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+template <class Function>
+Function* next(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// The open device files, by descriptor. Small numbers, as the system hands them out.
+class OpenFiles {
+  public:
+    DeviceFile* find(int fd) const noexcept {
+        const auto at = static_cast<std::size_t>(fd);
+        return at < files_.size() ? files_[at].load(std::memory_order_acquire) : nullptr;
+    }
+    int add(std::unique_ptr<DeviceFile> file) noexcept {
+        const auto at = static_cast<std::size_t>(file->descriptor());
+        if (at >= files_.size()) {
+            next<int(int)>("close")(file->descriptor());
+            errno = EMFILE;
+            return -1;
+        }
+        files_[at].store(file.release(), std::memory_order_release);
+        return static_cast<int>(at);
+    }
+    void remove(int fd) noexcept {
+        const auto at = static_cast<std::size_t>(fd);
+        if (at < files_.size()) delete files_[at].exchange(nullptr);
+    }
+
+  private:
+    std::array<std::atomic<DeviceFile*>, 4096> files_{};
+};
+constinit OpenFiles g_files;
+
+// Made when the library is loaded, before libibverbs first looks for devices.
+const SysfsTree* make_tree() noexcept {
+    try {
+        static const SysfsTree tree;
+        setenv("SYSFS_PATH", tree.root().c_str(), 1);
+        return &tree;
+    } catch (const Error& error) {
+        log::error("{}", error.what());
+        return nullptr;
+    }
+}
+[[maybe_unused]] const SysfsTree* const g_tree = make_tree();
+
+bool is_device(const char* path) noexcept {
+    return path != nullptr && std::strcmp(path, Identity::kDevicePath) == 0;
+}
+
+int open_device() noexcept {
+    try {
+        return g_files.add(std::make_unique<DeviceFile>());
+    } catch (const std::bad_alloc&) {
+        errno = ENOMEM;
+    } catch (const Error& error) {
+        log::error("{}", error.what());
+        errno = ENOMEM;
+    }
+    return -1;
+}
+
+// What stat() says of a character device.
+void describe_device(struct stat* facts) noexcept {
+    *facts = {};
+    facts->st_mode = S_IFCHR | 0666;
+    facts->st_rdev = makedev(Identity::kMajor, Identity::kMinor);
+    facts->st_nlink = 1;
+}
+
+}  // namespace
+}  // namespace verbatim::uverbs
+
+using namespace verbatim::uverbs;
+
+extern "C" {
+
+[[gnu::visibility("default")]] int open(const char* path, int flags, ...) {
+    if (is_device(path)) return open_device();
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode =
+        (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : mode_t{0};
+    va_end(arguments);
+    static auto* const real = next<int(const char*, int, ...)>("open");
+    return real(path, flags, mode);
+}
+
+[[gnu::visibility("default")]] int stat(const char* path, struct stat* facts) noexcept {
+    static auto* const real = next<int(const char*, struct stat*)>("stat");
+    if (!is_device(path)) return real(path, facts);
+    describe_device(facts);
+    return 0;
+}
+
+[[gnu::visibility("default")]] int fstat(int fd, struct stat* facts) noexcept {
+    static auto* const real = next<int(int, struct stat*)>("fstat");
+    if (g_files.find(fd) == nullptr) return real(fd, facts);
+    describe_device(facts);
+    return 0;
+}
+
+[[gnu::visibility("default")]] ssize_t write(int fd, const void* data, std::size_t bytes) {
+    static auto* const real = next<ssize_t(int, const void*, std::size_t)>("write");
+    DeviceFile* const file = g_files.find(fd);
+    if (file == nullptr) return real(fd, data, bytes);
+    const int error = file->execute({static_cast<const std::byte*>(data), bytes});
+    if (error == 0) return static_cast<ssize_t>(bytes);
+    errno = error;
+    return -1;
+}
+
+[[gnu::visibility("default")]] int close(int fd) {
+    static auto* const real = next<int(int)>("close");
+    g_files.remove(fd);
+    return real(fd);
+}
+
+// A kernel with RDMA drivers would answer libibverbs over netlink that there are no devices;
+// refused there, libibverbs looks into /sys.
+[[gnu::visibility("default")]] int socket(int family, int type, int protocol) noexcept {
+    static auto* const real = next<int(int, int, int)>("socket");
+    if (family != AF_NETLINK || protocol != NETLINK_RDMA) return real(family, type, protocol);
+    errno = EPROTONOSUPPORT;
+    return -1;
+}
+
+// Programs that were built for large files by that name; the same thing here.
+[[gnu::visibility("default"), gnu::alias("open")]] int open64(const char*, int, ...);
+[[gnu::visibility("default"), gnu::alias("stat")]] int stat64(const char*, struct stat64*) noexcept;
+[[gnu::visibility("default"), gnu::alias("fstat")]] int fstat64(int, struct stat64*) noexcept;
+
+}  // extern "C"
