@@ -87,7 +87,8 @@ inline void expect_sees(const SeenWqe& seen, Request& asked) {
     }
     if (seen.atomic) {
         EXPECT_EQ(be64toh(seen.atomic->swap_add), work.swap_or_add);
-        EXPECT_EQ(be64toh(seen.atomic->compare), work.compare);
+        EXPECT_EQ(be64toh(seen.atomic->compare),
+                  work.opcode == Opcode::compare_swap ? work.compare : 0);
     }
     EXPECT_EQ(seen.inline_payload, asked.inline_payload);
     ASSERT_EQ(seen.elements.size(), asked.elements.size());

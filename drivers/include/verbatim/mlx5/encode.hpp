@@ -130,6 +130,10 @@ constexpr std::uint8_t flags_of(const WorkRequest& request) noexcept {
 constexpr std::uint64_t element_word(const Element& element) noexcept {
     return word(be32(element.bytes & (kMaxElementBytes - 1)), be32(element.local_key));
 }
+// A fetch-and-add compares nothing: zero, whatever the request says.
+constexpr std::uint64_t compare_word(Opcode opcode, std::uint64_t compare) noexcept {
+    return opcode == Opcode::compare_swap ? be64(compare).raw() : 0;
+}
 constexpr be32 inline_header(std::size_t bytes) noexcept {
     return be32(kInlineFlag | static_cast<std::uint32_t>(bytes));
 }
@@ -203,7 +207,7 @@ inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, W
         to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
     }
     if (is_atomic(request.opcode)) {
-        to.put(be64(request.swap_or_add).raw(), be64(request.compare).raw());
+        to.put(be64(request.swap_or_add).raw(), compare_word(request.opcode, request.compare));
     }
     for (const Element& element : request.elements) {
         to.put(element_word(element), be64(element.address).raw());

@@ -46,7 +46,7 @@ class WqeImage {
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
         if (!is_atomic(opcode_)) return Errc::invalid_argument;
         words_[4] = be64(swap_or_add).raw();
-        words_[5] = be64(compare).raw();
+        words_[5] = compare_word(opcode_, compare);
         return Errc::ok;
     }
     Errc set_element(std::size_t index, const Element& element) noexcept {

@@ -1,0 +1,139 @@
+// libibverbs' and libmlx5's objects for tests: owned, made on the software NIC's device file (this
+// program is linked with it), and what mlx5dv says of them. Nothing executes these queues: the test
+// reads what libmlx5 wrote, and writes completions as a device would. Threads: one.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace verbatim::interop {
+
+template <auto Release>
+struct Releasing {
+    template <class T>
+    void operator()(T* object) const {
+        EXPECT_EQ(Release(object), 0) << strerror(errno);
+    }
+};
+
+template <class T>
+T* made(T* object, const char* what) {
+    if (object == nullptr) throw std::runtime_error(std::string(what) + ": " + strerror(errno));
+    return object;
+}
+
+using Context = std::unique_ptr<ibv_context, Releasing<ibv_close_device>>;
+using Domain = std::unique_ptr<ibv_pd, Releasing<ibv_dealloc_pd>>;
+using Region = std::unique_ptr<ibv_mr, Releasing<ibv_dereg_mr>>;
+using Window = std::unique_ptr<ibv_mw, Releasing<ibv_dealloc_mw>>;
+using Queue = std::unique_ptr<ibv_cq, Releasing<ibv_destroy_cq>>;
+using Pair = std::unique_ptr<ibv_qp, Releasing<ibv_destroy_qp>>;
+using SharedQueue = std::unique_ptr<ibv_srq, Releasing<ibv_destroy_srq>>;
+using Address = std::unique_ptr<ibv_ah, Releasing<ibv_destroy_ah>>;
+
+inline Context open_device() {
+    int count = 0;
+    ibv_device** const list = made(ibv_get_device_list(&count), "device list");
+    if (count != 1) throw std::runtime_error("there is not just the software NIC");
+    ibv_context* const context = ibv_open_device(list[0]);
+    ibv_free_device_list(list);
+    return Context(made(context, "ibv_open_device"));
+}
+
+struct PairOptions {
+    ibv_qp_type type = IBV_QPT_RC;
+    std::uint32_t send_requests = 16;
+    std::uint32_t receive_requests = 8;
+    std::uint32_t send_elements = 8;
+    std::uint32_t receive_elements = 2;
+    std::uint32_t inline_bytes = 200;
+    int completions = 64;
+    bool all_signaled = false;
+};
+
+// The first queue pair of its context, so that libmlx5's index of it, which entries of completion
+// queues carry, is 0.
+struct LibQueues {
+    static constexpr std::uint32_t kUserIndex = 0;
+
+    explicit LibQueues(const PairOptions& options = {})
+        : context(open_device()),
+          domain(made(ibv_alloc_pd(context.get()), "ibv_alloc_pd")),
+          completions(made(ibv_create_cq(context.get(), options.completions, nullptr, nullptr, 0),
+                           "ibv_create_cq")),
+          pair(make_pair(options)) {
+        mlx5dv_obj object{};
+        object.qp = {pair.get(), &facts};
+        object.cq = {completions.get(), &completion_facts};
+        if (mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ) != 0)
+            throw std::runtime_error("mlx5dv_init_obj");
+        to_ready(options.type);
+    }
+
+    Context context;
+    Domain domain;
+    Queue completions;
+    std::uint32_t inline_bytes = 0;  // as many as the queue pair takes
+    Pair pair;
+    mlx5dv_qp facts{};
+    mlx5dv_cq completion_facts{};
+
+  private:
+    ibv_qp* make_pair(const PairOptions& options) {
+        ibv_qp_init_attr_ex wanted{};
+        wanted.send_cq = wanted.recv_cq = completions.get();
+        wanted.cap = {options.send_requests, options.receive_requests, options.send_elements,
+                      options.receive_elements, options.inline_bytes};
+        wanted.qp_type = options.type;
+        wanted.sq_sig_all = options.all_signaled ? 1 : 0;
+        wanted.pd = domain.get();
+        wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        wanted.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+        if (options.type == IBV_QPT_RC)
+            wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                     IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+                                     IBV_QP_EX_WITH_SEND_WITH_INV;
+        ibv_qp* const pair_made = made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp");
+        inline_bytes = wanted.cap.max_inline_data;
+        return pair_made;
+    }
+
+    void change(ibv_qp_attr& attributes, int mask) {
+        if (const int error = ibv_modify_qp(pair.get(), &attributes, mask); error != 0)
+            throw std::runtime_error(std::string("ibv_modify_qp: ") + strerror(error));
+    }
+    void to_ready(ibv_qp_type type) {
+        ibv_qp_attr attributes{};
+        attributes.qp_state = IBV_QPS_INIT;
+        attributes.port_num = 1;
+        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+        change(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+        attributes.qp_state = IBV_QPS_RTR;
+        attributes.path_mtu = IBV_MTU_4096;
+        attributes.dest_qp_num = pair->qp_num;
+        attributes.ah_attr.is_global = 1;
+        attributes.ah_attr.port_num = 1;
+        if (ibv_query_gid(context.get(), 1, 1, &attributes.ah_attr.grh.dgid) != 0)
+            throw std::runtime_error("ibv_query_gid");
+        attributes.ah_attr.grh.sgid_index = 1;
+        const int reliable =
+            type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+        change(attributes, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                               IBV_QP_RQ_PSN | reliable);
+        attributes.qp_state = IBV_QPS_RTS;
+        change(attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    }
+};
+
+}  // namespace verbatim::interop

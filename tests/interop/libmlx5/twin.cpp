@@ -1,0 +1,239 @@
+// Requests in libmlx5's words, and the device's part.
+#include "twin.hpp"
+
+namespace verbatim::interop {
+namespace {
+
+struct LibRequest {
+    ibv_send_wr wr{};
+    std::vector<ibv_sge> elements;
+};
+
+ibv_wr_opcode lib_opcode(Opcode opcode) {
+    switch (opcode) {
+        case Opcode::write:
+            return IBV_WR_RDMA_WRITE;
+        case Opcode::write_immediate:
+            return IBV_WR_RDMA_WRITE_WITH_IMM;
+        case Opcode::send:
+            return IBV_WR_SEND;
+        case Opcode::send_immediate:
+            return IBV_WR_SEND_WITH_IMM;
+        case Opcode::read:
+            return IBV_WR_RDMA_READ;
+        case Opcode::compare_swap:
+            return IBV_WR_ATOMIC_CMP_AND_SWP;
+        case Opcode::fetch_add:
+            return IBV_WR_ATOMIC_FETCH_AND_ADD;
+        default:
+            throw std::logic_error("libmlx5 has no such opcode");
+    }
+}
+
+unsigned lib_flags(const WorkRequest& work) {
+    return (work.signaled ? unsigned{IBV_SEND_SIGNALED} : 0u) |
+           (work.fence ? unsigned{IBV_SEND_FENCE} : 0u) |
+           (work.solicited ? unsigned{IBV_SEND_SOLICITED} : 0u) |
+           (work.inline_payload.empty() ? 0u : unsigned{IBV_SEND_INLINE});
+}
+
+void fill(LibRequest& to, const WorkRequest& work) {
+    for (const mlx5::Element& element : work.elements)
+        to.elements.push_back({element.address, element.bytes, element.local_key});
+    if (!work.inline_payload.empty())
+        to.elements.push_back({reinterpret_cast<std::uint64_t>(work.inline_payload.data()),
+                               static_cast<std::uint32_t>(work.inline_payload.size()), 0});
+    to.wr.wr_id = work.id;
+    to.wr.opcode = lib_opcode(work.opcode);
+    to.wr.send_flags = lib_flags(work);
+    to.wr.imm_data = htobe32(work.immediate);
+    to.wr.sg_list = to.elements.data();
+    to.wr.num_sge = static_cast<int>(to.elements.size());
+    if (mlx5::is_atomic(work.opcode)) {
+        to.wr.wr.atomic = {work.remote_address,
+                           work.opcode == Opcode::fetch_add ? work.swap_or_add : work.compare,
+                           work.swap_or_add, work.remote_key};
+    } else {
+        to.wr.wr.rdma = {work.remote_address, work.remote_key};
+    }
+}
+
+void build_opcode(ibv_qp_ex* pair, const WorkRequest& work) {
+    const std::uint32_t key = work.remote_key;
+    const std::uint64_t address = work.remote_address;
+    switch (work.opcode) {
+        case Opcode::write:
+            return ibv_wr_rdma_write(pair, key, address);
+        case Opcode::write_immediate:
+            return ibv_wr_rdma_write_imm(pair, key, address, htobe32(work.immediate));
+        case Opcode::send:
+            return ibv_wr_send(pair);
+        case Opcode::send_immediate:
+            return ibv_wr_send_imm(pair, htobe32(work.immediate));
+        case Opcode::read:
+            return ibv_wr_rdma_read(pair, key, address);
+        case Opcode::compare_swap:
+            return ibv_wr_atomic_cmp_swp(pair, key, address, work.compare, work.swap_or_add);
+        case Opcode::fetch_add:
+            return ibv_wr_atomic_fetch_add(pair, key, address, work.swap_or_add);
+        default:
+            throw std::logic_error("libmlx5 has no such opcode");
+    }
+}
+
+void build(ibv_qp_ex* pair, const WorkRequest& work) {
+    pair->wr_id = work.id;
+    pair->wr_flags = lib_flags(work);
+    build_opcode(pair, work);
+    if (!work.inline_payload.empty())
+        return ibv_wr_set_inline_data(pair, const_cast<std::byte*>(work.inline_payload.data()),
+                                      work.inline_payload.size());
+    std::vector<ibv_sge> elements;
+    for (const mlx5::Element& element : work.elements)
+        elements.push_back({element.address, element.bytes, element.local_key});
+    ibv_wr_set_sge_list(pair, elements.size(), elements.data());
+}
+
+ibv_wc_status lib_status(Errc status) {
+    switch (status) {
+        case Errc::ok:
+            return IBV_WC_SUCCESS;
+        case Errc::local_length:
+            return IBV_WC_LOC_LEN_ERR;
+        case Errc::flushed:
+            return IBV_WC_WR_FLUSH_ERR;
+        case Errc::remote_invalid:
+            return IBV_WC_REM_INV_REQ_ERR;
+        case Errc::remote_access:
+            return IBV_WC_REM_ACCESS_ERR;
+        case Errc::retry_exceeded:
+            return IBV_WC_RETRY_EXC_ERR;
+        case Errc::rnr_exceeded:
+            return IBV_WC_RNR_RETRY_EXC_ERR;
+        case Errc::aborted:
+            return IBV_WC_REM_ABORT_ERR;
+        default:
+            return IBV_WC_GENERAL_ERR;
+    }
+}
+
+}  // namespace
+
+// Zeroes what the device ignores of the WQE at `block`, in it and behind it; its blocks.
+std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block) {
+    std::byte* const wqe = wqes.data() + std::size_t{block} * 64;
+    mlx5_wqe_ctrl_seg control;
+    std::memcpy(&control, wqe, sizeof control);
+    const std::size_t bytes = std::size_t{be32toh(control.qpn_ds) & 0x3f} * 16;
+    const auto blocks = static_cast<std::uint32_t>((bytes + 63) / 64);
+    const std::size_t room = wqes.size() - std::size_t{block} * 64;
+    if (blocks == 0 || blocks * std::size_t{64} > room)
+        return static_cast<std::uint32_t>(room / 64);
+    const unsigned opcode = be32toh(control.opmod_idx_opcode) & 0xff;
+    const bool is_write = opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+    const bool is_send = opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM ||
+                         opcode == MLX5_OPCODE_SEND_INVAL;
+    const std::size_t payload = is_write ? 32 : 16;
+    std::uint32_t header = 0;
+    if ((is_write || is_send) && bytes > payload)
+        std::memcpy(&header, wqe + payload, sizeof header);
+    header = be32toh(header);
+    std::size_t end = bytes;
+    if ((header & MLX5_INLINE_SEG) != 0) end = payload + 4 + (header & 0x3ff);
+    std::memset(wqe + end, 0, blocks * std::size_t{64} - end);
+    if (opcode == MLX5_OPCODE_ATOMIC_FA) std::memset(wqe + 40, 0, 8);
+    return blocks;
+}
+
+// Zeroes the immediate of a WQE whose opcode has none.
+void Twin::blank_immediate(std::byte* wqe) {
+    mlx5_wqe_ctrl_seg control;
+    std::memcpy(&control, wqe, sizeof control);
+    const unsigned opcode = be32toh(control.opmod_idx_opcode) & 0xff;
+    for (const unsigned with : {MLX5_OPCODE_SEND_IMM, MLX5_OPCODE_RDMA_WRITE_IMM,
+                                MLX5_OPCODE_SEND_INVAL, MLX5_OPCODE_UMR})
+        if (opcode == with) return;
+    std::memset(wqe + offsetof(mlx5_wqe_ctrl_seg, imm), 0, sizeof control.imm);
+}
+
+// The half that was written: behind the WQE's end there is anything.
+void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder) {
+    for (std::size_t half = 0; half < bells.size(); half += 256) {
+        if (std::memcmp(bells.data() + half, wqe.data(), 8) != 0) continue;
+        const bool copied = std::any_of(bells.begin() + static_cast<std::ptrdiff_t>(half) + 8,
+                                        bells.begin() + static_cast<std::ptrdiff_t>(half) + 256,
+                                        [](std::byte b) { return b != std::byte{0}; });
+        if (!copied) continue;
+        std::vector<std::byte> copy(bells.begin() + static_cast<std::ptrdiff_t>(half),
+                                    bells.begin() + static_cast<std::ptrdiff_t>(half + wqe.size()));
+        blank_the_rest(copy, 0);
+        if (by_builder) blank_immediate(copy.data());
+        std::copy(copy.begin(), copy.end(), bells.begin() + static_cast<std::ptrdiff_t>(half));
+    }
+}
+
+void Twin::post(std::span<Request> requests) {
+    std::vector<LibRequest> theirs(requests.size());
+    std::vector<WorkRequest> ours;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        ours.push_back(requests[i].get());
+        fill(theirs[i], ours.back());
+        if (i > 0) theirs[i - 1].wr.next = &theirs[i].wr;
+    }
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(lib_.pair.get(), &theirs[0].wr, &bad), 0);
+    ASSERT_EQ(send_.post(ours), Errc::ok);
+    expect_same(static_cast<std::uint32_t>(requests.size()));
+}
+
+void Twin::post_by_builder(std::span<Request> requests) {
+    ibv_qp_ex* const pair = ibv_qp_to_qp_ex(lib_.pair.get());
+    std::vector<WorkRequest> ours;
+    ibv_wr_start(pair);
+    for (Request& request : requests) {
+        ours.push_back(request.get());
+        build(pair, ours.back());
+    }
+    ASSERT_EQ(ibv_wr_complete(pair), 0);
+    ASSERT_EQ(send_.post(ours), Errc::ok);
+    expect_same(static_cast<std::uint32_t>(requests.size()), true);
+}
+
+void Twin::complete(std::uint32_t counter, std::uint8_t error_syndrome, std::uint32_t bytes) {
+    const std::uint32_t entries = lib_.completion_facts.cqe_cnt;
+    const std::size_t entry_bytes = lib_.completion_facts.cqe_size;
+    const std::size_t at = std::size_t{produced_ % entries} * entry_bytes + entry_bytes - 64;
+    mlx5_wqe_ctrl_seg control;
+    std::memcpy(&control, ring_.data() + std::size_t{counter % blocks()} * 64, sizeof control);
+    mlx5_cqe64 entry{};
+    entry.srqn_uidx = htobe32(LibQueues::kUserIndex);
+    entry.sop_drop_qpn = htobe32((be32toh(control.opmod_idx_opcode) << 24) | lib_.pair->qp_num);
+    entry.wqe_counter = htobe16(static_cast<std::uint16_t>(counter));
+    entry.byte_cnt = htobe32(bytes);
+    if (error_syndrome != 0) {
+        reinterpret_cast<mlx5_err_cqe&>(entry).syndrome = error_syndrome;
+        reinterpret_cast<mlx5_err_cqe&>(entry).vendor_err_synd = 0x5a;
+    }
+    const unsigned opcode = error_syndrome != 0 ? MLX5_CQE_REQ_ERR : MLX5_CQE_REQ;
+    entry.op_own = static_cast<std::uint8_t>(opcode << 4 | ((produced_ / entries) & 1));
+    ++produced_;
+    std::memcpy(static_cast<std::byte*>(lib_.completion_facts.buf) + at, &entry, sizeof entry);
+    std::memcpy(completion_ring_.data() + at, &entry, sizeof entry);
+
+    ibv_wc theirs{};
+    ASSERT_EQ(ibv_poll_cq(lib_.completions.get(), 1, &theirs), 1);
+    mlx5::Completion ours;
+    ASSERT_EQ(completions_.poll(std::span(&ours, 1)), 1u);
+    EXPECT_EQ(ours.id, theirs.wr_id);
+    EXPECT_EQ(lib_status(ours.status), theirs.status);
+    EXPECT_EQ(ours.queue_pair, theirs.qp_num);
+    if (error_syndrome != 0) {
+        EXPECT_EQ(ours.vendor_syndrome, theirs.vendor_err);
+    } else if (ours.opcode == Opcode::read) {
+        EXPECT_EQ(ours.bytes, theirs.byte_len);
+    }
+    EXPECT_EQ(be32toh(completion_records_[0]), be32toh(lib_.completion_facts.dbrec[0]))
+        << "consumer index";
+}
+
+}  // namespace verbatim::interop
