@@ -100,6 +100,8 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
     const CqeOpcode opcode = cqe_opcode(error.op_own);
     if (opcode == CqeOpcode::requester_error && queues.send != nullptr) {
         completion.opcode = static_cast<Opcode>(error.opcode_number.native() >> 24);
+        if (completion.opcode == Opcode::local_invalidate)
+            completion.opcode = queues.send->key_update_at(error.wqe_counter.native());
         id = queues.send->retire(error.wqe_counter.native());
     } else if (opcode == CqeOpcode::responder_error && queues.receive != nullptr) {
         completion.kind = CompletionKind::receive;

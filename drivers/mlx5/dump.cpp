@@ -58,18 +58,50 @@ std::string inline_text(std::span<const std::byte> from, std::uint32_t header) {
     return count > kShownInlineBytes ? text + " ..." : text;
 }
 
-// Data segments, or one inline segment.
+// Data segments and inline segments.
 std::string payload_text(Reader reader) {
     std::string text;
+    bool in_list = false;
     while (reader.rest().size() >= kUnitBytes) {
         const auto header = Reader(reader.rest()).take<InlineHeader>()->byte_count.native();
         if ((header & kInlineFlag) != 0) {
-            return text + inline_text(reader.rest().subspan(sizeof(InlineHeader)), header);
+            text += inline_text(reader.rest().subspan(sizeof(InlineHeader)), header);
+            const std::size_t bytes =
+                std::size_t{inline_units(header & kInlineCountMask)} * kUnitBytes;
+            reader = Reader(reader.rest().subspan(
+                std::clamp(bytes, std::size_t{kUnitBytes}, reader.rest().size())));
+            in_list = false;
+            continue;
         }
-        text += text.empty() ? ", local " : " ";
+        text += in_list ? " " : ", local ";
         text += element_text(*reader.take<DataSegment>());
+        in_list = true;
     }
     return text;
+}
+
+// What a key update was posted as.
+Opcode key_update_of(std::span<const std::byte> wqe) {
+    Reader reader(wqe);
+    reader.take<ControlSegment>();
+    const auto update = reader.take<KeyUpdateSegment>();
+    return update && (update->flags & kUpdateCheckQueuePair) == 0 ? Opcode::bind_window
+                                                                  : Opcode::local_invalidate;
+}
+
+std::string window_text(Reader reader) {
+    const auto update = reader.take<KeyUpdateSegment>();
+    const auto key = reader.take<KeySegment>();
+    if (!update || !key) return " (cut off)";
+    const std::uint32_t variant = key->queue_pair_variant.native() & 0xff;
+    if ((key->free & kKeyFree) != 0) return fmt::format(", closed, next key ..{:02x}", variant);
+    std::string text =
+        fmt::format(", open as ..{:02x} from {:#x} +{}{}{}{}", variant, key->start.native(),
+                    key->bytes.native(), (key->access & kKeyRemoteRead) != 0 ? " read" : "",
+                    (key->access & kKeyRemoteWrite) != 0 ? " write" : "",
+                    (key->access & kKeyRemoteAtomic) != 0 ? " atomic" : "");
+    const auto memory = reader.take<DataSegment>();
+    return text + (memory ? ", onto " + element_text(*memory) : " (cut off)");
 }
 
 std::string remote_text(Reader& reader, Opcode opcode) {
@@ -91,8 +123,9 @@ struct OpcodeName {
     Opcode opcode;
     std::string_view name;
 };
-constexpr std::array<OpcodeName, 8> kOpcodeNames{{
+constexpr std::array<OpcodeName, 11> kOpcodeNames{{
     {Opcode::nop, "nop"},
+    {Opcode::send_invalidate, "send_invalidate"},
     {Opcode::write, "write"},
     {Opcode::write_immediate, "write_immediate"},
     {Opcode::send, "send"},
@@ -100,6 +133,8 @@ constexpr std::array<OpcodeName, 8> kOpcodeNames{{
     {Opcode::read, "read"},
     {Opcode::compare_swap, "compare_swap"},
     {Opcode::fetch_add, "fetch_add"},
+    {Opcode::local_invalidate, "local_invalidate"},
+    {Opcode::bind_window, "bind_window"},
 }};
 
 std::string error_text(const ErrorCqe& error) {
@@ -184,15 +219,20 @@ std::string dump_wqe(std::span<const std::byte> wqe) {
     Reader reader(wqe);
     const auto control = reader.take<ControlSegment>();
     if (!control) return "(cut off)";
-    const auto opcode = static_cast<Opcode>(opcode_of(*control));
+    auto opcode = static_cast<Opcode>(opcode_of(*control));
+    if (opcode == Opcode::local_invalidate) opcode = key_update_of(wqe);
     std::string text = fmt::format("#{} {} qp {:#x} ds {}{}", index_of(*control), name(opcode),
                                    number_of(*control), units_of(*control),
                                    flags_text(control->fence_completion_event));
     if (takes_immediate(opcode))
         text += fmt::format(", immediate {:#x}", control->immediate.native());
+    if (opcode == Opcode::send_invalidate || is_key_update(opcode))
+        text += fmt::format(", key {:#x}", control->immediate.native());
     const std::size_t bytes = std::size_t{units_of(*control)} * kUnitBytes;
     if (bytes < sizeof *control || bytes > wqe.size()) return text + " (cut off)";
     reader = Reader(wqe.first(bytes).subspan(sizeof *control));
+    if (opcode == Opcode::local_invalidate) return text;
+    if (opcode == Opcode::bind_window) return text + window_text(reader);
     if (names_remote_memory(opcode)) text += remote_text(reader, opcode);
     return text + payload_text(reader);
 }

@@ -63,6 +63,7 @@ SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* in
     : ring_(checked_for_send(view).send_buffer),
       ids_(std::make_unique<std::uint64_t[]>(view.send_blocks)),
       limit_(view.send_blocks),
+      stop_(view.send_blocks),
       mask_(view.send_blocks - 1),
       number_(view.number),
       bell_(Doorbell::of(view)),
@@ -88,14 +89,43 @@ std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* imag
                                      std::uint32_t blocks) noexcept {
     const std::uint32_t index = next_;
     const std::uint64_t first_word = image[0] | index_bits(index);
+    const bool updates =
+        static_cast<std::uint8_t>(image[0] >> 24) == wire_opcode(Opcode::local_invalidate);
+    const std::uint8_t fence = take_fence(updates);
     for (std::uint32_t i = 0; i < blocks; ++i) {
         std::byte* to = ring_ + std::size_t{(index + i) & mask_} * kBlockBytes;
         Block::load(image + std::size_t{i} * (kBlockBytes / sizeof *image)).store(to);
         if (i == 0) std::memcpy(to, &first_word, sizeof first_word);
     }
+    if (fence != 0) {
+        std::byte* const flags = ring_ + std::size_t{index & mask_} * kBlockBytes +
+                                 offsetof(ControlSegment, fence_completion_event);
+        if ((*flags & std::byte{kFence}) == std::byte{0}) *flags |= std::byte{fence};
+    }
     ids_[index & mask_] = id;
     next_ = index + blocks;
+    set_stop();
     return first_word;
+}
+
+Errc SendQueue::leave_stop(Block& block) noexcept {
+    if (next_ == limit_) return Errc::would_block;
+    const std::uint64_t flags =
+        static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_srli_si128(block.quarter[0], 8)));
+    const std::uint8_t fence = take_fence(false);
+    if ((flags & flags_word(kFence, 0)) == 0) {
+        const auto bits = static_cast<long long>(flags_word(fence, 0));
+        block.quarter[0] = _mm_or_si128(block.quarter[0], _mm_set_epi64x(bits, 0));
+    }
+    stop_ = limit_;
+    return Errc::ok;
+}
+
+Opcode SendQueue::key_update_at(std::uint16_t counter) const noexcept {
+    KeyUpdateSegment update;
+    std::memcpy(&update, block_at(counter) + sizeof(ControlSegment), sizeof update);
+    return (update.flags & kUpdateCheckQueuePair) != 0 ? Opcode::local_invalidate
+                                                       : Opcode::bind_window;
 }
 
 std::uint32_t SendQueue::outstanding() const noexcept {
@@ -107,7 +137,8 @@ std::uint32_t SendQueue::outstanding() const noexcept {
 
 void SendQueue::reset() noexcept {
     next_ = 0;
-    limit_ = blocks();
+    limit_ = stop_ = blocks();
+    pending_fence_ = 0;
     ++generation_;
     prepared_.revoke_all();
     bell_.record_raw = 0;

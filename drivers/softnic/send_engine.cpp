@@ -168,6 +168,10 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
             return atomic(request);
         case Opcode::nop:
             return Verdict::done;
+        case Opcode::send_invalidate:
+        case Opcode::local_invalidate:
+        case Opcode::bind_window:
+            break;
     }
     shared_->failure.set("opcode {:#x} is not supported by the software NIC",
                          request.result.opcode);

@@ -10,9 +10,9 @@ using mlx5::test::atomic_request;
 using mlx5::test::gather_request;
 using mlx5::test::inline_request;
 
-constexpr Opcode kOpcodes[] = {
-    Opcode::write, Opcode::write_immediate, Opcode::send,     Opcode::send_immediate,
-    Opcode::read,  Opcode::compare_swap,    Opcode::fetch_add};
+constexpr Opcode kOpcodes[] = {Opcode::write,          Opcode::write_immediate, Opcode::send,
+                               Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
+                               Opcode::compare_swap,   Opcode::fetch_add};
 
 // Every flag on and off.
 void set_flags(Request& request, unsigned bits) {

@@ -25,6 +25,12 @@ ibv_wr_opcode lib_opcode(Opcode opcode) {
             return IBV_WR_ATOMIC_CMP_AND_SWP;
         case Opcode::fetch_add:
             return IBV_WR_ATOMIC_FETCH_AND_ADD;
+        case Opcode::send_invalidate:
+            return IBV_WR_SEND_WITH_INV;
+        case Opcode::local_invalidate:
+            return IBV_WR_LOCAL_INV;
+        case Opcode::bind_window:
+            return IBV_WR_BIND_MW;
         default:
             throw std::logic_error("libmlx5 has no such opcode");
     }
@@ -53,9 +59,19 @@ void fill(LibRequest& to, const WorkRequest& work) {
         to.wr.wr.atomic = {work.remote_address,
                            work.opcode == Opcode::fetch_add ? work.swap_or_add : work.compare,
                            work.swap_or_add, work.remote_key};
-    } else {
+    } else if (work.opcode != Opcode::bind_window) {
         to.wr.wr.rdma = {work.remote_address, work.remote_key};
     }
+    if (work.opcode == Opcode::send_invalidate || work.opcode == Opcode::local_invalidate)
+        to.wr.invalidate_rkey = work.invalidated_key;
+}
+
+ibv_mw_bind_info binding_of(const mlx5::WindowBinding& window, ibv_mr* region) {
+    const unsigned access = (window.remote_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
+                            (window.remote_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
+                            (window.remote_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u) |
+                            (window.zero_based ? unsigned{IBV_ACCESS_ZERO_BASED} : 0u);
+    return {region, window.address, window.bytes, access};
 }
 
 void build_opcode(ibv_qp_ex* pair, const WorkRequest& work) {
@@ -76,15 +92,35 @@ void build_opcode(ibv_qp_ex* pair, const WorkRequest& work) {
             return ibv_wr_atomic_cmp_swp(pair, key, address, work.compare, work.swap_or_add);
         case Opcode::fetch_add:
             return ibv_wr_atomic_fetch_add(pair, key, address, work.swap_or_add);
+        case Opcode::send_invalidate:
+            return ibv_wr_send_inv(pair, work.invalidated_key);
+        case Opcode::local_invalidate:
+            return ibv_wr_local_inv(pair, work.invalidated_key);
         default:
             throw std::logic_error("libmlx5 has no such opcode");
     }
 }
 
-void build(ibv_qp_ex* pair, const WorkRequest& work) {
+// libmlx5 looks at a window's key and type only.
+ibv_mw window_of(const ibv_qp& pair, const mlx5::WindowBinding& window) {
+    ibv_mw made{};
+    made.context = pair.context;
+    made.pd = pair.pd;
+    made.rkey = window.window_key;
+    made.type = window.of_queue_pair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
+    return made;
+}
+
+void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region) {
     pair->wr_id = work.id;
     pair->wr_flags = lib_flags(work);
+    if (work.opcode == Opcode::bind_window) {
+        ibv_mw window = window_of(pair->qp_base, *work.window);
+        const ibv_mw_bind_info binding = binding_of(*work.window, region);
+        return ibv_wr_bind_mw(pair, &window, work.window->new_key, &binding);
+    }
     build_opcode(pair, work);
+    if (work.opcode == Opcode::local_invalidate) return;
     if (!work.inline_payload.empty())
         return ibv_wr_set_inline_data(pair, const_cast<std::byte*>(work.inline_payload.data()),
                                       work.inline_payload.size());
@@ -92,6 +128,26 @@ void build(ibv_qp_ex* pair, const WorkRequest& work) {
     for (const mlx5::Element& element : work.elements)
         elements.push_back({element.address, element.bytes, element.local_key});
     ibv_wr_set_sge_list(pair, elements.size(), elements.data());
+}
+
+ibv_wc_opcode lib_opcode_of(Opcode opcode) {
+    switch (opcode) {
+        case Opcode::write:
+        case Opcode::write_immediate:
+            return IBV_WC_RDMA_WRITE;
+        case Opcode::read:
+            return IBV_WC_RDMA_READ;
+        case Opcode::compare_swap:
+            return IBV_WC_COMP_SWAP;
+        case Opcode::fetch_add:
+            return IBV_WC_FETCH_ADD;
+        case Opcode::local_invalidate:
+            return IBV_WC_LOCAL_INV;
+        case Opcode::bind_window:
+            return IBV_WC_BIND_MW;
+        default:
+            return IBV_WC_SEND;
+    }
 }
 
 ibv_wc_status lib_status(Errc status) {
@@ -117,6 +173,35 @@ ibv_wc_status lib_status(Errc status) {
     }
 }
 
+// Padding of inline payload, the comparand of a fetch-and-add, and the fields of a key that the
+// mask of its update does not name.
+void blank_ignored(std::span<std::byte> wqe, unsigned opcode) {
+    const auto blank = [&](std::size_t at, std::size_t bytes) {
+        std::memset(wqe.data() + at, 0, bytes);
+    };
+    if (opcode == MLX5_OPCODE_ATOMIC_FA) return blank(40, 8);
+    if (opcode == MLX5_OPCODE_UMR) {
+        mlx5_wqe_umr_ctrl_seg update;
+        std::memcpy(&update, wqe.data() + 16, sizeof update);
+        const std::uint64_t mask = be64toh(update.mkey_mask);
+        blank(64 + 1, 1), blank(64 + 3, 1), blank(64 + 8, 8), blank(64 + 32, 32);
+        if ((mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ) == 0) blank(64 + 2, 1);
+        if ((mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR) == 0) blank(64 + 16, 8);
+        if ((mask & MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN) == 0) blank(64 + 24, 8);
+        return;
+    }
+    const bool is_write = opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
+    const bool is_send = opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM ||
+                         opcode == MLX5_OPCODE_SEND_INVAL;
+    const std::size_t payload = is_write ? 32 : 16;
+    if (!(is_write || is_send) || wqe.size() <= payload) return;
+    std::uint32_t header = 0;
+    std::memcpy(&header, wqe.data() + payload, sizeof header);
+    header = be32toh(header);
+    const std::size_t end = payload + 4 + (header & 0x3ff);
+    if ((header & MLX5_INLINE_SEG) != 0 && end < wqe.size()) blank(end, wqe.size() - end);
+}
+
 }  // namespace
 
 // Zeroes what the device ignores of the WQE at `block`, in it and behind it; its blocks.
@@ -129,19 +214,8 @@ std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t b
     const std::size_t room = wqes.size() - std::size_t{block} * 64;
     if (blocks == 0 || blocks * std::size_t{64} > room)
         return static_cast<std::uint32_t>(room / 64);
-    const unsigned opcode = be32toh(control.opmod_idx_opcode) & 0xff;
-    const bool is_write = opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
-    const bool is_send = opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM ||
-                         opcode == MLX5_OPCODE_SEND_INVAL;
-    const std::size_t payload = is_write ? 32 : 16;
-    std::uint32_t header = 0;
-    if ((is_write || is_send) && bytes > payload)
-        std::memcpy(&header, wqe + payload, sizeof header);
-    header = be32toh(header);
-    std::size_t end = bytes;
-    if ((header & MLX5_INLINE_SEG) != 0) end = payload + 4 + (header & 0x3ff);
-    std::memset(wqe + end, 0, blocks * std::size_t{64} - end);
-    if (opcode == MLX5_OPCODE_ATOMIC_FA) std::memset(wqe + 40, 0, 8);
+    std::memset(wqe + bytes, 0, blocks * std::size_t{64} - bytes);
+    blank_ignored({wqe, bytes}, be32toh(control.opmod_idx_opcode) & 0xff);
     return blocks;
 }
 
@@ -172,16 +246,27 @@ void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool 
     }
 }
 
-void Twin::post(std::span<Request> requests) {
+void Twin::post_to_lib(std::span<Request> requests) {
     std::vector<LibRequest> theirs(requests.size());
-    std::vector<WorkRequest> ours;
+    std::vector<ibv_mw> windows(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
-        ours.push_back(requests[i].get());
-        fill(theirs[i], ours.back());
+        const WorkRequest& work = requests[i].get();
+        fill(theirs[i], work);
+        if (work.window != nullptr) {
+            windows[i] = window_of(*lib_.pair, *work.window);
+            theirs[i].wr.bind_mw = {&windows[i], work.window->new_key,
+                                    binding_of(*work.window, region_.get())};
+        }
         if (i > 0) theirs[i - 1].wr.next = &theirs[i].wr;
     }
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(lib_.pair.get(), &theirs[0].wr, &bad), 0);
+}
+
+void Twin::post(std::span<Request> requests) {
+    post_to_lib(requests);
+    std::vector<WorkRequest> ours;
+    for (Request& request : requests) ours.push_back(request.get());
     ASSERT_EQ(send_.post(ours), Errc::ok);
     expect_same(static_cast<std::uint32_t>(requests.size()));
 }
@@ -192,7 +277,7 @@ void Twin::post_by_builder(std::span<Request> requests) {
     ibv_wr_start(pair);
     for (Request& request : requests) {
         ours.push_back(request.get());
-        build(pair, ours.back());
+        build(pair, ours.back(), region_.get());
     }
     ASSERT_EQ(ibv_wr_complete(pair), 0);
     ASSERT_EQ(send_.post(ours), Errc::ok);
@@ -227,10 +312,13 @@ void Twin::complete(std::uint32_t counter, std::uint8_t error_syndrome, std::uin
     EXPECT_EQ(ours.id, theirs.wr_id);
     EXPECT_EQ(lib_status(ours.status), theirs.status);
     EXPECT_EQ(ours.queue_pair, theirs.qp_num);
-    if (error_syndrome != 0) {
+    if (error_syndrome == 0) {
+        EXPECT_EQ(lib_opcode_of(ours.opcode), theirs.opcode);
+        if (ours.opcode == Opcode::read || mlx5::is_atomic(ours.opcode)) {
+            EXPECT_EQ(ours.bytes, theirs.byte_len);
+        }
+    } else {
         EXPECT_EQ(ours.vendor_syndrome, theirs.vendor_err);
-    } else if (ours.opcode == Opcode::read) {
-        EXPECT_EQ(ours.bytes, theirs.byte_len);
     }
     EXPECT_EQ(be32toh(completion_records_[0]), be32toh(lib_.completion_facts.dbrec[0]))
         << "consumer index";

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <span>
 
 #include <verbatim/mlx5/completion_queue.hpp>
+#include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
@@ -51,6 +51,10 @@ class Twin {
     LibQueues& lib() { return lib_; }
     std::uint32_t blocks() const { return lib_.facts.sq.wqe_cnt; }
     std::uint32_t next() const { return next_; }
+    std::uint32_t region_key() const { return region_->lkey; }
+    std::uint64_t region_address() const { return reinterpret_cast<std::uint64_t>(memory_.data()); }
+    // Counter of the last request that was compared.
+    std::uint32_t last_first_block() const { return last_first_; }
 
     // What each side has written; both ends up with nothing new.
     Written take_ours(std::uint32_t count) {
@@ -68,8 +72,9 @@ class Twin {
     // Compares what both wrote for `requests` requests since the last call. WQEs are compared over
     // their own length; what both leave behind it, in the ring and in the register, is anything.
     // So is what the device ignores and libmlx5 leaves as the ring had it, where we write zeros:
-    // the padding of inline payload, the comparand of a fetch-and-add, and, by libmlx5's builder
-    // (ibv_wr_*), the immediate of a request without one.
+    // the padding of inline payload, the comparand of a fetch-and-add, fields of a memory key that
+    // an update leaves alone, and, by libmlx5's builder (ibv_wr_*), the immediate of a request
+    // without one.
     void expect_same(std::uint32_t requests, bool by_builder = false) {
         const std::uint32_t used = static_cast<std::uint16_t>(be32toh(records_[1]) - next_);
         Written ours = take_ours(used), theirs = take_lib(used);
@@ -77,6 +82,7 @@ class Twin {
         std::uint32_t at = 0, found = 0;
         for (; at < used; ++found) {
             const std::uint32_t first = at;
+            last_first_ = next_ + first;
             at += blank_the_rest(ours.wqes, at);
             if (blank_the_rest(theirs.wqes, first) != at - first) break;
             if (by_builder) blank_immediate(theirs.wqes.data() + std::size_t{first} * 64);
@@ -100,12 +106,9 @@ class Twin {
     void post(std::span<Request> requests);
     // The same through ibv_wr_start ... ibv_wr_complete.
     void post_by_builder(std::span<Request> requests);
-    // Retires everything on both sides.
-    void retire_all() {
-        if (!last_signaled_) return;
-        complete(*last_signaled_);
-        last_signaled_.reset();
-    }
+    // To libmlx5 only; ours is posted otherwise.
+    void post_to_lib(Request& request) { post_to_lib(std::span(&request, 1)); }
+    void post_to_lib(std::span<Request> requests);
 
     static std::string dump(std::span<const std::byte> bytes) {
         std::string text;
@@ -156,6 +159,11 @@ class Twin {
     static void blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder);
 
     LibQueues lib_;
+    alignas(4096) std::array<std::byte, 4096> memory_{};
+    // Windows are bound to parts of it; its key is what a binding's local_key must name.
+    Region region_{made(ibv_reg_mr(lib_.domain.get(), memory_.data(), memory_.size(),
+                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
+                        "ibv_reg_mr")};
     mlx5::test::Pages ring_, receive_ring_, completion_ring_;
     std::array<std::uint32_t, 2> records_{}, completion_records_{};
     alignas(64) Register bells_{};
@@ -163,7 +171,7 @@ class Twin {
     mlx5::CompletionQueue completions_;
     std::uint32_t next_ = 0;      // counter of the first block not yet looked at
     std::uint32_t produced_ = 0;  // completions written
-    std::optional<std::uint32_t> last_signaled_;
+    std::uint32_t last_first_ = 0;
 };
 
 }  // namespace verbatim::interop

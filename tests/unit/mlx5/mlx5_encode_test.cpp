@@ -114,7 +114,8 @@ TEST(Encode, atomics) {
         EXPECT_EQ(encoded(asked),
                   Expected(static_cast<std::uint8_t>(opcode), MLX5_WQE_CTRL_CQ_UPDATE, 0)
                       .remote(asked.work.remote_address, asked.work.remote_key)
-                      .atomic(asked.work.swap_or_add, asked.work.compare)
+                      .atomic(asked.work.swap_or_add,
+                              opcode == Opcode::compare_swap ? asked.work.compare : 0)
                       .data(asked.elements[0])
                       .bytes());
     }
@@ -144,17 +145,37 @@ TEST(Encode, an_element_of_two_gigabytes_is_written_as_zero) {
 
 TEST(Check, refuses_what_contradicts_itself) {
     const auto result = [](Request asked) { return check(asked.get(), kLimits); };
-    Request both = inline_request(Opcode::write, 8);
-    both.elements = {{0x1000, 8, 1}};
-    EXPECT_EQ(result(both), Errc::invalid_argument);
     EXPECT_EQ(result(inline_request(Opcode::read, 8)), Errc::invalid_argument);
     EXPECT_EQ(result(inline_request(Opcode::fetch_add, 8)), Errc::invalid_argument);
     EXPECT_EQ(result(inline_request(Opcode::nop, 8)), Errc::invalid_argument);
     EXPECT_EQ(result(gather_request(Opcode::nop, 1)), Errc::invalid_argument);
-    EXPECT_EQ(result(request(static_cast<Opcode>(0x25))), Errc::invalid_argument);
+    EXPECT_EQ(result(request(static_cast<Opcode>(0x2f))), Errc::invalid_argument);
+    EXPECT_EQ(result(inline_request(Opcode::local_invalidate, 8)), Errc::invalid_argument);
+    EXPECT_EQ(result(gather_request(Opcode::local_invalidate, 1)), Errc::invalid_argument);
+    EXPECT_EQ(result(request(Opcode::bind_window)), Errc::invalid_argument) << "no window";
     Request empty = gather_request(Opcode::write, 2);
     empty.elements[1].bytes = 0;
     EXPECT_EQ(result(empty), Errc::invalid_argument);
+}
+
+TEST(Check, refuses_windows_that_cannot_be) {
+    const auto result = [](const WindowBinding& window) {
+        Request asked = request(Opcode::bind_window);
+        asked.work.window = &window;
+        return check(asked.get(), kLimits);
+    };
+    WindowBinding window{.window_key = 0x1234, .new_key = 0x12ff, .local_key = 7, .bytes = 64};
+    EXPECT_EQ(result(window), Errc::ok);
+    window.bytes = 0;
+    EXPECT_EQ(result(window), Errc::invalid_argument) << "type 2 is closed by invalidation";
+    window.of_queue_pair = false;
+    EXPECT_EQ(result(window), Errc::ok);
+    window.bytes = (1U << 31) + 1;
+    EXPECT_EQ(result(window), Errc::message_too_large);
+    window.bytes = 1U << 31;
+    EXPECT_EQ(result(window), Errc::ok);
+    window.new_key = 0x22ff;
+    EXPECT_EQ(result(window), Errc::invalid_argument) << "another key, not another variant";
 }
 
 TEST(Check, refuses_what_exceeds_the_limits) {

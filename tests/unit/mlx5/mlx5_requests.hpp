@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <mlx5_test_device.hpp>
+#include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5::test {
@@ -41,6 +42,7 @@ inline Request request(Opcode opcode, std::uint64_t id = 0) {
     made.work.immediate = 0x0a0b0c0d;
     made.work.compare = 0x1122334455667788;
     made.work.swap_or_add = 0x99aabbccddeeff00;
+    made.work.invalidated_key = 0x00abcd01;
     return made;
 }
 inline Request inline_request(Opcode opcode, std::size_t bytes, std::uint64_t id = 0) {
@@ -64,7 +66,7 @@ inline Request atomic_request(Opcode opcode, std::uint64_t id = 0) {
 }
 
 inline bool has_remote(Opcode opcode) {
-    return opcode != Opcode::nop && opcode != Opcode::send && opcode != Opcode::send_immediate;
+    return opcode != Opcode::nop && !is_send(opcode) && !is_key_update(opcode);
 }
 inline bool has_immediate(Opcode opcode) {
     return opcode == Opcode::write_immediate || opcode == Opcode::send_immediate;
@@ -78,7 +80,9 @@ inline void expect_sees(const SeenWqe& seen, Request& asked) {
     EXPECT_EQ(seen.signaled(), work.signaled);
     EXPECT_EQ((seen.flags & MLX5_WQE_CTRL_FENCE) != 0, work.fence);
     EXPECT_EQ((seen.flags & MLX5_WQE_CTRL_SOLICITED) != 0, work.solicited);
-    EXPECT_EQ(seen.immediate, has_immediate(work.opcode) ? work.immediate : 0);
+    EXPECT_EQ(seen.immediate, has_immediate(work.opcode)               ? work.immediate
+                              : work.opcode == Opcode::send_invalidate ? work.invalidated_key
+                                                                       : 0);
     ASSERT_EQ(seen.remote.has_value(), has_remote(work.opcode));
     if (seen.remote) {
         EXPECT_EQ(be64toh(seen.remote->raddr), work.remote_address);

@@ -149,7 +149,7 @@ class CompletionQueue {
         if (!id) [[unlikely]]
             return stray();
         completion.id = *id;
-        if (completion.opcode == Opcode::read) completion.bytes = entry.byte_count.native();
+        if (completion.opcode >= Opcode::read) finish_send(entry, *queues.send, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
             scatter_into_elements(entry, *queues.send, counter);
         }
@@ -173,8 +173,19 @@ class CompletionQueue {
             opcode == CqeOpcode::write_immediate || opcode == CqeOpcode::send_immediate;
         completion.kind = opcode == CqeOpcode::write_immediate ? CompletionKind::receive_immediate
                                                                : CompletionKind::receive;
-        if (completion.has_immediate) completion.immediate = entry.immediate.native();
+        completion.invalidated = opcode == CqeOpcode::send_invalidate;
+        if (completion.has_immediate || completion.invalidated)
+            completion.immediate = entry.immediate.native();
         return true;
+    }
+
+    // Requests that return something, or that opcodes do not tell apart.
+    static void finish_send(const Cqe& entry, const SendQueue& queue,
+                            Completion& completion) noexcept {
+        if (completion.opcode == Opcode::local_invalidate)
+            completion.opcode = queue.key_update_at(entry.wqe_counter.native());
+        else
+            completion.bytes = is_atomic(completion.opcode) ? 8 : entry.byte_count.native();
     }
 
     // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to

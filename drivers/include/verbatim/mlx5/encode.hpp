@@ -23,7 +23,15 @@ constexpr bool is_write(Opcode opcode) noexcept {
     return opcode == Opcode::write || opcode == Opcode::write_immediate;
 }
 constexpr bool is_send(Opcode opcode) noexcept {
-    return opcode == Opcode::send || opcode == Opcode::send_immediate;
+    return opcode == Opcode::send || opcode == Opcode::send_immediate ||
+           opcode == Opcode::send_invalidate;
+}
+// Changes a memory key of this side. What follows in the queue waits for it (kSmallFence).
+constexpr bool is_key_update(Opcode opcode) noexcept {
+    return opcode == Opcode::local_invalidate || opcode == Opcode::bind_window;
+}
+constexpr std::uint8_t wire_opcode(Opcode opcode) noexcept {
+    return static_cast<std::uint8_t>(is_key_update(opcode) ? Opcode::local_invalidate : opcode);
 }
 constexpr bool names_remote_memory(Opcode opcode) noexcept {
     return is_write(opcode) || opcode == Opcode::read || is_atomic(opcode);
@@ -54,8 +62,16 @@ constexpr std::uint32_t inline_units(std::size_t bytes) noexcept {
     return static_cast<std::uint32_t>((sizeof(InlineHeader) + bytes + kUnitBytes - 1) / kUnitBytes);
 }
 
+inline constexpr std::uint32_t kKeyUpdateUnits =
+    (sizeof(ControlSegment) + sizeof(KeyUpdateSegment) + sizeof(KeySegment)) / kUnitBytes;
+
 constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
     WqeShape shape;
+    if (is_key_update(request.opcode)) [[unlikely]] {
+        const bool opens = request.window != nullptr && request.window->bytes != 0;
+        shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
+        return shape;
+    }
     if (names_remote_memory(request.opcode)) ++shape.payload_unit;
     if (is_atomic(request.opcode)) ++shape.payload_unit;
     shape.units = shape.payload_unit + static_cast<std::uint32_t>(request.elements.size()) +
@@ -81,19 +97,28 @@ constexpr Errc check_atomic(const WorkRequest& request) noexcept {
     return fits ? Errc::ok : Errc::invalid_argument;
 }
 
+constexpr Errc check_key_update(const WorkRequest& request) noexcept {
+    if (!request.elements.empty() || !request.inline_payload.empty()) return Errc::invalid_argument;
+    if (request.opcode == Opcode::local_invalidate) return Errc::ok;
+    if (request.window == nullptr) return Errc::invalid_argument;
+    const WindowBinding& window = *request.window;
+    if ((window.window_key ^ window.new_key) > 0xff) return Errc::invalid_argument;
+    if (window.of_queue_pair && window.bytes == 0) return Errc::invalid_argument;
+    return window.bytes > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
+}
+
 // Whether a queue with these limits can ever take the request.
 // Errors: invalid_argument (it contradicts itself or the limits), message_too_large (inline payload
 // or total).
 constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
     const Opcode opcode = request.opcode;
+    if (is_key_update(opcode)) return check_key_update(request);
     if (!takes_inline_payload(opcode) && !names_remote_memory(opcode) && opcode != Opcode::nop) {
         return Errc::invalid_argument;
     }
     if (!request.inline_payload.empty()) {
-        if (!takes_inline_payload(opcode) || !request.elements.empty())
-            return Errc::invalid_argument;
-        return request.inline_payload.size() > limits.max_inline_bytes ? Errc::message_too_large
-                                                                       : Errc::ok;
+        if (!takes_inline_payload(opcode)) return Errc::invalid_argument;
+        if (request.inline_payload.size() > limits.max_inline_bytes) return Errc::message_too_large;
     }
     if (opcode == Opcode::nop) return request.elements.empty() ? Errc::ok : Errc::invalid_argument;
     if (const Errc error = check_elements(request.elements, limits.max_elements);
@@ -115,17 +140,23 @@ constexpr std::uint64_t word(be32 first, be32 second) noexcept {
 // First word of a control segment: modifier 0, counter, opcode, queue pair number, units.
 constexpr std::uint64_t control_word(Opcode opcode, std::uint32_t index, std::uint32_t number,
                                      std::uint32_t units) noexcept {
-    return word(be32((index & 0xffff) << 8 | static_cast<std::uint32_t>(opcode)),
-                be32(number << 8 | units));
+    return word(be32((index & 0xffff) << 8 | wire_opcode(opcode)), be32(number << 8 | units));
 }
 // Second word: flags and immediate.
-constexpr std::uint64_t flags_word(std::uint8_t flags, std::uint32_t immediate) noexcept {
+constexpr std::uint64_t flags_word(std::uint32_t flags, std::uint32_t immediate) noexcept {
     return word(be32(flags), be32(immediate));
 }
 constexpr std::uint8_t flags_of(const WorkRequest& request) noexcept {
     return static_cast<std::uint8_t>((request.signaled ? kCompletionAlways : 0) |
                                      (request.fence ? kFence : 0) |
                                      (request.solicited ? kSolicited : 0));
+}
+// Third word of a control segment in the request's own terms.
+constexpr std::uint32_t immediate_of(const WorkRequest& request) noexcept {
+    if (takes_immediate(request.opcode)) return request.immediate;
+    if (request.opcode == Opcode::send_invalidate || request.opcode == Opcode::local_invalidate)
+        return request.invalidated_key;
+    return request.opcode == Opcode::bind_window ? request.window->window_key : 0;
 }
 constexpr std::uint64_t element_word(const Element& element) noexcept {
     return word(be32(element.bytes & (kMaxElementBytes - 1)), be32(element.local_key));
@@ -191,9 +222,13 @@ class UnitCursor {
 
 // Who posts: goes into every control segment.
 struct WqePosition {
-    std::uint32_t number = 0;  // queue pair
-    std::uint32_t index = 0;   // counter of the first block
+    std::uint32_t number = 0;        // queue pair
+    std::uint32_t index = 0;         // counter of the first block
+    std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
+
+// The segments of a key update behind the control segment. Cold.
+void encode_key_update(const WorkRequest& request, std::uint32_t number, UnitCursor to) noexcept;
 
 // Writes a checked request. Returns the first word of its control segment, which a doorbell
 // repeats.
@@ -201,18 +236,22 @@ inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, W
                             UnitCursor to) noexcept {
     const std::uint64_t first =
         control_word(request.opcode, position.index, position.number, shape.units);
-    to.put(first,
-           flags_word(flags_of(request), takes_immediate(request.opcode) ? request.immediate : 0));
+    const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
+    to.put(first, flags_word(flags_of(request) | fence, immediate_of(request)));
+    if (is_key_update(request.opcode)) [[unlikely]] {
+        encode_key_update(request, position.number, to);
+        return first;
+    }
     if (names_remote_memory(request.opcode)) {
         to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
     }
     if (is_atomic(request.opcode)) {
         to.put(be64(request.swap_or_add).raw(), compare_word(request.opcode, request.compare));
     }
+    if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
     for (const Element& element : request.elements) {
         to.put(element_word(element), be64(element.address).raw());
     }
-    if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
     return first;
 }
 

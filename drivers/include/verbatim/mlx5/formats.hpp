@@ -108,6 +108,71 @@ static_assert(sizeof(InlineHeader) == 4 && offsetof(InlineHeader, byte_count) ==
 inline constexpr std::uint32_t kInlineFlag = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t kInlineCountMask = 0x3ff;
 
+// -- Updates of a memory key (UMR): local invalidation and windows
+
+// Follows the control segment, whose immediate is the key as it is before.
+struct KeyUpdateSegment {
+    std::uint8_t flags = 0;
+    std::array<std::uint8_t, 3> reserved0{};
+    be16 translation_units;  // of 16 bytes, that follow the key segment
+    be16 translation_offset;
+    be64 mask;  // which fields of the key change
+    std::array<std::uint8_t, 32> reserved1{};
+};
+static_assert(sizeof(KeyUpdateSegment) == 48);
+static_assert(offsetof(KeyUpdateSegment, flags) == 0);
+static_assert(offsetof(KeyUpdateSegment, reserved0) == 1);
+static_assert(offsetof(KeyUpdateSegment, translation_units) == 4);
+static_assert(offsetof(KeyUpdateSegment, translation_offset) == 6);
+static_assert(offsetof(KeyUpdateSegment, mask) == 8);
+static_assert(offsetof(KeyUpdateSegment, reserved1) == 16);
+
+// Values of KeyUpdateSegment::flags.
+inline constexpr std::uint8_t kUpdateInline = 1 << 7;     // the translation follows in the WQE
+inline constexpr std::uint8_t kUpdateCheckFree = 1 << 5;  // fails if the key is in use
+inline constexpr std::uint8_t kUpdateTranslationOffset = 1 << 4;
+inline constexpr std::uint8_t kUpdateCheckQueuePair = 1 << 3;  // fails if it is another's
+// Bits of KeyUpdateSegment::mask.
+inline constexpr std::uint64_t kMaskBytes = 1 << 0;
+inline constexpr std::uint64_t kMaskStart = 1 << 6;
+inline constexpr std::uint64_t kMaskVariant = 1 << 13;  // low byte of the key
+inline constexpr std::uint64_t kMaskQueuePair = 1 << 14;
+inline constexpr std::uint64_t kMaskAccess = 0xf << 18;
+inline constexpr std::uint64_t kMaskFree = 1 << 29;
+
+// Follows it: the key as it is to be.
+struct KeySegment {
+    std::uint8_t free = 0;  // [6] not in use
+    std::uint8_t reserved0 = 0;
+    std::uint8_t access = 0;  // [6] atomic, [5] remote write, [4] remote read
+    std::uint8_t reserved1 = 0;
+    be32 queue_pair_variant;  // [31:8] queue pair, all ones: any; [7:0] low byte of the key
+    be32 reserved2;
+    be32 domain;
+    be64 start;
+    be64 bytes;
+    std::array<std::uint8_t, 32> reserved3{};
+};
+static_assert(sizeof(KeySegment) == 64);
+static_assert(offsetof(KeySegment, free) == 0);
+static_assert(offsetof(KeySegment, reserved0) == 1);
+static_assert(offsetof(KeySegment, access) == 2);
+static_assert(offsetof(KeySegment, reserved1) == 3);
+static_assert(offsetof(KeySegment, queue_pair_variant) == 4);
+static_assert(offsetof(KeySegment, reserved2) == 8);
+static_assert(offsetof(KeySegment, domain) == 12);
+static_assert(offsetof(KeySegment, start) == 16);
+static_assert(offsetof(KeySegment, bytes) == 24);
+static_assert(offsetof(KeySegment, reserved3) == 32);
+inline constexpr std::uint8_t kKeyFree = 1 << 6;
+inline constexpr std::uint8_t kKeyRemoteRead = 1 << 4;
+inline constexpr std::uint8_t kKeyRemoteWrite = 1 << 5;
+inline constexpr std::uint8_t kKeyRemoteAtomic = 1 << 6;
+inline constexpr std::uint32_t kAnyQueuePair = 0xffffff;
+
+// Of a window that opens, a DataSegment follows (where the window leads), padded to this much.
+inline constexpr std::uint32_t kTranslationBytes = 64;
+
 // -- Receive WQE
 // --------------------------------------------------------------------------------------------
 

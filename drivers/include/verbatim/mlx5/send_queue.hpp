@@ -79,8 +79,12 @@ class SendQueue {
         if (behind == ahead || behind > outstanding) [[unlikely]]
             return std::nullopt;
         limit_ += behind;
+        if (pending_fence_ == 0) [[likely]]
+            stop_ = limit_;
         return ids_[counter & mask_];
     }
+    // What the update of a memory key that starts at this counter was posted as.
+    Opcode key_update_at(std::uint16_t counter) const noexcept;
     // The ring's block with this counter (of an outstanding request).
     const std::byte* block_at(std::uint32_t counter) const noexcept {
         return ring_ + std::size_t{counter & mask_} * kBlockBytes;
@@ -95,8 +99,8 @@ class SendQueue {
     // Posts a finished WQE of one block, its control segment's index still 0.
     [[gnu::always_inline]] Errc post_block(std::uint64_t id, Block block) noexcept {
         const std::uint32_t index = next_;
-        if (index == limit_) [[unlikely]]
-            return Errc::would_block;
+        if (index == stop_) [[unlikely]]
+            if (const Errc error = leave_stop(block); error != Errc::ok) return error;
         block.quarter[0] = _mm_or_si128(block.quarter[0], next_index_bits());
         const std::size_t slot = index & mask_;
         ids_[slot] = id;
@@ -142,6 +146,18 @@ class SendQueue {
         return be32((index & 0xffff) << 8).raw();
     }
 
+    // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
+    // fence. Cold.
+    Errc leave_stop(Block& block) noexcept;
+    // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
+    std::uint8_t take_fence(bool updates) noexcept {
+        const std::uint8_t fence = pending_fence_;
+        pending_fence_ = updates ? kSmallFence : 0;
+        return fence;
+    }
+    // After next_ or pending_fence_ moved.
+    void set_stop() noexcept { stop_ = pending_fence_ == 0 ? limit_ : next_; }
+
     // Why `blocks` more cannot be posted now.
     Errc full(std::uint64_t blocks) const noexcept {
         return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
@@ -150,10 +166,12 @@ class SendQueue {
     std::uint64_t place(const WorkRequest& request, const WqeShape& shape) noexcept {
         const std::size_t slot = next_ & mask_;
         std::byte* end = ring_ + std::size_t{blocks()} * kBlockBytes;
-        const std::uint64_t first_word = encode(request, shape, {number_, next_},
+        const std::uint8_t fence = take_fence(is_key_update(request.opcode));
+        const std::uint64_t first_word = encode(request, shape, {number_, next_, fence},
                                                 UnitCursor(ring_ + slot * kBlockBytes, ring_, end));
         ids_[slot] = request.id;
         next_ += shape.blocks();
+        set_stop();
         return first_word;
     }
 
@@ -165,8 +183,10 @@ class SendQueue {
     std::unique_ptr<std::uint64_t[]> ids_;  // by first block, as many as blocks
     std::uint32_t next_ = 0;
     std::uint32_t limit_ = 0;
+    std::uint32_t stop_ = 0;  // limit_; or next_ while the next WQE must be fenced
     std::uint32_t mask_ = 0;
     std::uint32_t number_ = 0;
+    std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
     std::uint64_t generation_ = 0;
     Doorbell bell_;
     SendLimits limits_;

@@ -10,9 +10,11 @@
 
 namespace verbatim::mlx5 {
 
-// Values are the mlx5 opcodes of the control segment (PRM, "Send WQE opcodes").
+// Values are the mlx5 opcodes of the control segment (PRM, "Send WQE opcodes"); bind_window travels
+// as local_invalidate does, as an update of a memory key (wire_opcode()).
 enum class Opcode : std::uint8_t {
     nop = 0x00,
+    send_invalidate = 0x01,
     write = 0x08,
     write_immediate = 0x09,
     send = 0x0a,
@@ -20,6 +22,8 @@ enum class Opcode : std::uint8_t {
     read = 0x10,
     compare_swap = 0x11,
     fetch_add = 0x12,
+    local_invalidate = 0x25,
+    bind_window = 0x26,
 };
 
 // One gathered or scattered piece of registered local memory.
@@ -29,7 +33,23 @@ struct Element {
     std::uint32_t local_key = 0;
 };
 
-// One request. The spans are read during the call only.
+// What a memory window is to open, and for whom: a part of a registered region, under a key of its
+// own. A window of type 1 serves every queue pair of its domain and is bound again by the library
+// with a key of its choice; one of type 2 serves the queue pair that bound it, and its owner
+// chooses the key's low byte (InfiniBand Architecture Specification, "Memory Windows").
+struct WindowBinding {
+    std::uint32_t window_key = 0;  // as it is before
+    std::uint32_t new_key = 0;     // only its low byte differs
+    std::uint32_t local_key = 0;   // of the region, which must allow binding
+    std::uint64_t address = 0;
+    // Up to 2^31. 0 closes a window of type 1; one of type 2 is closed by local_invalidate.
+    std::uint32_t bytes = 0;
+    bool remote_read = false, remote_write = false, remote_atomic = false;
+    bool zero_based = false;    // peers count from 0 instead of `address`
+    bool of_queue_pair = true;  // type 2
+};
+
+// One request. The spans and `window` are read during the call only.
 struct WorkRequest {
     Opcode opcode = Opcode::nop;
     bool signaled = true;  // asks for a completion of its own
@@ -41,9 +61,11 @@ struct WorkRequest {
     std::uint32_t remote_key = 0;
     std::uint32_t immediate = 0;                // host byte order
     std::span<const Element> elements;          // gather list (scatter list for read and atomics)
-    std::span<const std::byte> inline_payload;  // instead of elements; copied into the work request
+    std::span<const std::byte> inline_payload;  // before the elements; copied into the work request
     std::uint64_t compare = 0;                  // compare_swap
     std::uint64_t swap_or_add = 0;              // compare_swap: swap; fetch_add: addend
+    std::uint32_t invalidated_key = 0;  // the peer's (send_invalidate) or ours (local_invalidate)
+    const WindowBinding* window = nullptr;  // bind_window
 };
 
 enum class CompletionKind : std::uint8_t { send_side, receive, receive_immediate };
@@ -55,9 +77,10 @@ struct Completion {
     CompletionKind kind = CompletionKind::send_side;
     Opcode opcode = Opcode::nop;  // send side only
     bool has_immediate = false;
+    bool invalidated = false;                        // receive: the peer invalidated a key of ours
     std::uint8_t syndrome = 0, vendor_syndrome = 0;  // of an error completion
     std::uint32_t bytes = 0;                         // received, or read
-    std::uint32_t immediate = 0;                     // host byte order
+    std::uint32_t immediate = 0;                     // host byte order; the key, if invalidated
     std::uint32_t queue_pair = 0;                    // number
 };
 

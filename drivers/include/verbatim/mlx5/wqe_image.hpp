@@ -42,6 +42,13 @@ class WqeImage {
         words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(immediate).raw()} << 32;
         return Errc::ok;
     }
+    // Of a send that invalidates the peer's key, or of a local invalidation.
+    Errc set_invalidated_key(std::uint32_t key) noexcept {
+        if (opcode_ != Opcode::send_invalidate && opcode_ != Opcode::local_invalidate)
+            return Errc::invalid_argument;
+        words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(key).raw()} << 32;
+        return Errc::ok;
+    }
     // compare_swap: both; fetch_add: the addend (`compare` is not looked at).
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
         if (!is_atomic(opcode_)) return Errc::invalid_argument;
@@ -51,7 +58,7 @@ class WqeImage {
     }
     Errc set_element(std::size_t index, const Element& element) noexcept {
         if (!takes_element(index, element)) return Errc::invalid_argument;
-        std::uint64_t* at = payload() + index * 2;
+        std::uint64_t* at = segment(index);
         at[0] = element_word(element);
         at[1] = be64(element.address).raw();
         return Errc::ok;
@@ -73,13 +80,17 @@ class WqeImage {
 
     // The local key an element names now.
     std::uint32_t local_key(std::size_t index) const noexcept {
-        return be32::from_raw(static_cast<std::uint32_t>(payload()[index * 2] >> 32)).native();
+        return be32::from_raw(static_cast<std::uint32_t>(*segment(index) >> 32)).native();
     }
     std::size_t elements() const noexcept { return elements_; }
 
   private:
     std::uint64_t* payload() const noexcept {
         return words_.get() + std::size_t{shape_.payload_unit} * 2;
+    }
+    // Elements follow the inline payload.
+    std::uint64_t* segment(std::size_t index) const noexcept {
+        return payload() + (inline_units(inline_bytes_) + index) * 2;
     }
     void set_flag(std::uint8_t flag, bool on) noexcept {
         const std::uint64_t bit = flags_word(flag, 0);

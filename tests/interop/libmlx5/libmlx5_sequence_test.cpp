@@ -1,0 +1,178 @@
+// Requests after each other and in lists: what one leaves for the next (fences, halves of the
+// register, places in the ring) is as libmlx5 has it.
+#include <random>
+
+#include "twin.hpp"
+
+namespace verbatim::interop {
+namespace {
+
+using mlx5::WindowBinding;
+using mlx5::test::atomic_request;
+using mlx5::test::gather_request;
+using mlx5::test::inline_request;
+using mlx5::test::request;
+
+// Requests with what they point to, random in everything that may vary.
+class RandomRequests {
+  public:
+    // libmlx5's builder takes every window for one of type 2.
+    RandomRequests(const Twin& twin, std::uint32_t inline_bytes, std::uint64_t seed,
+                   bool for_builder)
+        : twin_(twin), inline_bytes_(inline_bytes), for_builder_(for_builder), random_(seed) {
+        windows_.reserve(64);
+    }
+
+    std::vector<Request> list(std::size_t count) {
+        windows_.clear();
+        std::vector<Request> all;
+        for (std::size_t i = 0; i < count; ++i) all.push_back(one());
+        return all;
+    }
+
+  private:
+    std::uint32_t below(std::uint32_t bound) {
+        return static_cast<std::uint32_t>(random_() % bound);
+    }
+
+    Request one() {
+        constexpr Opcode kAll[] = {
+            Opcode::write,          Opcode::write_immediate, Opcode::send,
+            Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
+            Opcode::compare_swap,   Opcode::fetch_add,       Opcode::local_invalidate,
+            Opcode::bind_window};
+        const Opcode opcode = kAll[below(std::size(kAll))];
+        Request made = shaped(opcode);
+        made.work.id = random_();
+        made.work.signaled = below(2) == 0;
+        made.work.fence = below(4) == 0;
+        made.work.solicited = below(4) == 0;
+        made.work.remote_address = random_() & ~std::uint64_t{7};
+        made.work.remote_key = below(1u << 31);
+        made.work.immediate = below(1u << 31);
+        made.work.invalidated_key = below(1u << 31);
+        return made;
+    }
+    Request shaped(Opcode opcode) {
+        if (opcode == Opcode::local_invalidate) return request(opcode);
+        if (opcode == Opcode::bind_window) return window();
+        if (mlx5::is_atomic(opcode)) return atomic_request(opcode);
+        if (mlx5::takes_inline_payload(opcode) && below(2) == 0)
+            return inline_request(opcode, 1 + below(inline_bytes_), below(256));
+        return gather_request(opcode, 1 + below(8));
+    }
+    Request window() {
+        WindowBinding& made = windows_.emplace_back();
+        made.window_key = below(1u << 24) << 8 | below(256);
+        made.new_key = (made.window_key & ~0xffu) | below(256);
+        made.local_key = twin_.region_key();
+        made.address = twin_.region_address() + below(1024);
+        made.of_queue_pair = for_builder_ || below(2) == 0;
+        made.bytes = !made.of_queue_pair && below(4) == 0 ? 0 : 1 + below(1024);
+        made.remote_read = below(2) == 0;
+        made.remote_write = below(2) == 0;
+        made.remote_atomic = below(2) == 0;
+        made.zero_based = below(4) == 0;
+        Request bind = request(Opcode::bind_window);
+        bind.work.window = &made;
+        return bind;
+    }
+
+    const Twin& twin_;
+    std::uint32_t inline_bytes_;
+    bool for_builder_;
+    std::mt19937_64 random_;
+    std::vector<WindowBinding> windows_;
+};
+
+void expect_alike(std::uint64_t seed, bool by_builder) {
+    Twin twin({.send_requests = 12});
+    RandomRequests requests(twin, twin.lib().inline_bytes, seed, by_builder);
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < 3000 && !testing::Test::HasFailure(); ++round) {
+        std::vector<Request> list = requests.list(1 + random() % 6);
+        list.back().work.signaled = true;
+        if (by_builder)
+            twin.post_by_builder(list);
+        else
+            twin.post(list);
+        // One completion retires all before it.
+        twin.complete(twin.last_first_block());
+    }
+}
+
+TEST(Libmlx5, lists_of_anything_in_any_order_are_written_alike) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike(seed, false);
+}
+
+TEST(Libmlx5, lists_that_its_builder_makes_are_written_alike) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike(seed, true);
+}
+
+TEST(Libmlx5, a_key_update_holds_back_the_next_request_only) {
+    for (const Opcode next : {Opcode::write, Opcode::read, Opcode::local_invalidate}) {
+        Twin twin;
+        Request update = request(Opcode::local_invalidate);
+        twin.post(update);
+        twin.post(update);
+        Request after = next == Opcode::local_invalidate ? update : gather_request(next, 1);
+        twin.post(after);
+        twin.post(after);
+        after.work.fence = true;
+        twin.post(update);
+        twin.post(after);
+        twin.post(after);
+    }
+}
+
+TEST(Libmlx5, prepared_requests_behind_a_key_update_are_fenced_as_its_are) {
+    Twin twin;
+    Request small = inline_request(Opcode::write, 8), large = gather_request(Opcode::read, 6);
+    Request update = request(Opcode::local_invalidate);
+    mlx5::Prepared first(twin.ours(), small.get()), second(twin.ours(), large.get()),
+        third(twin.ours(), update.get());
+    const auto post_both = [&](mlx5::Prepared& prepared, Request& asked) {
+        twin.post_to_lib(asked);
+        ASSERT_EQ(prepared.post(asked.work.id), Errc::ok);
+        twin.expect_same(1);
+    };
+    for (int round = 0; round < 3; ++round) {
+        post_both(first, small);
+        post_both(third, update);
+        post_both(first, small);
+        post_both(first, small);
+        post_both(third, update);
+        post_both(second, large);
+        post_both(third, update);
+        post_both(third, update);
+        twin.complete(twin.last_first_block());
+        post_both(first, small);
+        twin.complete(twin.last_first_block());
+    }
+}
+
+TEST(Libmlx5, error_completions_are_read_alike) {
+    for (const std::uint8_t syndrome :
+         {MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, MLX5_CQE_SYNDROME_WR_FLUSH_ERR,
+          MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+          MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR,
+          MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR}) {
+        Twin twin;
+        Request asked = inline_request(Opcode::write, 8, 77);
+        twin.post(asked);
+        twin.complete(0, syndrome);
+    }
+}
+
+TEST(Libmlx5, reads_of_any_length_report_their_bytes_alike) {
+    Twin twin;
+    for (const std::uint32_t bytes : {1u, 8u, 4096u, 1u << 31}) {
+        Request asked = gather_request(Opcode::read, 2, bytes);
+        const std::uint32_t counter = twin.next();
+        twin.post(asked);
+        twin.complete(counter, 0, bytes);
+    }
+}
+
+}  // namespace
+}  // namespace verbatim::interop
