@@ -9,10 +9,10 @@ int main(int argc, char** argv) {
     using namespace verbatim::bench;
     for (const NamedSubject& subject : subjects()) {
         const std::string name =
-            "post/" + std::string(kWriteInline8) + "/" + std::string(subject.name);
-        benchmark::RegisterBenchmark(name.c_str(), [make = subject.make](benchmark::State& state) {
-            constexpr std::uint64_t kPosts = 16 * kBatch;
-            const auto posts = make();
+            "post/" + std::string(subject.of->name) + "/" + std::string(subject.name);
+        benchmark::RegisterBenchmark(name.c_str(), [subject](benchmark::State& state) {
+            constexpr std::uint64_t kPosts = 160 * kBatch;  // whole lists of 10 and of 32
+            const auto posts = subject.make(*subject.of);
             posts->run(kPosts);  // touches every page
             for (auto _ : state) posts->run(kPosts);
             // Elapsed seconds / (posts * 1e-9): nanoseconds of one post.

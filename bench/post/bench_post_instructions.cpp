@@ -9,20 +9,14 @@
 
 int main(int argc, char** argv) {
     using namespace verbatim::bench;
-    if (argc == 2 && std::string_view(argv[1]) == "--list") {
-        for (const NamedSubject& subject : subjects())
-            std::cout << kWriteInline8 << ' ' << subject.name << '\n';
+    const bool lists = argc == 2 && std::string_view(argv[1]) == "--list";
+    for (const NamedSubject& subject : subjects()) {
+        if (lists) std::cout << subject.of->name << ' ' << subject.name << '\n';
+        if (argc != 4 || subject.of->name != argv[1] || subject.name != argv[2]) continue;
+        subject.make(*subject.of)->run(std::strtoull(argv[3], nullptr, 10));
         return 0;
     }
-    if (argc == 4 && argv[1] == kWriteInline8) {
-        const std::uint64_t count = std::strtoull(argv[3], nullptr, 10);
-        for (const NamedSubject& subject : subjects()) {
-            if (subject.name != argv[2]) continue;
-            subject.make()->run(count);
-            return 0;
-        }
-    }
-    std::cerr << "usage: bench_post_instructions " << kWriteInline8
-              << " <subject> <n>, or --list\n";
+    if (lists) return 0;
+    std::cerr << "usage: bench_post_instructions <case> <subject> <n>, or --list\n";
     return 2;
 }

@@ -5,33 +5,30 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
+#include <type_traits>
+#include <vector>
 
 #include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
+#include "operation.hpp"
 #include "parked_device.hpp"
 
 namespace verbatim::bench {
 namespace {
-
-constexpr std::uint64_t kRemoteAddress = 0x7f0000000000;
-constexpr std::uint32_t kRemoteKey = 0x1234;
-
-// Address and payload of post number `i`: both differ from the post before.
-constexpr std::uint64_t address_of(std::uint64_t i) { return kRemoteAddress + i * 8; }
 
 // A refused post would be measured as a fast one.
 void must(Errc error) {
     if (error != Errc::ok) std::abort();
 }
 
-// What the completion of the last post of a batch does.
-void retire_up_to(mlx5::SendQueue& queue, std::uint64_t posted) {
-    if (!queue.retire(static_cast<std::uint16_t>(posted - 1))) std::abort();
+// What the completion of the last operation of a batch, of `blocks` blocks, does.
+void retire_all(mlx5::SendQueue& queue, std::uint64_t posted, std::uint32_t blocks) {
+    if (!queue.retire(static_cast<std::uint16_t>((posted - 1) * blocks))) std::abort();
 }
 
-class PreparedSubject final : public PostSubject {
+// The operation made for the smallest write.
+class PreparedWrite8Subject final : public PostSubject {
   public:
     void run(std::uint64_t count) override {
         for (const std::uint64_t end = posted_ + count; posted_ != end;) {
@@ -41,13 +38,13 @@ class PreparedSubject final : public PostSubject {
             write_.set_signaled(true);
             post(posted_ + batch - 1, posted_ + batch);
             posted_ += batch;
-            retire_up_to(queue_, posted_);
+            retire_all(queue_, posted_, 1);
         }
     }
 
   private:
     [[gnu::noinline]] void post(std::uint64_t from, std::uint64_t to) {
-        for (std::uint64_t i = from; i != to; ++i) must(write_.post(i, address_of(i), i));
+        for (std::uint64_t i = from; i != to; ++i) must(write_.post(i, remote_address(i), i));
     }
 
     ParkedDevice device_;
@@ -56,33 +53,105 @@ class PreparedSubject final : public PostSubject {
     std::uint64_t posted_ = 0;
 };
 
+// Runs batches: the last operation of each is signaled and retires all.
+template <class Post>
+[[gnu::always_inline]] inline void run_batches(std::uint64_t& posted, std::uint64_t count,
+                                               mlx5::SendQueue& queue, std::uint32_t blocks,
+                                               Post&& post) {
+    for (const std::uint64_t end = posted + count; posted != end;) {
+        const std::uint64_t last = std::min(posted + kBatch, end) - 1;
+        for (; posted != last; ++posted) post(posted, false);
+        post(posted++, true);
+        retire_all(queue, posted, blocks);
+    }
+}
+
+// Built from scratch.
 class FreshSubject final : public PostSubject {
   public:
+    explicit FreshSubject(const PostCase& of) : operation_(of) {}
     [[gnu::noinline]] void run(std::uint64_t count) override {
-        const std::uint64_t end = posted_ + count;
-        while (posted_ != end) {
-            const std::uint64_t last = std::min(posted_ + kBatch, end) - 1;
-            for (; posted_ != last; ++posted_) post(false);
-            post(true);
-            ++posted_;
-            retire_up_to(queue_, posted_);
-        }
+        run_batches(posted_, count, queue_, blocks_, [this](std::uint64_t i, bool signaled) {
+            must(queue_.post(operation_.number(i, signaled)));
+        });
     }
 
   private:
-    [[gnu::always_inline]] void post(bool signaled) {
-        mlx5::WorkRequest request;
-        request.opcode = mlx5::Opcode::write;
-        request.signaled = signaled;
-        request.id = posted_;
-        request.remote_address = address_of(posted_);
-        request.remote_key = kRemoteKey;
-        request.inline_payload = std::as_bytes(std::span(&posted_, 1));
-        must(queue_.post(request));
+    ParkedDevice device_;
+    mlx5::SendQueue queue_{device_.view()};
+    Operation operation_;
+    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    std::uint64_t posted_ = 0;
+};
+
+// Prepared once, patched before each post.
+class PreparedSubject final : public PostSubject {
+  public:
+    explicit PreparedSubject(const PostCase& of) : operation_(of) {}
+    [[gnu::noinline]] void run(std::uint64_t count) override {
+        run_batches(posted_, count, queue_, blocks_, [this](std::uint64_t i, bool signaled) {
+            patch(prepared_, i);
+            prepared_.set_signaled(signaled);
+            must(prepared_.post(i));
+        });
+    }
+
+  private:
+    [[gnu::always_inline]] void patch(mlx5::Prepared& prepared, std::uint64_t i) {
+        if (!is_send_) must(prepared.set_remote_address(remote_address(i)));
+        if (operation_.has_payload()) must(prepared.set_inline_payload(operation_.payload(i)));
+        for (std::uint32_t k = 0; k < operation_.elements(); ++k)
+            must(prepared.set_element(k, local_address(i + k), kElementBytes));
     }
 
     ParkedDevice device_;
     mlx5::SendQueue queue_{device_.view()};
+    Operation operation_;
+    bool is_send_ = mlx5::is_send(operation_.number(0, true).opcode);
+    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    mlx5::Prepared prepared_{queue_, operation_.number(0, true)};
+    std::uint64_t posted_ = 0;
+};
+
+// Lists of `Size` prepared operations under one doorbell; the last one is signaled.
+template <std::uint64_t Size>
+class ListSubject final : public PostSubject {
+  public:
+    explicit ListSubject(const PostCase& of) : operation_(of), list_(queue_, requests(of)) {}
+    [[gnu::noinline]] void run(std::uint64_t count) override {
+        std::array<std::uint64_t, Size> ids;
+        for (const std::uint64_t end = posted_ + count; posted_ < end;) {
+            for (std::uint64_t k = 0; k < Size; ++k) {
+                ids[k] = posted_ + k;
+                patch(list_[k], posted_ + k);
+            }
+            must(list_.post(ids));
+            posted_ += Size;
+            retire_all(queue_, posted_, blocks_);
+        }
+    }
+
+  private:
+    [[gnu::always_inline]] void patch(mlx5::WqeImage& image, std::uint64_t i) {
+        if (!is_send_) must(image.set_remote_address(remote_address(i)));
+        if (operation_.has_payload()) must(image.set_inline_payload(operation_.payload(i)));
+        for (std::uint32_t k = 0; k < operation_.elements(); ++k)
+            must(image.set_element(k, {local_address(i + k), kElementBytes, kLocalKey}));
+    }
+    static std::vector<mlx5::WorkRequest> requests(const PostCase& of) {
+        static Operation operation(of);  // its payload and elements are read once more
+        operation = Operation(of);
+        std::vector<mlx5::WorkRequest> all;
+        for (std::uint64_t k = 0; k < Size; ++k) all.push_back(operation.number(0, k == Size - 1));
+        return all;
+    }
+
+    ParkedDevice device_;
+    mlx5::SendQueue queue_{device_.view()};
+    Operation operation_;
+    bool is_send_ = mlx5::is_send(operation_.number(0, true).opcode);
+    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    mlx5::PreparedList list_;
     std::uint64_t posted_ = 0;
 };
 
@@ -112,18 +181,29 @@ class Floor final : public PostSubject {
 };
 
 template <typename Subject>
-std::unique_ptr<PostSubject> make() {
-    return std::make_unique<Subject>();
+std::unique_ptr<PostSubject> make(const PostCase& of) {
+    if constexpr (std::is_constructible_v<Subject, const PostCase&>)
+        return std::make_unique<Subject>(of);
+    else
+        return std::make_unique<Subject>();
 }
-
-constexpr std::array<NamedSubject, 3> kSubjects{{
-    {"verbatim.prepared", make<PreparedSubject>},
-    {"verbatim.fresh", make<FreshSubject>},
-    {"floor", make<Floor>},
-}};
 
 }  // namespace
 
-std::span<const NamedSubject> subjects() { return kSubjects; }
+std::vector<NamedSubject> subjects() {
+    std::vector<NamedSubject> all;
+    for (const PostCase& of : kPostCases) {
+        const bool smallest = &of == &kPostCases[0];
+        all.push_back({&of, "verbatim.prepared",
+                       smallest ? make<PreparedWrite8Subject> : make<PreparedSubject>});
+        all.push_back({&of, "verbatim.list10", make<ListSubject<10>>});
+        all.push_back({&of, "verbatim.list32", make<ListSubject<32>>});
+        all.push_back({&of, "verbatim.fresh", make<FreshSubject>});
+        all.push_back({&of, "libmlx5.ibv_post_send", make_libmlx5_post_send});
+        all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});
+        if (smallest) all.push_back({&of, "floor", make<Floor>});
+    }
+    return all;
+}
 
 }  // namespace verbatim::bench

@@ -1,29 +1,47 @@
-// The subjects of group `post`, by name. Each posts 8-byte inline RDMA writes whose address and
-// payload change every time; every 64th is signaled and retires those before it.
+// The subjects of group `post`, by case and name. Each posts operations whose remote address and
+// payload (or local address) change every time; every 64th is signaled and retires those before it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
+#include <vector>
+
+#include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::bench {
-
-inline constexpr std::string_view kWriteInline8 = "write_inline_8";
 
 class PostSubject {
   public:
     virtual ~PostSubject() = default;
-    // Posts `count` times, in batches of kBatch.
+    // Posts `count` operations, in batches of kBatch.
     virtual void run(std::uint64_t count) = 0;
 };
 
 inline constexpr std::uint64_t kBatch = 64;
 
-struct NamedSubject {
+// What a case posts. Exactly one of inline_bytes and elements is not 0.
+struct PostCase {
     std::string_view name;
-    std::unique_ptr<PostSubject> (*make)();
+    mlx5::Opcode opcode;
+    std::uint32_t inline_bytes;
+    std::uint32_t elements;
 };
-std::span<const NamedSubject> subjects();
+inline constexpr PostCase kPostCases[] = {
+    {"write_inline_8", mlx5::Opcode::write, 8, 0}, {"write_inline_64", mlx5::Opcode::write, 64, 0},
+    {"write_gather_1", mlx5::Opcode::write, 0, 1}, {"read_gather_10", mlx5::Opcode::read, 0, 10},
+    {"send_8", mlx5::Opcode::send, 8, 0},
+};
+
+struct NamedSubject {
+    const PostCase* of;
+    std::string_view name;
+    std::unique_ptr<PostSubject> (*make)(const PostCase&);
+};
+std::vector<NamedSubject> subjects();
+
+// Of other files.
+std::unique_ptr<PostSubject> make_libmlx5_post_send(const PostCase& of);
+std::unique_ptr<PostSubject> make_libmlx5_builder(const PostCase& of);
 
 }  // namespace verbatim::bench

@@ -70,11 +70,19 @@ void put_window(UnitCursor& to, const WindowBinding& window, std::uint32_t numbe
 
 }  // namespace
 
-void encode_key_update(const WorkRequest& request, std::uint32_t number, UnitCursor to) noexcept {
-    if (request.opcode == Opcode::local_invalidate)
+std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
+                                WqePosition position, UnitCursor to) noexcept {
+    const bool invalidates = request.opcode == Opcode::local_invalidate;
+    const std::uint64_t first =
+        control_word(request.opcode, position.index, position.number, shape.units);
+    const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
+    const std::uint32_t key = invalidates ? request.invalidated_key : request.window->window_key;
+    to.put(first, flags_word(flags_of(request) | fence, key));
+    if (invalidates)
         put_invalidation(to);
     else
-        put_window(to, *request.window, number);
+        put_window(to, *request.window, position.number);
+    return first;
 }
 
 }  // namespace verbatim::mlx5

@@ -108,7 +108,17 @@ std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* imag
     return first_word;
 }
 
-Errc SendQueue::leave_stop(Block& block) noexcept {
+Errc SendQueue::post_fenced(const WorkRequest& request) noexcept {
+    if (const Errc error = check(request, limits_); error != Errc::ok) return error;
+    const WqeShape shape = shape_of(request);
+    const std::uint32_t index = next_, blocks = shape.blocks();
+    if (blocks > free_blocks()) return full(blocks);
+    const std::uint64_t first_word = place(request, shape);
+    ring_doorbell(bell_, next_, DoorbellRing{first_word, ring_, mask_, index, blocks});
+    return Errc::ok;
+}
+
+Errc SendQueue::post_block_at_stop(std::uint64_t id, Block block) noexcept {
     if (next_ == limit_) return Errc::would_block;
     const std::uint64_t flags =
         static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_srli_si128(block.quarter[0], 8)));
@@ -118,7 +128,7 @@ Errc SendQueue::leave_stop(Block& block) noexcept {
         block.quarter[0] = _mm_or_si128(block.quarter[0], _mm_set_epi64x(bits, 0));
     }
     stop_ = limit_;
-    return Errc::ok;
+    return post_block(id, block);
 }
 
 Opcode SendQueue::key_update_at(std::uint16_t counter) const noexcept {

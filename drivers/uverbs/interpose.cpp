@@ -25,6 +25,7 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
+#include <verbatim/uverbs/uverbs.hpp>
 
 #include "device_file.hpp"
 #include "sysfs_tree.hpp"
@@ -75,7 +76,7 @@ const SysfsTree* make_tree() noexcept {
         return nullptr;
     }
 }
-[[maybe_unused]] const SysfsTree* const g_tree = make_tree();
+const SysfsTree* const g_tree = make_tree();
 
 bool is_device(const char* path) noexcept {
     return path != nullptr && std::strcmp(path, Identity::kDevicePath) == 0;
@@ -102,6 +103,11 @@ void describe_device(struct stat* facts) noexcept {
 }
 
 }  // namespace
+
+[[gnu::visibility("default")]] const char* sysfs_root() noexcept {
+    return g_tree != nullptr ? g_tree->root().c_str() : nullptr;
+}
+
 }  // namespace verbatim::uverbs
 
 using namespace verbatim::uverbs;

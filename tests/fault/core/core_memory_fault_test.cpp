@@ -32,6 +32,7 @@ Deadline soon() { return Deadline::after(20s); }
 template <class Body>
 void in_child(Body body) {
     Child child([&](Wire&) {
+        setvbuf(stdout, nullptr, _IONBF, 0);  // a child's exit flushes nothing
         const int code = body();
         return testing::Test::HasFailure() ? 1 : code;
     });

@@ -12,6 +12,8 @@
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
+#include <gtest/gtest.h>
+
 #include "libmlx5.hpp"
 #include "mlx5_requests.hpp"
 

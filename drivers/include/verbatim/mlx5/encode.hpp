@@ -65,17 +65,21 @@ constexpr std::uint32_t inline_units(std::size_t bytes) noexcept {
 inline constexpr std::uint32_t kKeyUpdateUnits =
     (sizeof(ControlSegment) + sizeof(KeyUpdateSegment) + sizeof(KeySegment)) / kUnitBytes;
 
-constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
+// "Plain": of every request but key updates, which are rare and shaped otherwise.
+constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     WqeShape shape;
-    if (is_key_update(request.opcode)) [[unlikely]] {
-        const bool opens = request.window != nullptr && request.window->bytes != 0;
-        shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
-        return shape;
-    }
     if (names_remote_memory(request.opcode)) ++shape.payload_unit;
     if (is_atomic(request.opcode)) ++shape.payload_unit;
     shape.units = shape.payload_unit + static_cast<std::uint32_t>(request.elements.size()) +
                   inline_units(request.inline_payload.size());
+    return shape;
+}
+
+constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
+    if (!is_key_update(request.opcode)) return plain_shape_of(request);
+    const bool opens = request.window != nullptr && request.window->bytes != 0;
+    WqeShape shape;
+    shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
     return shape;
 }
 
@@ -110,15 +114,15 @@ constexpr Errc check_key_update(const WorkRequest& request) noexcept {
 // Whether a queue with these limits can ever take the request.
 // Errors: invalid_argument (it contradicts itself or the limits), message_too_large (inline payload
 // or total).
-constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits) noexcept {
     const Opcode opcode = request.opcode;
-    if (is_key_update(opcode)) return check_key_update(request);
     if (!takes_inline_payload(opcode) && !names_remote_memory(opcode) && opcode != Opcode::nop) {
         return Errc::invalid_argument;
     }
     if (!request.inline_payload.empty()) {
         if (!takes_inline_payload(opcode)) return Errc::invalid_argument;
         if (request.inline_payload.size() > limits.max_inline_bytes) return Errc::message_too_large;
+        if (request.elements.empty()) return Errc::ok;
     }
     if (opcode == Opcode::nop) return request.elements.empty() ? Errc::ok : Errc::invalid_argument;
     if (const Errc error = check_elements(request.elements, limits.max_elements);
@@ -126,6 +130,10 @@ constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexc
         return error;
     }
     return is_atomic(opcode) ? check_atomic(request) : Errc::ok;
+}
+
+constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+    return is_key_update(request.opcode) ? check_key_update(request) : check_plain(request, limits);
 }
 
 // -- Words: segments as pairs of 64-bit words in memory order. Stores of 8 bytes can be read back
@@ -151,12 +159,10 @@ constexpr std::uint8_t flags_of(const WorkRequest& request) noexcept {
                                      (request.fence ? kFence : 0) |
                                      (request.solicited ? kSolicited : 0));
 }
-// Third word of a control segment in the request's own terms.
-constexpr std::uint32_t immediate_of(const WorkRequest& request) noexcept {
+// Last word of a control segment.
+constexpr std::uint32_t plain_immediate_of(const WorkRequest& request) noexcept {
     if (takes_immediate(request.opcode)) return request.immediate;
-    if (request.opcode == Opcode::send_invalidate || request.opcode == Opcode::local_invalidate)
-        return request.invalidated_key;
-    return request.opcode == Opcode::bind_window ? request.window->window_key : 0;
+    return request.opcode == Opcode::send_invalidate ? request.invalidated_key : 0;
 }
 constexpr std::uint64_t element_word(const Element& element) noexcept {
     return word(be32(element.bytes & (kMaxElementBytes - 1)), be32(element.local_key));
@@ -227,21 +233,18 @@ struct WqePosition {
     std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
 
-// The segments of a key update behind the control segment. Cold.
-void encode_key_update(const WorkRequest& request, std::uint32_t number, UnitCursor to) noexcept;
+// A checked key update. Cold.
+std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
+                                WqePosition position, UnitCursor to) noexcept;
 
 // Writes a checked request. Returns the first word of its control segment, which a doorbell
 // repeats.
-inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
-                            UnitCursor to) noexcept {
+inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& shape,
+                                  WqePosition position, UnitCursor to) noexcept {
     const std::uint64_t first =
         control_word(request.opcode, position.index, position.number, shape.units);
     const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
-    to.put(first, flags_word(flags_of(request) | fence, immediate_of(request)));
-    if (is_key_update(request.opcode)) [[unlikely]] {
-        encode_key_update(request, position.number, to);
-        return first;
-    }
+    to.put(first, flags_word(flags_of(request) | fence, plain_immediate_of(request)));
     if (names_remote_memory(request.opcode)) {
         to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
     }
@@ -253,6 +256,12 @@ inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, W
         to.put(element_word(element), be64(element.address).raw());
     }
     return first;
+}
+
+inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
+                            UnitCursor to) noexcept {
+    return is_key_update(request.opcode) ? encode_key_update(request, shape, position, to)
+                                         : encode_plain(request, shape, position, to);
 }
 
 }  // namespace verbatim::mlx5

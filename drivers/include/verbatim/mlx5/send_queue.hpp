@@ -37,13 +37,18 @@ class SendQueue {
     // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
     // is posted on an error.
     Errc post(const WorkRequest& request) noexcept {
-        if (const Errc error = check(request, limits_); error != Errc::ok) return error;
-        const WqeShape shape = shape_of(request);
+        if (is_key_update(request.opcode) || pending_fence_ != 0) [[unlikely]]
+            return post_fenced(request);
+        if (const Errc error = check_plain(request, limits_); error != Errc::ok) return error;
+        const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
         if (blocks > free_blocks()) [[unlikely]]
             return full(blocks);
         const std::uint32_t index = next_;
-        const std::uint64_t first_word = place(request, shape);
+        const std::uint64_t first_word =
+            encode_plain(request, shape, {number_, index}, cursor_at(index));
+        ids_[index & mask_] = request.id;
+        next_ = index + blocks;
         ring_doorbell(bell_, next_, DoorbellRing{first_word, ring_, mask_, index, blocks});
         return Errc::ok;
     }
@@ -100,7 +105,7 @@ class SendQueue {
     [[gnu::always_inline]] Errc post_block(std::uint64_t id, Block block) noexcept {
         const std::uint32_t index = next_;
         if (index == stop_) [[unlikely]]
-            if (const Errc error = leave_stop(block); error != Errc::ok) return error;
+            return post_block_at_stop(id, block);
         block.quarter[0] = _mm_or_si128(block.quarter[0], next_index_bits());
         const std::size_t slot = index & mask_;
         ids_[slot] = id;
@@ -148,7 +153,9 @@ class SendQueue {
 
     // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
     // fence. Cold.
-    Errc leave_stop(Block& block) noexcept;
+    Errc post_block_at_stop(std::uint64_t id, Block block) noexcept;
+    // Key updates, and what comes behind one. Cold.
+    Errc post_fenced(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
     std::uint8_t take_fence(bool updates) noexcept {
         const std::uint8_t fence = pending_fence_;
@@ -163,13 +170,15 @@ class SendQueue {
         return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
     }
 
+    UnitCursor cursor_at(std::uint32_t index) const noexcept {
+        return {ring_ + std::size_t{index & mask_} * kBlockBytes, ring_,
+                ring_ + std::size_t{blocks()} * kBlockBytes};
+    }
     std::uint64_t place(const WorkRequest& request, const WqeShape& shape) noexcept {
-        const std::size_t slot = next_ & mask_;
-        std::byte* end = ring_ + std::size_t{blocks()} * kBlockBytes;
         const std::uint8_t fence = take_fence(is_key_update(request.opcode));
-        const std::uint64_t first_word = encode(request, shape, {number_, next_, fence},
-                                                UnitCursor(ring_ + slot * kBlockBytes, ring_, end));
-        ids_[slot] = request.id;
+        const std::uint64_t first_word =
+            encode(request, shape, {number_, next_, fence}, cursor_at(next_));
+        ids_[next_ & mask_] = request.id;
         next_ += shape.blocks();
         set_stop();
         return first_word;
