@@ -155,6 +155,26 @@ class ListSubject final : public PostSubject {
     std::uint64_t posted_ = 0;
 };
 
+// Lists of `Size` of the operation made for the smallest write.
+template <std::uint32_t Size>
+class Write8ListSubject final : public PostSubject {
+  public:
+    [[gnu::noinline]] void run(std::uint64_t count) override {
+        for (const std::uint64_t end = posted_ + count; posted_ < end; posted_ += Size) {
+            must(write_.post_list(posted_, Size, [first = posted_](std::uint32_t i) {
+                return mlx5::PreparedWrite8::Write{remote_address(first + i), first + i};
+            }));
+            retire_all(queue_, posted_ + Size, 1);
+        }
+    }
+
+  private:
+    ParkedDevice device_;
+    mlx5::SendQueue queue_{device_.view()};
+    mlx5::PreparedWrite8 write_{queue_, {kRemoteAddress, kRemoteKey}};
+    std::uint64_t posted_ = 0;
+};
+
 // What no post can avoid: 64 bytes into the slot, the record, 64 bytes into the register, the two
 // fences. Nothing is checked or remembered.
 class Floor final : public PostSubject {
@@ -196,8 +216,10 @@ std::vector<NamedSubject> subjects() {
         const bool smallest = &of == &kPostCases[0];
         all.push_back({&of, "verbatim.prepared",
                        smallest ? make<PreparedWrite8Subject> : make<PreparedSubject>});
-        all.push_back({&of, "verbatim.list10", make<ListSubject<10>>});
-        all.push_back({&of, "verbatim.list32", make<ListSubject<32>>});
+        all.push_back({&of, "verbatim.list10",
+                       smallest ? make<Write8ListSubject<10>> : make<ListSubject<10>>});
+        all.push_back({&of, "verbatim.list32",
+                       smallest ? make<Write8ListSubject<32>> : make<ListSubject<32>>});
         all.push_back({&of, "verbatim.fresh", make<FreshSubject>});
         all.push_back({&of, "libmlx5.ibv_post_send", make_libmlx5_post_send});
         all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});

@@ -91,21 +91,24 @@ std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* imag
     const std::uint64_t first_word = image[0] | index_bits(index);
     const bool updates =
         static_cast<std::uint8_t>(image[0] >> 24) == wire_opcode(Opcode::local_invalidate);
-    const std::uint8_t fence = take_fence(updates);
     for (std::uint32_t i = 0; i < blocks; ++i) {
         std::byte* to = ring_ + std::size_t{(index + i) & mask_} * kBlockBytes;
         Block::load(image + std::size_t{i} * (kBlockBytes / sizeof *image)).store(to);
         if (i == 0) std::memcpy(to, &first_word, sizeof first_word);
     }
-    if (fence != 0) {
-        std::byte* const flags = ring_ + std::size_t{index & mask_} * kBlockBytes +
-                                 offsetof(ControlSegment, fence_completion_event);
-        if ((*flags & std::byte{kFence}) == std::byte{0}) *flags |= std::byte{fence};
-    }
+    if (pending_fence_ != 0) fence_block_at(index);
+    if (updates) pending_fence_ = kSmallFence;
     ids_[index & mask_] = id;
     next_ = index + blocks;
     set_stop();
     return first_word;
+}
+
+void SendQueue::fence_block_at(std::uint32_t index) noexcept {
+    const std::uint8_t fence = take_fence(false);
+    std::byte* const flags = ring_ + std::size_t{index & mask_} * kBlockBytes +
+                             offsetof(ControlSegment, fence_completion_event);
+    if ((*flags & std::byte{kFence}) == std::byte{0}) *flags |= std::byte{fence};
 }
 
 Errc SendQueue::post_fenced(const WorkRequest& request) noexcept {

@@ -151,6 +151,37 @@ TEST(Libmlx5, prepared_requests_behind_a_key_update_are_fenced_as_its_are) {
     }
 }
 
+TEST(Libmlx5, lists_of_prepared_small_writes_are_written_as_it_writes_them) {
+    Twin twin({.send_requests = 8});
+    mlx5::PreparedWrite8 write(twin.ours(), {0, 0xc0ffee});
+    Request update = request(Opcode::local_invalidate);
+    std::uint64_t payload = 0x0102030405060708;
+    for (std::uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+        const std::uint32_t count = 1 + round % 8;
+        std::vector<Request> asked;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            asked.push_back(inline_request(Opcode::write, 8, 100 * round + i));
+            asked.back().work.remote_key = 0xc0ffee;
+            asked.back().work.remote_address = 0x7000 + 64 * i + round;
+            asked.back().work.signaled = i == count - 1;
+            payload = payload * 31 + i;
+            std::memcpy(asked.back().inline_payload.data(), &payload, sizeof payload);
+        }
+        if (round % 3 == 0) twin.post(update);
+        twin.post_to_lib(asked);
+        ASSERT_EQ(
+            write.post_list(100 * round, count,
+                            [&](std::uint32_t i) {
+                                mlx5::PreparedWrite8::Write one{asked[i].work.remote_address, 0};
+                                std::memcpy(&one.payload, asked[i].inline_payload.data(), 8);
+                                return one;
+                            }),
+            Errc::ok);
+        twin.expect_same(count);
+        twin.complete(twin.last_first_block());
+    }
+}
+
 TEST(Libmlx5, error_completions_are_read_alike) {
     for (const std::uint8_t syndrome :
          {MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, MLX5_CQE_SYNDROME_WR_FLUSH_ERR,

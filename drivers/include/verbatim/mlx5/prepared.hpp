@@ -156,6 +156,28 @@ class PreparedWrite8 {
         return post_words(id, be64(remote_address).raw(), payload);
     }
 
+    // One write of a list.
+    struct Write {
+        std::uint64_t remote_address = 0;
+        std::uint64_t payload = 0;
+    };
+    // Posts `count` writes under one doorbell, or none: `next(i)` returns the i-th Write. Their ids
+    // are first_id, first_id + 1, ...; only the last one is signaled, if this operation is. Errors:
+    // invalid_prepared, would_block, message_too_large (more than the queue has blocks).
+    template <class Next>
+    [[gnu::always_inline]] Errc post_list(std::uint64_t first_id, std::uint32_t count,
+                                          Next&& next) noexcept {
+        if (count == 1) {  // whose bytes may go into the register
+            const Write only = next(0);
+            return post(first_id, only.remote_address, only.payload);
+        }
+        const Errc error =
+            validity_.queue().post_writes8({control_, header_, remote_key_}, first_id, count, next);
+        if (error == Errc::ok) [[likely]]
+            return error;
+        return validity_.revoked() ? Errc::invalid_prepared : error;
+    }
+
     void set_remote_address(std::uint64_t address) noexcept {
         remote_address_ = be64(address).raw();
     }

@@ -115,6 +115,37 @@ class SendQueue {
         return Errc::ok;
     }
 
+    // What PreparedWrite8 knows of its writes.
+    struct Write8Image {
+        __m128i control;  // index 0
+        __m128i header;   // in its first 4 bytes
+        std::uint64_t remote_key;
+    };
+    // See PreparedWrite8::post_list().
+    template <class Next>
+    [[gnu::always_inline]] Errc post_writes8(const Write8Image& image, std::uint64_t first_id,
+                                             std::uint32_t count, Next&& next) noexcept {
+        if (count > free_blocks()) [[unlikely]]
+            return full(count);
+        if (count == 0) return Errc::ok;
+        // Up to the end of the ring there is nothing to wrap.
+        const std::uint32_t to_end = blocks() - (next_ & mask_);
+        const std::uint32_t before = std::min(count, to_end);
+        std::uint64_t word = place_writes8(image, {first_id, next_, before}, next);
+        if (before != count)
+            word = place_writes8(image, {first_id + before, next_ + before, count - before},
+                                 [&](std::uint32_t i) { return next(before + i); });
+        if (pending_fence_ != 0) [[unlikely]]
+            fence_block_at(next_);
+        next_ += count;
+        // The last one speaks for all.
+        store_at(ring_ + std::size_t{(next_ - 1) & mask_} * kBlockBytes + sizeof word,
+                 _mm_cvtsi128_si64(_mm_srli_si128(image.control, 8)));
+        set_stop();
+        ring(word);
+        return Errc::ok;
+    }
+
     // Posts a finished image of `blocks` blocks, index 0. Errors: would_block, message_too_large.
     Errc post_image(std::uint64_t id, const std::uint64_t* image, std::uint32_t blocks) noexcept {
         if (blocks > free_blocks()) [[unlikely]]
@@ -150,6 +181,43 @@ class SendQueue {
     static constexpr std::uint64_t index_bits(std::uint32_t index) noexcept {
         return be32((index & 0xffff) << 8).raw();
     }
+
+    struct Part {
+        std::uint64_t first_id;
+        std::uint32_t index;
+        std::uint32_t count;
+    };
+    // Blocks that do not wrap; the first word of the last one.
+    template <class Next>
+    [[gnu::always_inline]] std::uint64_t place_writes8(const Write8Image& image, const Part& part,
+                                                       Next&& next) noexcept {
+        const auto control = static_cast<std::uint64_t>(_mm_cvtsi128_si64(image.control));
+        constexpr std::uint64_t kFlags = 0;  // unsignaled
+        const auto header = static_cast<std::uint32_t>(_mm_cvtsi128_si32(image.header));
+        std::byte* at = ring_ + std::size_t{part.index & mask_} * kBlockBytes;
+        std::uint64_t* ids = &ids_[part.index & mask_];
+        std::uint64_t first = 0;
+#pragma GCC unroll 4
+        for (std::uint32_t i = 0; i != part.count; ++i, at += kBlockBytes) {
+            const auto write = next(i);
+            const auto index = static_cast<std::uint16_t>(part.index + i);
+            first = control | std::uint32_t{__builtin_bswap16(index)} << 8;
+            store_at(at, first);
+            store_at(at + 8, kFlags);
+            store_at(at + 16, be64(write.remote_address).raw());
+            store_at(at + 24, image.remote_key);
+            store_at(at + 32, header);
+            store_at(at + 36, write.payload);
+            ids[i] = part.first_id + i;
+        }
+        return first;
+    }
+    template <class Value>
+    static void store_at(std::byte* to, Value value) noexcept {
+        std::memcpy(to, &value, sizeof value);
+    }
+    // Gives the WQE that starts at this counter the pending fence, unless it has one. Cold.
+    void fence_block_at(std::uint32_t index) noexcept;
 
     // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
     // fence. Cold.
