@@ -122,9 +122,9 @@ class TestDevice {
     std::uint32_t raw_send_record() const {
         return __atomic_load_n(&records_[MLX5_SND_DBR], __ATOMIC_ACQUIRE);
     }
-    std::uint16_t receive_record() const {
-        return static_cast<std::uint16_t>(
-            be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE)));
+    // All 32 bits: those above the counter are reserved.
+    std::uint32_t receive_record() const {
+        return be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE));
     }
     std::uint32_t consumer_record() const {
         return be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
