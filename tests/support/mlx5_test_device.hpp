@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include <mlx5_strict_register.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::mlx5::test {
@@ -52,6 +53,7 @@ struct DeviceOptions {
     std::uint32_t max_send_elements = 40;
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
+    bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
 };
 
 // A WQE as the device sees it: taken out of the ring in one piece.
@@ -82,7 +84,12 @@ class TestDevice {
         for (std::uint32_t i = 0; i < options.completion_entries; ++i) {
             cqe_at(i)->op_own = MLX5_CQE_INVALID << 4;
         }
+        std::memset(registers_.data(), static_cast<int>(StrictRegister::kUnwritten),
+                    registers_.size());
     }
+    // Views point here.
+    TestDevice(const TestDevice&) = delete;
+    TestDevice& operator=(const TestDevice&) = delete;
 
     QueuePairView queue_pair() {
         QueuePairView view;
@@ -98,7 +105,8 @@ class TestDevice {
         view.max_inline_bytes = options_.max_inline_bytes;
         view.max_send_elements = options_.max_send_elements;
         view.max_receive_elements = options_.max_receive_elements;
-        view.doorbell_hook = doorbell_hook;
+        view.doorbell_hook =
+            options_.strict_doorbells ? DoorbellHook{check_doorbell, this} : doorbell_hook;
         return view;
     }
     CompletionQueueView completion_queue() {
@@ -111,7 +119,7 @@ class TestDevice {
         view.progress_hook = progress_hook;
         return view;
     }
-    // Put into the views made after they were set.
+    // Put into the views made after they were set. A strict device looks at the doorbell first.
     DoorbellHook doorbell_hook;
     ProgressHook progress_hook;
 
@@ -152,6 +160,7 @@ class TestDevice {
     void reset() {
         head_ = 0;
         received_ = 0;
+        strict_.reset();
     }
 
     SeenWqe wqe_at(std::uint16_t index) const;
@@ -208,6 +217,12 @@ class TestDevice {
     std::array<std::byte, 64> scatter{};  // what inline-scatter CQEs carry
 
   private:
+    static void check_doorbell(void* context, const volatile void* half) noexcept {
+        auto& self = *static_cast<TestDevice*>(context);
+        self.strict_.check(self.queue_pair(), half);
+        if (self.doorbell_hook.call != nullptr)
+            self.doorbell_hook.call(self.doorbell_hook.context, half);
+    }
     mlx5_cqe64* cqe_at(std::uint32_t counter) const {
         std::byte* entry =
             completions_.data() +
@@ -235,6 +250,7 @@ class TestDevice {
     std::uint16_t head_ = 0;
     std::uint16_t received_ = 0;
     std::uint32_t produced_ = 0;
+    StrictRegister strict_;
 };
 
 inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
