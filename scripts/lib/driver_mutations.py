@@ -3,6 +3,14 @@ for each of them. Those of one file stand together: the next build then compiles
 
 from dataclasses import dataclass
 
+# The tests of the driver, quickest first; a mutation may name another to begin with.
+PROGRAMS = [
+    "tests/unit/mlx5/mlx5_store_order_test",
+    "tests/unit/mlx5/mlx5_test",
+    "tests/unit/softnic/softnic_operations_test",
+    "tests/unit/softnic/softnic_strict_doorbell_test",
+]
+
 Edit = tuple[str, str]  # a text that occurs exactly once in the file, and what stands there instead
 
 
