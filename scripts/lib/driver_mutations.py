@@ -3,12 +3,11 @@ for each of them. Those of one file stand together: the next build then compiles
 
 from dataclasses import dataclass
 
-# The tests of the driver, quickest first; a mutation may name another to begin with.
+# The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
 PROGRAMS = [
-    "tests/unit/mlx5/mlx5_store_order_test",
-    "tests/unit/mlx5/mlx5_test",
+    *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
+        "send_queue", "store_order", "encode", "prepared", "completion_queue", "receive_queue", "random")),
     "tests/unit/softnic/softnic_operations_test",
-    "tests/unit/softnic/softnic_strict_doorbell_test",
 ]
 
 Edit = tuple[str, str]  # a text that occurs exactly once in the file, and what stands there instead
@@ -20,11 +19,12 @@ class Mutation:
     hardware: str  # what a card does with such a driver
     file: str
     edits: tuple[Edit, ...]
-    program: str = "mlx5_test"  # the test program that is tried first
+    program: str = "mlx5_send_queue_test"  # is tried first
 
 
 HEADERS = "drivers/include/verbatim/mlx5"
-ORDER = "mlx5_store_order_test"
+ORDER, ENCODE, PREPARED, COMPLETIONS, RECEIVES = (
+    f"mlx5_{name}_test" for name in ("store_order", "encode", "prepared", "completion_queue", "receive_queue"))
 STORE_RECORD = "    __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);\n"
 
 DOORBELL = [
@@ -91,19 +91,19 @@ ENCODING = [
     Mutation(
         "ds_one_too_few",
         "the device does not see the last 16 bytes: the payload's end or an element is missing",
-        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units - 1)));"),)),
+        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units - 1)));"),), ENCODE),
     Mutation(
         "ds_one_too_many",
         "the device takes leftovers of an earlier WQE for an element: a protection error, or worse, none",
-        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units + 1)));"),)),
+        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units + 1)));"),), ENCODE),
     Mutation(
         "signaled_bit_lost",
         "no completion is ever written: the queue fills up and stays full",
-        f"{HEADERS}/encode.hpp", (("(request.signaled ? kCompletionAlways : 0) |", ""),)),
+        f"{HEADERS}/encode.hpp", (("(request.signaled ? kCompletionAlways : 0) |", ""),), ENCODE),
     Mutation(
         "immediate_in_host_order",
         "the peer gets the immediate with its bytes reversed",
-        f"{HEADERS}/encode.hpp", (("be32(flags), be32(immediate)", "be32(flags), be32::from_raw(immediate)"),)),
+        f"{HEADERS}/encode.hpp", (("be32(flags), be32(immediate)", "be32(flags), be32::from_raw(immediate)"),), ENCODE),
     Mutation(
         "units_run_past_the_ring_end",
         "a WQE that should go on at the ring's start is continued behind the ring, in foreign memory",
@@ -124,11 +124,12 @@ SEND_QUEUE = [
         "the device takes the copy for an old doorbell and drops it, or fetches the wrong WQE",
         f"{HEADERS}/send_queue.hpp",
         (("        block.quarter[0] = _mm_or", "        const Block rung = block;\n        block.quarter[0] = _mm_or"),
-         ("DoorbellBlock{block}", "DoorbellBlock{rung}"))),
+         ("DoorbellBlock{block}", "DoorbellBlock{rung}")), PREPARED),
     Mutation(
         "full_ring_overwritten",
         "a WQE that the device has not executed is replaced by a later one",
-        f"{HEADERS}/send_queue.hpp", (("if (index == limit_) [[unlikely]]", "if (index == limit_ + 1) [[unlikely]]"),)),
+        f"{HEADERS}/send_queue.hpp",
+        (("if (index == limit_) [[unlikely]]", "if (index == limit_ + 1) [[unlikely]]"),), PREPARED),
     Mutation(
         "retired_one_block_too_far",
         "the block behind is posted over while the device still has to execute it",
@@ -136,11 +137,11 @@ SEND_QUEUE = [
     Mutation(
         "prepared_image_with_stale_index",
         "the device compares the index with its own and fails the queue pair at the second post",
-        "drivers/mlx5/queues.cpp", (("= image[0] | index_bits(index);", "= image[0];"),)),
+        "drivers/mlx5/queues.cpp", (("= image[0] | index_bits(index);", "= image[0];"),), PREPARED),
     Mutation(
         "prepared_image_runs_past_the_ring_end",
         "the image's end goes into foreign memory, the device executes what lay at the ring's start",
-        "drivers/mlx5/queues.cpp", (("{(index + i) & mask_} *", "{(index & mask_) + i} *"),)),
+        "drivers/mlx5/queues.cpp", (("{(index + i) & mask_} *", "{(index & mask_) + i} *"),), PREPARED),
     Mutation(
         "list_rung_with_its_first_request",
         "the register names a WQE that is not the last: what follows waits for the next doorbell",
@@ -155,7 +156,7 @@ SEND_QUEUE = [
     Mutation(
         "reset_keeps_the_index_of_prepared_posts",
         "the first prepared post after a reset carries an old index: the device fails the queue pair",
-        "drivers/mlx5/queues.cpp", (("    bell_.record_raw = 0;\n", ""),)),
+        "drivers/mlx5/queues.cpp", (("    bell_.record_raw = 0;\n", ""),), PREPARED),
 ]
 
 RECEIVING = [
@@ -172,29 +173,33 @@ RECEIVING = [
         "receive_terminator_missing",
         "a message longer than the list goes on into the element of an earlier one",
         f"{HEADERS}/receive_queue.hpp",
-        (("        if (request.elements.size() < capacity) to.put(word(be32(0), be32(kInvalidKey)), 0);\n", ""),)),
+        (("        if (request.elements.size() < capacity) to.put(word(be32(0), be32(kInvalidKey)), 0);\n", ""),),
+        RECEIVES),
     Mutation(
         "receive_record_not_masked",
         "the counter has 16 bits; the bits above are reserved and must be zero",
-        f"{HEADERS}/receive_queue.hpp", (("be32(next_ & 0xffff).raw()", "be32(next_).raw()"),)),
+        f"{HEADERS}/receive_queue.hpp", (("be32(next_ & 0xffff).raw()", "be32(next_).raw()"),), RECEIVES),
     Mutation(
         "owner_phase_constant",
         "from the second lap on, entries of the last lap are taken for new ones",
         f"{HEADERS}/completion_queue.hpp",
-        (("if (phase != owner_phase(consumer_, entries()) ||", "if (phase != owner_phase(0, entries()) ||"),)),
+        (("if (phase != owner_phase(consumer_, entries()) ||", "if (phase != owner_phase(0, entries()) ||"),),
+        COMPLETIONS),
     Mutation(
         "invalid_entries_taken",
         "entries that the device never wrote complete requests in the first lap",
         f"{HEADERS}/completion_queue.hpp",
-        (("            cqe_opcode(op_own) == CqeOpcode::invalid) {", "            false) {"),)),
+        (("            cqe_opcode(op_own) == CqeOpcode::invalid) {", "            false) {"),), COMPLETIONS),
     Mutation(
         "first_half_of_large_entries",
         "the owner bit is looked for where the device leaves scattered data",
-        f"{HEADERS}/completion_queue.hpp", (("(entry + (std::size_t{1} << entry_log2_) - sizeof(Cqe))", "(entry)"),)),
+        f"{HEADERS}/completion_queue.hpp",
+        (("(entry + (std::size_t{1} << entry_log2_) - sizeof(Cqe))", "(entry)"),), COMPLETIONS),
     Mutation(
         "consumer_index_not_published",
         "the device sees a full completion queue and raises an overrun error",
-        f"{HEADERS}/completion_queue.hpp", (("        if (consumer_ != first) publish();\n", "        (void)first;\n"),)),
+        f"{HEADERS}/completion_queue.hpp",
+        (("        if (consumer_ != first) publish();\n", "        (void)first;\n"),), COMPLETIONS),
     Mutation(
         "consumer_index_before_the_read",
         "the device may fill the entry again while it is being read",

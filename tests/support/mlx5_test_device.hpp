@@ -5,6 +5,7 @@
 #pragma once
 
 #include <endian.h>
+#include <gtest/gtest.h>
 #include <infiniband/mlx5dv.h>
 
 #include <array>
@@ -19,25 +20,39 @@
 #include <vector>
 
 #include <mlx5_strict_register.hpp>
+#include <sanitized.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::mlx5::test {
 
-// Zeroed page-aligned memory of exactly this size, so that AddressSanitizer sees a byte too far.
+// Zeroed page-aligned memory of exactly this size, so that AddressSanitizer sees a byte too far;
+// without it, a guard behind the end that fails the test if it was written.
 class Pages {
   public:
     explicit Pages(std::size_t bytes)
-        : memory_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}))),
+        : memory_(static_cast<std::byte*>(
+              ::operator new (bytes + kGuardBytes, std::align_val_t{4096}))),
           bytes_(bytes) {
         std::memset(memory_, 0, bytes);
+        std::memset(memory_ + bytes, kGuard, kGuardBytes);
     }
-    ~Pages() { ::operator delete (memory_, std::align_val_t{4096}); }
+    ~Pages() {
+        for (std::size_t i = bytes_; i < bytes_ + kGuardBytes; ++i) {
+            if (memory_[i] == std::byte{kGuard}) continue;
+            ADD_FAILURE() << "a store " << i - bytes_ << " bytes behind the end of the memory";
+            break;
+        }
+        ::operator delete (memory_, std::align_val_t{4096});
+    }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
     std::byte* data() const { return memory_; }
     std::size_t size() const { return bytes_; }
 
   private:
+    static constexpr std::size_t kGuardBytes = verbatim::test::kSanitized ? 0 : 4096;
+    static constexpr std::uint8_t kGuard = 0x5a;
+
     std::byte* memory_;
     std::size_t bytes_;
 };
