@@ -201,6 +201,11 @@ RECEIVING = [
         f"{HEADERS}/completion_queue.hpp",
         (("        if (consumer_ != first) publish();\n", "        (void)first;\n"),), COMPLETIONS),
     Mutation(
+        "consumer_index_not_masked",
+        "the index has 24 bits; the bits above are reserved and must be zero",
+        f"{HEADERS}/completion_queue.hpp",
+        (("be32(consumer_ & kConsumerIndexMask).raw()", "be32(consumer_).raw()"),), COMPLETIONS),
+    Mutation(
         "consumer_index_before_the_read",
         "the device may fill the entry again while it is being read",
         f"{HEADERS}/completion_queue.hpp",

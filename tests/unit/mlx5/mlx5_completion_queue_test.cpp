@@ -122,6 +122,20 @@ TEST(CompletionQueue, a_batch_takes_no_more_than_there_is_room_for) {
     EXPECT_EQ(test.device.consumer_record(), 5U);
 }
 
+TEST(CompletionQueue, the_published_consumer_index_has_24_bits) {
+    constexpr std::uint32_t kEntries = 1U << 16;
+    TestDevice device({.completion_entries = kEntries});
+    CompletionQueue completions(device.completion_queue());
+    mlx5_cqe64 of_nobody{};  // quick to poll, and as good as any other here
+    of_nobody.sop_drop_qpn = htobe32(0x123456);
+    std::array<Completion, 1> none;
+    while (device.produced() <= 1U << 24) {
+        for (std::uint32_t i = 0; i < kEntries; ++i) device.write(of_nobody, MLX5_CQE_REQ);
+        EXPECT_EQ(completions.poll(none), 0U);
+        ASSERT_EQ(device.consumer_record(), device.produced() & 0xffffff);
+    }
+}
+
 TEST(CompletionQueue, unsignaled_requests_retire_silently_and_once) {
     Fixture test;
     std::vector<SeenWqe> seen;
