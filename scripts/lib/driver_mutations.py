@@ -84,7 +84,7 @@ DOORBELL = [
         "register_filled_downwards",
         "a write-combining buffer that is evicted half-way shows the device a payload without its control segment",
         f"{HEADERS}/doorbell.hpp",
-        (("for (int i = 0; i < 4; ++i) _mm_store_si128(", "for (int i = 3; i >= 0; --i) _mm_store_si128("),), ORDER),
+        (("for (int i = 0; i < 4; ++i) quarters[i] =", "for (int i = 3; i >= 0; --i) quarters[i] ="),), ORDER),
 ]
 
 ENCODING = [

@@ -14,7 +14,7 @@ from driver_mutations import Mutation
 STARTED = re.compile(r"^\[ RUN      \] (\S+)", re.MULTILINE)
 FAILED = re.compile(r"^\[  FAILED  \] (\S+) \(|^\[  FAILED  \] (\S+), where .* \(\d+ ms\)$", re.MULTILINE)
 PASSED = re.compile(r"^\[  PASSED  \] [1-9]\d* tests?\.", re.MULTILINE)
-RUN_SECONDS = 120  # the slowest program takes a few
+RUN_SECONDS = 60  # the slowest program takes a few
 BUILD_SECONDS = 1200
 
 

@@ -171,8 +171,8 @@ TEST(Prepared, would_block_like_any_post) {
     ASSERT_EQ(one.post(2), Errc::ok);
     EXPECT_EQ(two.post(3), Errc::would_block);
     ASSERT_EQ(eight.post(4), Errc::ok);
-    EXPECT_EQ(one.post(5), Errc::would_block);
-    EXPECT_EQ(eight.post(6), Errc::would_block);
+    ASSERT_EQ(one.post(5), Errc::would_block);
+    ASSERT_EQ(eight.post(6), Errc::would_block);
     EXPECT_EQ(queue.outstanding(), 3U);
     EXPECT_EQ(queue.retire(0), 1U);
     EXPECT_EQ(queue.retire(2), 2U);
