@@ -45,6 +45,16 @@ TEST(CompletionQueue, is_empty_until_the_device_writes) {
     EXPECT_EQ(test.device.consumer_record(), 0U);
 }
 
+TEST(CompletionQueue, takes_no_entry_of_the_last_lap_again) {
+    Fixture test({.receive_entries = 8, .completion_entries = 4});
+    for (std::uint64_t id = 0; id < 8; ++id) ASSERT_EQ(test.receive.post({id, {}}), Errc::ok);
+    for (int i = 0; i < 4; ++i) test.device.arrive({});
+    ASSERT_EQ(test.poll(4).size(), 4U);
+    ASSERT_EQ(test.poll(4).size(), 0U);  // receives are outstanding that old entries would retire
+    test.device.arrive({});
+    EXPECT_EQ(test.poll(4).size(), 1U);
+}
+
 TEST(CompletionQueue, tells_what_a_send_side_request_was) {
     Fixture test;
     test.device.complete(test.post(inline_request(Opcode::write, 8, 41)));
