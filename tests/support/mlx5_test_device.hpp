@@ -5,6 +5,7 @@
 #pragma once
 
 #include <endian.h>
+#include <gtest/gtest.h>
 #include <infiniband/mlx5dv.h>
 
 #include <array>
@@ -18,25 +19,40 @@
 #include <string>
 #include <vector>
 
+#include <mlx5_strict_register.hpp>
+#include <sanitized.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::mlx5::test {
 
-// Zeroed page-aligned memory of exactly this size, so that AddressSanitizer sees a byte too far.
+// Zeroed page-aligned memory of exactly this size, so that AddressSanitizer sees a byte too far;
+// without it, a guard behind the end that fails the test if it was written.
 class Pages {
   public:
     explicit Pages(std::size_t bytes)
-        : memory_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}))),
+        : memory_(static_cast<std::byte*>(
+              ::operator new (bytes + kGuardBytes, std::align_val_t{4096}))),
           bytes_(bytes) {
         std::memset(memory_, 0, bytes);
+        std::memset(memory_ + bytes, kGuard, kGuardBytes);
     }
-    ~Pages() { ::operator delete (memory_, std::align_val_t{4096}); }
+    ~Pages() {
+        for (std::size_t i = bytes_; i < bytes_ + kGuardBytes; ++i) {
+            if (memory_[i] == std::byte{kGuard}) continue;
+            ADD_FAILURE() << "a store " << i - bytes_ << " bytes behind the end of the memory";
+            break;
+        }
+        ::operator delete (memory_, std::align_val_t{4096});
+    }
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
     std::byte* data() const { return memory_; }
     std::size_t size() const { return bytes_; }
 
   private:
+    static constexpr std::size_t kGuardBytes = verbatim::test::kSanitized ? 0 : 4096;
+    static constexpr std::uint8_t kGuard = 0x5a;
+
     std::byte* memory_;
     std::size_t bytes_;
 };
@@ -52,6 +68,7 @@ struct DeviceOptions {
     std::uint32_t max_send_elements = 40;
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
+    bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
 };
 
 // A WQE as the device sees it: taken out of the ring in one piece.
@@ -82,7 +99,12 @@ class TestDevice {
         for (std::uint32_t i = 0; i < options.completion_entries; ++i) {
             cqe_at(i)->op_own = MLX5_CQE_INVALID << 4;
         }
+        std::memset(registers_.data(), static_cast<int>(StrictRegister::kUnwritten),
+                    registers_.size());
     }
+    // Views point here.
+    TestDevice(const TestDevice&) = delete;
+    TestDevice& operator=(const TestDevice&) = delete;
 
     QueuePairView queue_pair() {
         QueuePairView view;
@@ -98,7 +120,8 @@ class TestDevice {
         view.max_inline_bytes = options_.max_inline_bytes;
         view.max_send_elements = options_.max_send_elements;
         view.max_receive_elements = options_.max_receive_elements;
-        view.doorbell_hook = doorbell_hook;
+        view.doorbell_hook =
+            options_.strict_doorbells ? DoorbellHook{check_doorbell, this} : doorbell_hook;
         return view;
     }
     CompletionQueueView completion_queue() {
@@ -111,7 +134,7 @@ class TestDevice {
         view.progress_hook = progress_hook;
         return view;
     }
-    // Put into the views made after they were set.
+    // Put into the views made after they were set. A strict device looks at the doorbell first.
     DoorbellHook doorbell_hook;
     ProgressHook progress_hook;
 
@@ -122,9 +145,9 @@ class TestDevice {
     std::uint32_t raw_send_record() const {
         return __atomic_load_n(&records_[MLX5_SND_DBR], __ATOMIC_ACQUIRE);
     }
-    std::uint16_t receive_record() const {
-        return static_cast<std::uint16_t>(
-            be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE)));
+    // All 32 bits: those above the counter are reserved.
+    std::uint32_t receive_record() const {
+        return be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE));
     }
     std::uint32_t consumer_record() const {
         return be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
@@ -152,6 +175,7 @@ class TestDevice {
     void reset() {
         head_ = 0;
         received_ = 0;
+        strict_.reset();
     }
 
     SeenWqe wqe_at(std::uint16_t index) const;
@@ -208,6 +232,12 @@ class TestDevice {
     std::array<std::byte, 64> scatter{};  // what inline-scatter CQEs carry
 
   private:
+    static void check_doorbell(void* context, const volatile void* half) noexcept {
+        auto& self = *static_cast<TestDevice*>(context);
+        self.strict_.check(self.queue_pair(), half);
+        if (self.doorbell_hook.call != nullptr)
+            self.doorbell_hook.call(self.doorbell_hook.context, half);
+    }
     mlx5_cqe64* cqe_at(std::uint32_t counter) const {
         std::byte* entry =
             completions_.data() +
@@ -235,6 +265,7 @@ class TestDevice {
     std::uint16_t head_ = 0;
     std::uint16_t received_ = 0;
     std::uint32_t produced_ = 0;
+    StrictRegister strict_;
 };
 
 inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {

@@ -54,7 +54,7 @@ class SharedPages {
 };
 
 struct EndOptions {
-    Options device;
+    Options device{.strict_doorbells = true};  // what hardware would punish fails a test
     std::size_t memory_bytes = 1 << 20;
     Access access = kAllAccess;
     bool private_memory = false;  // registered without its file

@@ -124,6 +124,18 @@ class Commands(unittest.TestCase):
         (self.state / "testlog-release").unlink()
         self.assertEqual(self.run_script("scripts/test", "--only", "release").returncode, 1)
 
+    def test_mutations_run_with_long_and_count(self):
+        for stage in ("release", "clang", "asan", "tsan"):
+            self.log(stage, "OK")
+        (self.tree / "scripts/checks").mkdir()
+        (self.tree / "scripts/checks/run.py").write_text("import sys\nopen(sys.argv[2], 'a').write('5 0 0 checks\\n')\n")
+        self.program("tree/scripts/mutations", "#!/bin/bash\necho 30 2 0 mutations >>$2; exit 1\n")
+        self.assertEqual(self.last_line(self.run_script("scripts/test")), "9 passed, 0 failed")
+        self.assertEqual(self.last_line(self.run_script("scripts/test", "--long")), "39 passed, 2 failed")
+        self.program("tree/scripts/mutations", "#!/bin/bash\nexit 1\n")
+        done = self.run_script("scripts/test", "--only", "mutations")
+        self.assertEqual((done.returncode, self.last_line(done)), (1, "0 passed, 1 failed"))
+
     def test_suites_run_in_the_release_build_alone(self):
         self.log("release", "OK")
         self.assertEqual(self.run_script("scripts/test", "unit", "fault").returncode, 0)

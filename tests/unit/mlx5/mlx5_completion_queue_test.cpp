@@ -45,6 +45,16 @@ TEST(CompletionQueue, is_empty_until_the_device_writes) {
     EXPECT_EQ(test.device.consumer_record(), 0U);
 }
 
+TEST(CompletionQueue, takes_no_entry_of_the_last_lap_again) {
+    Fixture test({.receive_entries = 8, .completion_entries = 4});
+    for (std::uint64_t id = 0; id < 8; ++id) ASSERT_EQ(test.receive.post({id, {}}), Errc::ok);
+    for (int i = 0; i < 4; ++i) test.device.arrive({});
+    ASSERT_EQ(test.poll(4).size(), 4U);
+    ASSERT_EQ(test.poll(4).size(), 0U);  // receives are outstanding that old entries would retire
+    test.device.arrive({});
+    EXPECT_EQ(test.poll(4).size(), 1U);
+}
+
 TEST(CompletionQueue, tells_what_a_send_side_request_was) {
     Fixture test;
     test.device.complete(test.post(inline_request(Opcode::write, 8, 41)));
@@ -120,6 +130,20 @@ TEST(CompletionQueue, a_batch_takes_no_more_than_there_is_room_for) {
     ASSERT_EQ(rest.size(), 3U);
     EXPECT_EQ(rest[0].id, 2U);
     EXPECT_EQ(test.device.consumer_record(), 5U);
+}
+
+TEST(CompletionQueue, the_published_consumer_index_has_24_bits) {
+    constexpr std::uint32_t kEntries = 1U << 16;
+    TestDevice device({.completion_entries = kEntries});
+    CompletionQueue completions(device.completion_queue());
+    mlx5_cqe64 of_nobody{};  // quick to poll, and as good as any other here
+    of_nobody.sop_drop_qpn = htobe32(0x123456);
+    std::array<Completion, 1> none;
+    while (device.produced() <= 1U << 24) {
+        for (std::uint32_t i = 0; i < kEntries; ++i) device.write(of_nobody, MLX5_CQE_REQ);
+        EXPECT_EQ(completions.poll(none), 0U);
+        ASSERT_EQ(device.consumer_record(), device.produced() & 0xffffff);
+    }
 }
 
 TEST(CompletionQueue, unsignaled_requests_retire_silently_and_once) {

@@ -171,8 +171,8 @@ TEST(Prepared, would_block_like_any_post) {
     ASSERT_EQ(one.post(2), Errc::ok);
     EXPECT_EQ(two.post(3), Errc::would_block);
     ASSERT_EQ(eight.post(4), Errc::ok);
-    EXPECT_EQ(one.post(5), Errc::would_block);
-    EXPECT_EQ(eight.post(6), Errc::would_block);
+    ASSERT_EQ(one.post(5), Errc::would_block);
+    ASSERT_EQ(eight.post(6), Errc::would_block);
     EXPECT_EQ(queue.outstanding(), 3U);
     EXPECT_EQ(queue.retire(0), 1U);
     EXPECT_EQ(queue.retire(2), 2U);
@@ -278,6 +278,21 @@ TEST(Prepared, a_reset_queue_ends_it_for_good) {
     Prepared again(queue, inline_request(Opcode::write, 8).get());
     EXPECT_EQ(again.post(1), Errc::ok);
     EXPECT_EQ(prepared.post(1), Errc::invalid_prepared);
+}
+
+TEST(Prepared, the_first_post_after_a_reset_has_index_zero) {
+    TestDevice device;
+    SendQueue queue(device.queue_pair());
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(queue.post(request(Opcode::nop).get()), Errc::ok);
+    queue.reset();
+    device.reset();
+    Request asked = inline_request(Opcode::write, 8);
+    Prepared prepared(queue, asked.get());
+    ASSERT_EQ(prepared.post(1), Errc::ok);
+    const auto seen = device.fetch();
+    ASSERT_EQ(seen.size(), 1U);
+    EXPECT_EQ(seen[0].index, 0);
+    expect_sees(seen[0], asked);
 }
 
 TEST(Prepared, outlives_its_queue_as_an_error_value) {

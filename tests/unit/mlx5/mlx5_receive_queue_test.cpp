@@ -40,7 +40,7 @@ TEST(ReceiveQueue, entries_end_with_an_invalid_key_where_they_are_short) {
     two[1].bytes = 4096;
     ASSERT_EQ(queue.post(ReceiveRequest{2, two}), Errc::ok);
     ASSERT_EQ(queue.post(ReceiveRequest{3, {}}), Errc::ok);
-    EXPECT_EQ(device.receive_record(), 3);
+    EXPECT_EQ(device.receive_record(), 3U);
     const auto first = segments(device, 0, 2);
     expect_element(first[0], kOne[0]);
     EXPECT_EQ(be32toh(first[1].lkey), static_cast<std::uint32_t>(MLX5_INVALID_LKEY));
@@ -68,7 +68,7 @@ TEST(ReceiveQueue, refuses_a_post_when_full_and_posts_lists_whole) {
     std::vector<ReceiveRequest> three(3, {1, kOne});
     ASSERT_EQ(queue.post(std::span<const ReceiveRequest>(three)), Errc::ok);
     EXPECT_EQ(queue.post(std::span<const ReceiveRequest>(three)), Errc::would_block);
-    EXPECT_EQ(device.receive_record(), 3);
+    EXPECT_EQ(device.receive_record(), 3U);
     ASSERT_EQ(queue.post({2, kOne}), Errc::ok);
     EXPECT_EQ(queue.post({3, kOne}), Errc::would_block);
     std::vector<ReceiveRequest> five(5, {1, kOne});
@@ -77,7 +77,7 @@ TEST(ReceiveQueue, refuses_a_post_when_full_and_posts_lists_whole) {
     std::array<Element, 3> many{kOne[0], kOne[0], kOne[0]};
     EXPECT_EQ(queue.post({3, many}), Errc::invalid_argument);
     EXPECT_EQ(queue.post({3, kOne}), Errc::ok);
-    EXPECT_EQ(device.receive_record(), 5);
+    EXPECT_EQ(device.receive_record(), 5U);
 }
 
 TEST(ReceiveQueue, reposts_what_an_entry_held_before_for_one_store) {
@@ -100,7 +100,7 @@ TEST(ReceiveQueue, reposts_what_an_entry_held_before_for_one_store) {
     }
     for (std::size_t i = 0; i < 4; ++i) expect_element(segments(device, i, 1)[0], elements[i]);
     queue.reset();
-    EXPECT_EQ(device.receive_record(), 0);
+    EXPECT_EQ(device.receive_record(), 0U);
     EXPECT_EQ(queue.repost(1), Errc::invalid_argument);
     EXPECT_EQ(queue.free_entries(), 4U);
 }

@@ -212,7 +212,7 @@ TEST(Doorbell, blueflame_repeats_the_whole_wqe_in_alternate_halves) {
 TEST(Doorbell, what_does_not_fit_the_half_is_rung_by_its_first_word) {
     TestDevice device({.send_blocks = 16, .blueflame_bytes = 128});
     SendQueue queue(device.queue_pair());
-    const std::vector<std::byte> untouched(64);
+    const std::vector<std::byte> untouched(64, StrictRegister::kUnwritten);
     ASSERT_EQ(queue.post(sized(3).get()), Errc::ok);
     EXPECT_EQ(std::memcmp(device.register_half(0), device.fetch().at(0).bytes.data(), 8), 0);
     EXPECT_EQ(std::memcmp(device.register_half(0) + 8, untouched.data(), 56), 0);
@@ -223,7 +223,7 @@ TEST(Doorbell, what_does_not_fit_the_half_is_rung_by_its_first_word) {
 TEST(Doorbell, a_device_without_blueflame_has_one_register_of_eight_bytes) {
     TestDevice device({.blueflame_bytes = 0});
     SendQueue queue(device.queue_pair());
-    const std::vector<std::byte> untouched(64);
+    const std::vector<std::byte> untouched(64, StrictRegister::kUnwritten);
     for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(queue.post(sized(1).get()), Errc::ok);
         EXPECT_EQ(std::memcmp(device.register_half(0), device.fetch().at(0).bytes.data(), 8), 0);

@@ -81,7 +81,6 @@ bool collect(End& end, std::size_t wanted, std::vector<Completion>& seen) {
 
 TEST(Processes, writes_are_seen_by_a_peer_that_only_looks_at_its_memory) {
     EndOptions options;
-    options.device.strict_doorbells = true;
     Child child([&](Wire& wire) { return echo_writes(wire, options, 500); });
     End end(options);
     ASSERT_TRUE(meet(end, child.wire()));

@@ -171,9 +171,7 @@ TEST_F(StrictDoorbells, address_outside_the_register_is_refused) {
 
 // End to end: a refused doorbell fails the request and says why; nothing behind it is executed.
 TEST(StrictDevice, refused_doorbell_fails_the_queue_pair) {
-    EndOptions options;
-    options.device.strict_doorbells = true;
-    Pair pair(options);
+    Pair pair;
     const mlx5::QueuePairView& view = pair.a.queue_pair->view();
     ASSERT_EQ(pair.a.post_write(pattern(8), 0), Errc::ok);
     ASSERT_EQ(pair.a.poll().size(), 1u);
@@ -187,9 +185,7 @@ TEST(StrictDevice, refused_doorbell_fails_the_queue_pair) {
 
 // Without a register write a strict device does nothing.
 TEST(StrictDevice, record_alone_executes_nothing) {
-    EndOptions options;
-    options.device.strict_doorbells = true;
-    Pair pair(options);
+    Pair pair;
     mlx5::QueuePairView silent = pair.a.queue_pair->view();
     silent.doorbell_hook = {};
     mlx5::SendQueue queue(silent);

@@ -67,7 +67,9 @@ inline void write_register_block(volatile std::byte* to, const Block& block) noe
         auto* registers = reinterpret_cast<volatile std::uint64_t*>(to);
         for (int i = 0; i < 8; ++i) __atomic_store_n(registers + i, words[i], __ATOMIC_RELAXED);
     } else {
-        block.store(const_cast<std::byte*>(to));
+        // Volatile, because compilers may sort plain stores as they like.
+        auto* quarters = reinterpret_cast<volatile __m128i*>(to);
+        for (int i = 0; i < 4; ++i) quarters[i] = block.quarter[i];
     }
 }
 

@@ -1,0 +1,218 @@
+"""Faults that a driver of mlx5 queues could have, as exact edits of this one. scripts/mutations shows that a test fails
+for each of them. Those of one file stand together: the next build then compiles its dependents once for both."""
+
+from dataclasses import dataclass
+
+# The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
+PROGRAMS = [
+    *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
+        "send_queue", "store_order", "encode", "prepared", "completion_queue", "receive_queue", "random")),
+    "tests/unit/softnic/softnic_operations_test",
+]
+
+Edit = tuple[str, str]  # a text that occurs exactly once in the file, and what stands there instead
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    hardware: str  # what a card does with such a driver
+    file: str
+    edits: tuple[Edit, ...]
+    program: str = "mlx5_send_queue_test"  # is tried first
+
+
+HEADERS = "drivers/include/verbatim/mlx5"
+ORDER, ENCODE, PREPARED, COMPLETIONS, RECEIVES = (
+    f"mlx5_{name}_test" for name in ("store_order", "encode", "prepared", "completion_queue", "receive_queue"))
+STORE_RECORD = "    __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);\n"
+
+DOORBELL = [
+    Mutation(
+        "fence_before_register_missing",
+        "the register write may overtake record and WQE: the device fetches a WQE that is not there yet",
+        f"{HEADERS}/doorbell.hpp",
+        (("whose bytes, it does not see yet.\n    store_fence();\n", "whose bytes, it does not see yet.\n"),), ORDER),
+    Mutation(
+        "fence_after_register_missing",
+        "the doorbell lingers in the write-combining buffer, and the next one's bytes merge with it",
+        f"{HEADERS}/doorbell.hpp",
+        (("bytes can merge with these.\n    store_fence();\n", "bytes can merge with these.\n"),), ORDER),
+    Mutation(
+        "record_after_register",
+        "the device may read the old record and go to sleep: the last post is lost until the next doorbell",
+        f"{HEADERS}/doorbell.hpp",
+        ((STORE_RECORD, ""), ("    // 5. Out of", STORE_RECORD + "    // 5. Out of")), ORDER),
+    Mutation(
+        "record_never_written",
+        "the device takes the record's word for what is posted: nothing is executed after a retry or an error",
+        f"{HEADERS}/doorbell.hpp", ((STORE_RECORD, ""),)),
+    Mutation(
+        "record_of_the_receive_queue",
+        "receives that were never posted are announced, sends that were are not",
+        f"{HEADERS}/doorbell.hpp", (("view.doorbell_record + kRecordSend", "view.doorbell_record + kRecordReceive"),)),
+    Mutation(
+        "record_not_masked",
+        "the counter has 16 bits; the bits above are reserved and must be zero",
+        f"{HEADERS}/doorbell.hpp", (("be32(counter & 0xffff).raw();", "be32(counter).raw();"),)),
+    Mutation(
+        "half_never_toggled",
+        "the next BlueFlame write lands in the buffer that the device is still reading",
+        f"{HEADERS}/doorbell.hpp", (("    bell.half ^= bell.toggle;\n", ""),)),
+    Mutation(
+        "wrong_half_first",
+        "the toggle leads out of the register after the first doorbell, into another queue pair's",
+        f"{HEADERS}/doorbell.hpp", ((".half = first,", ".half = first + view.blueflame_bytes,"),)),
+    Mutation(
+        "copy_larger_than_the_half",
+        "the WQE's tail overwrites the other half, where the previous doorbell may still be read",
+        f"{HEADERS}/doorbell.hpp",
+        (("if (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes)", "if (source.bytes() != 0)"),)),
+    Mutation(
+        "copy_of_the_block_before",
+        "the device executes the copy in place of the WQE: the previous request, a second time",
+        f"{HEADERS}/doorbell.hpp", (("{(index + i) & mask} *", "{(index + i - 1) & mask} *"),)),
+    Mutation(
+        "last_block_of_the_copy_stale",
+        "the device executes the copy in place of the WQE: the end of the payload is of another request",
+        f"{HEADERS}/doorbell.hpp", (("{(index + i) & mask} *", "{(index + i - i / 2) & mask} *"),)),
+    Mutation(
+        "copy_ignores_the_ring_end",
+        "a WQE that wraps is executed with bytes from behind the ring",
+        f"{HEADERS}/doorbell.hpp", (("{(index + i) & mask} *", "{(index & mask) + i} *"),)),
+    Mutation(
+        "register_filled_downwards",
+        "a write-combining buffer that is evicted half-way shows the device a payload without its control segment",
+        f"{HEADERS}/doorbell.hpp",
+        (("for (int i = 0; i < 4; ++i) quarters[i] =", "for (int i = 3; i >= 0; --i) quarters[i] ="),), ORDER),
+]
+
+ENCODING = [
+    Mutation(
+        "ds_one_too_few",
+        "the device does not see the last 16 bytes: the payload's end or an element is missing",
+        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units - 1)));"),), ENCODE),
+    Mutation(
+        "ds_one_too_many",
+        "the device takes leftovers of an earlier WQE for an element: a protection error, or worse, none",
+        f"{HEADERS}/encode.hpp", (("be32(number << 8 | units));", "be32(number << 8 | (units + 1)));"),), ENCODE),
+    Mutation(
+        "signaled_bit_lost",
+        "no completion is ever written: the queue fills up and stays full",
+        f"{HEADERS}/encode.hpp", (("(request.signaled ? kCompletionAlways : 0) |", ""),), ENCODE),
+    Mutation(
+        "immediate_in_host_order",
+        "the peer gets the immediate with its bytes reversed",
+        f"{HEADERS}/encode.hpp", (("be32(flags), be32(immediate)", "be32(flags), be32::from_raw(immediate)"),), ENCODE),
+    Mutation(
+        "units_run_past_the_ring_end",
+        "a WQE that should go on at the ring's start is continued behind the ring, in foreign memory",
+        f"{HEADERS}/encode.hpp", (("        if (at_ == end_) at_ = begin_;\n", ""),)),
+    Mutation(
+        "inline_payload_runs_past_the_ring_end",
+        "the payload goes into foreign memory, the device sends what lay at the ring's start",
+        f"{HEADERS}/encode.hpp", (("std::min(room, bytes.size())", "bytes.size() + 0 * room"),)),
+]
+
+SEND_QUEUE = [
+    Mutation(
+        "index_off_by_one",
+        "the device compares the index with its own and fails the queue pair",
+        f"{HEADERS}/send_queue.hpp", (("{number_, next_},", "{number_, next_ + 1},"),)),
+    Mutation(
+        "stale_index_in_the_register_copy",
+        "the device takes the copy for an old doorbell and drops it, or fetches the wrong WQE",
+        f"{HEADERS}/send_queue.hpp",
+        (("        block.quarter[0] = _mm_or", "        const Block rung = block;\n        block.quarter[0] = _mm_or"),
+         ("DoorbellBlock{block}", "DoorbellBlock{rung}")), PREPARED),
+    Mutation(
+        "full_ring_overwritten",
+        "a WQE that the device has not executed is replaced by a later one",
+        f"{HEADERS}/send_queue.hpp",
+        (("if (index == limit_) [[unlikely]]", "if (index == limit_ + 1) [[unlikely]]"),), PREPARED),
+    Mutation(
+        "retired_one_block_too_far",
+        "the block behind is posted over while the device still has to execute it",
+        f"{HEADERS}/send_queue.hpp", (("limit_ += behind;", "limit_ += behind + 1;"),)),
+    Mutation(
+        "prepared_image_with_stale_index",
+        "the device compares the index with its own and fails the queue pair at the second post",
+        "drivers/mlx5/queues.cpp", (("= image[0] | index_bits(index);", "= image[0];"),), PREPARED),
+    Mutation(
+        "prepared_image_runs_past_the_ring_end",
+        "the image's end goes into foreign memory, the device executes what lay at the ring's start",
+        "drivers/mlx5/queues.cpp", (("{(index + i) & mask_} *", "{(index & mask_) + i} *"),), PREPARED),
+    Mutation(
+        "list_rung_with_its_first_request",
+        "the register names a WQE that is not the last: what follows waits for the next doorbell",
+        "drivers/mlx5/queues.cpp",
+        (("first_word = place(request, shape_of(request));",
+          "{\n        const std::uint64_t placed = place(request, shape_of(request));\n"
+          "        if (first_word == 0) first_word = placed;\n    }"),)),
+    Mutation(
+        "reset_keeps_the_record",
+        "a queue pair that starts again at 0 executes leftovers up to the old counter",
+        "drivers/mlx5/queues.cpp", (("    __atomic_store_n(bell_.record, 0, __ATOMIC_RELEASE);\n", ""),)),
+    Mutation(
+        "reset_keeps_the_index_of_prepared_posts",
+        "the first prepared post after a reset carries an old index: the device fails the queue pair",
+        "drivers/mlx5/queues.cpp", (("    bell_.record_raw = 0;\n", ""),), PREPARED),
+]
+
+RECEIVING = [
+    Mutation(
+        "receive_record_before_the_entries",
+        "a message that arrives now is scattered to where the entry pointed a lap ago",
+        f"{HEADERS}/receive_queue.hpp",
+        (("        for (const ReceiveRequest& request : requests) write(next_++, request);\n",
+          "        std::uint32_t at = next_;\n        next_ += static_cast<std::uint32_t>(requests.size());\n"
+          "        publish();\n        for (const ReceiveRequest& request : requests) write(at++, request);\n"),
+         ("        if (next_ >= entries()) lapped_ = true;\n        publish();\n",
+          "        if (next_ >= entries()) lapped_ = true;\n")), ORDER),
+    Mutation(
+        "receive_terminator_missing",
+        "a message longer than the list goes on into the element of an earlier one",
+        f"{HEADERS}/receive_queue.hpp",
+        (("        if (request.elements.size() < capacity) to.put(word(be32(0), be32(kInvalidKey)), 0);\n", ""),),
+        RECEIVES),
+    Mutation(
+        "receive_record_not_masked",
+        "the counter has 16 bits; the bits above are reserved and must be zero",
+        f"{HEADERS}/receive_queue.hpp", (("be32(next_ & 0xffff).raw()", "be32(next_).raw()"),), RECEIVES),
+    Mutation(
+        "owner_phase_constant",
+        "from the second lap on, entries of the last lap are taken for new ones",
+        f"{HEADERS}/completion_queue.hpp",
+        (("if (phase != owner_phase(consumer_, entries()) ||", "if (phase != owner_phase(0, entries()) ||"),),
+        COMPLETIONS),
+    Mutation(
+        "invalid_entries_taken",
+        "entries that the device never wrote complete requests in the first lap",
+        f"{HEADERS}/completion_queue.hpp",
+        (("            cqe_opcode(op_own) == CqeOpcode::invalid) {", "            false) {"),), COMPLETIONS),
+    Mutation(
+        "first_half_of_large_entries",
+        "the owner bit is looked for where the device leaves scattered data",
+        f"{HEADERS}/completion_queue.hpp",
+        (("(entry + (std::size_t{1} << entry_log2_) - sizeof(Cqe))", "(entry)"),), COMPLETIONS),
+    Mutation(
+        "consumer_index_not_published",
+        "the device sees a full completion queue and raises an overrun error",
+        f"{HEADERS}/completion_queue.hpp",
+        (("        if (consumer_ != first) publish();\n", "        (void)first;\n"),), COMPLETIONS),
+    Mutation(
+        "consumer_index_not_masked",
+        "the index has 24 bits; the bits above are reserved and must be zero",
+        f"{HEADERS}/completion_queue.hpp",
+        (("be32(consumer_ & kConsumerIndexMask).raw()", "be32(consumer_).raw()"),), COMPLETIONS),
+    Mutation(
+        "consumer_index_before_the_read",
+        "the device may fill the entry again while it is being read",
+        f"{HEADERS}/completion_queue.hpp",
+        (("            if (decode(*entry, completions[count])) [[likely]]\n                ++count;\n"
+          "            ++consumer_;\n",
+          "            ++consumer_;\n            publish();\n"
+          "            if (decode(*entry, completions[count])) [[likely]]\n                ++count;\n"),), ORDER),
+]
+
+MUTATIONS = DOORBELL + ENCODING + SEND_QUEUE + RECEIVING
