@@ -107,6 +107,20 @@ void CompletionQueue::discard(std::uint32_t number) noexcept {
     }
 }
 
+bool CompletionQueue::retire_shared(const Cqe& entry, const QueuePairTable::Entry& queues,
+                                    Completion& completion) noexcept {
+    if (queues.shared == nullptr) return stray();
+    const std::uint16_t index = entry.wqe_counter.native();
+    const auto id = queues.shared->retire(index);
+    if (!id) return stray();
+    if ((entry.op_own & kFormatMask) != 0) {
+        scatter_into_entry(entry, queues.shared->scatter_list(index));
+    }
+    completion.id = *id;
+    tell_received(entry, completion);
+    return true;
+}
+
 bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
                                    Completion& completion) noexcept {
     const auto error = std::bit_cast<ErrorCqe>(entry);

@@ -93,7 +93,9 @@ class CompletionQueue {
     std::uint64_t strays() const noexcept { return strays_; }
 
   private:
-    std::size_t take(std::span<Completion> completions) noexcept {
+    // Inlined in both places of poll(), whatever else grows: a call is a sixth of the instructions
+    // of an empty poll (counted with callgrind, g++ 12: 66 with it, 57 without).
+    [[gnu::always_inline]] std::size_t take(std::span<Completion> completions) noexcept {
         const std::uint32_t first = consumer_;
         std::size_t count = 0;
         while (count < completions.size()) {
@@ -166,7 +168,8 @@ class CompletionQueue {
 
     bool retire_receive(const Cqe& entry, const QueuePairTable::Entry& queues,
                         Completion& completion) noexcept {
-        if (queues.receive == nullptr) return retire_shared(entry, queues, completion);
+        if (queues.receive == nullptr) [[unlikely]]
+            return retire_shared(entry, queues, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
             scatter_into_entry(entry, queues.receive->oldest_entry());
         }
@@ -178,21 +181,9 @@ class CompletionQueue {
         return true;
     }
 
+    // Not inline: polls of plain receive queues stay as small as without it.
     bool retire_shared(const Cqe& entry, const QueuePairTable::Entry& queues,
-                       Completion& completion) noexcept {
-        if (queues.shared == nullptr) [[unlikely]]
-            return stray();
-        const std::uint16_t index = entry.wqe_counter.native();
-        const auto id = queues.shared->retire(index);
-        if (!id) [[unlikely]]
-            return stray();
-        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
-            scatter_into_entry(entry, queues.shared->scatter_list(index));
-        }
-        completion.id = *id;
-        tell_received(entry, completion);
-        return true;
-    }
+                       Completion& completion) noexcept;
 
     static void tell_received(const Cqe& entry, Completion& completion) noexcept {
         const CqeOpcode opcode = cqe_opcode(entry.op_own);
