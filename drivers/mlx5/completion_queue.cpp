@@ -29,6 +29,11 @@ const CompletionQueueView& checked(const CompletionQueueView& view) {
     return view;
 }
 
+constexpr bool is_responder(CqeOpcode opcode) {
+    return opcode == CqeOpcode::responder_error ||
+           (opcode >= CqeOpcode::write_immediate && opcode <= CqeOpcode::send_invalidate);
+}
+
 // The data a device left in the CQE.
 std::span<const std::byte> scattered(const Cqe& entry) {
     const std::size_t bytes = entry.byte_count.native();
@@ -67,7 +72,15 @@ void CompletionQueue::attach(SendQueue* send, ReceiveQueue* receive) {
         throw Error(Errc::invalid_argument, "completion queue " + std::to_string(number_),
                     "the send and the receive queue are of different queue pairs");
     }
-    table_.insert(number, send, receive);
+    table_.insert({.number = number, .send = send, .receive = receive});
+}
+
+void CompletionQueue::attach(SendQueue& send, SharedReceiveQueue& receive) {
+    table_.insert({.number = send.number(), .send = &send, .shared = &receive});
+}
+
+void CompletionQueue::attach(std::uint32_t queue_pair, SharedReceiveQueue& receive) {
+    table_.insert({.number = queue_pair, .shared = &receive});
 }
 
 void CompletionQueue::detach(std::uint32_t number) {
@@ -77,6 +90,8 @@ void CompletionQueue::detach(std::uint32_t number) {
 
 void CompletionQueue::discard(std::uint32_t number) noexcept {
     constexpr std::uint32_t kNobody = 0xffffff;
+    const auto* const queues = table_.find(number);
+    SharedReceiveQueue* const shared = queues != nullptr ? queues->shared : nullptr;
     for (std::uint32_t at = consumer_; at - consumer_ < entries(); ++at) {
         Cqe* entry = entry_at(at);
         const std::uint8_t op_own = __atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE);
@@ -84,10 +99,26 @@ void CompletionQueue::discard(std::uint32_t number) noexcept {
         if (phase != owner_phase(at, entries()) || cqe_opcode(op_own) == CqeOpcode::invalid) return;
         // The entry is ours until the consumer index passes it, so it may be rewritten to name
         // nobody.
-        if ((entry->opcode_number.native() & 0xffffff) == number) {
-            entry->opcode_number = be32(kNobody);
+        if ((entry->opcode_number.native() & 0xffffff) != number) continue;
+        if (shared != nullptr && is_responder(cqe_opcode(op_own))) {
+            static_cast<void>(shared->retire(entry->wqe_counter.native()));
         }
+        entry->opcode_number = be32(kNobody);
     }
+}
+
+bool CompletionQueue::retire_shared(const Cqe& entry, const QueuePairTable::Entry& queues,
+                                    Completion& completion) noexcept {
+    if (queues.shared == nullptr) return stray();
+    const std::uint16_t index = entry.wqe_counter.native();
+    const auto id = queues.shared->retire(index);
+    if (!id) return stray();
+    if ((entry.op_own & kFormatMask) != 0) {
+        scatter_into_entry(entry, queues.shared->scatter_list(index));
+    }
+    completion.id = *id;
+    tell_received(entry, completion);
+    return true;
 }
 
 bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
@@ -103,9 +134,13 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queues.send->key_update_at(error.wqe_counter.native());
         id = queues.send->retire(error.wqe_counter.native());
-    } else if (opcode == CqeOpcode::responder_error && queues.receive != nullptr) {
+    } else if (opcode == CqeOpcode::responder_error) {
         completion.kind = CompletionKind::receive;
-        id = queues.receive->retire();
+        if (queues.receive != nullptr) {
+            id = queues.receive->retire();
+        } else if (queues.shared != nullptr) {
+            id = queues.shared->retire(error.wqe_counter.native());
+        }
     }
     if (!id) return stray();
     completion.id = *id;
@@ -139,15 +174,17 @@ QueuePairTable::Entry& QueuePairTable::place_for(std::uint32_t number) noexcept 
     return entries_[i];
 }
 
-void QueuePairTable::insert(std::uint32_t number, SendQueue* send, ReceiveQueue* receive) {
+void QueuePairTable::insert(const Entry& queues) {
     if ((used_ + 1) * 2 > entries_.size()) rebuild(entries_.size() * 2);
-    Entry& entry = place_for(number);
+    Entry& entry = place_for(queues.number);
     if (entry.number == kFree) {
-        entry.number = number;
+        entry.number = queues.number;
         ++used_;
     }
-    if (send != nullptr) entry.send = send;
-    if (receive != nullptr) entry.receive = receive;
+    if (queues.send != nullptr) entry.send = queues.send;
+    if (queues.receive == nullptr && queues.shared == nullptr) return;
+    entry.receive = queues.receive;  // one or the other
+    entry.shared = queues.shared;
 }
 
 void QueuePairTable::erase(std::uint32_t number) {

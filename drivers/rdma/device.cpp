@@ -10,6 +10,7 @@
 #include "messages.hpp"
 #include "port.hpp"
 #include "queues.hpp"
+#include "shared_receive_queue.hpp"
 
 namespace verbatim::rdma {
 namespace {
@@ -66,6 +67,10 @@ class RdmaDevice final : public Device {
     }
     std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
         return std::make_unique<CompletionQueue>(port_, entries);
+    }
+    std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
+        const SharedReceiveQueueOptions& options) override {
+        return std::make_unique<SharedReceiveQueue>(port_, options);
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
         return std::make_unique<QueuePair>(port_, options);

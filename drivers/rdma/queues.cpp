@@ -11,6 +11,7 @@
 #include <verbatim/mlx5/formats.hpp>
 
 #include "messages.hpp"
+#include "shared_receive_queue.hpp"
 
 namespace verbatim::rdma {
 namespace {
@@ -31,6 +32,16 @@ CompletionQueue& completion_queue(CompletionQueueHandle* handle, const char* whi
         throw Error(Errc::invalid_argument, "RDMA queue pair",
                     fmt::format("{} is missing or belongs to another kind of device", which));
     return *queue;
+}
+
+// Null: the queue pair has receives of its own.
+ibv_srq* shared_receives(SharedReceiveQueueHandle* handle) {
+    if (handle == nullptr) return nullptr;
+    auto* const queue = dynamic_cast<SharedReceiveQueue*>(handle);
+    if (queue == nullptr)
+        throw Error(Errc::invalid_argument, "RDMA queue pair",
+                    "shared_receives belongs to another kind of device");
+    return queue->get();
 }
 
 }  // namespace
@@ -98,8 +109,11 @@ void QueuePair::make_queue(const QueuePairOptions& options) {
     attributes.cap.max_send_wr = std::max((options.send_blocks + blocks - 1) / blocks, 1U);
     attributes.cap.max_send_sge = options.max_send_elements;
     attributes.cap.max_inline_data = options.max_inline_bytes;
-    attributes.cap.max_recv_wr = std::max(options.receive_entries, 1U);
-    attributes.cap.max_recv_sge = std::max(options.max_receive_elements, 1U);
+    attributes.srq = shared_receives(options.shared_receives);
+    if (attributes.srq == nullptr) {
+        attributes.cap.max_recv_wr = std::max(options.receive_entries, 1U);
+        attributes.cap.max_recv_sge = std::max(options.max_receive_elements, 1U);
+    }
     mlx5dv_qp_init_attr extra{};
     // Data always goes to memory, never into the completion: receivers look there.
     extra.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
@@ -120,16 +134,18 @@ void QueuePair::make_view(const QueuePairOptions& options) {
                     fmt::format("its send blocks have {} bytes", facts.sq.stride));
     view_.send_buffer = static_cast<std::byte*>(facts.sq.buf);
     view_.send_blocks = facts.sq.wqe_cnt;
-    view_.receive_buffer = static_cast<std::byte*>(facts.rq.buf);
-    view_.receive_entries = facts.rq.wqe_cnt;
-    view_.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(facts.rq.stride));
+    if (options.shared_receives == nullptr) {
+        view_.receive_buffer = static_cast<std::byte*>(facts.rq.buf);
+        view_.receive_entries = facts.rq.wqe_cnt;
+        view_.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(facts.rq.stride));
+        view_.max_receive_elements = std::max(options.max_receive_elements, 1U);
+    }
     view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(facts.dbrec);
     view_.doorbell_register = static_cast<volatile std::byte*>(facts.bf.reg);
     view_.blueflame_bytes = facts.bf.size;
     view_.number = queue_->qp_num;
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;
-    view_.max_receive_elements = std::max(options.max_receive_elements, 1U);
 }
 
 QueuePairAddress QueuePair::address() const {

@@ -9,6 +9,7 @@
 
 #include "completion_queue.hpp"
 #include "queue_pair.hpp"
+#include "shared_receive_queue.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -78,6 +79,10 @@ class SoftDevice final : public Device {
         return std::make_unique<CompletionQueue>(entries, options.completion_entry_bytes,
                                                  core_->next_completion_queue(), options.parked);
     }
+    std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
+        const SharedReceiveQueueOptions& options) override {
+        return std::make_unique<SharedReceiveQueue>(options, core_->next_shared_receive_queue());
+    }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
         return std::make_unique<QueuePair>(core_, options);
     }
@@ -114,6 +119,10 @@ void DeviceCore::remove_queue_pair(std::uint32_t number) {
 
 std::uint32_t DeviceCore::next_completion_queue() noexcept {
     return next_completion_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+}
+
+std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
+    return next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
 }
 
 int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,

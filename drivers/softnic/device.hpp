@@ -38,6 +38,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     std::uint32_t add_queue_pair(QueuePair& queue_pair);
     void remove_queue_pair(std::uint32_t number);
     std::uint32_t next_completion_queue() noexcept;
+    std::uint32_t next_shared_receive_queue() noexcept;
 
     // The link to the peer's device, shared with other queue pairs. Throws Error as Link::open.
     std::shared_ptr<Link> link_to(const QueuePairAddress& peer, Instant deadline);
@@ -58,6 +59,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     FileTable files_;
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint32_t> next_completion_queue_{1};
+    std::atomic<std::uint32_t> next_shared_receive_queue_{1};
 
     std::mutex mutex_;  // guards what follows
     std::map<std::uint32_t, QueuePair*> queue_pairs_;

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::uint32_t kMaxSendBlocks = 32768;  // counters have 16 bits
 constexpr std::uint32_t kMaxReceives = 32768;
+constexpr std::uint32_t kMaxSharedReceives = 32767;  // and one that is always free
+constexpr std::uint32_t kMaxSharedElements = mlx5::kMaxWqeUnits - 1;
 constexpr std::uint32_t kMaxCompletions = 1U << 22;
 constexpr std::uint32_t kMaxInlineBytes = mlx5::kMaxWqeUnits * mlx5::kUnitBytes - 36;
 
@@ -30,6 +32,30 @@ void check(bool good, const char* what, std::uint64_t value, std::uint64_t limit
     if (good) return;
     throw Error(Errc::invalid_argument, "software NIC queue",
                 fmt::format("{} is {}, at most {} is possible", what, value, limit));
+}
+
+void plan_receives(const QueuePairOptions& options, mlx5::QueuePairView& view) {
+    view.receive_entries = std::bit_ceil(std::max(options.receive_entries, 1U));
+    view.max_receive_elements = std::max(options.max_receive_elements, 1U);
+    const std::uint32_t stride =
+        std::bit_ceil(view.max_receive_elements * std::uint32_t{sizeof(mlx5::DataSegment)});
+    view.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
+}
+
+mlx5::SharedReceiveQueueView plan(const SharedReceiveQueueOptions& options, std::uint32_t number) {
+    check(options.entries <= kMaxSharedReceives, "shared receive entries", options.entries,
+          kMaxSharedReceives);
+    check(options.max_elements <= kMaxSharedElements, "max_elements", options.max_elements,
+          kMaxSharedElements);
+    mlx5::SharedReceiveQueueView view;
+    view.number = number;
+    view.entries = std::bit_ceil(std::max(options.entries, 1U) + 1);
+    view.max_elements = std::max(options.max_elements, 1U);
+    const std::uint32_t stride =
+        std::bit_ceil(std::uint32_t{sizeof(mlx5::SharedReceiveNextSegment)} +
+                      view.max_elements * std::uint32_t{sizeof(mlx5::DataSegment)});
+    view.stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
+    return view;
 }
 
 // Plain sizes, before any memory exists.
@@ -47,13 +73,9 @@ mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) 
     mlx5::QueuePairView view;
     view.number = number;
     view.send_blocks = std::bit_ceil(std::max(options.send_blocks, 1U));
-    view.receive_entries = std::bit_ceil(std::max(options.receive_entries, 1U));
-    const std::uint32_t stride = std::bit_ceil(std::max(options.max_receive_elements, 1U) *
-                                               std::uint32_t{sizeof(mlx5::DataSegment)});
-    view.receive_stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
+    if (options.shared_receives == nullptr) plan_receives(options, view);
     view.max_inline_bytes = options.max_inline_bytes;
     view.max_send_elements = options.max_send_elements;
-    view.max_receive_elements = std::max(options.max_receive_elements, 1U);
     view.blueflame_bytes = kBlueFlameBytes;
     return view;
 }
@@ -85,11 +107,20 @@ QueuePairMemory::QueuePairMemory(const QueuePairOptions& options, std::uint32_t 
     : view_(plan(options, number)),
       pages_(receive_bytes(view_) + send_bytes(view_) + 2 * kPageBytes) {
     std::byte* const base = pages_.data();
-    view_.receive_buffer = base;
+    if (view_.receive_entries != 0) view_.receive_buffer = base;
     view_.send_buffer = base + receive_bytes(view_);
     std::byte* const record = view_.send_buffer + send_bytes(view_);
     view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(record);
     view_.doorbell_register = record + kPageBytes + kBlueFlameOffset;
+}
+
+SharedReceiveQueueMemory::SharedReceiveQueueMemory(const SharedReceiveQueueOptions& options,
+                                                   std::uint32_t number)
+    : view_(plan(options, number)),
+      pages_(whole_pages(std::size_t{view_.entries} << view_.stride_log2) + kPageBytes) {
+    view_.buffer = pages_.data();
+    view_.doorbell_record =
+        reinterpret_cast<volatile std::uint32_t*>(pages_.data() + pages_.bytes() - kPageBytes);
 }
 
 CompletionQueueMemory::CompletionQueueMemory(std::uint32_t entries, std::uint32_t entry_bytes,

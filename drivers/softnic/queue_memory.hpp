@@ -1,5 +1,5 @@
-// The memory of one queue pair or completion queue, laid out as the mlx5 driver lays it out:
-// private to the process, pages of zeros. Control path.
+// The memory of one queue pair, shared receive queue or completion queue, laid out as the mlx5
+// driver lays it out: private to the process, pages of zeros. Control path.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kBlueFlameOffset = 0x800;
 inline constexpr std::uint32_t kBlueFlameBytes = 256;
 
-// Receive queue, send queue, doorbell record (a page), register page. Throws
-// Error(invalid_argument) where the options exceed what the formats can express.
+// Receive queue (none where receives are shared), send queue, doorbell record (a page), register
+// page. Throws Error(invalid_argument) where the options exceed what the formats can express.
 class QueuePairMemory {
   public:
     QueuePairMemory(const QueuePairOptions& options, std::uint32_t number);
@@ -45,6 +45,17 @@ class QueuePairMemory {
 
   private:
     mlx5::QueuePairView view_;
+    Pages pages_;
+};
+
+// Entries, then the doorbell record. Throws Error(invalid_argument).
+class SharedReceiveQueueMemory {
+  public:
+    SharedReceiveQueueMemory(const SharedReceiveQueueOptions& options, std::uint32_t number);
+    const mlx5::SharedReceiveQueueView& view() const noexcept { return view_; }
+
+  private:
+    mlx5::SharedReceiveQueueView view_;
     Pages pages_;
 };
 

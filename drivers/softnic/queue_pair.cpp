@@ -8,6 +8,8 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "shared_receive_queue.hpp"
+
 namespace verbatim::softnic {
 namespace {
 
@@ -21,6 +23,16 @@ CompletionQueue* completion_queue(CompletionQueueHandle* handle, const char* whi
         throw Error(Errc::invalid_argument, "software NIC queue pair",
                     fmt::format("{} is missing or belongs to another kind of device", which));
     return queue;
+}
+
+// Null: the queue pair has receives of its own.
+SharedReceiveList* shared_receives(SharedReceiveQueueHandle* handle) {
+    if (handle == nullptr) return nullptr;
+    auto* const queue = dynamic_cast<SharedReceiveQueue*>(handle);
+    if (queue == nullptr)
+        throw Error(Errc::invalid_argument, "software NIC queue pair",
+                    "shared_receives belongs to another kind of device");
+    return &queue->list();
 }
 
 template <class Engine>
@@ -49,7 +61,8 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, const QueuePairOptions& o
         const KeyTableView& keys = core_->keys().view();
         send_.emplace(view(), send_completions_->ring(), keys, shared_,
                       device.strict_doorbells && !device.parked);
-        receive_.emplace(view(), receive_completions_->ring(), keys, shared_);
+        receive_.emplace(view(), shared_receives(options.shared_receives),
+                         receive_completions_->ring(), keys, shared_);
         attach();
     } catch (...) {
         core_->remove_queue_pair(shared_.number);
@@ -61,6 +74,7 @@ QueuePair::~QueuePair() {
     if (core_->inherited()) return;
     core_->remove_queue_pair(shared_.number);
     detach();
+    receive_->give_back();
     shared_.incoming.set_state(ReceiverState::closed);
 }
 

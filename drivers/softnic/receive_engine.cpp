@@ -1,4 +1,4 @@
-// Delivery of arrived records into posted receives.
+// Delivery of arrived records into posted receives. Which receives those are: receive_entries.cpp.
 #include "receive_engine.hpp"
 
 #include <algorithm>
@@ -14,11 +14,18 @@ namespace {
 constexpr int kRecordsPerRun = 64;
 }  // namespace
 
-ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-                             const KeyTableView& keys, QueuePairShared& shared) noexcept
-    : view_(view), completions_(&completions), shared_(&shared), local_(keys, shared.failure) {}
+ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
+                             CompletionRing& completions, const KeyTableView& keys,
+                             QueuePairShared& shared) noexcept
+    : view_(view),
+      list_(list),
+      completions_(&completions),
+      shared_(&shared),
+      local_(keys, shared.failure) {}
 
 void ReceiveEngine::reset() noexcept {
+    give_back();
+    holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
     in_message_ = counted_not_ready_ = false;
     received_ = 0;
@@ -46,7 +53,7 @@ void ReceiveEngine::run() noexcept {
             }
         }
     }
-    if (shared_->is(QueuePairState::error)) flush();
+    if (shared_->is(QueuePairState::error)) list_ != nullptr ? give_back() : flush_own();
 }
 
 // False: stop for now (no receive posted, or the queue pair failed).
@@ -68,15 +75,12 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
 
 // Takes the next posted receive.
 bool ReceiveEngine::begin() noexcept {
-    const auto available =
-        static_cast<std::uint16_t>(posted() - head_.load(std::memory_order_relaxed));
-    if (available > view_.receive_entries) {
-        shared_->failure.set("the receive doorbell record announces {} receives in a queue of {}",
-                             available, view_.receive_entries);
+    const Taken taken = list_ != nullptr ? take_shared() : take_own();
+    if (taken == Taken::broken) {
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
         return false;
     }
-    if (available == 0) {
+    if (taken == Taken::nothing) {
         // Receiver not ready: the message waits in the ring, without limit.
         if (!counted_not_ready_) shared_->incoming.count_not_ready();
         counted_not_ready_ = true;
@@ -88,16 +92,13 @@ bool ReceiveEngine::begin() noexcept {
     return true;
 }
 
-// The memory of the receive at head. Looked up anew for every record: its region may go meanwhile.
+// The memory of the current receive. Looked up anew for every record: its region may go meanwhile.
 Syndrome ReceiveEngine::receive_list(PieceList& list) noexcept {
-    const std::uint32_t index = head_.load(std::memory_order_relaxed) & (view_.receive_entries - 1);
-    const std::byte* const entry =
-        view_.receive_buffer + (std::size_t{index} << view_.receive_stride_log2);
-    const std::size_t segments =
-        (std::size_t{1} << view_.receive_stride_log2) / sizeof(mlx5::DataSegment);
+    const std::span<const std::byte> entry = entry_segments();
+    const std::size_t segments = entry.size() / sizeof(mlx5::DataSegment);
     for (std::size_t i = 0; i < std::min<std::size_t>(segments, mlx5::kMaxWqeUnits); ++i) {
         mlx5::DataSegment segment;
-        std::memcpy(&segment, entry + i * sizeof segment, sizeof segment);
+        std::memcpy(&segment, entry.data() + i * sizeof segment, sizeof segment);
         const std::uint32_t count = segment.byte_count.native() & ~mlx5::kInlineFlag;
         if (count == 0 && segment.key.native() == mlx5::kInvalidKey) break;
         const Syndrome syndrome =
@@ -132,12 +133,12 @@ bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
     const auto opcode = written     ? mlx5::CqeOpcode::write_immediate
                         : immediate ? mlx5::CqeOpcode::send_immediate
                                     : mlx5::CqeOpcode::send;
-    const std::uint16_t head = head_.load(std::memory_order_relaxed);
     mlx5::Cqe cqe;
+    cqe.shared_receive_index = mlx5::be32(list_ != nullptr ? list_->number() : 0);
     cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);
-    cqe.wqe_counter = mlx5::be16(head);
+    cqe.wqe_counter = mlx5::be16(entry_);
     cqe.op_own = mlx5::make_op_own(opcode, false);
     if ((record.flags & kSolicitedRecord) != 0) cqe.op_own |= mlx5::kSolicited;
     if (!completions_->push(cqe)) {
@@ -146,7 +147,7 @@ bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
         return false;
     }
-    head_.store(static_cast<std::uint16_t>(head + 1), std::memory_order_relaxed);
+    finish_entry();
     in_message_ = false;
     return true;
 }
@@ -157,24 +158,6 @@ void ReceiveEngine::fail(Syndrome own, Syndrome peers) noexcept {
     log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
     shared_->incoming.refuse(static_cast<std::uint8_t>(peers));
     shared_->enter_error();
-}
-
-// Error state: every posted receive is retired once, as the completion queue has room.
-void ReceiveEngine::flush() noexcept {
-    const std::uint16_t end = posted();
-    std::uint16_t head = head_.load(std::memory_order_relaxed);
-    if (static_cast<std::uint16_t>(end - head) > view_.receive_entries)
-        head = static_cast<std::uint16_t>(end - view_.receive_entries);
-    for (; head != end; ++head) {
-        mlx5::ErrorCqe cqe;
-        cqe.syndrome = static_cast<std::uint8_t>(first_error_);
-        cqe.opcode_number = mlx5::be32(shared_->number);
-        cqe.wqe_counter = mlx5::be16(head);
-        cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::responder_error, false);
-        if (!completions_->push(cqe)) break;
-        first_error_ = Syndrome::flushed;
-    }
-    head_.store(head, std::memory_order_relaxed);
 }
 
 }  // namespace verbatim::softnic

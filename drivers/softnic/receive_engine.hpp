@@ -1,10 +1,13 @@
 // Fills a receive queue from the peer's messages: the consumer of the incoming ring. Only a thread
 // of the receiving process runs it (the one that polls), so nobody else ever writes this queue
-// pair's receives. Threads: the one inside the receive gate, but for waiting().
+// pair's receives. Of a shared queue it holds one entry at a time, while a message arrives; the
+// others are everybody's. Threads: the one inside the receive gate, but for waiting().
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
@@ -12,13 +15,16 @@
 #include "completion_ring.hpp"
 #include "memory_access.hpp"
 #include "queue_pair_state.hpp"
+#include "shared_receive_list.hpp"
 
 namespace verbatim::softnic {
 
 class ReceiveEngine {
   public:
-    ReceiveEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-                  const KeyTableView& keys, QueuePairShared& shared) noexcept;
+    // Receives come from the queue pair's own queue, or from `list` where it is not null.
+    ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
+                  CompletionRing& completions, const KeyTableView& keys,
+                  QueuePairShared& shared) noexcept;
 
     // Delivers what has arrived, a bounded number of records.
     void run() noexcept;
@@ -27,32 +33,45 @@ class ReceiveEngine {
     bool waiting() const noexcept {
         if (shared_->is(QueuePairState::ready))
             return shared_->incoming.pending() || shared_->peer_lost();
-        return shared_->is(QueuePairState::error) &&
-               posted() != head_.load(std::memory_order_relaxed);
+        if (!shared_->is(QueuePairState::error)) return false;
+        if (list_ != nullptr) return holds_entry_.load(std::memory_order_relaxed);
+        return posted() != head_.load(std::memory_order_relaxed);
     }
 
     // Control path, gate closed.
     void reset() noexcept;
+    // Before the queue pair forgets its messages: flushes the shared entry that one is arriving in.
+    // Others share that queue, so it must not be lost there.
+    void give_back() noexcept;
 
   private:
+    using Taken = SharedReceiveList::Taken;
     std::uint16_t posted() const noexcept {
         return static_cast<std::uint16_t>(
             read_record(view_.doorbell_record + mlx5::kRecordReceive));
     }
     bool deliver(const RecordHeader& record, const std::byte* payload) noexcept;
     bool begin() noexcept;
+    Taken take_own() noexcept;
+    Taken take_shared() noexcept;
+    std::span<const std::byte> entry_segments() const noexcept;
+    void finish_entry() noexcept;
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
     bool complete(const RecordHeader& record) noexcept;
     mlx5::Syndrome receive_list(PieceList& list) noexcept;
     void fail(mlx5::Syndrome own, mlx5::Syndrome peers) noexcept;
-    void flush() noexcept;
+    bool push_error(std::uint16_t entry) noexcept;
+    void flush_own() noexcept;
 
     mlx5::QueuePairView view_;
+    SharedReceiveList* list_;
     CompletionRing* completions_;
     QueuePairShared* shared_;
     LocalMemory local_;
 
-    std::atomic<std::uint16_t> head_{0};  // next receive to fill
+    std::atomic<std::uint16_t> head_{0};    // of the own queue: next receive to fill
+    std::atomic<bool> holds_entry_{false};  // of the shared queue: entry_ was taken
+    std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
     bool counted_not_ready_ = false;
     std::uint64_t received_ = 0;                            // bytes of the current message

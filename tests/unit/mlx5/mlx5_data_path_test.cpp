@@ -15,6 +15,8 @@
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 
+#include <mlx5_test_shared_receives.hpp>
+
 #include "mlx5_requests.hpp"
 
 namespace {
@@ -53,6 +55,7 @@ class DataPath {
             complete_last();
             if (completions_.poll(polled_) != 2) return 8;
             if (queue_.free_blocks() != queue_.blocks() || receive_.outstanding() != 0) return 9;
+            if (const int step = run_shared(i); step != 0) return step;
         }
         return 0;
     }
@@ -68,7 +71,24 @@ class DataPath {
         device_.arrive({.bytes = 4});
     }
 
+    // Receives of a second queue pair from a shared queue, the later one finished first.
+    int run_shared(std::uint64_t i) noexcept {
+        const ReceiveRequest request{i, elements_};
+        if (shared_.post(request) != Errc::ok) return 10;
+        if (i > 8 && shared_.repost(1) != Errc::ok) return 11;
+        if (i <= 8 && shared_.post(request) != Errc::ok) return 12;
+        const auto first = shared_device_.take(), second = shared_device_.take();
+        if (!first || !second) return 13;
+        TestSharedReceives::arrive(device_, kSharing, *second, {.bytes = 4});
+        TestSharedReceives::fail(device_, kSharing, *first, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+        if (completions_.poll(polled_) != 2 || shared_.outstanding() != 0) return 14;
+        return 0;
+    }
+
+    static constexpr std::uint32_t kSharing = 0x77;
     std::uint64_t epoch_ = 0;
+    TestSharedReceives shared_device_;
+    SharedReceiveQueue shared_{shared_device_.view()};
     TestDevice device_;
     SendQueue queue_{device_.queue_pair(), &epoch_};
     ReceiveQueue receive_{device_.queue_pair()};
@@ -86,6 +106,7 @@ class DataPath {
         inline_.get();
         gather_.get();
         completions_.attach(&queue_, &receive_);
+        completions_.attach(kSharing, shared_);
     }
 };
 

@@ -90,6 +90,13 @@ class CompletionQueueHandle {
     virtual const mlx5::CompletionQueueView& view() const noexcept = 0;
 };
 
+// A stock of receives for several queue pairs, which it must outlive.
+class SharedReceiveQueueHandle {
+  public:
+    virtual ~SharedReceiveQueueHandle() = default;
+    virtual const mlx5::SharedReceiveQueueView& view() const noexcept = 0;
+};
+
 class QueuePairHandle {
   public:
     virtual ~QueuePairHandle() = default;
@@ -102,7 +109,9 @@ class QueuePairHandle {
     // To the error state: each outstanding work request is flushed once.
     virtual void fail() noexcept = 0;
     // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by
-    // the device: the owner's queues must be reset with it.
+    // the device: the owner's queues must be reset with it. Where receives are shared, call fail()
+    // first and poll until nothing comes: a device may forget the one that a message was arriving
+    // in, and the shared queue is one entry shorter from then on.
     virtual void reset() = 0;
     virtual QueuePairState state() const noexcept = 0;
     // True once the device knows that the peer is gone (process died, link closed).
@@ -115,11 +124,19 @@ class QueuePairHandle {
 struct QueuePairOptions {
     CompletionQueueHandle* send_completions = nullptr;     // required
     CompletionQueueHandle* receive_completions = nullptr;  // required
-    std::uint32_t send_blocks = 256;                       // rounded up to a power of two
+    // Where receives come from instead of a queue of its own, whose sizes below then say nothing.
+    // Each completion queue needs room for all receives that are shared.
+    SharedReceiveQueueHandle* shared_receives = nullptr;
+    std::uint32_t send_blocks = 256;  // rounded up to a power of two
     std::uint32_t receive_entries = 64;
     std::uint32_t max_inline_bytes = 188;  // what fits 4 blocks beside control and address segments
     std::uint32_t max_send_elements = 13;
     std::uint32_t max_receive_elements = 1;
+};
+
+struct SharedReceiveQueueOptions {
+    std::uint32_t entries = 255;  // that can be posted; rounded up to a power of two less one
+    std::uint32_t max_elements = 1;
 };
 
 struct DeviceInfo {
@@ -137,6 +154,8 @@ class Device {
                                                           Access access, MemoryBacking backing) = 0;
     virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(
         std::uint32_t entries) = 0;
+    virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
+        const SharedReceiveQueueOptions& options) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
     // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves
     // when it moved. One word, increased by control-path calls (release; a region after its

@@ -15,6 +15,7 @@
 #include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/shared_receive_queue.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {
@@ -27,6 +28,7 @@ class QueuePairTable {
         std::uint32_t number = kFree;
         SendQueue* send = nullptr;
         ReceiveQueue* receive = nullptr;
+        SharedReceiveQueue* shared = nullptr;  // instead of `receive`
     };
 
     // Null where the number is not attached.
@@ -36,7 +38,8 @@ class QueuePairTable {
             if (entries_[i].number == kFree) return nullptr;
         }
     }
-    void insert(std::uint32_t number, SendQueue* send, ReceiveQueue* receive);
+    // Adds to what is known of the queue pair `queues.number`; null queues change nothing.
+    void insert(const Entry& queues);
     void erase(std::uint32_t number);
 
   private:
@@ -61,10 +64,15 @@ class CompletionQueue {
     // Says where the entries of these queues (of one queue pair; either may be null) retire. They
     // must outlive the attachment. Allocates.
     void attach(SendQueue* send, ReceiveQueue* receive);
-    // Forgets a queue pair; its entries still in the queue are dropped.
+    // The same for a queue pair that takes its receives from a shared receive queue. By its number
+    // where its sends complete elsewhere.
+    void attach(SendQueue& send, SharedReceiveQueue& receive);
+    void attach(std::uint32_t queue_pair, SharedReceiveQueue& receive);
+    // Forgets a queue pair; its entries still in the queue are dropped, as by discard().
     void detach(std::uint32_t number);
     // Drops the entries of a queue pair that is being reset, so that they cannot retire later
-    // requests.
+    // requests. What it took from a shared receive queue is free again there, unheard of: who needs
+    // those ids polls first.
     void discard(std::uint32_t number) noexcept;
 
     // Takes up to completions.size() finished requests; how many. Where there are none it lets a
@@ -85,7 +93,9 @@ class CompletionQueue {
     std::uint64_t strays() const noexcept { return strays_; }
 
   private:
-    std::size_t take(std::span<Completion> completions) noexcept {
+    // Inlined in both places of poll(), whatever else grows: a call is a sixth of the instructions
+    // of an empty poll (counted with callgrind, g++ 12: 66 with it, 57 without).
+    [[gnu::always_inline]] std::size_t take(std::span<Completion> completions) noexcept {
         const std::uint32_t first = consumer_;
         std::size_t count = 0;
         while (count < completions.size()) {
@@ -159,15 +169,24 @@ class CompletionQueue {
     bool retire_receive(const Cqe& entry, const QueuePairTable::Entry& queues,
                         Completion& completion) noexcept {
         if (queues.receive == nullptr) [[unlikely]]
-            return stray();
+            return retire_shared(entry, queues, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
             scatter_into_entry(entry, queues.receive->oldest_entry());
         }
         const auto id = queues.receive->retire();
         if (!id) [[unlikely]]
             return stray();
-        const CqeOpcode opcode = cqe_opcode(entry.op_own);
         completion.id = *id;
+        tell_received(entry, completion);
+        return true;
+    }
+
+    // Not inline: polls of plain receive queues stay as small as without it.
+    bool retire_shared(const Cqe& entry, const QueuePairTable::Entry& queues,
+                       Completion& completion) noexcept;
+
+    static void tell_received(const Cqe& entry, Completion& completion) noexcept {
+        const CqeOpcode opcode = cqe_opcode(entry.op_own);
         completion.bytes = entry.byte_count.native();
         completion.has_immediate =
             opcode == CqeOpcode::write_immediate || opcode == CqeOpcode::send_immediate;
@@ -176,7 +195,6 @@ class CompletionQueue {
         completion.invalidated = opcode == CqeOpcode::send_invalidate;
         if (completion.has_immediate || completion.invalidated)
             completion.immediate = entry.immediate.native();
-        return true;
     }
 
     // Requests that return something, or that opcodes do not tell apart.

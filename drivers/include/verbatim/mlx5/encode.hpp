@@ -226,6 +226,17 @@ class UnitCursor {
     std::byte* end_;
 };
 
+// Writes the data segments of a receive entry, ended where they are fewer than `to` has room for.
+inline void encode_receive(std::span<std::byte> to, std::span<const Element> elements) noexcept {
+    UnitCursor cursor(to.data(), to.data(), to.data() + to.size());
+    for (const Element& element : elements) {
+        cursor.put(element_word(element), be64(element.address).raw());
+    }
+    if (elements.size() < to.size() / kUnitBytes) {
+        cursor.put(word(be32(0), be32(kInvalidKey)), 0);
+    }
+}
+
 // Who posts: goes into every control segment.
 struct WqePosition {
     std::uint32_t number = 0;        // queue pair

@@ -335,6 +335,8 @@ constexpr Errc to_errc(std::uint8_t syndrome) noexcept {
 // Words of a queue pair's record: be32, counters modulo 2^16.
 inline constexpr std::size_t kRecordReceive = 0;
 inline constexpr std::size_t kRecordSend = 1;
+// Word of a shared receive queue's record: be32, how many entries were ever posted modulo 2^16.
+inline constexpr std::size_t kRecordShared = 0;
 // Words of a completion queue's record: be32, [23:0] consumer index.
 inline constexpr std::size_t kRecordConsumer = 0;
 inline constexpr std::size_t kRecordArm = 1;

@@ -43,6 +43,17 @@ struct QueuePairView {
     DoorbellHook doorbell_hook;
 };
 
+// A shared receive queue as the data path sees it: entries of 1 << stride_log2 bytes, each a link
+// and data segments. The device starts at entry 0 and follows the links.
+struct SharedReceiveQueueView {
+    std::byte* buffer = nullptr;
+    std::uint32_t entries = 0;  // power of two; one of them is always free
+    std::uint32_t stride_log2 = 5;
+    volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] counter of posts
+    std::uint32_t number = 0;
+    std::uint32_t max_elements = 1;
+};
+
 // A completion queue as the data path sees it.
 struct CompletionQueueView {
     std::byte* buffer = nullptr;

@@ -17,12 +17,6 @@
 
 namespace verbatim::mlx5 {
 
-// One buffer list to receive into. No elements: takes immediates and empty messages.
-struct ReceiveRequest {
-    std::uint64_t id = 0;
-    std::span<const Element> elements;  // read during the call only
-};
-
 class ReceiveQueue {
   public:
     // Throws Error(invalid_argument) on a view that cannot work.
@@ -90,13 +84,7 @@ class ReceiveQueue {
     }
 
     void write(std::uint32_t counter, const ReceiveRequest& request) noexcept {
-        std::byte* at = entry(counter);
-        UnitCursor to(at, at, at + (std::size_t{1} << stride_log2_));
-        for (const Element& element : request.elements) {
-            to.put(element_word(element), be64(element.address).raw());
-        }
-        const std::size_t capacity = (std::size_t{1} << stride_log2_) / kUnitBytes;
-        if (request.elements.size() < capacity) to.put(word(be32(0), be32(kInvalidKey)), 0);
+        encode_receive({entry(counter), std::size_t{1} << stride_log2_}, request.elements);
         ids_[counter & mask_] = request.id;
     }
 

@@ -68,6 +68,12 @@ struct WorkRequest {
     const WindowBinding* window = nullptr;  // bind_window
 };
 
+// One buffer list to receive into. No elements: takes immediates and empty messages.
+struct ReceiveRequest {
+    std::uint64_t id = 0;
+    std::span<const Element> elements;  // read during the call only
+};
+
 enum class CompletionKind : std::uint8_t { send_side, receive, receive_immediate };
 
 // One retired work request.
