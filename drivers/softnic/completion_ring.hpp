@@ -45,7 +45,6 @@ class CompletionRing {
         return true;
     }
 
-    bool full() const noexcept { return full(produced_.load(std::memory_order_relaxed)); }
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
 
   private:
@@ -55,9 +54,18 @@ class CompletionRing {
                (view.entry_bytes - sizeof(mlx5::Cqe));
     }
 
-    bool full(std::uint32_t produced) const noexcept {
-        const std::uint32_t consumed = read_record(view_.doorbell_record + mlx5::kRecordConsumer);
-        return ((produced - consumed) & mlx5::kConsumerIndexMask) >= view_.entries;
+    // Judges by the newest value of produced_, which it leaves in `index`: between two reads other
+    // threads may have filled entries and the driver consumed them, and an index behind the
+    // consumer's would look like a full queue.
+    bool full(std::uint32_t& index) const noexcept {
+        for (;;) {
+            const std::uint32_t consumed =
+                read_record(view_.doorbell_record + mlx5::kRecordConsumer);
+            if (((index - consumed) & mlx5::kConsumerIndexMask) < view_.entries) return false;
+            const std::uint32_t now = produced_.load(std::memory_order_relaxed);
+            if (now == index) return true;
+            index = now;
+        }
     }
 
     template <class Entry>

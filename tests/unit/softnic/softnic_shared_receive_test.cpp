@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <thread>
 
+#include "completion_ring.hpp"
+#include "queue_memory.hpp"
+#include "shared_receive_list.hpp"
 #include "softnic_shared_hub.hpp"
 
 namespace verbatim::softnic::test {
@@ -204,6 +208,55 @@ TEST(SharedReceiveOrder, a_short_message_completes_before_a_long_one_that_took_i
         ASSERT_TRUE(hub.holds(8000, short_bytes));
         std::memset(hub.memory.data(), 0, 16000);
     }
+}
+
+// A queue pair without messages: completes whatever it can take until told to stop.
+void take_and_complete(SharedReceiveList& list, CompletionRing& ring,
+                       const std::atomic<bool>& stop) {
+    mlx5::Cqe cqe;
+    cqe.opcode_number = mlx5::be32(5);
+    cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::send, false);
+    for (std::uint32_t idle = 0; !stop;) {
+        std::uint16_t index = 0;
+        const auto taken = list.take(index);
+        ASSERT_NE(taken, SharedReceiveList::Taken::broken);
+        if (taken == SharedReceiveList::Taken::nothing) {
+            // Mostly spins: takers that sleep do not meet.
+            if (++idle % 1024 == 0) std::this_thread::yield();
+            continue;
+        }
+        cqe.wqe_counter = mlx5::be16(index);
+        ASSERT_TRUE(ring.push(cqe)) << "more completions than entries";
+    }
+}
+
+TEST(SharedReceiveThreads, takers_of_one_list_never_get_the_same_entry) {
+    constexpr std::size_t kTakes = 2'000'000;  // or as many as there is time for
+    SharedReceiveQueueMemory memory({.entries = 63}, 1);
+    CompletionQueueMemory completion_memory(64, 64, 1);
+    SharedReceiveList list(memory.view());
+    CompletionRing ring(completion_memory.view());
+    mlx5::SharedReceiveQueue receives(memory.view());
+    mlx5::CompletionQueue completions(completion_memory.view());
+    completions.attach(5, receives);
+    ASSERT_EQ(receives.prebuild(std::vector<mlx5::ReceiveRequest>(64)), Errc::ok);
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> takers;
+    for (int i = 0; i < 3; ++i) takers.emplace_back([&] { take_and_complete(list, ring, stop); });
+    std::array<Completion, 64> found;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::size_t got = 0;
+    while (got < kTakes && completions.strays() == 0 &&
+           std::chrono::steady_clock::now() < deadline) {
+        EXPECT_EQ(receives.repost(receives.free_entries()), Errc::ok);
+        const std::size_t count = completions.poll(found);
+        if (count == 0) std::this_thread::yield();
+        got += count;
+    }
+    stop = true;
+    for (std::thread& taker : takers) taker.join();
+    EXPECT_GT(got, 0u);
+    EXPECT_EQ(completions.strays(), 0u);
 }
 
 // The engines of these queue pairs run in two threads: in the one that polls the receives, and in
