@@ -15,7 +15,12 @@ from common import LAYERS, Case
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
 # Components of drivers -> components they must not include.
-SEPARATE = {"mlx5": {"softnic", "rdma"}, "softnic": {"rdma"}, "rdma": {"softnic"}}
+SEPARATE = {
+    "mlx5": {"softnic", "rdma", "uverbs"},
+    "softnic": {"rdma", "uverbs"},
+    "rdma": {"softnic", "uverbs"},
+    "uverbs": {"rdma"},
+}
 
 
 def layer_of(path: pathlib.PurePath) -> str | None:
