@@ -16,6 +16,11 @@
 namespace verbatim::uverbs {
 namespace {
 
+// libmlx5 maps registers for thread domains from offsets of 6 MiB on; pages that nobody touches
+// cost nothing.
+constexpr off_t kFileBytes = 64 << 20;
+// For thread domains, two on each page: as many pages as have offsets in one row.
+constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
@@ -73,13 +78,14 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
     facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
     facts.log_uar_size = 12;
     facts.num_uars_per_page = 1;
+    facts.num_dyn_bfregs = kThreadRegisters;
     return facts;
 }
 
 }  // namespace
 
 DeviceFile::DeviceFile() : file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)) {
-    if (file_ < 0 || ftruncate(file_, kRegisterPages * 4096) != 0)
+    if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",
                     "no memory for its register pages", "free memory or file descriptors");
 }

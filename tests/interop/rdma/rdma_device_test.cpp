@@ -1,0 +1,174 @@
+// The control path for real devices, run: through unmodified libibverbs and libmlx5 on the software
+// NIC's device file. Nothing executes these queues; where a device would answer, the test does.
+#include <gtest/gtest.h>
+#include <infiniband/mlx5dv.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <verbatim/mlx5/completion_queue.hpp>
+#include <verbatim/mlx5/prepared.hpp>
+#include <verbatim/mlx5/receive_queue.hpp>
+#include <verbatim/rdma/rdma.hpp>
+#include <verbatim/uverbs/uverbs.hpp>
+
+namespace verbatim {
+namespace {
+
+struct Opened : testing::Test {
+    Opened() { EXPECT_NE(uverbs::sysfs_root(), nullptr); }
+
+    std::unique_ptr<QueuePairHandle> make_pair() {
+        QueuePairOptions options;
+        options.send_completions = options.receive_completions = completions.get();
+        options.send_blocks = 64;
+        options.receive_entries = 16;
+        return device->create_queue_pair(options);
+    }
+
+    std::unique_ptr<Device> device = rdma::open_device();
+    std::unique_ptr<CompletionQueueHandle> completions = device->create_completion_queue(64);
+};
+
+TEST_F(Opened, device_is_found_by_what_it_can_do_or_by_name) {
+    EXPECT_EQ(device->info().name, "mlx5_0");
+    EXPECT_GE(device->info().max_message_bytes, std::uint64_t{1} << 30);
+    rdma::Options other;
+    other.name = "mlx5_7";
+    try {
+        rdma::open_device(other);
+        FAIL() << "there is no such device";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::no_device);
+        EXPECT_NE(std::string(error.what()).find("mlx5_0"), std::string::npos) << error.what();
+    }
+}
+
+TEST_F(Opened, a_gid_that_does_not_exist_is_refused) {
+    rdma::Options options;
+    options.gid_index = 77;
+    try {
+        rdma::open_device(options);
+        FAIL() << "there is no such GID";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::config_error);
+        EXPECT_NE(std::string(error.what()).find("no GID 77"), std::string::npos) << error.what();
+    }
+}
+
+TEST_F(Opened, queue_pairs_go_through_their_states) {
+    const auto one = make_pair(), other = make_pair();
+    EXPECT_NE(one->view().number, other->view().number);
+    EXPECT_EQ(one->state(), QueuePairState::reset);
+    one->connect(other->address(), 1000);
+    other->connect(one->address(), 1000);
+    EXPECT_EQ(one->state(), QueuePairState::ready);
+    one->fail();
+    EXPECT_EQ(one->state(), QueuePairState::error);
+    const std::uint64_t before = *device->invalidation_epoch();
+    one->reset();
+    EXPECT_EQ(one->state(), QueuePairState::reset);
+    EXPECT_GT(*device->invalidation_epoch(), before);
+    one->connect(other->address(), 1000);
+    EXPECT_EQ(one->state(), QueuePairState::ready);
+}
+
+TEST_F(Opened, an_address_of_another_kind_of_device_is_refused) {
+    const auto pair = make_pair();
+    QueuePairAddress softnic;
+    softnic.kind = 1;
+    try {
+        pair->connect(softnic, 1000);
+        FAIL() << "it is no RDMA device";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::unsupported);
+    }
+}
+
+TEST_F(Opened, views_are_what_was_asked_for_and_what_the_device_path_needs) {
+    const auto pair = make_pair();
+    const mlx5::QueuePairView& view = pair->view();
+    EXPECT_GE(view.send_blocks, 64u);
+    EXPECT_GE(view.receive_entries, 16u);
+    EXPECT_EQ(view.blueflame_bytes, 256u);
+    EXPECT_EQ(view.doorbell_hook.call, nullptr);
+    EXPECT_EQ(completions->view().progress_hook.call, nullptr);
+    EXPECT_EQ(completions->view().entry_bytes, 64u);
+    EXPECT_NO_THROW(mlx5::SendQueue{view});
+    EXPECT_NO_THROW(mlx5::ReceiveQueue{view});
+}
+
+TEST_F(Opened, each_queue_pair_has_a_doorbell_register_of_its_own) {
+    std::vector<std::unique_ptr<QueuePairHandle>> pairs;
+    for (int i = 0; i < 4; ++i) {
+        pairs.push_back(make_pair());
+        for (int j = 0; j < i; ++j)
+            EXPECT_NE(pairs[static_cast<std::size_t>(j)]->view().doorbell_register,
+                      pairs.back()->view().doorbell_register);
+    }
+}
+
+TEST_F(Opened, regions_have_keys_and_their_release_invalidates_what_names_them) {
+    alignas(4096) static std::array<std::byte, 8192> memory;
+    auto region = device->register_memory(memory.data(), memory.size(),
+                                          Access::local_write | Access::remote_write, {});
+    EXPECT_NE(region->local_key(), 0u);
+    const auto pair = make_pair();
+    mlx5::SendQueue queue(pair->view(), device->invalidation_epoch());
+    const mlx5::Element element{reinterpret_cast<std::uint64_t>(memory.data()), 64,
+                                region->local_key()};
+    mlx5::WorkRequest request;
+    request.opcode = mlx5::Opcode::write;
+    request.elements = std::span(&element, 1);
+    const MemoryRegion* named = region.get();
+    mlx5::Prepared prepared(queue, request, std::span(&named, 1));
+    EXPECT_EQ(prepared.post(1), Errc::ok);
+    region.reset();
+    EXPECT_EQ(prepared.post(2), Errc::invalid_prepared);
+}
+
+// What libmlx5 made is where our queues write, and where they read what a device writes.
+TEST_F(Opened, posts_reach_ring_record_and_register_and_completions_are_found) {
+    const auto pair = make_pair();
+    const mlx5::QueuePairView view = pair->view();
+    const mlx5::CompletionQueueView& entries = completions->view();
+    mlx5::SendQueue queue(view);
+    mlx5::CompletionQueue finished(entries);
+    finished.attach(&queue, nullptr);
+    mlx5::PreparedWrite8 write(queue, {0x7000, 0x1234});
+    for (std::uint32_t i = 0; i < 200; ++i) {
+        ASSERT_EQ(write.post(i, 0x7000 + i, i), Errc::ok);
+        mlx5_wqe_ctrl_seg control;
+        std::memcpy(&control, view.send_buffer + std::size_t{i % view.send_blocks} * 64,
+                    sizeof control);
+        EXPECT_EQ(be32toh(control.opmod_idx_opcode), i << 8 | MLX5_OPCODE_RDMA_WRITE);
+        EXPECT_EQ(be32toh(view.doorbell_record[1]), i + 1);
+        const volatile std::byte* half = view.doorbell_register + (i % 2) * view.blueflame_bytes;
+        EXPECT_EQ(std::memcmp(const_cast<const std::byte*>(half), &control, sizeof control), 0);
+
+        mlx5_cqe64 entry{};
+        entry.sop_drop_qpn = htobe32(MLX5_OPCODE_RDMA_WRITE << 24 | view.number);
+        entry.wqe_counter = htobe16(static_cast<std::uint16_t>(i));
+        entry.op_own = static_cast<std::uint8_t>(MLX5_CQE_REQ << 4 | ((i / entries.entries) & 1));
+        std::memcpy(entries.buffer + std::size_t{i % entries.entries} * 64, &entry, sizeof entry);
+        mlx5::Completion completion;
+        ASSERT_EQ(finished.poll(std::span(&completion, 1)), 1u);
+        EXPECT_EQ(completion.id, i);
+        EXPECT_EQ(completion.status, Errc::ok);
+    }
+}
+
+TEST_F(Opened, queue_pairs_may_share_their_receives) {
+    const auto shared = device->create_shared_receive_queue({.entries = 63, .max_elements = 2});
+    EXPECT_GE(shared->view().entries, 64u);
+    QueuePairOptions options;
+    options.send_completions = options.receive_completions = completions.get();
+    options.shared_receives = shared.get();
+    const auto pair = device->create_queue_pair(options);
+    EXPECT_EQ(pair->view().receive_entries, 0u);
+}
+
+}  // namespace
+}  // namespace verbatim
