@@ -118,7 +118,7 @@ SEND_QUEUE = [
     Mutation(
         "index_off_by_one",
         "the device compares the index with its own and fails the queue pair",
-        f"{HEADERS}/send_queue.hpp", (("{number_, next_},", "{number_, next_ + 1},"),)),
+        f"{HEADERS}/send_queue.hpp", (("{number_, index},", "{number_, index + 1},"),)),
     Mutation(
         "stale_index_in_the_register_copy",
         "the device takes the copy for an old doorbell and drops it, or fetches the wrong WQE",
@@ -129,7 +129,7 @@ SEND_QUEUE = [
         "full_ring_overwritten",
         "a WQE that the device has not executed is replaced by a later one",
         f"{HEADERS}/send_queue.hpp",
-        (("if (index == limit_) [[unlikely]]", "if (index == limit_ + 1) [[unlikely]]"),), PREPARED),
+        (("if (index == stop_) [[unlikely]]", "if (index == stop_ + 1) [[unlikely]]"),), PREPARED),
     Mutation(
         "retired_one_block_too_far",
         "the block behind is posted over while the device still has to execute it",
@@ -172,8 +172,8 @@ RECEIVING = [
     Mutation(
         "receive_terminator_missing",
         "a message longer than the list goes on into the element of an earlier one",
-        f"{HEADERS}/receive_queue.hpp",
-        (("        if (request.elements.size() < capacity) to.put(word(be32(0), be32(kInvalidKey)), 0);\n", ""),),
+        f"{HEADERS}/encode.hpp",
+        (("        cursor.put(word(be32(0), be32(kInvalidKey)), 0);\n", ""),),
         RECEIVES),
     Mutation(
         "receive_record_not_masked",
