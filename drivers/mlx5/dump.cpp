@@ -85,8 +85,7 @@ Opcode key_update_of(std::span<const std::byte> wqe) {
     Reader reader(wqe);
     reader.take<ControlSegment>();
     const auto update = reader.take<KeyUpdateSegment>();
-    return update && (update->flags & kUpdateCheckQueuePair) == 0 ? Opcode::bind_window
-                                                                  : Opcode::local_invalidate;
+    return update ? key_update_opcode(*update) : Opcode::local_invalidate;
 }
 
 std::string window_text(Reader reader) {

@@ -137,8 +137,7 @@ Errc SendQueue::post_block_at_stop(std::uint64_t id, Block block) noexcept {
 Opcode SendQueue::key_update_at(std::uint16_t counter) const noexcept {
     KeyUpdateSegment update;
     std::memcpy(&update, block_at(counter) + sizeof(ControlSegment), sizeof update);
-    return (update.flags & kUpdateCheckQueuePair) != 0 ? Opcode::local_invalidate
-                                                       : Opcode::bind_window;
+    return key_update_opcode(update);
 }
 
 std::uint32_t SendQueue::outstanding() const noexcept {

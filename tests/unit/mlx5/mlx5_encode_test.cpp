@@ -158,6 +158,21 @@ TEST(Check, refuses_what_contradicts_itself) {
     EXPECT_EQ(result(empty), Errc::invalid_argument);
 }
 
+// Both limits kept, and yet more than the six bits of ds can say.
+TEST(Check, refuses_inline_payload_and_elements_that_do_not_fit_one_wqe) {
+    constexpr SendLimits kLarge{.max_inline_bytes = 900, .max_elements = 60};
+    const auto result = [&](std::size_t bytes, std::size_t elements) {
+        Request asked = inline_request(Opcode::write, bytes);
+        asked.elements = gather_request(Opcode::write, elements).elements;
+        return check(asked.get(), kLarge);
+    };
+    // 2 units of control and address, 57 of payload behind its header.
+    EXPECT_EQ(result(900, 4), Errc::ok);
+    EXPECT_EQ(result(900, 5), Errc::message_too_large);
+    EXPECT_EQ(result(12, 60), Errc::ok);
+    EXPECT_EQ(result(13, 60), Errc::message_too_large);
+}
+
 TEST(Check, refuses_windows_that_cannot_be) {
     const auto result = [](const WindowBinding& window) {
         Request asked = request(Opcode::bind_window);

@@ -30,6 +30,11 @@ constexpr bool is_send(Opcode opcode) noexcept {
 constexpr bool is_key_update(Opcode opcode) noexcept {
     return opcode == Opcode::local_invalidate || opcode == Opcode::bind_window;
 }
+// What a key update was posted as: only invalidation asks whose key it is.
+constexpr Opcode key_update_opcode(const KeyUpdateSegment& update) noexcept {
+    return (update.flags & kUpdateCheckQueuePair) != 0 ? Opcode::local_invalidate
+                                                       : Opcode::bind_window;
+}
 constexpr std::uint8_t wire_opcode(Opcode opcode) noexcept {
     return static_cast<std::uint8_t>(is_key_update(opcode) ? Opcode::local_invalidate : opcode);
 }
@@ -129,6 +134,9 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
         error != Errc::ok) {
         return error;
     }
+    // Each limit alone keeps a WQE small enough, both together do not.
+    if (!request.inline_payload.empty() && plain_shape_of(request).units > kMaxWqeUnits)
+        return Errc::message_too_large;
     return is_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
