@@ -6,8 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include <verbatim/mlx5/encode.hpp>
-
 #include "libmlx5.hpp"
 #include "operation.hpp"
 
@@ -20,7 +18,7 @@ void must_be(bool holds) {
 
 class LibSubject : public PostSubject {
   public:
-    explicit LibSubject(const PostCase& of) : of_(of) {
+    explicit LibSubject(const PostCase& of) : of_(of), blocks_(Operation(of).blocks()) {
         for (ibv_sge& element : elements_) element = {0, kElementBytes, kLocalKey};
     }
     void run(std::uint64_t count) final {
@@ -56,7 +54,7 @@ class LibSubject : public PostSubject {
         entry->srqn_uidx = htobe32(interop::LibQueues::kUserIndex);
         entry->sop_drop_qpn =
             htobe32(static_cast<std::uint32_t>(of_.opcode) << 24 | queues_.pair->qp_num);
-        entry->wqe_counter = htobe16(static_cast<std::uint16_t>(next - blocks()));
+        entry->wqe_counter = htobe16(static_cast<std::uint16_t>(next - blocks_));
         entry->op_own =
             static_cast<std::uint8_t>(MLX5_CQE_REQ << 4 | ((produced_ / queue.cqe_cnt) & 1));
         ++produced_;
@@ -64,11 +62,7 @@ class LibSubject : public PostSubject {
         must_be(ibv_poll_cq(queues_.completions.get(), 1, &completion) == 1 &&
                 completion.status == IBV_WC_SUCCESS && completion.wr_id == posted_ - 1);
     }
-    std::uint32_t blocks() {
-        Operation operation(of_);
-        return mlx5::shape_of(operation.number(0, true)).blocks();
-    }
-
+    std::uint32_t blocks_;
     std::uint64_t posted_ = 0;
     std::uint32_t produced_ = 0;
 };

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include <verbatim/mlx5/work_request.hpp>
+#include <verbatim/mlx5/encode.hpp>
 
 #include "subjects.hpp"
 
@@ -46,6 +46,9 @@ class Operation {
     }
     std::uint32_t elements() const { return elements_; }
     bool has_payload() const { return inline_bytes_ != 0; }
+    bool has_remote_address() const { return mlx5::names_remote_memory(request_.opcode); }
+    // Of each of them in the ring.
+    std::uint32_t blocks() { return mlx5::shape_of(number(0, true)).blocks(); }
 
   private:
     mlx5::WorkRequest request_;

@@ -80,9 +80,27 @@ class FreshSubject final : public PostSubject {
     ParkedDevice device_;
     mlx5::SendQueue queue_{device_.view()};
     Operation operation_;
-    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    std::uint32_t blocks_ = operation_.blocks();
     std::uint64_t posted_ = 0;
 };
+
+[[gnu::always_inline]] inline Errc set_memory(mlx5::Prepared& prepared, std::uint32_t element,
+                                              std::uint64_t address) {
+    return prepared.set_element(element, address, kElementBytes);
+}
+[[gnu::always_inline]] inline Errc set_memory(mlx5::WqeImage& image, std::uint32_t element,
+                                              std::uint64_t address) {
+    return image.set_element(element, {address, kElementBytes, kLocalKey});
+}
+// Makes operation number `i` of what was prepared.
+template <class Prepared>
+[[gnu::always_inline]] inline void patch(Prepared& prepared, Operation& operation,
+                                         std::uint64_t i) {
+    if (operation.has_remote_address()) must(prepared.set_remote_address(remote_address(i)));
+    if (operation.has_payload()) must(prepared.set_inline_payload(operation.payload(i)));
+    for (std::uint32_t k = 0; k < operation.elements(); ++k)
+        must(set_memory(prepared, k, local_address(i + k)));
+}
 
 // Prepared once, patched before each post.
 class PreparedSubject final : public PostSubject {
@@ -90,25 +108,17 @@ class PreparedSubject final : public PostSubject {
     explicit PreparedSubject(const PostCase& of) : operation_(of) {}
     [[gnu::noinline]] void run(std::uint64_t count) override {
         run_batches(posted_, count, queue_, blocks_, [this](std::uint64_t i, bool signaled) {
-            patch(prepared_, i);
+            patch(prepared_, operation_, i);
             prepared_.set_signaled(signaled);
             must(prepared_.post(i));
         });
     }
 
   private:
-    [[gnu::always_inline]] void patch(mlx5::Prepared& prepared, std::uint64_t i) {
-        if (!is_send_) must(prepared.set_remote_address(remote_address(i)));
-        if (operation_.has_payload()) must(prepared.set_inline_payload(operation_.payload(i)));
-        for (std::uint32_t k = 0; k < operation_.elements(); ++k)
-            must(prepared.set_element(k, local_address(i + k), kElementBytes));
-    }
-
     ParkedDevice device_;
     mlx5::SendQueue queue_{device_.view()};
     Operation operation_;
-    bool is_send_ = mlx5::is_send(operation_.number(0, true).opcode);
-    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    std::uint32_t blocks_ = operation_.blocks();
     mlx5::Prepared prepared_{queue_, operation_.number(0, true)};
     std::uint64_t posted_ = 0;
 };
@@ -117,13 +127,13 @@ class PreparedSubject final : public PostSubject {
 template <std::uint64_t Size>
 class ListSubject final : public PostSubject {
   public:
-    explicit ListSubject(const PostCase& of) : operation_(of), list_(queue_, requests(of)) {}
+    explicit ListSubject(const PostCase& of) : operation_(of), list_(queue_, requests()) {}
     [[gnu::noinline]] void run(std::uint64_t count) override {
         std::array<std::uint64_t, Size> ids;
         for (const std::uint64_t end = posted_ + count; posted_ < end;) {
             for (std::uint64_t k = 0; k < Size; ++k) {
                 ids[k] = posted_ + k;
-                patch(list_[k], posted_ + k);
+                patch(list_[k], operation_, posted_ + k);
             }
             must(list_.post(ids));
             posted_ += Size;
@@ -132,25 +142,16 @@ class ListSubject final : public PostSubject {
     }
 
   private:
-    [[gnu::always_inline]] void patch(mlx5::WqeImage& image, std::uint64_t i) {
-        if (!is_send_) must(image.set_remote_address(remote_address(i)));
-        if (operation_.has_payload()) must(image.set_inline_payload(operation_.payload(i)));
-        for (std::uint32_t k = 0; k < operation_.elements(); ++k)
-            must(image.set_element(k, {local_address(i + k), kElementBytes, kLocalKey}));
-    }
-    static std::vector<mlx5::WorkRequest> requests(const PostCase& of) {
-        static Operation operation(of);  // its payload and elements are read once more
-        operation = Operation(of);
+    std::vector<mlx5::WorkRequest> requests() {
         std::vector<mlx5::WorkRequest> all;
-        for (std::uint64_t k = 0; k < Size; ++k) all.push_back(operation.number(0, k == Size - 1));
+        for (std::uint64_t k = 0; k < Size; ++k) all.push_back(operation_.number(0, k == Size - 1));
         return all;
     }
 
     ParkedDevice device_;
     mlx5::SendQueue queue_{device_.view()};
     Operation operation_;
-    bool is_send_ = mlx5::is_send(operation_.number(0, true).opcode);
-    std::uint32_t blocks_ = mlx5::shape_of(operation_.number(0, true)).blocks();
+    std::uint32_t blocks_ = operation_.blocks();
     mlx5::PreparedList list_;
     std::uint64_t posted_ = 0;
 };

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <verbatim/driver/file_size_limit.hpp>
 #include <verbatim/driver/log.hpp>
 
 #include "system_memory.hpp"
@@ -110,7 +111,7 @@ bool ArenaMemory::choose_huge(std::uint64_t wanted_pages) {
 }
 
 int ArenaMemory::make_file(bool huge) {
-    if (const auto limit = system_memory::file_size_limit(); options_.max_bytes > limit)
+    if (const auto limit = file_size_limit(); options_.max_bytes > limit)
         fail(Errc::out_of_memory,
              fmt::format("max_bytes is {}, the limit of file sizes (RLIMIT_FSIZE) is {} bytes",
                          options_.max_bytes, limit),

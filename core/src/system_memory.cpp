@@ -107,12 +107,6 @@ std::string huge_page_advice(std::size_t page_bytes, std::uint64_t wanted) {
                               total, page_bytes / 1024);
 }
 
-std::uint64_t file_size_limit() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-    return limit.rlim_cur;
-}
-
 std::string memlock_limit() {
     rlimit limit{};
     getrlimit(RLIMIT_MEMLOCK, &limit);

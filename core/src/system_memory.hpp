@@ -21,10 +21,6 @@ HugePages huge_pages(std::size_t page_bytes);
 // "hugepages: wanted N, free M; run: sysctl -w vm.nr_hugepages=K" for `wanted` more pages.
 std::string huge_page_advice(std::size_t page_bytes, std::uint64_t wanted);
 
-// RLIMIT_FSIZE, which holds for memory files as well; the largest number if there is no limit.
-// Growing a file past it raises SIGXFSZ, so whoever grows one asks first.
-std::uint64_t file_size_limit();
-
 // RLIMIT_MEMLOCK as text: "8388608 bytes" or "unlimited".
 std::string memlock_limit();
 

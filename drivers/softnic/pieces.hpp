@@ -62,7 +62,7 @@ inline void gather_in_order(std::byte* to, const PieceList& list) noexcept {
         streams ? stream_bytes(to, from, bytes) : copy_bytes(to, from, bytes);
         to += bytes;
     });
-    if (streams) stream_fence();
+    if (streams) mlx5::store_fence();
     std::array<std::byte, 8> last;
     std::size_t filled = 0;
     for_each_part(list, list.total - tail, tail, [&](const std::byte* from, std::size_t bytes) {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/file_size_limit.hpp>
 
 namespace verbatim::softnic {
 namespace {
@@ -48,14 +48,12 @@ Mappings& mappings() {
         "arenas and queues");
 }
 
-// Growing a file past this limit raises SIGXFSZ, which ends a process; asked first, it is an error.
 void expect_file_size(const std::string& what, std::size_t bytes) {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    if (bytes <= limit.rlim_cur) return;
+    const std::uint64_t limit = file_size_limit();
+    if (bytes <= limit) return;
     throw Error(Errc::out_of_memory, what,
                 fmt::format("it needs {} bytes, the limit of file sizes (RLIMIT_FSIZE) is {} bytes",
-                            bytes, limit.rlim_cur),
+                            bytes, limit),
                 "run: ulimit -f unlimited");
 }
 

@@ -6,9 +6,7 @@
 // one of them.
 #pragma once
 
-#if defined(__SSE2__)
 #include <emmintrin.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -73,9 +71,8 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
 
 // Copies past the caches, for writes so large that nothing of them would be found there: ordinary
 // stores first read every line that they overwrite, a third of the traffic. The caller orders what
-// it stores afterwards by stream_fence().
+// it stores afterwards by mlx5::store_fence().
 inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-#if defined(__SSE2__)
     constexpr std::size_t kLine = 64, kAhead = 512;
     const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kLine);
     copy_bytes(to, from, head);
@@ -88,13 +85,7 @@ inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes
             for (std::size_t i = 0; i < std::size(line); ++i)
                 _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, line[i]);
         }
-#endif
     copy_bytes(to, from, bytes);
-}
-inline void stream_fence() noexcept {
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
 }
 
 // One aligned store of T with release order, from unaligned source bytes.

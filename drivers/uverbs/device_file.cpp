@@ -137,6 +137,8 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
     return nullptr;
 }
 
+int DeviceFile::forget(std::uint32_t handle) { return others_.erase(handle) == 1 ? 0 : EINVAL; }
+
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
     // libmlx5 asks for DevX first and then goes on without it.
@@ -186,14 +188,13 @@ int DeviceFile::query_port(const Command& command) {
 
 int DeviceFile::alloc_domain(const Command& command) {
     ib_uverbs_alloc_pd_resp reply{};
-    reply.pd_handle = new_object();
-    others_[reply.pd_handle] = command.number();
+    reply.pd_handle = new_other();
     command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
     return 0;
 }
 
 int DeviceFile::dealloc_domain(const Command& command) {
-    return others_.erase(command.core<ib_uverbs_dealloc_pd>().pd_handle) == 1 ? 0 : EINVAL;
+    return forget(command.core<ib_uverbs_dealloc_pd>().pd_handle);
 }
 
 int DeviceFile::register_memory(const Command& command) {
@@ -203,35 +204,32 @@ int DeviceFile::register_memory(const Command& command) {
     if ((wanted.access_flags & kOnDemand) != 0) return EOPNOTSUPP;
     if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
     ib_uverbs_reg_mr_resp reply{};
-    reply.mr_handle = new_object();
+    reply.mr_handle = new_other();
     reply.lkey = reply.rkey = reply.mr_handle << 8;
-    others_[reply.mr_handle] = command.number();
     command.reply(reply);
     return 0;
 }
 
 int DeviceFile::deregister_memory(const Command& command) {
-    return others_.erase(command.core<ib_uverbs_dereg_mr>().mr_handle) == 1 ? 0 : EINVAL;
+    return forget(command.core<ib_uverbs_dereg_mr>().mr_handle);
 }
 
 int DeviceFile::alloc_window(const Command& command) {
     if (others_.count(command.core<ib_uverbs_alloc_mw>().pd_handle) == 0) return EINVAL;
     ib_uverbs_alloc_mw_resp reply{};
-    reply.mw_handle = new_object();
+    reply.mw_handle = new_other();
     reply.rkey = reply.mw_handle << 8;
-    others_[reply.mw_handle] = command.number();
     command.reply(reply);
     return 0;
 }
 
 int DeviceFile::dealloc_window(const Command& command) {
-    return others_.erase(command.core<ib_uverbs_dealloc_mw>().mw_handle) == 1 ? 0 : EINVAL;
+    return forget(command.core<ib_uverbs_dealloc_mw>().mw_handle);
 }
 
 int DeviceFile::create_address(const Command& command) {
     ib_uverbs_create_ah_resp reply{};
-    reply.ah_handle = new_object();
-    others_[reply.ah_handle] = command.number();
+    reply.ah_handle = new_other();
     mlx5_ib_create_ah_resp provider{};
     provider.response_length = sizeof provider;
     std::copy(std::begin(Identity::kMac), std::end(Identity::kMac), provider.dmac);
@@ -240,7 +238,7 @@ int DeviceFile::create_address(const Command& command) {
 }
 
 int DeviceFile::destroy_address(const Command& command) {
-    return others_.erase(command.core<ib_uverbs_destroy_ah>().ah_handle) == 1 ? 0 : EINVAL;
+    return forget(command.core<ib_uverbs_destroy_ah>().ah_handle);
 }
 
 }  // namespace verbatim::uverbs

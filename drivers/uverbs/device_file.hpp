@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 
 #include "command.hpp"
@@ -70,6 +71,10 @@ class DeviceFile {
     int change(const ib_uverbs_modify_qp& change);
     std::uint32_t next_register() noexcept;
     std::uint32_t new_object() noexcept { return ++objects_; }
+    std::uint32_t new_other() { return *others_.insert(new_object()).first; }
+    // 0, or EINVAL if there is no such object.
+    int forget(std::uint32_t handle);
+    ib_uverbs_create_cq_resp make_completion_queue(std::uint32_t entries, std::uint64_t record);
 
     std::mutex mutex_;
     int file_;
@@ -78,7 +83,7 @@ class DeviceFile {
     std::uint32_t registers_ = 0;
     // By handle, as QUERY_QP answers.
     std::map<std::uint32_t, std::unique_ptr<ib_uverbs_query_qp_resp>> queue_pairs_;
-    std::map<std::uint32_t, std::uint32_t> others_;  // handle -> the command that made it
+    std::set<std::uint32_t> others_;  // handles of everything else
 };
 
 }  // namespace verbatim::uverbs

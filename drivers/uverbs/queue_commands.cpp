@@ -61,12 +61,6 @@ bool may_follow(std::uint8_t from, std::uint8_t to) {
     }
 }
 
-// The word of a completion queue's doorbell record that arms it must differ from the first arming.
-void forbid_arming(std::uint64_t record) {
-    auto* words = reinterpret_cast<volatile std::uint32_t*>(record);
-    words[1] = ~std::uint32_t{0};
-}
-
 template <class T>
 void keep(std::uint32_t mask, std::uint32_t bit, T& kept, T given) {
     if ((mask & bit) != 0) kept = given;
@@ -82,33 +76,38 @@ int DeviceFile::create_channel(const Command& command) {
     return 0;
 }
 
-int DeviceFile::create_completion_queue(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_create_cq>();
-    forbid_arming(command.provider<ib_uverbs_create_cq, mlx5_ib_create_cq>().db_addr);
+ib_uverbs_create_cq_resp DeviceFile::make_completion_queue(std::uint32_t entries,
+                                                           std::uint64_t record) {
+    // The word that arms the queue must differ from the first arming.
+    reinterpret_cast<volatile std::uint32_t*>(record)[1] = ~std::uint32_t{0};
     ib_uverbs_create_cq_resp reply{};
-    reply.cq_handle = new_object();
-    reply.cqe = wanted.cqe;
-    others_[reply.cq_handle] = command.number();
+    reply.cq_handle = new_other();
+    reply.cqe = entries;
+    return reply;
+}
+
+int DeviceFile::create_completion_queue(const Command& command) {
+    const auto provider = command.provider<ib_uverbs_create_cq, mlx5_ib_create_cq>();
+    const auto reply =
+        make_completion_queue(command.core<ib_uverbs_create_cq>().cqe, provider.db_addr);
     command.reply(reply, mlx5_ib_create_cq_resp{reply.cq_handle, 0});
     return 0;
 }
 
 int DeviceFile::create_completion_queue_extended(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_ex_create_cq>();
-    forbid_arming(command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>().db_addr);
+    const auto provider = command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>();
     ib_uverbs_ex_create_cq_resp reply{};
-    reply.base.cq_handle = new_object();
-    reply.base.cqe = wanted.cqe;
+    reply.base =
+        make_completion_queue(command.core<ib_uverbs_ex_create_cq>().cqe, provider.db_addr);
     reply.response_length = sizeof reply;
-    others_[reply.base.cq_handle] = command.number();
     command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
     return 0;
 }
 
 int DeviceFile::destroy_completion_queue(const Command& command) {
-    if (others_.erase(command.core<ib_uverbs_destroy_cq>().cq_handle) == 0) return EINVAL;
-    command.reply(ib_uverbs_destroy_cq_resp{});
-    return 0;
+    const int error = forget(command.core<ib_uverbs_destroy_cq>().cq_handle);
+    if (error == 0) command.reply(ib_uverbs_destroy_cq_resp{});
+    return error;
 }
 
 // libmlx5 has four registers per page, of which the first two are doorbells for posting. Number 0
@@ -216,19 +215,18 @@ int DeviceFile::destroy_queue_pair(const Command& command) {
 int DeviceFile::create_shared_queue(const Command& command) {
     const auto wanted = command.core<ib_uverbs_create_srq>();
     ib_uverbs_create_srq_resp reply{};
-    reply.srq_handle = new_object();
+    reply.srq_handle = new_other();
     reply.max_wr = wanted.max_wr;
     reply.max_sge = wanted.max_sge;
     reply.srqn = reply.srq_handle;
-    others_[reply.srq_handle] = command.number();
     command.reply(reply, mlx5_ib_create_srq_resp{reply.srq_handle, 0});
     return 0;
 }
 
 int DeviceFile::destroy_shared_queue(const Command& command) {
-    if (others_.erase(command.core<ib_uverbs_destroy_srq>().srq_handle) == 0) return EINVAL;
-    command.reply(ib_uverbs_destroy_srq_resp{});
-    return 0;
+    const int error = forget(command.core<ib_uverbs_destroy_srq>().srq_handle);
+    if (error == 0) command.reply(ib_uverbs_destroy_srq_resp{});
+    return error;
 }
 
 }  // namespace verbatim::uverbs

@@ -114,7 +114,8 @@ TEST(TinySharedMemoryMount, is_never_used) {
 }
 
 TEST(FewAddresses, are_an_error_that_names_the_limit) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
+    if (kSanitized)
+        GTEST_SKIP() << "sanitizers need terabytes of addresses; runs in every other build";
     in_child([] {
         const rlimit low{std::size_t{1} << 30, std::size_t{1} << 30};
         if (setrlimit(RLIMIT_AS, &low) != 0) return kSkipped;
@@ -157,7 +158,8 @@ TEST(FileSizeLimit, is_an_error_that_names_it_and_not_the_end_of_the_process) {
 
 // The arenas of a peer are mapped whole: they can be too much for a process whose own are small.
 TEST(FewAddresses, for_the_arena_of_a_peer_end_that_connection_with_the_reason) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
+    if (kSanitized)
+        GTEST_SKIP() << "sanitizers need terabytes of addresses; runs in every other build";
     Child child([](Wire& wire) {
         std::uint16_t port = 0;
         const rlimit low{std::size_t{1} << 30, std::size_t{1} << 30};
@@ -206,7 +208,7 @@ std::chrono::nanoseconds cpu_time() {
 
 TEST(NoDescriptors, make_callers_wait_without_spinning_until_there_are_some_again) {
     // UBSan looks at memory through a pipe before it believes a pointer to an object.
-    if (kSanitized) GTEST_SKIP() << "sanitizers need descriptors";
+    if (kSanitized) GTEST_SKIP() << "sanitizers need descriptors; runs in every other build";
     in_child([] {
         const rlimit few{128, 128};
         if (setrlimit(RLIMIT_NOFILE, &few) != 0) return kSkipped;

@@ -1,6 +1,4 @@
 // What our send queue writes is what libmlx5 writes for the same requests, byte for byte.
-#include <random>
-
 #include "twin.hpp"
 
 namespace verbatim::interop {
@@ -37,7 +35,7 @@ std::vector<Request> shapes(Opcode opcode, std::uint32_t inline_bytes, std::uint
     return all;
 }
 
-// After `fill` blocks the next request starts there; each is posted and retired at once.
+// Until the next request starts there; each is posted and retired at once.
 void advance_to(Twin& twin, std::uint32_t position) {
     while (twin.next() % twin.blocks() != position) {
         Request one = inline_request(Opcode::write, 8);
@@ -49,30 +47,29 @@ void advance_to(Twin& twin, std::uint32_t position) {
 
 class EachOpcode : public testing::TestWithParam<Opcode> {};
 
-TEST_P(EachOpcode, of_every_shape_and_flag_at_every_place_of_the_ring_is_written_alike) {
+// `post` posts one request to both sides and compares.
+template <class Post>
+void compare_everywhere(Opcode opcode, Post&& post) {
     Twin twin({.send_requests = 1});
     for (std::uint32_t position = 0; position < twin.blocks(); ++position)
-        for (Request& request : shapes(GetParam(), twin.lib().inline_bytes, 8))
-            for (unsigned flags = 0; flags < 8 && !HasFailure(); ++flags) {
+        for (Request& request : shapes(opcode, twin.lib().inline_bytes, 8))
+            for (unsigned flags = 0; flags < 8 && !testing::Test::HasFailure(); ++flags) {
                 advance_to(twin, position);
                 set_flags(request, flags);
                 const std::uint32_t counter = twin.next();
-                twin.post(request);
+                post(twin, request);
                 twin.complete(counter);
             }
 }
 
+TEST_P(EachOpcode, of_every_shape_and_flag_at_every_place_of_the_ring_is_written_alike) {
+    compare_everywhere(GetParam(), [](Twin& twin, Request& request) { twin.post(request); });
+}
+
 TEST_P(EachOpcode, is_written_as_libmlx5s_request_builder_writes_it) {
-    Twin twin({.send_requests = 1});
-    for (std::uint32_t position = 0; position < twin.blocks(); ++position)
-        for (Request& request : shapes(GetParam(), twin.lib().inline_bytes, 8))
-            for (unsigned flags = 0; flags < 8 && !HasFailure(); ++flags) {
-                advance_to(twin, position);
-                set_flags(request, flags);
-                const std::uint32_t counter = twin.next();
-                twin.post_by_builder(std::span(&request, 1));
-                twin.complete(counter);
-            }
+    compare_everywhere(GetParam(), [](Twin& twin, Request& request) {
+        twin.post_by_builder(std::span(&request, 1));
+    });
 }
 
 std::string opcode_name(const testing::TestParamInfo<Opcode>& opcode) {

@@ -9,7 +9,6 @@
 
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
-#include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
 #include <gtest/gtest.h>
@@ -38,8 +37,6 @@ class Twin {
     explicit Twin(const PairOptions& options = {})
         : lib_(options),
           ring_(std::size_t{lib_.facts.sq.wqe_cnt} * 64),
-          receive_ring_(
-              std::max<std::size_t>(std::size_t{lib_.facts.rq.wqe_cnt} * lib_.facts.rq.stride, 64)),
           completion_ring_(std::size_t{lib_.completion_facts.cqe_cnt} *
                            lib_.completion_facts.cqe_size),
           send_(view(options)),
@@ -166,7 +163,7 @@ class Twin {
     Region region_{made(ibv_reg_mr(lib_.domain.get(), memory_.data(), memory_.size(),
                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
                         "ibv_reg_mr")};
-    mlx5::test::Pages ring_, receive_ring_, completion_ring_;
+    mlx5::test::Pages ring_, completion_ring_;
     std::array<std::uint32_t, 2> records_{}, completion_records_{};
     alignas(64) Register bells_{};
     mlx5::SendQueue send_;

@@ -7,38 +7,26 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
+#include "counted_allocations.hpp"
 #include "objects_pair.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-// Not inlined: compilers that see malloc and delete together suspect a mistake. An exception
-// allocates too: __cxa_allocate_exception() calls malloc(), which the thread below would not
-// survive growing, and is seen by its own counter.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* memory = std::malloc(bytes)) return memory;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace verbatim {
 namespace {
 
 using softnic::test::Child;
 using softnic::test::Wire;
+using test::allocations;
 using test::kSanitized;
 
 enum Result { kClean = 0, kAllocated = 2, kWrong = 3 };
 
-// Runs `body` in a thread in which every other system call than read, write and exit is death.
+// Runs `body` in a thread in which every other system call than read, write and exit is death. An
+// exception allocates by malloc(), unseen by operator new, but needs more of the heap than is
+// there.
 template <class Body>
 int confined(Body body) {
     std::atomic<int> result{kWrong};
@@ -85,7 +73,8 @@ bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* sou
 }
 
 TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    if (kSanitized)
+        GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";
     Child child([](Wire&) -> int {
         test::Pair pair;
         auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(8192, 64));
@@ -100,7 +89,8 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
 }
 
 TEST(DataPath, counters_see_an_allocation) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    if (kSanitized)
+        GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";
     Child child([](Wire&) -> int {
         std::_Exit(confined([] {
             int* volatile number = new int(7);
@@ -113,7 +103,8 @@ TEST(DataPath, counters_see_an_allocation) {
 }
 
 TEST(DataPath, confinement_kills_at_a_system_call) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate and make system calls of their own";
+    if (kSanitized)
+        GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";
     Child child(
         [](Wire&) -> int { std::_Exit(confined([] { return syscall(SYS_getppid) > 0; })); });
     // The kernel kills the thread; the process ends with it or without a result.

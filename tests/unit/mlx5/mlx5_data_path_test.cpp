@@ -9,33 +9,20 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <new>
 
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 
+#include <counted_allocations.hpp>
 #include <mlx5_test_shared_receives.hpp>
 
 #include "mlx5_requests.hpp"
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Not inlined: compilers that see malloc meet operator delete warn of a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-    ++allocations;
-    if (void* memory = std::malloc(bytes)) return memory;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace verbatim::mlx5 {
 namespace {
 
 using namespace test;
+using verbatim::test::allocations;
 
 // Everything a program may do between set-up and tear-down.
 class DataPath {
@@ -112,7 +99,7 @@ class DataPath {
 
 TEST(DataPath, allocates_nothing) {
     DataPath path;
-    const std::size_t before = allocations;
+    const std::uint64_t before = allocations;
     const int failed_step = path.run();
     EXPECT_EQ(allocations - before, 0U);
     EXPECT_EQ(failed_step, 0);

@@ -7,26 +7,13 @@
 #include <sys/syscall.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <map>
-#include <new>
 #include <thread>
 
+#include "counted_allocations.hpp"
 #include "sanitized.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-// Not inlined: compilers that see malloc and delete together suspect a mistake.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* memory = std::malloc(bytes)) return memory;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace verbatim::softnic::test {
 namespace {
@@ -35,6 +22,7 @@ using mlx5::Completion;
 using mlx5::Element;
 using mlx5::Opcode;
 using mlx5::WorkRequest;
+using verbatim::test::allocations;
 using verbatim::test::kSanitized;
 
 constexpr uid_t kNobody = 65534;

@@ -1,0 +1,19 @@
+// RLIMIT_FSIZE, which holds for memory files as well: growing a file past it raises SIGXFSZ, which
+// ends a process, so whoever grows one asks first. Threads: any.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace verbatim {
+
+// In bytes; the largest number if there is no limit.
+inline std::uint64_t file_size_limit() noexcept {
+    rlimit limit{};
+    const bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
+}
+
+}  // namespace verbatim

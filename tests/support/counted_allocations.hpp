@@ -1,0 +1,21 @@
+// Counts what operator new is asked for. Include it in exactly one file of a program: it replaces
+// the global operators.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace verbatim::test {
+inline std::atomic<std::uint64_t> allocations{0};
+}  // namespace verbatim::test
+
+// Not inlined: compilers that see malloc and delete together suspect a mistake.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    verbatim::test::allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* memory = std::malloc(bytes)) return memory;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
