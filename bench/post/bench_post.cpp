@@ -3,13 +3,14 @@
 
 #include <string>
 
+#include "machine.hpp"
 #include "subjects.hpp"
 
 int main(int argc, char** argv) {
     using namespace verbatim::bench;
+    if (!runs_here()) return 0;  // offers nothing
     for (const NamedSubject& subject : subjects()) {
-        const std::string name =
-            "post/" + std::string(subject.of->name) + "/" + std::string(subject.name);
+        const std::string name = "post/" + case_name(*subject.of) + "/" + std::string(subject.name);
         benchmark::RegisterBenchmark(name.c_str(), [subject](benchmark::State& state) {
             constexpr std::uint64_t kPosts = 160 * kBatch;  // whole lists of 10 and of 32
             const auto posts = subject.make(*subject.of);

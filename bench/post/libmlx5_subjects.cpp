@@ -19,7 +19,8 @@ void must_be(bool holds) {
 class LibSubject : public PostSubject {
   public:
     explicit LibSubject(const PostCase& of) : of_(of), blocks_(Operation(of).blocks()) {
-        for (ibv_sge& element : elements_) element = {0, kElementBytes, kLocalKey};
+        for (std::uint32_t k = 0; k < elements_.size(); ++k)
+            elements_[k] = {local_address(k), kElementBytes, kLocalKey};
     }
     void run(std::uint64_t count) final {
         for (const std::uint64_t end = posted_ + count; posted_ != end;) {
@@ -36,7 +37,9 @@ class LibSubject : public PostSubject {
 
     void patch(std::uint64_t i) {
         std::memcpy(payload_.data(), &i, sizeof i);
-        for (std::uint32_t k = 0; k < of_.elements; ++k) elements_[k].addr = local_address(i + k);
+        if (of_.moves)
+            for (std::uint32_t k = 0; k < of_.elements; ++k)
+                elements_[k].addr = local_address(i + k);
     }
 
     const PostCase& of_;

@@ -25,10 +25,11 @@ constexpr std::uint64_t local_address(std::uint64_t i) { return kLocalAddress + 
 class Operation {
   public:
     explicit Operation(const PostCase& of)
-        : inline_bytes_(of.inline_bytes), elements_(of.elements) {
+        : inline_bytes_(of.inline_bytes), elements_(of.elements), moves_(of.moves) {
         request_.opcode = of.opcode;
         request_.remote_key = kRemoteKey;
-        for (mlx5::Element& element : memory_) element = {0, kElementBytes, kLocalKey};
+        for (std::uint32_t k = 0; k < memory_.size(); ++k)
+            memory_[k] = {local_address(k), kElementBytes, kLocalKey};
     }
     [[gnu::always_inline]] const mlx5::WorkRequest& number(std::uint64_t i, bool signaled) {
         request_.signaled = signaled;
@@ -36,7 +37,8 @@ class Operation {
         request_.remote_address = remote_address(i);
         std::memcpy(payload_.data(), &i, sizeof i);
         request_.inline_payload = std::span(payload_).first(inline_bytes_);
-        for (std::uint32_t k = 0; k < elements_; ++k) memory_[k].address = local_address(i + k);
+        if (moves_)
+            for (std::uint32_t k = 0; k < elements_; ++k) memory_[k].address = local_address(i + k);
         request_.elements = std::span(memory_).first(elements_);
         return request_;
     }
@@ -44,7 +46,8 @@ class Operation {
         std::memcpy(payload_.data(), &i, sizeof i);
         return std::span(payload_).first(inline_bytes_);
     }
-    std::uint32_t elements() const { return elements_; }
+    // How many of them change.
+    std::uint32_t moving_elements() const { return moves_ ? elements_ : 0; }
     bool has_payload() const { return inline_bytes_ != 0; }
     bool has_remote_address() const { return mlx5::names_remote_memory(request_.opcode); }
     // Of each of them in the ring.
@@ -53,6 +56,7 @@ class Operation {
   private:
     mlx5::WorkRequest request_;
     std::uint32_t inline_bytes_, elements_;
+    bool moves_;
     std::array<std::byte, 64> payload_{};
     std::array<mlx5::Element, 10> memory_{};
 };

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include <verbatim/mlx5/prebuilt_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
@@ -27,32 +30,6 @@ void retire_all(mlx5::SendQueue& queue, std::uint64_t posted, std::uint32_t bloc
     if (!queue.retire(static_cast<std::uint16_t>((posted - 1) * blocks))) std::abort();
 }
 
-// The operation made for the smallest write.
-class PreparedWrite8Subject final : public PostSubject {
-  public:
-    void run(std::uint64_t count) override {
-        for (const std::uint64_t end = posted_ + count; posted_ != end;) {
-            const std::uint64_t batch = std::min(kBatch, end - posted_);
-            write_.set_signaled(false);
-            post(posted_, posted_ + batch - 1);
-            write_.set_signaled(true);
-            post(posted_ + batch - 1, posted_ + batch);
-            posted_ += batch;
-            retire_all(queue_, posted_, 1);
-        }
-    }
-
-  private:
-    [[gnu::noinline]] void post(std::uint64_t from, std::uint64_t to) {
-        for (std::uint64_t i = from; i != to; ++i) must(write_.post(i, remote_address(i), i));
-    }
-
-    ParkedDevice device_;
-    mlx5::SendQueue queue_{device_.view()};
-    mlx5::PreparedWrite8 write_{queue_, {kRemoteAddress, kRemoteKey}};
-    std::uint64_t posted_ = 0;
-};
-
 // Runs batches: the last operation of each is signaled and retires all.
 template <class Post>
 [[gnu::always_inline]] inline void run_batches(std::uint64_t& posted, std::uint64_t count,
@@ -65,6 +42,104 @@ template <class Post>
         retire_all(queue, posted, blocks);
     }
 }
+
+// What varies from operation to operation of a case, as fixed shapes take it.
+template <class Payload>
+struct Varying;
+template <std::uint32_t kBytes>
+struct Varying<mlx5::Inline<kBytes>> {
+    std::array<std::byte, kBytes> payload{};
+    [[gnu::always_inline]] auto number(std::uint64_t i) {
+        if constexpr (kBytes == 8) {
+            return i;
+        } else {
+            std::memcpy(payload.data(), &i, sizeof i);
+            return static_cast<const std::byte*>(payload.data());
+        }
+    }
+};
+template <std::uint32_t kCount>
+struct Varying<mlx5::Gather<kCount>> {
+    [[gnu::always_inline]] auto number(std::uint64_t i) {
+        return [first = local_address(i)](std::uint32_t k) { return first + k * kElementBytes; };
+    }
+};
+
+template <std::uint32_t kCount>
+struct Varying<mlx5::Elements<kCount>> {
+    [[gnu::always_inline]] mlx5::Unchanged number(std::uint64_t) { return {}; }
+};
+
+// A shape known at compile time, by either copy strategy.
+template <class Prepared, class Payload>
+class FixedSubject : public PostSubject {
+  public:
+    explicit FixedSubject(const PostCase& of) : operation_(of) {}
+    void run(std::uint64_t count) final {
+        for (const std::uint64_t end = posted_ + count; posted_ != end;) {
+            const std::uint64_t batch = std::min(kBatch, end - posted_);
+            Prepared& prepared = prepared_();
+            prepared.set_signaled(false);
+            post(prepared, posted_, posted_ + batch - 1);
+            prepared.set_signaled(true);
+            post(prepared, posted_ + batch - 1, posted_ + batch);
+            posted_ += batch;
+            retire(posted_ - 1);
+        }
+    }
+
+  protected:
+    virtual Prepared& prepared_() = 0;
+    virtual void retire(std::uint64_t last) = 0;
+    ParkedDevice device_;
+    Operation operation_;
+
+  private:
+    [[gnu::noinline]] void post(Prepared& prepared, std::uint64_t from, std::uint64_t to) {
+        for (std::uint64_t i = from; i != to; ++i)
+            if constexpr (requires { prepared.post(i, remote_address(i), varying_.number(i)); })
+                must(prepared.post(i, remote_address(i), varying_.number(i)));
+            else
+                must(prepared.post(i, varying_.number(i)));
+    }
+    Varying<Payload> varying_;
+    std::uint64_t posted_ = 0;
+};
+
+template <mlx5::Opcode kOpcode, class Payload>
+class CopiedSubject final : public FixedSubject<mlx5::PreparedFixed<kOpcode, Payload>, Payload> {
+    using Prepared = mlx5::PreparedFixed<kOpcode, Payload>;
+
+  public:
+    using FixedSubject<Prepared, Payload>::FixedSubject;
+
+  private:
+    Prepared& prepared_() override { return write_; }
+    void retire(std::uint64_t last) override {
+        retire_all(queue_, last + 1, mlx5::FixedShape<kOpcode, Payload>::kBlocks);
+    }
+    mlx5::SendQueue queue_{this->device_.view()};
+    Prepared write_{queue_, this->operation_.number(0, true)};
+};
+
+template <mlx5::Opcode kOpcode, class Payload>
+class InPlaceSubject final
+    : public FixedSubject<mlx5::PrebuiltSendQueue<kOpcode, Payload>, Payload> {
+    using Prepared = mlx5::PrebuiltSendQueue<kOpcode, Payload>;
+
+  public:
+    using FixedSubject<Prepared, Payload>::FixedSubject;
+
+  private:
+    static constexpr std::uint32_t kBlocks = mlx5::FixedShape<kOpcode, Payload>::kBlocks;
+    static constexpr std::uint32_t kSlot = std::bit_ceil(kBlocks);
+    Prepared& prepared_() override { return queue_; }
+    void retire(std::uint64_t last) override {
+        const std::uint64_t counter = last * kSlot + (kSlot - kBlocks);
+        if (!queue_.retire(static_cast<std::uint16_t>(counter))) std::abort();
+    }
+    Prepared queue_{this->device_.view(), this->operation_.number(0, true)};
+};
 
 // Built from scratch.
 class FreshSubject final : public PostSubject {
@@ -98,7 +173,7 @@ template <class Prepared>
                                          std::uint64_t i) {
     if (operation.has_remote_address()) must(prepared.set_remote_address(remote_address(i)));
     if (operation.has_payload()) must(prepared.set_inline_payload(operation.payload(i)));
-    for (std::uint32_t k = 0; k < operation.elements(); ++k)
+    for (std::uint32_t k = 0; k < operation.moving_elements(); ++k)
         must(set_memory(prepared, k, local_address(i + k)));
 }
 
@@ -176,28 +251,38 @@ class Write8ListSubject final : public PostSubject {
     std::uint64_t posted_ = 0;
 };
 
-// What no post can avoid: 64 bytes into the slot, the record, 64 bytes into the register, the two
-// fences. Nothing is checked or remembered.
+// What no post can avoid: the WQE's blocks into the slot, the record, the blocks into the register,
+// the two fences. Nothing is checked or remembered.
 class Floor final : public PostSubject {
   public:
-    [[gnu::noinline]] void run(std::uint64_t count) override {
+    explicit Floor(const PostCase& of) : blocks_(Operation(of).blocks()) {}
+    void run(std::uint64_t count) override {
+        if (blocks_ == 1) return store<1>(count);
+        if (blocks_ == 2) return store<2>(count);
+        store<3>(count);
+    }
+
+  private:
+    template <std::uint32_t kBlocks>
+    [[gnu::noinline]] void store(std::uint64_t count) {
         const mlx5::QueuePairView view = device_.view();
         auto* const record = view.doorbell_record + mlx5::kRecordSend;
-        const mlx5::Block rest{};
+        constexpr mlx5::UnitImage<std::size_t{kBlocks} * 4> image_of_any;
+        constexpr std::size_t kSlots = ParkedDevice::kBlocks / kBlocks;
         for (const std::uint64_t end = posted_ + count; posted_ != end; ++posted_) {
-            mlx5::Block block = rest;
-            block.quarter[0] = _mm_cvtsi64_si128(static_cast<long long>(posted_));
-            block.store(view.send_buffer + posted_ % ParkedDevice::kBlocks * mlx5::kBlockBytes);
+            mlx5::Units<std::size_t{kBlocks} * 4> wqe(image_of_any);
+            wqe.set_index(&posted_);
+            wqe.store(view.send_buffer + posted_ % kSlots * kBlocks * mlx5::kBlockBytes);
             __atomic_store_n(record, static_cast<std::uint32_t>(posted_), __ATOMIC_RELEASE);
             mlx5::store_fence();
-            mlx5::write_register_block(
-                view.doorbell_register + posted_ % 2 * ParkedDevice::kHalfBytes, block);
+            mlx5::DoorbellUnits<std::size_t{kBlocks} * 4>{wqe}.write_blueflame(
+                view.doorbell_register + posted_ % 2 * ParkedDevice::kHalfBytes);
             mlx5::store_fence();
         }
     }
 
-  private:
     ParkedDevice device_;
+    std::uint32_t blocks_;
     std::uint64_t posted_ = 0;
 };
 
@@ -209,14 +294,35 @@ std::unique_ptr<PostSubject> make(const PostCase& of) {
         return std::make_unique<Subject>();
 }
 
+struct FixedSubjects {
+    std::unique_ptr<PostSubject> (*copied)(const PostCase&);
+    std::unique_ptr<PostSubject> (*in_place)(const PostCase&);
+};
+template <mlx5::Opcode kOpcode, class Payload>
+constexpr FixedSubjects fixed() {
+    return {make<CopiedSubject<kOpcode, Payload>>, make<InPlaceSubject<kOpcode, Payload>>};
+}
+// By kPostCases.
+constexpr FixedSubjects kFixed[] = {
+    fixed<mlx5::Opcode::write, mlx5::Inline<8>>(), fixed<mlx5::Opcode::write, mlx5::Inline<64>>(),
+    fixed<mlx5::Opcode::write, mlx5::Gather<1>>(), fixed<mlx5::Opcode::read, mlx5::Elements<10>>(),
+    fixed<mlx5::Opcode::read, mlx5::Gather<10>>(), fixed<mlx5::Opcode::send, mlx5::Inline<8>>(),
+};
+static_assert(std::size(kFixed) == std::size(kPostCases));
+
 }  // namespace
 
 std::vector<NamedSubject> subjects() {
     std::vector<NamedSubject> all;
-    for (const PostCase& of : kPostCases) {
-        const bool smallest = &of == &kPostCases[0];
-        all.push_back({&of, "verbatim.prepared",
-                       smallest ? make<PreparedWrite8Subject> : make<PreparedSubject>});
+    for (std::size_t i = 0; i < std::size(kPostCases); ++i) {
+        const PostCase& of = kPostCases[i];
+        // The strategy that docs/development.md recommends for this length is the one to look at.
+        const bool longer = of.elements > 4;
+        all.push_back({&of, "verbatim.prepared", longer ? kFixed[i].in_place : kFixed[i].copied});
+        all.push_back({&of, longer ? "verbatim.copied" : "verbatim.in_place",
+                       longer ? kFixed[i].copied : kFixed[i].in_place});
+        all.push_back({&of, "verbatim.any_shape", make<PreparedSubject>});
+        const bool smallest = i == 0;
         all.push_back({&of, "verbatim.list10",
                        smallest ? make<Write8ListSubject<10>> : make<ListSubject<10>>});
         all.push_back({&of, "verbatim.list32",
@@ -224,7 +330,7 @@ std::vector<NamedSubject> subjects() {
         all.push_back({&of, "verbatim.fresh", make<FreshSubject>});
         all.push_back({&of, "libmlx5.ibv_post_send", make_libmlx5_post_send});
         all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});
-        if (smallest) all.push_back({&of, "floor", make<Floor>});
+        all.push_back({&of, "floor", make<Floor>});
     }
     return all;
 }

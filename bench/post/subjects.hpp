@@ -20,16 +20,21 @@ class PostSubject {
 
 inline constexpr std::uint64_t kBatch = 64;
 
-// What a case posts. Exactly one of inline_bytes and elements is not 0.
+// What a case posts. Exactly one of inline_bytes and elements is not 0. From operation to operation
+// the remote address changes, and the payload or, where `moves`, the address of each element.
 struct PostCase {
     std::string_view name;
     mlx5::Opcode opcode;
     std::uint32_t inline_bytes;
     std::uint32_t elements;
+    bool moves = true;
 };
 inline constexpr PostCase kPostCases[] = {
-    {"write_inline_8", mlx5::Opcode::write, 8, 0}, {"write_inline_64", mlx5::Opcode::write, 64, 0},
-    {"write_gather_1", mlx5::Opcode::write, 0, 1}, {"read_gather_10", mlx5::Opcode::read, 0, 10},
+    {"write_inline_8", mlx5::Opcode::write, 8, 0},
+    {"write_inline_64", mlx5::Opcode::write, 64, 0},
+    {"write_gather_1", mlx5::Opcode::write, 0, 1},
+    {"read_gather_10", mlx5::Opcode::read, 0, 10, false},
+    {"read_gather_10_moved", mlx5::Opcode::read, 0, 10},
     {"send_8", mlx5::Opcode::send, 8, 0},
 };
 

@@ -65,7 +65,7 @@ CompletionQueue::CompletionQueue(const CompletionQueueView& view)
       record_(view.doorbell_record + kRecordConsumer),
       progress_(view.progress_hook) {}
 
-void CompletionQueue::attach(SendQueue* send, ReceiveQueue* receive) {
+void CompletionQueue::attach(SendRing* send, ReceiveQueue* receive) {
     if (send == nullptr && receive == nullptr) return;
     const std::uint32_t number = send != nullptr ? send->number() : receive->number();
     if (send != nullptr && receive != nullptr && receive->number() != number) {
@@ -75,7 +75,7 @@ void CompletionQueue::attach(SendQueue* send, ReceiveQueue* receive) {
     table_.insert({.number = number, .send = send, .receive = receive});
 }
 
-void CompletionQueue::attach(SendQueue& send, SharedReceiveQueue& receive) {
+void CompletionQueue::attach(SendRing& send, SharedReceiveQueue& receive) {
     table_.insert({.number = send.number(), .send = &send, .shared = &receive});
 }
 
@@ -134,6 +134,8 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queues.send->key_update_at(error.wqe_counter.native());
         id = queues.send->retire(error.wqe_counter.native());
+        // Flushed, as every entry is, but nobody's request.
+        if (id && queues.send->is_filler(error.wqe_counter.native())) return false;
     } else if (opcode == CqeOpcode::responder_error) {
         completion.kind = CompletionKind::receive;
         if (queues.receive != nullptr) {
@@ -147,7 +149,7 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
     return true;
 }
 
-void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendQueue& queue,
+void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendRing& queue,
                                             std::uint16_t counter) noexcept {
     ControlSegment control;
     std::memcpy(&control, queue.block_at(counter), sizeof control);

@@ -8,11 +8,11 @@
 namespace verbatim::mlx5 {
 namespace {
 
-std::string named(const SendQueue& queue) {
+std::string named(const SendRing& queue) {
     return "prepared operation of queue pair " + std::to_string(queue.number());
 }
 
-const WorkRequest& checked(const SendQueue& queue, const WorkRequest& request) {
+const WorkRequest& checked(const SendRing& queue, const WorkRequest& request) {
     const Errc error = check(request, queue.limits());
     if (error == Errc::ok && shape_of(request).blocks() <= queue.blocks()) return request;
     throw Error(error == Errc::ok ? Errc::message_too_large : error, named(queue),
@@ -69,7 +69,7 @@ bool PreparedBinding::recheck() noexcept {
     return false;
 }
 
-WqeImage::WqeImage(const SendQueue& queue, const WorkRequest& request)
+WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
     : shape_(shape_of(checked(queue, request))),
       opcode_(request.opcode),
       elements_(static_cast<std::uint32_t>(request.elements.size())),
@@ -111,24 +111,30 @@ Errc PreparedList::post(std::span<const std::uint64_t> ids) noexcept {
     return Errc::ok;
 }
 
-PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
-    : control_(_mm_set_epi64x(
-          static_cast<long long>(flags_word(kCompletionAlways, 0)),
-          static_cast<long long>(control_word(Opcode::write, 0, queue.number(), 3)))),
-      header_(_mm_cvtsi64_si128(static_cast<long long>(inline_header(8).raw()))),
-      remote_address_(be64(target.address).raw()),
-      remote_key_(word(be32(target.key), be32(0))) {
-    constexpr std::array<std::byte, 8> kPayload{};
+namespace {
+constexpr std::array<std::byte, 8> kNoPayload{};
+WorkRequest write8(const PreparedWrite8::Target& target) {
     WorkRequest request;
     request.opcode = Opcode::write;
-    request.inline_payload = kPayload;
-    checked(queue, request);
-    queue.prepared().add(validity_, queue, nullptr);
+    request.remote_key = target.key;
+    request.inline_payload = kNoPayload;
+    return request;
 }
+}  // namespace
 
-void PreparedWrite8::set_signaled(bool on) noexcept {
-    const __m128i bit = _mm_set_epi64x(static_cast<long long>(flags_word(kCompletionAlways, 0)), 0);
-    control_ = on ? _mm_or_si128(control_, bit) : _mm_andnot_si128(bit, control_);
+PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
+    : fixed_(queue, write8(target)), remote_address_(target.address) {}
+
+void require_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair) {
+    if (request.opcode == facts.opcode && request.inline_payload.size() == facts.inline_bytes &&
+        request.elements.size() == facts.elements)
+        return;
+    throw Error(Errc::invalid_argument,
+                "prepared operation of queue pair " + std::to_string(queue_pair),
+                "its type says " + std::to_string(facts.inline_bytes) + " inline bytes and " +
+                    std::to_string(facts.elements) + " elements, the request has " +
+                    std::to_string(request.inline_payload.size()) + " and " +
+                    std::to_string(request.elements.size()) + ", or another opcode");
 }
 
 }  // namespace verbatim::mlx5

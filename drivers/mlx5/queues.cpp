@@ -59,17 +59,21 @@ void call_hook(const Doorbell& bell, const volatile void* half) noexcept {
 
 constinit SendQueue SendQueue::closed_;
 
-SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* invalidation_epoch)
+SendRing::SendRing(const QueuePairView& view)
     : ring_(checked_for_send(view).send_buffer),
       ids_(std::make_unique<std::uint64_t[]>(view.send_blocks)),
       limit_(view.send_blocks),
-      stop_(view.send_blocks),
       mask_(view.send_blocks - 1),
       number_(view.number),
       bell_(Doorbell::of(view)),
       limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements)},
-      epoch_(invalidation_epoch) {}
+              std::min(view.max_send_elements, kMaxElements)} {
+    standard_register_ = view.blueflame_bytes == kBlueFlameBytes;
+    set_stop();
+}
+
+SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* invalidation_epoch)
+    : SendRing(view), epoch_(invalidation_epoch) {}
 
 Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
     std::uint64_t blocks = 0;
@@ -121,40 +125,33 @@ Errc SendQueue::post_fenced(const WorkRequest& request) noexcept {
     return Errc::ok;
 }
 
-Errc SendQueue::post_block_at_stop(std::uint64_t id, Block block) noexcept {
-    if (next_ == limit_) return Errc::would_block;
-    const std::uint64_t flags =
-        static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_srli_si128(block.quarter[0], 8)));
-    const std::uint8_t fence = take_fence(false);
-    if ((flags & flags_word(kFence, 0)) == 0) {
-        const auto bits = static_cast<long long>(flags_word(fence, 0));
-        block.quarter[0] = _mm_or_si128(block.quarter[0], _mm_set_epi64x(bits, 0));
-    }
-    stop_ = limit_;
-    return post_block(id, block);
-}
-
-Opcode SendQueue::key_update_at(std::uint16_t counter) const noexcept {
+Opcode SendRing::key_update_at(std::uint16_t counter) const noexcept {
     KeyUpdateSegment update;
     std::memcpy(&update, block_at(counter) + sizeof(ControlSegment), sizeof update);
     return key_update_opcode(update);
 }
 
-std::uint32_t SendQueue::outstanding() const noexcept {
+std::uint32_t SendRing::outstanding() const noexcept {
     std::uint32_t count = 0;
     std::uint32_t at = limit_ - blocks();
-    for (; at != next_; at += blocks_at(static_cast<std::uint16_t>(at))) ++count;
+    for (; at != next_; at += blocks_at(static_cast<std::uint16_t>(at)))
+        if (!is_filler(static_cast<std::uint16_t>(at))) ++count;
     return count;
 }
 
-void SendQueue::reset() noexcept {
+void SendRing::restart() noexcept {
     next_ = 0;
-    limit_ = stop_ = blocks();
+    limit_ = blocks();
     pending_fence_ = 0;
+    set_stop();
     ++generation_;
-    prepared_.revoke_all();
     bell_.record_raw = 0;
     __atomic_store_n(bell_.record, 0, __ATOMIC_RELEASE);
+}
+
+void SendQueue::reset() noexcept {
+    restart();
+    prepared_.revoke_all();
 }
 
 ReceiveQueue::ReceiveQueue(const QueuePairView& view)

@@ -15,6 +15,8 @@ namespace {
 // doorbell.
 constexpr std::uint8_t kUntouched = 0xa5;
 
+constexpr std::size_t kDoorbellBytes = 8;
+
 std::uint8_t byte_at(const volatile std::byte* half, std::size_t offset) noexcept {
     return static_cast<std::uint8_t>(half[offset]);
 }
@@ -29,6 +31,7 @@ StrictDoorbell::StrictDoorbell(const mlx5::QueuePairView& view, FailureText& fai
 void StrictDoorbell::reset() noexcept {
     counter_ = 0;
     previous_half_ = nullptr;
+    copies_ = false;
     scrub();
 }
 
@@ -45,6 +48,7 @@ bool StrictDoorbell::accept(const volatile void* register_half) noexcept {
     const bool good = check_half(half) && walk(record, last) && check_register(half, last) &&
                       check_copy(half, last);
     if (good) counter_ = record;
+    copies_ = copies_ || copied_bytes(half) > kDoorbellBytes;
     previous_half_ = half;
     scrub();
     return good;
@@ -56,7 +60,7 @@ bool StrictDoorbell::check_half(const volatile std::byte* half) noexcept {
         half == first || (view_.blueflame_bytes != 0 && half == first + view_.blueflame_bytes);
     if (!is_half) {
         failure_->set("the doorbell was written outside the register's two halves");
-    } else if (view_.blueflame_bytes != 0 && half == previous_half_) {
+    } else if (half == previous_half_ && (copies_ || copied_bytes(half) > kDoorbellBytes)) {
         failure_->set(
             "the same BlueFlame half was written twice in a row; the halves must alternate");
     } else {
@@ -115,11 +119,15 @@ bool StrictDoorbell::check_register(const volatile std::byte* half, const Last& 
     return false;
 }
 
-// A BlueFlame copy carries whole blocks of the last entry; a plain doorbell touches 8 bytes only.
-bool StrictDoorbell::check_copy(const volatile std::byte* half, const Last& last) noexcept {
-    constexpr std::size_t kDoorbellBytes = 8;
+std::size_t StrictDoorbell::copied_bytes(const volatile std::byte* half) const noexcept {
     std::size_t copied = view_.blueflame_bytes;
     while (copied > kDoorbellBytes && byte_at(half, copied - 1) == kUntouched) --copied;
+    return copied;
+}
+
+// A BlueFlame copy carries whole blocks of the last entry; a plain doorbell touches 8 bytes only.
+bool StrictDoorbell::check_copy(const volatile std::byte* half, const Last& last) noexcept {
+    const std::size_t copied = copied_bytes(half);
     if (copied <= kDoorbellBytes) return true;
     const WqeReader wqe(view_, last.index);
     const std::size_t wanted = std::size_t{last.blocks} * mlx5::kBlockBytes;

@@ -32,12 +32,15 @@ class StrictDoorbell {
     bool walk(std::uint16_t record, Last& last) noexcept;
     bool check_register(const volatile std::byte* half, const Last& last) noexcept;
     bool check_copy(const volatile std::byte* half, const Last& last) noexcept;
+    // How far into the half something was written.
+    std::size_t copied_bytes(const volatile std::byte* half) const noexcept;
     void scrub() noexcept;
 
     mlx5::QueuePairView view_;
     FailureText* failure_;
     std::uint16_t counter_ = 0;  // record of the last accepted doorbell
     const volatile std::byte* previous_half_ = nullptr;
+    bool copies_ = false;  // more than words were written: the halves must alternate
 };
 
 }  // namespace verbatim::softnic

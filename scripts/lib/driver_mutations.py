@@ -6,7 +6,7 @@ from dataclasses import dataclass
 # The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
 PROGRAMS = [
     *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
-        "send_queue", "store_order", "encode", "prepared", "completion_queue", "receive_queue", "random")),
+        "send_queue", "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue", "random")),
     "tests/unit/softnic/softnic_operations_test",
 ]
 
@@ -23,9 +23,9 @@ class Mutation:
 
 
 HEADERS = "drivers/include/verbatim/mlx5"
-ORDER, ENCODE, PREPARED, COMPLETIONS, RECEIVES = (
-    f"mlx5_{name}_test" for name in ("store_order", "encode", "prepared", "completion_queue", "receive_queue"))
-STORE_RECORD = "    __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);\n"
+ORDER, ENCODE, PREPARED, FIXED, COMPLETIONS, RECEIVES = (
+    f"mlx5_{name}_test" for name in ("store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue"))
+STORE_RECORD = "    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);\n"
 
 DOORBELL = [
     Mutation(
@@ -54,11 +54,12 @@ DOORBELL = [
     Mutation(
         "record_not_masked",
         "the counter has 16 bits; the bits above are reserved and must be zero",
-        f"{HEADERS}/doorbell.hpp", (("be32(counter & 0xffff).raw();", "be32(counter).raw();"),)),
+        f"{HEADERS}/doorbell.hpp", (("record = counter & 0xffff;", "record = counter;"),)),
     Mutation(
         "half_never_toggled",
         "the next BlueFlame write lands in the buffer that the device is still reading",
-        f"{HEADERS}/doorbell.hpp", (("    bell.half ^= bell.toggle;\n", ""),)),
+        f"{HEADERS}/doorbell.hpp", (("        bell.half ^= kBlueFlameBytes;\n", "        bell.half ^= 0;\n"),
+         ("        bell.half ^= bell.toggle;\n", "        bell.half ^= 0;\n"))),
     Mutation(
         "wrong_half_first",
         "the toggle leads out of the register after the first doorbell, into another queue pair's",
@@ -67,7 +68,7 @@ DOORBELL = [
         "copy_larger_than_the_half",
         "the WQE's tail overwrites the other half, where the previous doorbell may still be read",
         f"{HEADERS}/doorbell.hpp",
-        (("if (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes)", "if (source.bytes() != 0)"),)),
+        (("(source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes)", "source.bytes() != 0"),)),
     Mutation(
         "copy_of_the_block_before",
         "the device executes the copy in place of the WQE: the previous request, a second time",
@@ -83,7 +84,7 @@ DOORBELL = [
     Mutation(
         "register_filled_downwards",
         "a write-combining buffer that is evicted half-way shows the device a payload without its control segment",
-        f"{HEADERS}/doorbell.hpp",
+        f"{HEADERS}/wqe_units.hpp",
         (("for (int i = 0; i < 4; ++i) quarters[i] =", "for (int i = 3; i >= 0; --i) quarters[i] ="),), ORDER),
 ]
 
@@ -123,17 +124,29 @@ SEND_QUEUE = [
         "stale_index_in_the_register_copy",
         "the device takes the copy for an old doorbell and drops it, or fetches the wrong WQE",
         f"{HEADERS}/send_queue.hpp",
-        (("        block.quarter[0] = _mm_or", "        const Block rung = block;\n        block.quarter[0] = _mm_or"),
-         ("DoorbellBlock{block}", "DoorbellBlock{rung}")), PREPARED),
+        (("        wqe.set_index(", "        const Units<kUnits> rung = wqe;\n        wqe.set_index("),
+         ("DoorbellUnits<kUnits>{wqe}", "DoorbellUnits<kUnits>{rung}")), PREPARED),
     Mutation(
         "full_ring_overwritten",
         "a WQE that the device has not executed is replaced by a later one",
         f"{HEADERS}/send_queue.hpp",
-        (("if (index == stop_) [[unlikely]]", "if (index == stop_ + 1) [[unlikely]]"),), PREPARED),
+        (("return next_ != stop_;", "return next_ != stop_ + 1;"),), PREPARED),
+    Mutation(
+        "composed_wqe_runs_past_the_ring_end",
+        "the device executes a WQE whose end is an older request's",
+        f"{HEADERS}/send_queue.hpp", ((" && (next_ & mask_) + (kBlocks - 1) <= mask_;", ";"),), FIXED),
+    Mutation(
+        "filler_with_stale_index",
+        "the device compares the index with its own and fails the queue pair in the second lap",
+        f"{HEADERS}/prebuilt_queue.hpp", (("bits | index_bits(i);", "index_bits(i);"),), FIXED),
+    Mutation(
+        "flushed_filler_is_told",
+        "the program hears of a request that it never posted",
+        "drivers/mlx5/completion_queue.cpp", (("if (id && queues.send->is_filler(", "if (false && queues.send->is_filler("),), FIXED),
     Mutation(
         "retired_one_block_too_far",
         "the block behind is posted over while the device still has to execute it",
-        f"{HEADERS}/send_queue.hpp", (("limit_ += behind;", "limit_ += behind + 1;"),)),
+        f"{HEADERS}/send_ring.hpp", (("limit_ += behind;", "limit_ += behind + 1;"),)),
     Mutation(
         "prepared_image_with_stale_index",
         "the device compares the index with its own and fails the queue pair at the second post",

@@ -134,7 +134,7 @@ class Script(Scratch):
 
     def test_a_caught_mutation_passes(self):
         done = self.run_script(
-            f"grep -rq 'bell.half ^= ' drivers && printf '{PASSED.strip()}\\n' || printf '{FAILED.strip()}\\n'\n")
+            f"grep -rq 'bell.half ^= bell.toggle' drivers && printf '{PASSED.strip()}\\n' || printf '{FAILED.strip()}\\n'\n")
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "1 mutations, 1 caught"), done.stderr)
         self.assertEqual((self.state / "results").read_text(), "1 0 0 mutations\n")
 

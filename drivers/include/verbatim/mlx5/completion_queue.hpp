@@ -26,7 +26,7 @@ class QueuePairTable {
   public:
     struct Entry {
         std::uint32_t number = kFree;
-        SendQueue* send = nullptr;
+        SendRing* send = nullptr;
         ReceiveQueue* receive = nullptr;
         SharedReceiveQueue* shared = nullptr;  // instead of `receive`
     };
@@ -63,10 +63,10 @@ class CompletionQueue {
 
     // Says where the entries of these queues (of one queue pair; either may be null) retire. They
     // must outlive the attachment. Allocates.
-    void attach(SendQueue* send, ReceiveQueue* receive);
+    void attach(SendRing* send, ReceiveQueue* receive);
     // The same for a queue pair that takes its receives from a shared receive queue. By its number
     // where its sends complete elsewhere.
-    void attach(SendQueue& send, SharedReceiveQueue& receive);
+    void attach(SendRing& send, SharedReceiveQueue& receive);
     void attach(std::uint32_t queue_pair, SharedReceiveQueue& receive);
     // Forgets a queue pair; its entries still in the queue are dropped, as by discard().
     void detach(std::uint32_t number);
@@ -198,7 +198,7 @@ class CompletionQueue {
     }
 
     // Requests that return something, or that opcodes do not tell apart.
-    static void finish_send(const Cqe& entry, const SendQueue& queue,
+    static void finish_send(const Cqe& entry, const SendRing& queue,
                             Completion& completion) noexcept {
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queue.key_update_at(entry.wqe_counter.native());
@@ -208,7 +208,7 @@ class CompletionQueue {
 
     // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to
     // us.
-    static void scatter_into_elements(const Cqe& entry, const SendQueue& queue,
+    static void scatter_into_elements(const Cqe& entry, const SendRing& queue,
                                       std::uint16_t counter) noexcept;
     static void scatter_into_entry(const Cqe& entry, std::span<const std::byte> segments) noexcept;
     bool decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,

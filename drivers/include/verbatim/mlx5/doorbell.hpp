@@ -5,13 +5,13 @@
 // e.g. through a thread domain).
 #pragma once
 
-#include <emmintrin.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/mlx5/wqe_units.hpp>
 
 #if !defined(__x86_64__)
 #error "the fences below are written and argued for x86-64 only: add those of your machine"
@@ -19,71 +19,44 @@
 
 namespace verbatim::mlx5 {
 
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kThreadSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
+// The size of each half of a BlueFlame register, on every device so far. Queues with another size
+// work, with a look at it at every doorbell.
+inline constexpr std::uint32_t kBlueFlameBytes = 256;
 
-// Loads 16 bytes as two halves. A half that was stored as 8 bytes a moment ago is forwarded from
-// the store buffer; one 16-byte load would wait until both halves have reached the cache (some 15
-// cycles).
-inline __m128i load_halves(const void* from) noexcept {
-    // Volatile, because compilers like to merge the two loads.
-    using Word [[gnu::may_alias]] = long long;
-    const auto* words = static_cast<const volatile Word*>(from);
-    return _mm_set_epi64x(words[1], words[0]);
-}
-
-// One 64-byte building block held in registers.
-struct Block {
-    __m128i quarter[4];
-
-    static Block load(const void* from) noexcept {
-        const auto* bytes = static_cast<const std::byte*>(from);
-        return {{load_halves(bytes), load_halves(bytes + 16), load_halves(bytes + 32),
-                 load_halves(bytes + 48)}};
-    }
-    void store(std::byte* to) const noexcept {
-        auto* quarters = reinterpret_cast<__m128i*>(to);
-        for (int i = 0; i < 4; ++i) _mm_store_si128(quarters + i, quarter[i]);
-    }
+// What goes into the register. `bytes()` says how much room it needs there; kKind, what is known.
+enum class DoorbellKind : std::uint8_t {
+    any_size,   // looks whether it fits
+    blueflame,  // fits: the register has halves of kBlueFlameBytes
+    word_only,  // of a queue that never writes more than the first word
 };
-
-// Ascending, as every driver does it: should the write-combining buffer be evicted half-way, the
-// device has seen the doorbell (first 8 bytes) first and fetches the WQE from memory.
-inline void write_register_block(volatile std::byte* to, const Block& block) noexcept {
-    if constexpr (kThreadSanitizer) {
-        // An engine thread may look at a register while its next half is written; say that in a way
-        // ThreadSanitizer understands. The plain stores below are as good on x86.
-        alignas(16) std::uint64_t words[8];
-        block.store(reinterpret_cast<std::byte*>(words));
-        auto* registers = reinterpret_cast<volatile std::uint64_t*>(to);
-        for (int i = 0; i < 8; ++i) __atomic_store_n(registers + i, words[i], __ATOMIC_RELAXED);
-    } else {
-        // Volatile, because compilers may sort plain stores as they like.
-        auto* quarters = reinterpret_cast<volatile __m128i*>(to);
-        for (int i = 0; i < 4; ++i) quarters[i] = block.quarter[i];
-    }
-}
-
-// What goes into the register. `bytes()` says how much room it needs there.
 
 // The first word of the last WQE posted: the device fetches everything from memory.
 struct DoorbellWord {
+    static constexpr DoorbellKind kKind = DoorbellKind::any_size;
     std::uint64_t word;
     std::uint64_t first_word() const noexcept { return word; }
     static constexpr std::uint32_t bytes() noexcept { return 0; }
     void write_blueflame(volatile std::byte*) const noexcept {}
 };
-// A WQE of one block, still in registers: the device need not fetch it.
+struct DoorbellWordOnly : DoorbellWord {
+    static constexpr DoorbellKind kKind = DoorbellKind::word_only;
+};
+// A WQE that is still in registers: the device need not fetch it, unless it is too long.
+template <std::size_t kUnits>
+struct DoorbellUnits {
+    static constexpr DoorbellKind kKind = Units<kUnits>::kBlocks * kBlockBytes <= kBlueFlameBytes
+                                              ? DoorbellKind::blueflame
+                                              : DoorbellKind::any_size;
+    Units<kUnits> wqe;
+    std::uint64_t first_word() const noexcept { return wqe.first_word(); }
+    static constexpr std::uint32_t bytes() noexcept { return 0; }  // where it does not fit
+    [[gnu::always_inline]] void write_blueflame(volatile std::byte* to) const noexcept {
+        wqe.write_register(to);
+    }
+};
+// A WQE of one block in registers, of a register half of at least that size.
 struct DoorbellBlock {
+    static constexpr DoorbellKind kKind = DoorbellKind::blueflame;
     const Block& block;
     std::uint64_t first_word() const noexcept {
         return static_cast<std::uint64_t>(_mm_cvtsi128_si64(block.quarter[0]));
@@ -93,6 +66,7 @@ struct DoorbellBlock {
 };
 // A WQE of one or more blocks that lies in the ring and may wrap there.
 struct DoorbellRing {
+    static constexpr DoorbellKind kKind = DoorbellKind::any_size;
     std::uint64_t word;
     const std::byte* begin;  // of the ring
     std::uint32_t mask;      // blocks in the ring - 1
@@ -116,9 +90,8 @@ struct Doorbell {
     std::uintptr_t toggle = 0;                 // half XOR the other half; 0 where there is only one
     std::uint32_t blueflame_bytes = 0;
     // What the record holds, kept here because the record's cache line travels to the device and
-    // back. It is also the index of the next WQE in the byte order in which its control segment
-    // wants it.
-    std::uint32_t record_raw = 0;
+    // back; zeros behind it.
+    std::uint64_t record_raw = 0;
     DoorbellHook hook;
 
     static Doorbell of(const QueuePairView& view) noexcept {
@@ -129,7 +102,26 @@ struct Doorbell {
                 .blueflame_bytes = view.blueflame_bytes,
                 .hook = view.doorbell_hook};
     }
+
+    // The index of the next WQE where a control segment has it. The record has it in the right byte
+    // order, a byte further on: [0 0 hi lo] there, [opcode-modifier hi lo opcode] here.
+    const std::byte* index_bytes() const noexcept {
+        return reinterpret_cast<const std::byte*>(&record_raw) + 1;
+    }
+    std::uint32_t index_bits() const noexcept {
+        std::uint32_t bits;
+        std::memcpy(&bits, index_bytes(), sizeof bits);
+        return bits;
+    }
 };
+
+// What a record holds for this counter. In assembler, because compilers do not see that the upper
+// half is zero already.
+inline std::uint64_t record_word(std::uint32_t counter) noexcept {
+    std::uint64_t record = counter & 0xffff;
+    asm("bswap %k0" : "+r"(record));
+    return record;
+}
 
 // The store fence x86 needs around write-combining memory. Ordinary stores are seen in program
 // order, but stores to write-combining memory pass earlier ones and linger in their buffer; only
@@ -151,8 +143,8 @@ template <typename Source>
 
     // 2. The record. It is what counts: a device that missed a register write (its queue was
     // waiting, or two writes were merged) continues from here.
-    bell.record_raw = be32(counter & 0xffff).raw();
-    __atomic_store_n(bell.record, bell.record_raw, __ATOMIC_RELEASE);
+    bell.record_raw = record_word(counter);
+    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);
 
     // 3. The record is visible before the register, which is write-combining: without the fence the
     // device could be told of a WQE whose record, and by 1 whose bytes, it does not see yet.
@@ -160,7 +152,8 @@ template <typename Source>
 
     // 4. The register: the whole WQE where it fits (BlueFlame), else its first 8 bytes.
     auto* half = reinterpret_cast<volatile std::byte*>(bell.half);
-    if (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes) {
+    if (Source::kKind == DoorbellKind::blueflame ||
+        (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes)) {
         source.write_blueflame(half);
     } else {
         __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(half), source.first_word(),
@@ -171,8 +164,13 @@ template <typename Source>
     // doorbell's bytes can merge with these.
     store_fence();
 
-    // 6. The next doorbell goes to the other half: the device may still be reading this one.
-    bell.half ^= bell.toggle;
+    // 6. The next doorbell goes to the other half: the device may still be reading this one. Where
+    // a queue's doorbells are single words, none can be read half-written (Linux's mlx5e always
+    // rings in one place).
+    if constexpr (Source::kKind == DoorbellKind::blueflame)
+        bell.half ^= kBlueFlameBytes;
+    else if constexpr (Source::kKind == DoorbellKind::any_size)
+        bell.half ^= bell.toggle;
 
     // 7. A software device may run here, in the posting thread.
     if (bell.hook.call != nullptr) call_hook(bell, half);

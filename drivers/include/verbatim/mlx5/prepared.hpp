@@ -7,56 +7,19 @@
 // posting it then is an error value. It must not outlive its queue. Threads: those of the queue.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include <verbatim/driver/device.hpp>
 #include <verbatim/driver/error.hpp>
-#include <verbatim/mlx5/encode.hpp>
+#include <verbatim/mlx5/prepared_binding.hpp>
+#include <verbatim/mlx5/prepared_fixed.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
-#include <verbatim/mlx5/validity.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 #include <verbatim/mlx5/wqe_image.hpp>
 
 namespace verbatim::mlx5 {
-
-// The regions behind a request's elements, in their order. None: the caller vouches for the keys.
-using NamedRegions = std::span<const MemoryRegion* const>;
-
-// The queue a prepared operation belongs to, and the cheap answer to "is all it names still
-// there?".
-class PreparedBinding {
-  public:
-    // Throws Error(invalid_argument): regions of a queue that does not know its device's epoch.
-    PreparedBinding(SendQueue& queue, NamedRegions regions);
-
-    SendQueue& queue() const noexcept { return validity_.queue(); }
-
-    // Whether the regions are still there.
-    [[gnu::always_inline]] bool check() noexcept { return validity_.unchanged() || recheck(); }
-    bool valid() const noexcept { return !validity_.revoked() && all_alive(); }
-    // Why the queue refused a post: a revoked operation's queue is always full.
-    Errc refusal(Errc of_queue) const noexcept {
-        return validity_.revoked() ? Errc::invalid_prepared : of_queue;
-    }
-
-    // Watches another region for element `index` from now on. Errors: invalid_argument (none was
-    // named).
-    Errc replace(std::size_t index, const MemoryRegion& region) noexcept;
-
-  private:
-    using Token = std::shared_ptr<const std::atomic<bool>>;
-
-    bool recheck() noexcept;
-    bool all_alive() const noexcept;
-
-    Validity validity_;
-    std::vector<Token> tokens_;
-};
 
 // Any one request, prepared.
 class Prepared {
@@ -148,12 +111,12 @@ class PreparedWrite8 {
 
     // Posts with the address and payload that were set last. Errors: invalid_prepared, would_block.
     [[gnu::always_inline]] Errc post(std::uint64_t id) noexcept {
-        return post_words(id, remote_address_, payload_);
+        return fixed_.post(id, remote_address_, payload_);
     }
     // Posts this address and payload and does not keep them.
     [[gnu::always_inline]] Errc post(std::uint64_t id, std::uint64_t remote_address,
                                      std::uint64_t payload) noexcept {
-        return post_words(id, be64(remote_address).raw(), payload);
+        return fixed_.post(id, remote_address, payload);
     }
 
     // One write of a list.
@@ -171,43 +134,24 @@ class PreparedWrite8 {
             const Write only = next(0);
             return post(first_id, only.remote_address, only.payload);
         }
-        const Errc error =
-            validity_.queue().post_writes8({control_, header_, remote_key_}, first_id, count, next);
+        const Errc error = fixed_.queue().post_writes8(fixed_.image(), first_id, count, next);
         if (error == Errc::ok) [[likely]]
             return error;
-        return validity_.revoked() ? Errc::invalid_prepared : error;
+        return fixed_.refusal(error);
     }
 
-    void set_remote_address(std::uint64_t address) noexcept {
-        remote_address_ = be64(address).raw();
-    }
-    void set_remote_key(std::uint32_t key) noexcept { remote_key_ = word(be32(key), be32(0)); }
+    void set_remote_address(std::uint64_t address) noexcept { remote_address_ = address; }
+    void set_remote_key(std::uint32_t key) noexcept { fixed_.set_remote_key(key); }
     // The 8 bytes as they lie in memory.
     void set_payload(std::uint64_t payload) noexcept { payload_ = payload; }
-    void set_signaled(bool on) noexcept;
+    void set_signaled(bool on) noexcept { fixed_.set_signaled(on); }
 
-    bool valid() const noexcept { return !validity_.revoked(); }
+    bool valid() const noexcept { return fixed_.valid(); }
 
   private:
-    [[gnu::always_inline]] Errc post_words(std::uint64_t id, std::uint64_t address,
-                                           std::uint64_t payload) noexcept {
-        const __m128i remote =
-            _mm_set_epi64x(static_cast<long long>(remote_key_), static_cast<long long>(address));
-        const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(payload));
-        const __m128i data = _mm_or_si128(_mm_slli_si128(bytes, sizeof(InlineHeader)), header_);
-        // The fourth quarter lies behind the WQE's end: whatever is at hand fills it.
-        const Errc error = validity_.queue().post_block(id, {{control_, remote, data, data}});
-        if (error == Errc::ok) [[likely]]
-            return error;
-        return validity_.revoked() ? Errc::invalid_prepared : error;
-    }
-
-    __m128i control_;
-    __m128i header_;
-    std::uint64_t remote_address_;  // big endian
-    std::uint64_t remote_key_;
+    PreparedFixed<Opcode::write, Inline<8>> fixed_;
+    std::uint64_t remote_address_;
     std::uint64_t payload_ = 0;
-    Validity validity_;  // names no local region
 };
 
 }  // namespace verbatim::mlx5

@@ -1,15 +1,11 @@
-// Send queue: encodes work requests into the ring, rings the doorbell, and keeps exact account of
-// what is outstanding. Every accepted request retires once: a signaled one by its completion, an
-// unsignaled one by the next completion behind it; in the error state the device flushes each.
-// Threads: one at a time, the same that polls the completion queue it is attached to.
-// Source: PRM, "Send Queue"; jVerbs §5 for what posting may cost.
+// Send queue: encodes work requests into the ring and rings the doorbell. Threads: one at a time,
+// the same that polls the completion queue it is attached to. Source: PRM, "Send Queue"; jVerbs §5
+// for what posting may cost.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <span>
 
 #include <verbatim/driver/error.hpp>
@@ -17,20 +13,18 @@
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/mlx5/send_ring.hpp>
 #include <verbatim/mlx5/validity.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {
 
-class SendQueue {
+class SendQueue : public SendRing {
   public:
     // `invalidation_epoch`: Device::invalidation_epoch(), where prepared operations that name
     // memory regions are to be used. Throws Error(invalid_argument) on a view that cannot work.
     explicit SendQueue(const QueuePairView& view,
                        const volatile std::uint64_t* invalidation_epoch = nullptr);
-    // Completion queues and prepared operations point here.
-    SendQueue(const SendQueue&) = delete;
-    SendQueue& operator=(const SendQueue&) = delete;
     ~SendQueue() { prepared_.revoke_all(); }
 
     // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
@@ -56,44 +50,10 @@ class SendQueue {
     // Posts all of them under one doorbell, or none. Errors as above, of the first request refused.
     Errc post(std::span<const WorkRequest> requests) noexcept;
 
-    // -- Accounting --
-    std::uint32_t blocks() const noexcept { return mask_ + 1; }
-    std::uint32_t free_blocks() const noexcept { return limit_ - next_; }
-    // Accepted requests that have not retired. Walks them: for tests and telemetry.
-    std::uint32_t outstanding() const noexcept;
-    std::uint32_t number() const noexcept { return number_; }
-    const SendLimits& limits() const noexcept { return limits_; }
-    // Counts resets.
-    std::uint64_t generation() const noexcept { return generation_; }
-
     // Forgets everything outstanding and starts at block 0. Call it together with
     // QueuePairHandle::reset() and CompletionQueue::discard(); prepared operations of this queue
     // become invalid.
     void reset() noexcept;
-
-    // -- For completion queues --
-    // Retires the request whose first block has this counter and all before it; its id, or nothing
-    // where no such request is outstanding. The WQE itself says where it starts and how long it is.
-    std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
-        const std::uint32_t oldest = limit_ - blocks();
-        const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest);
-        const std::uint32_t outstanding = next_ - oldest;
-        if (ahead >= outstanding) [[unlikely]]
-            return std::nullopt;
-        const std::uint32_t behind = ahead + blocks_at(counter);
-        if (behind == ahead || behind > outstanding) [[unlikely]]
-            return std::nullopt;
-        limit_ += behind;
-        if (pending_fence_ == 0) [[likely]]
-            stop_ = limit_;
-        return ids_[counter & mask_];
-    }
-    // What the update of a memory key that starts at this counter was posted as.
-    Opcode key_update_at(std::uint16_t counter) const noexcept;
-    // The ring's block with this counter (of an outstanding request).
-    const std::byte* block_at(std::uint32_t counter) const noexcept {
-        return ring_ + std::size_t{counter & mask_} * kBlockBytes;
-    }
 
     // -- For prepared operations --
     // A queue without blocks, which is always full: what a revoked operation posts to.
@@ -101,26 +61,43 @@ class SendQueue {
     const volatile std::uint64_t* invalidation_epoch() const noexcept { return epoch_; }
     ValidityList& prepared() noexcept { return prepared_; }
 
-    // Posts a finished WQE of one block, its control segment's index still 0.
-    [[gnu::always_inline]] Errc post_block(std::uint64_t id, Block block) noexcept {
+    // Whether post_units() can take a WQE of so many blocks now: there is room before the ring's
+    // end, and nothing that it must wait for. Otherwise post_image() finds out what to do.
+    template <std::uint32_t kBlocks>
+    [[gnu::always_inline]] bool takes_units() const noexcept {
+        if constexpr (kBlocks == 1) return next_ != stop_;
+        return stop_ - next_ >= kBlocks && (next_ & mask_) + (kBlocks - 1) <= mask_;
+    }
+    // Posts a WQE whose index is still 0; takes_units() was true.
+    template <std::size_t kUnits>
+    [[gnu::always_inline]] void post_units(std::uint64_t id, Units<kUnits> wqe) noexcept {
         const std::uint32_t index = next_;
-        if (index == stop_) [[unlikely]]
-            return post_block_at_stop(id, block);
-        block.quarter[0] = _mm_or_si128(block.quarter[0], next_index_bits());
         const std::size_t slot = index & mask_;
+        wqe.set_index(bell_.index_bytes());
         ids_[slot] = id;
-        block.store(ring_ + slot * kBlockBytes);
+        wqe.store(ring_ + slot * kBlockBytes);
+        next_ = index + Units<kUnits>::kBlocks;
+        ring_doorbell(bell_, next_, DoorbellUnits<kUnits>{wqe});
+    }
+    // Posts a finished WQE of one block that is not of a fixed shape.
+    Errc post_block(std::uint64_t id, Block block) noexcept {
+        const std::uint32_t index = next_;
+        if (index == stop_) [[unlikely]] {
+            alignas(kBlockBytes) std::uint64_t image[kBlockBytes / sizeof(std::uint64_t)];
+            block.store(reinterpret_cast<std::byte*>(image));
+            return post_image(id, image, 1);
+        }
+        block.quarter[0] =
+            _mm_or_si128(block.quarter[0], _mm_cvtsi32_si128(static_cast<int>(bell_.index_bits())));
+        ids_[index & mask_] = id;
+        block.store(ring_ + std::size_t{index & mask_} * kBlockBytes);
         next_ = index + 1;
-        ring_doorbell(bell_, index + 1, DoorbellBlock{block});
+        ring_doorbell(bell_, next_, DoorbellBlock{block});
         return Errc::ok;
     }
 
-    // What PreparedWrite8 knows of its writes.
-    struct Write8Image {
-        __m128i control;  // index 0
-        __m128i header;   // in its first 4 bytes
-        std::uint64_t remote_key;
-    };
+    // What PreparedWrite8 knows of its writes: control (index 0), remote address, inline header.
+    using Write8Image = UnitImage<3>;
     // See PreparedWrite8::post_list().
     template <class Next>
     [[gnu::always_inline]] Errc post_writes8(const Write8Image& image, std::uint64_t first_id,
@@ -140,7 +117,7 @@ class SendQueue {
         next_ += count;
         // The last one speaks for all.
         store_at(ring_ + std::size_t{(next_ - 1) & mask_} * kBlockBytes + sizeof word,
-                 _mm_cvtsi128_si64(_mm_srli_si128(image.control, 8)));
+                 image.words[1]);
         set_stop();
         ring(word);
         return Errc::ok;
@@ -165,23 +142,6 @@ class SendQueue {
   private:
     constexpr SendQueue() noexcept = default;
 
-    // Blocks of the WQE that starts at this block; 0 where none starts there.
-    std::uint32_t blocks_at(std::uint16_t counter) const noexcept {
-        ControlSegment control;
-        std::memcpy(&control, block_at(counter), sizeof control);
-        const bool starts_here = index_of(control) == counter && number_of(control) == number_;
-        return starts_here ? blocks_for_units(units_of(control)) : 0;
-    }
-
-    // next_, where a control segment has its index. From the doorbell record, whose bytes need only
-    // a shift: [0 0 hi lo] there, [opcode-modifier hi lo opcode] here.
-    __m128i next_index_bits() const noexcept {
-        return _mm_srli_epi32(_mm_cvtsi32_si128(static_cast<int>(bell_.record_raw)), 8);
-    }
-    static constexpr std::uint64_t index_bits(std::uint32_t index) noexcept {
-        return be32((index & 0xffff) << 8).raw();
-    }
-
     struct Part {
         std::uint64_t first_id;
         std::uint32_t index;
@@ -191,9 +151,9 @@ class SendQueue {
     template <class Next>
     [[gnu::always_inline]] std::uint64_t place_writes8(const Write8Image& image, const Part& part,
                                                        Next&& next) noexcept {
-        const auto control = static_cast<std::uint64_t>(_mm_cvtsi128_si64(image.control));
+        const std::uint64_t control = image.words[0], remote_key = image.words[3];
         constexpr std::uint64_t kFlags = 0;  // unsignaled
-        const auto header = static_cast<std::uint32_t>(_mm_cvtsi128_si32(image.header));
+        const auto header = static_cast<std::uint32_t>(image.words[4]);
         std::byte* at = ring_ + std::size_t{part.index & mask_} * kBlockBytes;
         std::uint64_t* ids = &ids_[part.index & mask_];
         std::uint64_t first = 0;
@@ -205,7 +165,7 @@ class SendQueue {
             store_at(at, first);
             store_at(at + 8, kFlags);
             store_at(at + 16, be64(write.remote_address).raw());
-            store_at(at + 24, image.remote_key);
+            store_at(at + 24, remote_key);
             store_at(at + 32, header);
             store_at(at + 36, write.payload);
             ids[i] = part.first_id + i;
@@ -219,9 +179,6 @@ class SendQueue {
     // Gives the WQE that starts at this counter the pending fence, unless it has one. Cold.
     void fence_block_at(std::uint32_t index) noexcept;
 
-    // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
-    // fence. Cold.
-    Errc post_block_at_stop(std::uint64_t id, Block block) noexcept;
     // Key updates, and what comes behind one. Cold.
     Errc post_fenced(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
@@ -230,14 +187,6 @@ class SendQueue {
         pending_fence_ = updates ? kSmallFence : 0;
         return fence;
     }
-    // After next_ or pending_fence_ moved.
-    void set_stop() noexcept { stop_ = pending_fence_ == 0 ? limit_ : next_; }
-
-    // Why `blocks` more cannot be posted now.
-    Errc full(std::uint64_t blocks) const noexcept {
-        return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
-    }
-
     UnitCursor cursor_at(std::uint32_t index) const noexcept {
         return {ring_ + std::size_t{index & mask_} * kBlockBytes, ring_,
                 ring_ + std::size_t{blocks()} * kBlockBytes};
@@ -252,21 +201,8 @@ class SendQueue {
         return first_word;
     }
 
-    // Counters run through all 32 bits; the device sees the low 16. Outstanding blocks lie in
-    // [limit_ - blocks(), next_).
     static SendQueue closed_;
 
-    std::byte* ring_ = nullptr;
-    std::unique_ptr<std::uint64_t[]> ids_;  // by first block, as many as blocks
-    std::uint32_t next_ = 0;
-    std::uint32_t limit_ = 0;
-    std::uint32_t stop_ = 0;  // limit_; or next_ while the next WQE must be fenced
-    std::uint32_t mask_ = 0;
-    std::uint32_t number_ = 0;
-    std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
-    std::uint64_t generation_ = 0;
-    Doorbell bell_;
-    SendLimits limits_;
     const volatile std::uint64_t* epoch_ = nullptr;  // null: not known
     ValidityList prepared_;
 };

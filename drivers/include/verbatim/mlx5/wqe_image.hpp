@@ -5,12 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/encode.hpp>
-#include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/send_ring.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {
@@ -19,7 +20,7 @@ namespace verbatim::mlx5 {
 class WqeImage {
   public:
     // Throws Error(invalid_argument, message_too_large) where check() refuses the request.
-    WqeImage(const SendQueue& queue, const WorkRequest& request);
+    WqeImage(const SendRing& queue, const WorkRequest& request);
 
     std::uint32_t blocks() const noexcept { return shape_.blocks(); }
     const std::uint64_t* words() const noexcept { return words_.get(); }
@@ -70,9 +71,9 @@ class WqeImage {
     // As many bytes as were prepared.
     Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
         if (bytes.size() != inline_bytes_ || bytes.empty()) return Errc::invalid_argument;
-        auto* at = reinterpret_cast<std::byte*>(payload());
-        UnitCursor(at, at, at + std::size_t{inline_units(inline_bytes_)} * kUnitBytes)
-            .put_inline(bytes);
+        // Header and padding are there already.
+        std::memcpy(reinterpret_cast<std::byte*>(payload()) + sizeof(InlineHeader), bytes.data(),
+                    bytes.size());
         return Errc::ok;
     }
     void set_signaled(bool on) noexcept { set_flag(kCompletionAlways, on); }

@@ -1,0 +1,136 @@
+// A send queue all of whose slots hold one operation, encoded when it was made: a post patches what
+// changes (remote address, and payload or element addresses) in place and writes an 8-byte
+// doorbell, so that no image is copied, neither to the ring nor to the register. For a queue pair
+// that does one thing: a stream of reads with the same ten elements, of counters, of ring records.
+//
+// Slots are a power of two of blocks, so that they fall on the same blocks in every lap; what a
+// request leaves of its slot, no-ops fill (they cost the device a moment, and complete only where
+// all is flushed: nobody hears of them). Which copy strategy pays when: docs/development.md.
+// Threads: one at a time, the same that polls the completion queue it is attached to.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/mlx5/fixed_shape.hpp>
+#include <verbatim/mlx5/prepared_binding.hpp>
+#include <verbatim/mlx5/send_ring.hpp>
+
+namespace verbatim::mlx5 {
+
+// What does not depend on the shape.
+class PrebuiltRing : public SendRing {
+  public:
+    // Forgets everything outstanding and starts at block 0, with all slots made again. Call it
+    // together with QueuePairHandle::reset() and CompletionQueue::discard().
+    void reset() noexcept;
+    // False for good once a named region was released.
+    bool valid() const noexcept;
+
+  protected:
+    // Throws Error as SendQueue, WqeImage and PreparedBinding do, and Error(invalid_argument) where
+    // the queue has less than one slot.
+    PrebuiltRing(const QueuePairView& view, const WorkRequest& request, NamedRegions regions,
+                 const volatile std::uint64_t* invalidation_epoch);
+    ~PrebuiltRing() = default;
+
+    [[gnu::always_inline]] bool regions_unchanged() noexcept {
+        return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == valid_at_ || look_at_regions();
+    }
+
+    std::uint64_t first_word_;  // of the request's control segment in slot 0
+    std::uint64_t flags_word_;
+
+  private:
+    static constexpr std::uint64_t kNoEpoch = 0;
+    void fill() noexcept;
+    bool look_at_regions() noexcept;
+
+    std::vector<std::uint64_t> image_;
+    std::vector<std::shared_ptr<const std::atomic<bool>>> regions_;
+    const volatile std::uint64_t* epoch_ = &kNoEpoch;
+    std::uint64_t valid_at_ = 0;
+};
+
+// Example: PrebuiltSendQueue<Opcode::read, Gather<10>> reads(view, request, regions, epoch);
+//          reads.post(id, remote_address, [&](std::uint32_t i) { return address_of(i); });
+template <Opcode kOpcode, class Payload>
+class PrebuiltSendQueue : public PrebuiltRing {
+    using Shape = FixedShape<kOpcode, Payload>;
+    static constexpr std::uint32_t kSlotBlocks = std::bit_ceil(Shape::kBlocks);
+    static constexpr std::uint32_t kFillers = kSlotBlocks - Shape::kBlocks;
+
+  public:
+    // `request` says what stays; its spans are read during the call only. `invalidation_epoch`:
+    // Device::invalidation_epoch(), needed where regions are named. Throws as PrebuiltRing, and
+    // Error(invalid_argument) where the request has another shape.
+    PrebuiltSendQueue(const QueuePairView& view, const WorkRequest& request,
+                      NamedRegions regions = {},
+                      const volatile std::uint64_t* invalidation_epoch = nullptr)
+        : PrebuiltRing(view, (Shape::require(request, view.number), request), regions,
+                       invalidation_epoch) {}
+
+    // Posts with this remote address and payload (see Inline, Gather). Errors: invalid_prepared (a
+    // region is gone), would_block.
+    template <class Variable>
+    [[gnu::always_inline]] Errc post(
+        std::uint64_t id, std::uint64_t remote_address,
+        Variable&& payload) noexcept requires Shape::kNamesRemoteMemory {
+        return patch_and_ring(id, [&](std::byte* wqe) {
+            store(wqe + kUnitBytes, be64(remote_address).raw());
+            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, payload);
+        });
+    }
+    // A send has no remote address.
+    template <class Variable>
+    [[gnu::always_inline]] Errc post(std::uint64_t id, Variable&& payload) noexcept
+        requires(!Shape::kNamesRemoteMemory) {
+        return patch_and_ring(id, [&](std::byte* wqe) {
+            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, payload);
+        });
+    }
+
+    void set_signaled(bool on) noexcept {
+        const std::uint64_t bit = flags_word(kCompletionAlways, 0);
+        flags_word_ = on ? flags_word_ | bit : flags_word_ & ~bit;
+    }
+
+  private:
+    static void store(std::byte* to, std::uint64_t value) noexcept {
+        std::memcpy(to, &value, sizeof value);
+    }
+    template <class Patch>
+    [[gnu::always_inline]] Errc patch_and_ring(std::uint64_t id, Patch&& patch) noexcept {
+        if constexpr (Payload::kElements != 0)
+            if (!regions_unchanged()) [[unlikely]]
+                return Errc::invalid_prepared;
+        const std::uint32_t index = next_;
+        if (index == stop_) [[unlikely]]  // both count whole slots
+            return Errc::would_block;
+        const std::size_t slot = index & mask_;
+        std::byte* const begin = ring_ + slot * kBlockBytes;
+        // A slot's first index has zeros where the numbers of its blocks go.
+        const std::uint32_t bits = bell_.index_bits();
+        for (std::uint32_t i = 0; i < kFillers; ++i) {
+            const std::uint32_t word = bits | index_bits(i);  // and opcode 0, a no-op
+            std::memcpy(begin + i * kBlockBytes, &word, sizeof word);
+        }
+        std::byte* const wqe = begin + kFillers * kBlockBytes;
+        const std::uint64_t first = first_word_ | bits;
+        store(wqe, first);
+        store(wqe + sizeof first, flags_word_);
+        patch(wqe);
+        ids_[slot + kFillers] = id;
+        next_ = index + kSlotBlocks;
+        ring_doorbell(bell_, next_, DoorbellWordOnly{{first}});
+        return Errc::ok;
+    }
+};
+
+}  // namespace verbatim::mlx5

@@ -1,0 +1,115 @@
+// The ring of a send queue and the exact account of what is outstanding in it. Every accepted
+// request retires once: a signaled one by its completion, an unsignaled one by the next completion
+// behind it; in the error state the device flushes each. Who posts derives from it; completion
+// queues know only this much. Threads: one at a time, the same that polls the completion queue it
+// is attached to. Source: PRM, "Send Queue".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include <verbatim/mlx5/doorbell.hpp>
+#include <verbatim/mlx5/encode.hpp>
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/mlx5/work_request.hpp>
+
+namespace verbatim::mlx5 {
+
+class SendRing {
+  public:
+    // Completion queues and prepared operations point here.
+    SendRing(const SendRing&) = delete;
+    SendRing& operator=(const SendRing&) = delete;
+
+    std::uint32_t blocks() const noexcept { return mask_ + 1; }
+    std::uint32_t free_blocks() const noexcept { return limit_ - next_; }
+    // Accepted requests that have not retired. Walks them: for tests and telemetry.
+    std::uint32_t outstanding() const noexcept;
+    std::uint32_t number() const noexcept { return number_; }
+    const SendLimits& limits() const noexcept { return limits_; }
+    // Counts resets.
+    std::uint64_t generation() const noexcept { return generation_; }
+
+    // -- For completion queues --
+    // Retires the request whose first block has this counter and all before it; its id, or nothing
+    // where no such request is outstanding. The WQE itself says where it starts and how long it is.
+    std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
+        const std::uint32_t oldest = limit_ - blocks();
+        const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest);
+        const std::uint32_t outstanding = next_ - oldest;
+        if (ahead >= outstanding) [[unlikely]]
+            return std::nullopt;
+        const std::uint32_t behind = ahead + blocks_at(counter);
+        if (behind == ahead || behind > outstanding) [[unlikely]]
+            return std::nullopt;
+        limit_ += behind;
+        if (!slow_) [[likely]]
+            stop_ = limit_;
+        return ids_[counter & mask_];
+    }
+    // What the update of a memory key that starts at this counter was posted as.
+    Opcode key_update_at(std::uint16_t counter) const noexcept;
+    // The ring's block with this counter (of an outstanding request).
+    const std::byte* block_at(std::uint32_t counter) const noexcept {
+        return ring_ + std::size_t{counter & mask_} * kBlockBytes;
+    }
+    // Whether what starts at this counter only fills the room before a request, which nobody
+    // posted.
+    bool is_filler(std::uint16_t counter) const noexcept {
+        return (counter & filler_mask_) < fillers_;
+    }
+
+  protected:
+    constexpr SendRing() noexcept = default;
+    // Throws Error(invalid_argument) on a view that cannot work.
+    explicit SendRing(const QueuePairView& view);
+    ~SendRing() = default;
+
+    // Blocks of the WQE that starts at this block; 0 where none starts there.
+    std::uint32_t blocks_at(std::uint16_t counter) const noexcept {
+        ControlSegment control;
+        std::memcpy(&control, block_at(counter), sizeof control);
+        const bool starts_here = index_of(control) == counter && number_of(control) == number_;
+        return starts_here ? blocks_for_units(units_of(control)) : 0;
+    }
+
+    static constexpr std::uint32_t index_bits(std::uint32_t index) noexcept {
+        return be32((index & 0xffff) << 8).raw();
+    }
+    // After next_ or pending_fence_ moved.
+    void set_stop() noexcept {
+        slow_ = pending_fence_ != 0 || !standard_register_;
+        stop_ = slow_ ? next_ : limit_;
+    }
+    // Why `blocks` more cannot be posted now.
+    Errc full(std::uint64_t blocks) const noexcept {
+        return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
+    }
+    // Forgets everything outstanding and starts at block 0.
+    void restart() noexcept;
+
+    // Counters run through all 32 bits; the device sees the low 16. Outstanding blocks lie in
+    // [limit_ - blocks(), next_).
+    std::byte* ring_ = nullptr;
+    std::unique_ptr<std::uint64_t[]> ids_;  // by first block, as many as blocks
+    std::uint32_t next_ = 0;
+    std::uint32_t limit_ = 0;
+    std::uint32_t stop_ = 0;  // limit_; or next_ while posts are slow
+    std::uint32_t mask_ = 0;
+    std::uint32_t number_ = 0;
+    std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
+    bool slow_ = false;  // the next WQE must be fenced, or every register write needs a look
+    bool standard_register_ = true;  // has halves of kBlueFlameBytes
+    Doorbell bell_;
+    SendLimits limits_;
+    std::uint64_t generation_ = 0;
+    // Of every filler_mask_ + 1 blocks, the first fillers_ hold no-ops.
+    std::uint32_t filler_mask_ = 0;
+    std::uint32_t fillers_ = 0;
+};
+
+}  // namespace verbatim::mlx5
