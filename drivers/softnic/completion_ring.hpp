@@ -46,6 +46,29 @@ class CompletionRing {
     }
 
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
+    std::uint32_t produced() const noexcept { return produced_.load(std::memory_order_relaxed); }
+
+    // Whether the driver, which has consumed up to `from`, would find a completion there;
+    // `solicited`: one that asks for attention, as errors always do.
+    bool written_since(std::uint32_t from, bool solicited) const noexcept {
+        const std::uint32_t count = (produced() - from) & mlx5::kConsumerIndexMask;
+        if (count > view_.entries) return false;  // older than what is there: consumed long ago
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint32_t index = from + i;
+            const auto* const last =
+                reinterpret_cast<const std::uint8_t*>(entry(view_, index) + sizeof(mlx5::Cqe) - 1);
+            const std::uint8_t op_own = __atomic_load_n(last, __ATOMIC_ACQUIRE);
+            const mlx5::CqeOpcode opcode = mlx5::cqe_opcode(op_own);
+            const bool phase = (op_own & mlx5::kOwnerMask) != 0;
+            if (opcode == mlx5::CqeOpcode::invalid ||
+                phase != mlx5::owner_phase(index, view_.entries))
+                return false;  // claimed, and being written
+            if (!solicited || (op_own & mlx5::kSolicited) != 0 ||
+                opcode >= mlx5::CqeOpcode::requester_error)
+                return true;
+        }
+        return false;
+    }
 
   private:
     static std::byte* entry(const mlx5::CompletionQueueView& view, std::uint32_t index) noexcept {

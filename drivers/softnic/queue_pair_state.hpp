@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <verbatim/driver/device.hpp>
+#include <verbatim/mlx5/formats.hpp>
 
 #include "channel.hpp"
 #include "failure_text.hpp"
@@ -17,6 +18,12 @@ struct QueuePairShared {
     std::uint32_t number = 0;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;
+    // What completions carry as Cqe::shared_receive_index.
+    std::uint32_t send_index = 0, receive_index = 0;
+    bool ends_with_peer = true;  // a peer that goes is an error, even if nothing is sent to it
+    // Of the first request flushed in the error state; none: as the engine finds. Set before that
+    // state is entered.
+    std::atomic<mlx5::Syndrome> first_syndrome{};
     // Set by connect() before the state turns ready, cleared by reset() with both gates closed;
     // constant between.
     std::shared_ptr<Link> link;
@@ -37,6 +44,10 @@ struct QueuePairShared {
     void enter_error() noexcept {
         state.store(QueuePairState::error, std::memory_order_release);
         incoming.set_state(ReceiverState::error);
+    }
+    bool receives() const noexcept {
+        const QueuePairState now = state.load(std::memory_order_acquire);
+        return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
     }
     bool is(QueuePairState wanted) const noexcept {
         return state.load(std::memory_order_acquire) == wanted;

@@ -33,11 +33,10 @@ void ReceiveEngine::reset() noexcept {
 }
 
 void ReceiveEngine::run() noexcept {
-    if (shared_->is(QueuePairState::ready)) {
+    if (shared_->receives()) {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
-        const bool lost = shared_->peer_lost();
-        for (int budget = kRecordsPerRun; budget != 0 && shared_->is(QueuePairState::ready);
-             --budget) {
+        const bool lost = shared_->ends_with_peer && shared_->peer_lost();
+        for (int budget = kRecordsPerRun; budget != 0 && shared_->receives(); --budget) {
             RecordHeader record;
             const std::byte* payload = nullptr;
             const auto peek = shared_->incoming.peek(record, payload);
@@ -134,7 +133,7 @@ bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
                         : immediate ? mlx5::CqeOpcode::send_immediate
                                     : mlx5::CqeOpcode::send;
     mlx5::Cqe cqe;
-    cqe.shared_receive_index = mlx5::be32(list_ != nullptr ? list_->number() : 0);
+    cqe.shared_receive_index = mlx5::be32(shared_->receive_index);
     cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);

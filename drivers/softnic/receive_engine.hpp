@@ -31,8 +31,8 @@ class ReceiveEngine {
 
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
-        if (shared_->is(QueuePairState::ready))
-            return shared_->incoming.pending() || shared_->peer_lost();
+        if (shared_->receives())
+            return shared_->incoming.pending() || (shared_->ends_with_peer && shared_->peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
         if (list_ != nullptr) return holds_entry_.load(std::memory_order_relaxed);
         return posted() != head_.load(std::memory_order_relaxed);

@@ -65,6 +65,7 @@ bool SendEngine::retire(const Unretired& result) noexcept {
 
 bool SendEngine::push_success(const Unretired& result) noexcept {
     mlx5::Cqe cqe;
+    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
     cqe.byte_count = mlx5::be32(result.bytes);
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
@@ -75,6 +76,7 @@ bool SendEngine::push_success(const Unretired& result) noexcept {
 bool SendEngine::push_error(const Unretired& result, Syndrome syndrome) noexcept {
     mlx5::ErrorCqe cqe;
     cqe.syndrome = static_cast<std::uint8_t>(syndrome);
+    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester_error, false);
@@ -89,6 +91,7 @@ void SendEngine::flush() noexcept {
     const auto reason = [this](const Unretired& result) {
         if (error_reported_) return Syndrome::flushed;
         if (result.syndrome != kNoSyndrome) return result.syndrome;
+        if (const Syndrome first = shared_->first_syndrome; first != kNoSyndrome) return first;
         return shared_->link != nullptr && shared_->peer_silent() ? Syndrome::retry_exceeded
                                                                   : Syndrome::flushed;
     };

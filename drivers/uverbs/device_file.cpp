@@ -1,4 +1,4 @@
-// Commands about the device and its memory, and which command goes where.
+// Commands about the device, and which command goes where.
 #include "device_file.hpp"
 
 #include <rdma/mlx5-abi.h>
@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/log.hpp>
 
 #include "sysfs_tree.hpp"
 
@@ -23,6 +24,14 @@ constexpr off_t kFileBytes = 64 << 20;
 constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
+
+softnic::Options engine_options() {
+    softnic::Options options;
+    options.name = Identity::kName;
+    // Programs post and poll by libmlx5; who executes is decided here.
+    options.parked = true;
+    return options;
+}
 
 template <class Bytes>
 std::uint64_t big_endian(const Bytes& bytes) {
@@ -84,7 +93,11 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
 
 }  // namespace
 
-DeviceFile::DeviceFile() : file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)) {
+DeviceFile::DeviceFile(bool parked)
+    : parked_(parked),
+      file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)),
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(), softnic::claim_slot())),
+      connector_(*core_) {
     if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",
                     "no memory for its register pages", "free memory or file descriptors");
@@ -94,12 +107,40 @@ DeviceFile::~DeviceFile() {
     if (events_ >= 0) close(events_);
 }
 
-int DeviceFile::execute(std::span<const std::byte> bytes) {
+int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
     const std::lock_guard lock(mutex_);
+    return dispatch(bytes);
+} catch (const Error& error) {
+    log::error("{}", error.what());
+    return error.code() == Errc::invalid_argument ? EINVAL : ENOMEM;
+} catch (const std::exception& error) {
+    log::error("software NIC under rdma-core: {}", error.what());
+    return ENOMEM;
+}
+
+// Under mutex_.
+int DeviceFile::dispatch(std::span<const std::byte> bytes) {
     const auto command = Command::parse(bytes);
     if (!command) return EINVAL;
     const Handler handler = handler_of(*command);
     return handler != nullptr ? (this->*handler)(*command) : EOPNOTSUPP;
+}
+
+void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
+    engine_thread_.count_poll();
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
+        queue->engine().progress();
+}
+
+void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
+    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
+}
+
+void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
+        queue->engine().progress();
+        queue->announce();
+    }
 }
 
 DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
@@ -136,8 +177,6 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
             return command.is_extended() ? entry.extended : entry.plain;
     return nullptr;
 }
-
-int DeviceFile::forget(std::uint32_t handle) { return others_.erase(handle) == 1 ? 0 : EINVAL; }
 
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
@@ -184,61 +223,6 @@ int DeviceFile::query_port(const Command& command) {
     facts.link_layer = 2;     // Ethernet
     command.reply(facts);
     return 0;
-}
-
-int DeviceFile::alloc_domain(const Command& command) {
-    ib_uverbs_alloc_pd_resp reply{};
-    reply.pd_handle = new_other();
-    command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
-    return 0;
-}
-
-int DeviceFile::dealloc_domain(const Command& command) {
-    return forget(command.core<ib_uverbs_dealloc_pd>().pd_handle);
-}
-
-int DeviceFile::register_memory(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_reg_mr>();
-    if (others_.count(wanted.pd_handle) == 0) return EINVAL;
-    constexpr std::uint32_t kOnDemand = 1u << 6;
-    if ((wanted.access_flags & kOnDemand) != 0) return EOPNOTSUPP;
-    if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
-    ib_uverbs_reg_mr_resp reply{};
-    reply.mr_handle = new_other();
-    reply.lkey = reply.rkey = reply.mr_handle << 8;
-    command.reply(reply);
-    return 0;
-}
-
-int DeviceFile::deregister_memory(const Command& command) {
-    return forget(command.core<ib_uverbs_dereg_mr>().mr_handle);
-}
-
-int DeviceFile::alloc_window(const Command& command) {
-    if (others_.count(command.core<ib_uverbs_alloc_mw>().pd_handle) == 0) return EINVAL;
-    ib_uverbs_alloc_mw_resp reply{};
-    reply.mw_handle = new_other();
-    reply.rkey = reply.mw_handle << 8;
-    command.reply(reply);
-    return 0;
-}
-
-int DeviceFile::dealloc_window(const Command& command) {
-    return forget(command.core<ib_uverbs_dealloc_mw>().mw_handle);
-}
-
-int DeviceFile::create_address(const Command& command) {
-    ib_uverbs_create_ah_resp reply{};
-    reply.ah_handle = new_other();
-    mlx5_ib_create_ah_resp provider{};
-    provider.response_length = sizeof provider;
-    std::copy(std::begin(Identity::kMac), std::end(Identity::kMac), provider.dmac);
-    command.reply(reply, provider);
-    return 0;
-}
-
-int DeviceFile::destroy_address(const Command& command) {
-    return forget(command.core<ib_uverbs_destroy_ah>().ah_handle);
 }
 
 }  // namespace verbatim::uverbs

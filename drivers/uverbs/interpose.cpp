@@ -28,6 +28,7 @@
 #include <verbatim/uverbs/uverbs.hpp>
 
 #include "device_file.hpp"
+#include "progress_hooks.hpp"
 #include "sysfs_tree.hpp"
 
 namespace verbatim::uverbs {
@@ -45,6 +46,7 @@ class OpenFiles {
         const auto at = static_cast<std::size_t>(fd);
         return at < files_.size() ? files_[at].load(std::memory_order_acquire) : nullptr;
     }
+    std::atomic<bool> parked{false};  // those that are opened from now on
     int add(std::unique_ptr<DeviceFile> file) noexcept {
         const auto at = static_cast<std::size_t>(file->descriptor());
         if (at >= files_.size()) {
@@ -84,7 +86,7 @@ bool is_device(const char* path) noexcept {
 
 int open_device() noexcept {
     try {
-        return g_files.add(std::make_unique<DeviceFile>());
+        return g_files.add(std::make_unique<DeviceFile>(g_files.parked.load()));
     } catch (const std::bad_alloc&) {
         errno = ENOMEM;
     } catch (const Error& error) {
@@ -107,6 +109,12 @@ void describe_device(struct stat* facts) noexcept {
 [[gnu::visibility("default")]] const char* sysfs_root() noexcept {
     return g_tree != nullptr ? g_tree->root().c_str() : nullptr;
 }
+
+[[gnu::visibility("default")]] void park_new_devices(bool parked) noexcept {
+    g_files.parked.store(parked);
+}
+
+DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(descriptor); }
 
 }  // namespace verbatim::uverbs
 
