@@ -51,7 +51,8 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
-                               kSolicitedRecord = 8, kWriteRecord = 16, kKnownRecordFlags = 31;
+                               kSolicitedRecord = 8, kWriteRecord = 16, kFillerRecord = 64,
+                               kKnownRecordFlags = 31 | kFillerRecord;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -81,6 +82,10 @@ class ChannelSender {
 
     // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
     std::byte* reserve(std::size_t& capacity) noexcept;
+    // After a record of this payload the next one starts at the ring's start.
+    bool ends_after(std::size_t payload_bytes) const noexcept {
+        return ((produced_ + record_span(payload_bytes)) & (ring_bytes_ - 1)) == 0;
+    }
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
     // The receiver's words contradict themselves; nothing can be sent any more.

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
@@ -46,6 +48,8 @@ class CompletionRing {
     }
 
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
+    // From now on completions say when they were written, in nanoseconds. Before the first one.
+    void stamp() noexcept { stamps_ = true; }
     std::uint32_t produced() const noexcept { return produced_.load(std::memory_order_relaxed); }
 
     // Whether the driver, which has consumed up to `from`, would find a completion there;
@@ -97,6 +101,13 @@ class CompletionRing {
         constexpr std::size_t kLast = sizeof(Entry) - 1;
         std::byte* const at = entry(view_, index);
         std::memcpy(at, &completion, kLast);
+        if constexpr (std::is_same_v<Entry, mlx5::Cqe>)
+            if (stamps_) {
+                const auto now = std::chrono::steady_clock::now().time_since_epoch();
+                const mlx5::be64 stamp(static_cast<std::uint64_t>(
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+                std::memcpy(at + offsetof(mlx5::Cqe, timestamp), &stamp, sizeof stamp);
+            }
         const auto phase =
             mlx5::owner_phase(index, view_.entries) ? mlx5::kOwnerMask : std::uint8_t{0};
         const auto op_own =
@@ -106,6 +117,7 @@ class CompletionRing {
 
     mlx5::CompletionQueueView view_;
     std::atomic<std::uint32_t> produced_{0};
+    bool stamps_ = false;
 };
 
 }  // namespace verbatim::softnic

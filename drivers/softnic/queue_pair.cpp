@@ -68,6 +68,8 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       view_(parts.view) {
     const Options& device = core_->options();
     shared_.incoming = ChannelReceiver(device.ring_bytes);
+    shared_.transport = view_.transport;
+    shared_.flow_request = parts.flow_request;
     shared_.send_index = parts.send_index;
     shared_.receive_index = parts.receive_index;
     shared_.ends_with_peer = !parts.follows_verbs;
@@ -94,6 +96,7 @@ QueuePair::~QueuePair() {
     detach();
     receive_->give_back();
     shared_.incoming.set_state(ReceiverState::closed);
+    shared_.sources.set_state(ReceiverState::closed);
 }
 
 void QueuePair::attach() {
@@ -130,6 +133,7 @@ void QueuePair::claim(const Peer& peer) {
 }
 
 std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32_t from) {
+    if (shared_.datagrams()) return open_source(peer, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))
         throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
@@ -213,6 +217,8 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.incoming = std::move(fresh);
     shared_.outgoing = {};
     shared_.link = nullptr;
+    shared_.flows.clear();
+    shared_.sources.clear();
     shared_.failure.clear();
     shared_.first_syndrome = kNoSyndrome;
     peer_.reset();
@@ -239,6 +245,46 @@ void QueuePair::receive_from(const Peer& peer) noexcept {
     const std::lock_guard lock(mutex_);
     peer_ = peer;
     shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
+}
+
+void QueuePair::send_datagrams() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (shared_.is(QueuePairState::error)) return;
+        shared_.state.store(QueuePairState::ready, std::memory_order_release);
+    }
+    execute();
+}
+
+void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
+                         ChannelSender ring) noexcept {
+    send_gate_.enter_waiting();
+    send_->add_flow(number, std::move(link), std::move(ring));
+    send_gate_.leave_for_good();
+    execute();
+}
+
+void QueuePair::refuse_flow(std::uint32_t number) noexcept {
+    send_gate_.enter_waiting();
+    send_->refuse_flow(number);
+    send_gate_.leave_for_good();
+    execute();
+}
+
+// The gate keeps the list; mutex_ may be held by who is inside.
+std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
+    receive_gate_.enter_waiting();
+    try {
+        if (!shared_.receives())
+            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                        "it does not receive (yet)");
+        auto memory = shared_.sources.add(peer, from, core_->options().ring_bytes).ring.memory();
+        receive_gate_.leave_for_good();
+        return memory;
+    } catch (...) {
+        receive_gate_.leave_for_good();
+        throw;
+    }
 }
 
 void QueuePair::give_up() noexcept {

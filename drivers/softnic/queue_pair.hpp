@@ -28,6 +28,7 @@ struct QueuePairParts {
     CompletionQueue* receive_completions = nullptr;
     SharedReceiveList* shared_receives = nullptr;  // null: the queue pair has receives of its own
     ProgressList* progress = nullptr;  // null, or another one than its completion queues
+    FlowRequest flow_request;          // of datagram queue pairs
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and
@@ -74,6 +75,12 @@ class QueuePair final : public QueuePairHandle {
     // There is no way to the peer: requests fail as those of a peer that does not answer.
     void give_up() noexcept;
     bool has_requests() const noexcept { return send_->waiting(); }
+    // Of datagram queue pairs: from ready_to_receive to ready, and the answers to flow requests.
+    void send_datagrams() noexcept;
+    void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse_flow(std::uint32_t number) noexcept;
+    void set_queue_key(std::uint32_t key) noexcept { shared_.queue_key.store(key); }
+    bool datagrams() const noexcept { return shared_.datagrams(); }
 
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
@@ -92,6 +99,7 @@ class QueuePair final : public QueuePairHandle {
     void detach();
     bool dead_copy() noexcept;
     void forget_peer(ChannelReceiver fresh) noexcept;
+    std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
 
     std::shared_ptr<DeviceCore> core_;
     CompletionQueue* send_completions_;

@@ -148,12 +148,15 @@ bool SendEngine::fail_next(Syndrome syndrome, std::uint32_t blocks) noexcept {
 }
 
 SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexcept {
+    // Without reliability nobody learns what the peer refused.
+    if (!shared_->reliable() && syndrome >= Syndrome::remote_invalid) return Verdict::done;
     if (syndrome == Syndrome::retry_exceeded) shared_->failure.set("the peer is gone or in error");
     request.result.syndrome = syndrome;
     return Verdict::failed;
 }
 
 SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
+    if (shared_->datagrams()) return send_datagram(request);
     switch (static_cast<Opcode>(request.result.opcode)) {
         case Opcode::write:
         case Opcode::write_immediate:
@@ -249,7 +252,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
                                   (solicited ? kSolicitedRecord : 0),
                               static_cast<std::uint32_t>(list.total),
                               request.control.immediate.raw()});
-    request.result.message = ++messages_;
+    if (shared_->reliable()) request.result.message = ++messages_;
     return Verdict::done;
 }
 
@@ -284,7 +287,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         if (last) break;
     }
     sent_ = 0;
-    request.result.message = ++messages_;
+    if (shared_->reliable()) request.result.message = ++messages_;
     return Verdict::done;
 }
 

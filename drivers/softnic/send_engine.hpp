@@ -45,6 +45,9 @@ class SendEngine {
     // Control path, gate closed.
     void bind();
     void reset() noexcept;
+    // The ring into a queue pair that was asked for, or that there is none.
+    void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse_flow(std::uint32_t number) noexcept;
 
   private:
     // An executed request whose completion is not written yet.
@@ -79,6 +82,8 @@ class SendEngine {
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    Verdict send_datagram(Request& request) noexcept;
+    Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;

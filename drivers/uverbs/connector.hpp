@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "../softnic/device.hpp"
 #include "../softnic/queue_pair.hpp"
@@ -28,10 +29,15 @@ class Connector {
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
 
+    // Called again: nothing. Throws std::system_error if there can be no thread.
+    void start();
     // Connects the queue pair to `peer`. Requests posted meanwhile wait `patience` long, or for
-    // ever. Throws std::system_error if there can be no thread.
+    // ever.
     void add(softnic::QueuePair& pair, const QueuePairAddress& peer,
-             std::optional<std::chrono::nanoseconds> patience);
+             std::optional<std::chrono::nanoseconds> patience) noexcept;
+    // Opens a flow from a datagram queue pair to `peer`, or refuses it. May be called inside the
+    // queue pair's gates.
+    void add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept;
     // Afterwards the queue pair is not touched any more.
     void remove(const softnic::QueuePair& pair) noexcept;
 
@@ -40,6 +46,7 @@ class Connector {
         std::uint64_t id;
         softnic::QueuePair* pair;
         QueuePairAddress peer;
+        bool flow;
         std::optional<std::chrono::nanoseconds> patience;
         Clock::time_point next_try;
         std::chrono::milliseconds pause{1};
@@ -47,16 +54,21 @@ class Connector {
     };
 
     static void* entry(void* self);
-    void start_thread();
+    void hand_over(const Job& job) noexcept;
+    bool take_over();
     void run();
+    void attempt_next(Clock::time_point& next_due);
     bool attempt(std::unique_lock<std::mutex>& lock, Job job);
     static bool give_up_or_postpone(Job& job, Clock::time_point now);
 
     softnic::DeviceCore& core_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
+    std::mutex mutex_;  // guards jobs_, and the queue pairs in them; taken before inbox_mutex_
     std::list<Job> jobs_;
     std::uint64_t last_id_ = 0;
+
+    std::mutex inbox_mutex_;  // guards what follows; nothing is waited for under it
+    std::condition_variable changed_;
+    std::vector<Job> inbox_;
     bool stop_ = false;
     std::optional<pthread_t> thread_;
     std::uint64_t generation_ = softnic::fork_generation();

@@ -202,6 +202,9 @@ int DeviceFile::query_device(const Command& command) {
 int DeviceFile::query_device_extended(const Command& command) {
     ib_uverbs_ex_query_device_resp reply{};
     reply.base = device_facts();
+    // Completions are stamped in nanoseconds.
+    reply.timestamp_mask = ~std::uint64_t{0};
+    reply.hca_core_clock = 1000000;  // kHz
     reply.response_length =
         static_cast<std::uint32_t>(std::min(command.reply_bytes(), sizeof reply));
     command.reply(reply, provider_facts(command.provider_reply_bytes()));

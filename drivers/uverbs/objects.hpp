@@ -68,6 +68,8 @@ struct SharedQueue {
     std::uint32_t users = 0;
 };
 
+class Connector;
+
 struct QueuePair {
     // As QUERY_QP answers, but for what the engine knows better. Apart: it ends in an open array.
     std::unique_ptr<ib_uverbs_query_qp_resp> facts = std::make_unique<ib_uverbs_query_qp_resp>();
@@ -76,6 +78,7 @@ struct QueuePair {
     CompletionQueue* send_completions = nullptr;
     CompletionQueue* receive_completions = nullptr;
     SharedQueue* shared_receives = nullptr;
+    Connector* connector = nullptr;
     std::unique_ptr<softnic::QueuePair> engine;
 };
 

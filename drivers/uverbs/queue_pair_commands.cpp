@@ -111,6 +111,24 @@ std::optional<std::chrono::nanoseconds> patience_of(const ib_uverbs_query_qp_res
     return std::max(kAtLeast, once * (facts.retry_cnt + 1));
 }
 
+std::optional<mlx5::Transport> transport_of(std::uint8_t type) {
+    switch (type) {
+        case kReliable:
+            return mlx5::Transport::reliable_connection;
+        case kUnreliable:
+            return mlx5::Transport::unreliable_connection;
+        case kDatagram:
+            return mlx5::Transport::unreliable_datagram;
+        default:
+            return std::nullopt;
+    }
+}
+
+void ask_for_flow(void* context, std::uint32_t number) noexcept {
+    const auto& pair = *static_cast<const QueuePair*>(context);
+    pair.connector->add_flow(*pair.engine, softnic::address_of_number(number));
+}
+
 // 0, or what is wrong with the sizes that libmlx5 tells.
 int check_sizes(const mlx5_ib_create_qp& provider) {
     constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
@@ -166,9 +184,8 @@ int DeviceFile::find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair
 int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
                                 const mlx5_ib_create_qp& provider,
                                 ib_uverbs_create_qp_resp& reply) {
-    const bool known = wanted.qp_type == kReliable ||
-                       (parked_ && (wanted.qp_type == kUnreliable || wanted.qp_type == kDatagram));
-    if (!known || wanted.create_flags != 0) return EOPNOTSUPP;
+    const auto transport = transport_of(wanted.qp_type);
+    if (!transport || wanted.create_flags != 0) return EOPNOTSUPP;
     auto pair = std::make_unique<QueuePair>();
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
@@ -182,6 +199,9 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
 
     softnic::QueuePairParts parts;
     parts.view = view_of(provider, pair->shared_receives == nullptr);
+    parts.view.transport = *transport;
+    parts.flow_request = {ask_for_flow, pair.get()};
+    pair->connector = &connector_;
     parts.send_completions = &pair->send_completions->engine();
     parts.receive_completions = &pair->receive_completions->engine();
     if (pair->shared_receives != nullptr) parts.shared_receives = &pair->shared_receives->list;
@@ -195,7 +215,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (reply.qp_handle == 0) return ENOMEM;
     ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
     if (made.shared_receives != nullptr) ++made.shared_receives->users;
-    if (!parked_) engine_thread_.start();
+    if (!parked_) engine_thread_.start(), connector_.start();
     return 0;
 }
 
@@ -243,6 +263,7 @@ int DeviceFile::change(const ib_uverbs_modify_qp& change) {
     if ((mask & kPort) != 0 && change.port_num != 1) return EINVAL;
     if ((mask & kKeyIndex) != 0 && change.pkey_index != 0) return EINVAL;
     keep_all(facts, change);
+    if ((mask & kQueueKey) != 0) pair->engine->set_queue_key(change.qkey);
     if (moves && from != change.qp_state) enter(*pair, change.qp_state);
     return 0;
 }
@@ -262,6 +283,7 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
         case kReadyToReceive:
             return engine.receive_from({peer.nonce, peer.number});
         case kReadyToSend:
+            if (engine.datagrams()) return engine.send_datagrams();
             if (engine.state() == QueuePairState::ready_to_receive)
                 connector_.add(engine, peer, patience_of(facts));
             return;
