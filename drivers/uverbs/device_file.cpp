@@ -136,6 +136,11 @@ void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
     if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
 }
 
+void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
+        queue->engine().ring().stamp();
+}
+
 void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
     if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
         queue->engine().progress();

@@ -46,6 +46,8 @@ class DeviceFile {
     void progress(std::uint32_t completion_queue) noexcept;
     void posted(std::uint32_t queue_pair) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
+    // Completions of this queue are to say when they were written.
+    void stamp(std::uint32_t completion_queue) noexcept;
 
     static constexpr std::uint32_t kRegisterPages = 8;
     // In each page two doorbell registers of this size, two halves each, from kFirstRegister on.

@@ -149,7 +149,12 @@ struct CreateQueue {
     template <std::size_t I>
     static ibv_cq_ex* replacement(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
         ibv_cq_ex* const queue = g_replacements<CreateQueue>.original(I)(context, wanted);
-        if (queue != nullptr) g_replacements<StartPoll>.take_over(queue->start_poll);
+        if (queue == nullptr) return nullptr;
+        g_replacements<StartPoll>.take_over(queue->start_poll);
+        // The kernel's interface is not told.
+        if ((wanted->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0)
+            if (DeviceFile* const file = file_of(context))
+                file->stamp(ibv_cq_ex_to_cq(queue)->handle);
         return queue;
     }
 };

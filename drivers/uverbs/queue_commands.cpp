@@ -75,10 +75,8 @@ int DeviceFile::create_completion_queue_extended(const Command& command) {
         command.core<ib_uverbs_ex_create_cq>(),
         command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
     reply.response_length = sizeof reply;
-    if (error != 0) return error;
-    completion_queues_.find(reply.base.cq_handle)->engine().ring().stamp();
-    command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
-    return 0;
+    if (error == 0) command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
+    return error;
 }
 
 int DeviceFile::destroy_completion_queue(const Command& command) {
