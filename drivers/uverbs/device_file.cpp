@@ -12,8 +12,6 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
-#include "sysfs_tree.hpp"
-
 namespace verbatim::uverbs {
 namespace {
 
@@ -25,9 +23,9 @@ constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
-softnic::Options engine_options() {
+softnic::Options engine_options(const Identity& identity) {
     softnic::Options options;
-    options.name = Identity::kName;
+    options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
     return options;
@@ -36,14 +34,15 @@ softnic::Options engine_options() {
 template <class Bytes>
 std::uint64_t big_endian(const Bytes& bytes) {
     std::uint64_t value = 0;
-    std::memcpy(&value, bytes, sizeof value);
+    static_assert(sizeof(Bytes) == sizeof value);
+    std::memcpy(&value, bytes.data(), sizeof value);
     return value;
 }
 
-ib_uverbs_query_device_resp device_facts() {
+ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     ib_uverbs_query_device_resp facts{};
     facts.fw_ver = std::uint64_t{16} << 32 | 35u << 16 | 2000u;
-    facts.node_guid = facts.sys_image_guid = big_endian(Identity::kGuid);
+    facts.node_guid = facts.sys_image_guid = big_endian(identity.guid());
     facts.max_mr_size = ~std::uint64_t{0};
     facts.page_size_cap = ~std::uint64_t{0xfff};
     facts.vendor_id = Identity::kVendorOui;
@@ -93,10 +92,11 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
 
 }  // namespace
 
-DeviceFile::DeviceFile(bool parked)
-    : parked_(parked),
+DeviceFile::DeviceFile(const Identity& identity, bool parked)
+    : identity_(identity),
+      parked_(parked),
       file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)),
-      core_(std::make_shared<softnic::DeviceCore>(engine_options(), softnic::claim_slot())),
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot())),
       connector_(*core_) {
     if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",
@@ -108,6 +108,7 @@ DeviceFile::~DeviceFile() {
 }
 
 int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
+    if (inherited()) return EIO;
     const std::lock_guard lock(mutex_);
     return dispatch(bytes);
 } catch (const Error& error) {
@@ -200,13 +201,13 @@ int DeviceFile::get_context(const Command& command) {
 
 int DeviceFile::query_device(const Command& command) {
     const std::size_t core = sizeof(ib_uverbs_query_device_resp);
-    command.reply(device_facts(), provider_facts(command.reply_bytes() - core));
+    command.reply(device_facts(identity_), provider_facts(command.reply_bytes() - core));
     return 0;
 }
 
 int DeviceFile::query_device_extended(const Command& command) {
     ib_uverbs_ex_query_device_resp reply{};
-    reply.base = device_facts();
+    reply.base = device_facts(identity_);
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz

@@ -20,6 +20,7 @@
 #include "connector.hpp"
 #include "engine_thread.hpp"
 #include "handle_table.hpp"
+#include "identity.hpp"
 #include "objects.hpp"
 
 namespace verbatim::uverbs {
@@ -28,7 +29,7 @@ class DeviceFile {
   public:
     // Parked: queues are made and nothing executes them, for tests that look at raw queues. Throws
     // Error(out_of_memory | device_error).
-    explicit DeviceFile(bool parked);
+    DeviceFile(const Identity& identity, bool parked);
     ~DeviceFile();
     DeviceFile(const DeviceFile&) = delete;
     DeviceFile& operator=(const DeviceFile&) = delete;
@@ -41,6 +42,9 @@ class DeviceFile {
     int execute(std::span<const std::byte> bytes) noexcept;
 
     bool parked() const noexcept { return parked_; }
+    const Identity& identity() const noexcept { return identity_; }
+    // True in a forked child: the parent goes on with it, the child opens its own.
+    bool inherited() const noexcept { return core_->inherited(); }
     // Data path, by the handles of the program's objects. Does what can be done now: after a poll
     // found nothing, after a post, after a queue was armed.
     void progress(std::uint32_t completion_queue) noexcept;
@@ -95,6 +99,7 @@ class DeviceFile {
     void enter(QueuePair& pair, std::uint8_t state);
     std::uint32_t next_register() noexcept;
 
+    const Identity identity_;
     const bool parked_;
     std::mutex mutex_;
     int file_;

@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "device_file.hpp"
-#include "sysfs_tree.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -125,7 +124,8 @@ int DeviceFile::create_address(const Command& command) {
     ++domain->users;
     mlx5_ib_create_ah_resp provider{};
     provider.response_length = sizeof provider;
-    std::copy(std::begin(Identity::kMac), std::end(Identity::kMac), provider.dmac);
+    const auto mac = identity_.mac();
+    std::copy(mac.begin(), mac.end(), provider.dmac);
     command.reply(reply, provider);
     return 0;
 }

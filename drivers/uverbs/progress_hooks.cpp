@@ -18,8 +18,10 @@
 namespace verbatim::uverbs {
 namespace {
 
+// Null also for what a forked child inherited.
 DeviceFile* file_of(const ibv_context* context) noexcept {
-    return find_device_file(context->cmd_fd);
+    DeviceFile* const file = find_device_file(context->cmd_fd);
+    return file == nullptr || file->inherited() ? nullptr : file;
 }
 
 // libmlx5's functions of one kind. Distinct replacements, so that the original need not be looked
