@@ -2,6 +2,7 @@
 // when.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -79,6 +80,15 @@ class QueuePair final : public QueuePairHandle {
     void send_datagrams() noexcept;
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
     void refuse_flow(std::uint32_t number) noexcept;
+    // As verbs' attributes of these names: what the peer may do here, how long it waits for a
+    // receive (min_rnr_timer), how often this side does (rnr_retry).
+    void set_allowed(Access allowed) noexcept { shared_.incoming.set_allowed(allowed); }
+    void set_not_ready_for(std::chrono::nanoseconds time) noexcept {
+        shared_.incoming.set_not_ready_for(time);
+    }
+    void set_not_ready_retries(std::uint8_t retries) noexcept {
+        shared_.not_ready_retries.store(retries);
+    }
     void set_queue_key(std::uint32_t key) noexcept { shared_.queue_key.store(key); }
     bool datagrams() const noexcept { return shared_.datagrams(); }
 

@@ -23,6 +23,9 @@ struct QueuePairShared {
     FailureText failure;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
+    // How often a request is tried again that finds no receive at the peer; all bits set: for ever.
+    static constexpr std::uint8_t kForEver = 7;
+    std::atomic<std::uint8_t> not_ready_retries{kForEver};
     bool ends_with_peer = true;  // a peer that goes is an error, even if nothing is sent to it
     // Of the first request flushed in the error state; none: as the engine finds. Set before that
     // state is entered.

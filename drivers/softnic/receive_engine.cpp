@@ -92,6 +92,7 @@ bool ReceiveEngine::begin() noexcept {
         received_ = 0;
         return true;
     }
+    if (shared_->incoming.given_up()) return false;
     const Taken taken = list_ != nullptr ? take_shared() : take_own();
     if (taken == Taken::broken) {
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);

@@ -36,6 +36,8 @@ void SendEngine::harvest(bool silent) noexcept {
                 oldest.syndrome = refused;
             else if (silent)
                 oldest.syndrome = Syndrome::retry_exceeded;
+            else if (waited_too_long(oldest.message))
+                oldest.syndrome = Syndrome::rnr_exceeded;
             else
                 return;
             shared_->failure.set("the peer refused a message with syndrome {:#x}, or is gone",
@@ -45,6 +47,21 @@ void SendEngine::harvest(bool silent) noexcept {
         ++oldest_;
         unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     }
+}
+
+// The receiver says how long a try takes, the sender how many there are.
+bool SendEngine::waited_too_long(std::uint64_t message) noexcept {
+    const std::uint8_t retries = shared_->not_ready_retries.load(std::memory_order_relaxed);
+    if (retries == QueuePairShared::kForEver || !shared_->outgoing.waits_for_receive(message))
+        return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (waiting_message_ != message) {
+        waiting_message_ = message;
+        waiting_since_ = now;
+    }
+    if (now - waiting_since_ < shared_->outgoing.not_ready_for() * (retries + 1)) return false;
+    shared_->outgoing.give_up();
+    return true;
 }
 
 // False: the completion queue is full; the queue pair is in error and the request is still to be

@@ -129,6 +129,27 @@ void ask_for_flow(void* context, std::uint32_t number) noexcept {
     pair.connector->add_flow(*pair.engine, softnic::address_of_number(number));
 }
 
+// How long a sender waits before it tries again (InfiniBand Architecture Specification, "RNR NAK
+// timer"), in units of 10 us.
+std::chrono::nanoseconds not_ready_time(std::uint8_t code) {
+    static constexpr std::uint32_t kTimes[] = {
+        65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+        48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    return std::chrono::microseconds(10) * kTimes[code & 31];
+}
+
+// Attributes that the engine goes by.
+void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change) {
+    constexpr std::uint32_t kRemoteAccess = 0xe;
+    const std::uint32_t mask = change.attr_mask;
+    if ((mask & kQueueKey) != 0) engine.set_queue_key(change.qkey);
+    if ((mask & kAccess) != 0)
+        engine.set_allowed(static_cast<Access>(change.qp_access_flags & kRemoteAccess));
+    if ((mask & kRnrTimer) != 0) engine.set_not_ready_for(not_ready_time(change.min_rnr_timer));
+    if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
+}
+
 // 0, or what is wrong with the sizes that libmlx5 tells.
 int check_sizes(const mlx5_ib_create_qp& provider) {
     constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
@@ -263,8 +284,8 @@ int DeviceFile::change(const ib_uverbs_modify_qp& change) {
     if ((mask & kPort) != 0 && change.port_num != 1) return EINVAL;
     if ((mask & kKeyIndex) != 0 && change.pkey_index != 0) return EINVAL;
     keep_all(facts, change);
-    if ((mask & kQueueKey) != 0) pair->engine->set_queue_key(change.qkey);
     if (moves && from != change.qp_state) enter(*pair, change.qp_state);
+    tell_engine(*pair->engine, change);
     return 0;
 }
 

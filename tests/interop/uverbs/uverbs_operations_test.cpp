@@ -189,6 +189,57 @@ TEST(Uverbs, requests_to_a_peer_that_never_comes_exceed_their_retries) {
     EXPECT_EQ(one.poll().status, IBV_WC_WR_FLUSH_ERR);
 }
 
+TEST(Uverbs, a_send_without_receive_fails_when_its_retries_are_used_up) {
+    const Context context = open_device();
+    Side one(context.get()), other(context.get());
+    to_init(one.pair.get()), to_receive(one.pair.get(), other.pair->qp_num);
+    to_send(one.pair.get(), 2);
+    connect(other.pair.get(), one.pair->qp_num);
+    one.request(IBV_WR_SEND, 0, 64).post(one.pair.get(), 1);
+    EXPECT_EQ(one.poll().status, IBV_WC_RNR_RETRY_EXC_ERR);
+    // A receive that comes later gets nothing of it.
+    other.receive(0, 64);
+    ibv_wc none;
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(ibv_poll_cq(other.completions.get(), 1, &none), 0);
+}
+
+TEST(Uverbs, what_the_peers_queue_pair_does_not_allow_is_an_invalid_request) {
+    const Context context = open_device();
+    for (const auto opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+        Side one(context.get()), other(context.get());
+        const unsigned missing = opcode == IBV_WR_RDMA_WRITE  ? unsigned{IBV_ACCESS_REMOTE_WRITE}
+                                 : opcode == IBV_WR_RDMA_READ ? unsigned{IBV_ACCESS_REMOTE_READ}
+                                                              : unsigned{IBV_ACCESS_REMOTE_ATOMIC};
+        connect(one.pair.get(), other.pair->qp_num);
+        to_init(other.pair.get(), kAllAccess & ~missing);
+        to_receive(other.pair.get(), one.pair->qp_num), to_send(other.pair.get());
+        Request request = one.request(opcode, 0, 8);
+        if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+            request.atomic(other.memory.data(), other.region->rkey, 1);
+        else
+            request.to(other.memory.data(), other.region->rkey);
+        request.flags(opcode == IBV_WR_RDMA_WRITE ? unsigned{IBV_SEND_INLINE} : 0)
+            .post(one.pair.get(), 1);
+        EXPECT_EQ(one.poll().status, IBV_WC_REM_INV_REQ_ERR) << "opcode " << opcode;
+    }
+}
+
+TEST(Uverbs, a_change_of_state_needs_its_attributes) {
+    const Context context = open_device();
+    Side one(context.get());
+    ibv_qp_attr to = state(IBV_QPS_RTR);
+    EXPECT_EQ(ibv_modify_qp(one.pair.get(), &to, IBV_QP_STATE), EINVAL) << "from RESET";
+    to = state(IBV_QPS_INIT);
+    EXPECT_EQ(ibv_modify_qp(one.pair.get(), &to, IBV_QP_STATE | IBV_QP_PORT), EINVAL);
+    to.port_num = 2;
+    EXPECT_EQ(ibv_modify_qp(one.pair.get(), &to,
+                            IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS),
+              EINVAL);
+    EXPECT_EQ(state_of(one.pair.get()), IBV_QPS_RESET);
+    to_init(one.pair.get());
+    EXPECT_EQ(state_of(one.pair.get()), IBV_QPS_INIT);
+}
+
 TEST(Uverbs, a_queue_pair_may_talk_to_itself) {
     const Context context = open_device();
     Side one(context.get());

@@ -56,10 +56,12 @@ inline ibv_qp_attr state(ibv_qp_state to) {
     return attributes;
 }
 
-inline void to_init(ibv_qp* pair) {
+constexpr unsigned kAllAccess =
+    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+inline void to_init(ibv_qp* pair, unsigned access = kAllAccess) {
     ibv_qp_attr to = state(IBV_QPS_INIT);
-    to.qp_access_flags =
-        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    to.qp_access_flags = access;
     good(ibv_modify_qp(pair, &to,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
          "to INIT");
@@ -81,11 +83,11 @@ inline void to_receive(ibv_qp* pair, std::uint32_t peer) {
          "to RTR");
 }
 
-inline void to_send(ibv_qp* pair) {
+inline void to_send(ibv_qp* pair, std::uint8_t not_ready_retries = 7) {
     ibv_qp_attr to = state(IBV_QPS_RTS);
     to.timeout = 8;
     to.retry_cnt = 7;
-    to.rnr_retry = 7;
+    to.rnr_retry = not_ready_retries;
     to.max_rd_atomic = 16;
     good(ibv_modify_qp(pair, &to,
                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
