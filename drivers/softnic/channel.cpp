@@ -55,7 +55,11 @@ void ChannelSender::commit(const RecordHeader& record) noexcept {
     std::byte* const start = ring_ + (produced_ & (ring_bytes_ - 1));
     copy_bytes(start, reinterpret_cast<const std::byte*>(&record), sizeof record);
     produced_ += record_span(record.bytes);
-    store_release(header_->produced, produced_);
+    store_release(header_->produced.bytes, produced_);
+}
+
+void ChannelSender::give_up() noexcept {
+    store_release(header_->produced.given_up, std::uint32_t{1});
 }
 
 ChannelReceiver::ChannelReceiver(std::size_t ring_bytes)
@@ -64,6 +68,7 @@ ChannelReceiver::ChannelReceiver(std::size_t ring_bytes)
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {
     header_->fixed = {kChannelMagic, ring_bytes};
+    set_allowed(Access::remote_write | Access::remote_read | Access::remote_atomic);
 }
 
 void ChannelReceiver::set_state(ReceiverState state) noexcept {
@@ -72,9 +77,18 @@ void ChannelReceiver::set_state(ReceiverState state) noexcept {
         store_release(header_->receiver_state, wanted);
 }
 
+void ChannelReceiver::set_allowed(Access allowed) noexcept {
+    store_release(header_->terms.allowed, static_cast<std::uint32_t>(allowed));
+}
+
+void ChannelReceiver::set_not_ready_for(std::chrono::nanoseconds time) noexcept {
+    store_release(header_->terms.not_ready_for, static_cast<std::uint64_t>(time.count()));
+}
+
 ChannelReceiver::Peek ChannelReceiver::peek(RecordHeader& record,
                                             const std::byte*& payload) const noexcept {
-    const std::uint64_t available = header_->produced.load(std::memory_order_acquire) - consumed_;
+    const std::uint64_t available =
+        header_->produced.bytes.load(std::memory_order_acquire) - consumed_;
     if (available == 0) return Peek::nothing;
     const std::uint64_t offset = consumed_ & (ring_bytes_ - 1);
     if (available > ring_bytes_ || available % sizeof(RecordHeader) != 0) return Peek::broken;
@@ -100,6 +114,7 @@ void ChannelReceiver::refuse(std::uint8_t syndrome) noexcept {
 }
 
 void ChannelReceiver::count_not_ready() noexcept {
+    store_release(header_->drain.waiting, acknowledged_ + 1);
     store_release(header_->drain.not_ready, ++not_ready_);
 }
 

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/endian.hpp>
 
 #include "shared_memory.hpp"
@@ -25,6 +27,11 @@ struct ChannelHeader {
         std::uint64_t magic;
         std::uint64_t ring_bytes;  // power of two
     } fixed;
+    // Owner: receiver; control path.
+    struct alignas(64) {
+        std::atomic<std::uint32_t> allowed;        // Access bits of one-sided requests
+        std::atomic<std::uint64_t> not_ready_for;  // ns that a sender is to wait for a receive
+    } terms;
     // Owner: receiver; any of its threads, only ever upwards.
     alignas(64) std::atomic<std::uint32_t> receiver_state;
     // Owner: receiver; the thread inside its receive gate.
@@ -33,9 +40,13 @@ struct ChannelHeader {
         std::atomic<std::uint64_t> acknowledged;  // messages completed
         std::atomic<std::uint64_t> refused;       // 0, or the syndrome of the message after these
         std::atomic<std::uint64_t> not_ready;     // times a message found no receive posted
+        std::atomic<std::uint64_t> waiting;       // the last message that did: its number, from 1
     } drain;
     // Owner: sender; the thread inside its send gate.
-    alignas(64) std::atomic<std::uint64_t> produced;  // ring bytes written
+    struct alignas(64) {
+        std::atomic<std::uint64_t> bytes;     // ring bytes written
+        std::atomic<std::uint32_t> given_up;  // 1: what is not begun yet is not to be received
+    } produced;
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
@@ -51,7 +62,8 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
-                               kSolicitedRecord = 8, kWriteRecord = 16, kKnownRecordFlags = 31;
+                               kSolicitedRecord = 8, kWriteRecord = 16, kFillerRecord = 64,
+                               kKnownRecordFlags = 31 | kFillerRecord;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -79,8 +91,27 @@ class ChannelSender {
         return header_->drain.not_ready.load(std::memory_order_relaxed);
     }
 
+    bool allows(Access wanted) const noexcept {
+        return verbatim::allows(
+            static_cast<Access>(header_->terms.allowed.load(std::memory_order_relaxed)), wanted);
+    }
+    // Whether this message found no receive posted, and how long its sender is to wait for one.
+    bool waits_for_receive(std::uint64_t message) const noexcept {
+        return header_->drain.waiting.load(std::memory_order_acquire) == message;
+    }
+    std::chrono::nanoseconds not_ready_for() const noexcept {
+        return std::chrono::nanoseconds(
+            header_->terms.not_ready_for.load(std::memory_order_relaxed));
+    }
+    // Whatever the receiver has not begun is not to be received any more.
+    void give_up() noexcept;
+
     // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
     std::byte* reserve(std::size_t& capacity) noexcept;
+    // After a record of this payload the next one starts at the ring's start.
+    bool ends_after(std::size_t payload_bytes) const noexcept {
+        return ((produced_ + record_span(payload_bytes)) & (ring_bytes_ - 1)) == 0;
+    }
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
     // The receiver's words contradict themselves; nothing can be sent any more.
@@ -106,10 +137,16 @@ class ChannelReceiver {
     explicit ChannelReceiver(std::size_t ring_bytes);
 
     bool pending() const noexcept {
-        return header_->produced.load(std::memory_order_acquire) !=
+        return header_->produced.bytes.load(std::memory_order_acquire) !=
                header_->drain.consumed.load(std::memory_order_relaxed);
     }
     void set_state(ReceiverState state) noexcept;
+    // Control path. Without them everything is allowed and a sender waits for ever.
+    void set_allowed(Access allowed) noexcept;
+    void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
+    bool given_up() const noexcept {
+        return header_->produced.given_up.load(std::memory_order_acquire) != 0;
+    }
 
     // The next record; its header is a copy.
     Peek peek(RecordHeader& record, const std::byte*& payload) const noexcept;

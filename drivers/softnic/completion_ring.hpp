@@ -4,8 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
@@ -46,6 +48,31 @@ class CompletionRing {
     }
 
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
+    // From now on completions say when they were written, in nanoseconds. Before the first one.
+    void stamp() noexcept { stamps_ = true; }
+    std::uint32_t produced() const noexcept { return produced_.load(std::memory_order_relaxed); }
+
+    // Whether the driver, which has consumed up to `from`, would find a completion there;
+    // `solicited`: one that asks for attention, as errors always do.
+    bool written_since(std::uint32_t from, bool solicited) const noexcept {
+        const std::uint32_t count = (produced() - from) & mlx5::kConsumerIndexMask;
+        if (count > view_.entries) return false;  // older than what is there: consumed long ago
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint32_t index = from + i;
+            const auto* const last =
+                reinterpret_cast<const std::uint8_t*>(entry(view_, index) + sizeof(mlx5::Cqe) - 1);
+            const std::uint8_t op_own = __atomic_load_n(last, __ATOMIC_ACQUIRE);
+            const mlx5::CqeOpcode opcode = mlx5::cqe_opcode(op_own);
+            const bool phase = (op_own & mlx5::kOwnerMask) != 0;
+            if (opcode == mlx5::CqeOpcode::invalid ||
+                phase != mlx5::owner_phase(index, view_.entries))
+                return false;  // claimed, and being written
+            if (!solicited || (op_own & mlx5::kSolicited) != 0 ||
+                opcode >= mlx5::CqeOpcode::requester_error)
+                return true;
+        }
+        return false;
+    }
 
   private:
     static std::byte* entry(const mlx5::CompletionQueueView& view, std::uint32_t index) noexcept {
@@ -74,6 +101,13 @@ class CompletionRing {
         constexpr std::size_t kLast = sizeof(Entry) - 1;
         std::byte* const at = entry(view_, index);
         std::memcpy(at, &completion, kLast);
+        if constexpr (std::is_same_v<Entry, mlx5::Cqe>)
+            if (stamps_) {
+                const auto now = std::chrono::steady_clock::now().time_since_epoch();
+                const mlx5::be64 stamp(static_cast<std::uint64_t>(
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+                std::memcpy(at + offsetof(mlx5::Cqe, timestamp), &stamp, sizeof stamp);
+            }
         const auto phase =
             mlx5::owner_phase(index, view_.entries) ? mlx5::kOwnerMask : std::uint8_t{0};
         const auto op_own =
@@ -83,6 +117,7 @@ class CompletionRing {
 
     mlx5::CompletionQueueView view_;
     std::atomic<std::uint32_t> produced_{0};
+    bool stamps_ = false;
 };
 
 }  // namespace verbatim::softnic

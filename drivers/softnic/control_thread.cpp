@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,13 +34,14 @@ constexpr int kNoDescriptorsRetryMs = 100;
 }  // namespace
 
 ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
-                             const ControlOptions& options)
+                             const ControlOptions& options, Descriptor listener)
     : service_(service),
       keys_(keys),
       files_(files),
       options_(options),
+      listener_(std::move(listener)),
       generation_(fork_generation()) {
-    open_listener();
+    if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
     // The thread inherits this mask: no signal of the application is ever handled on it.
@@ -58,22 +58,6 @@ ControlThread::~ControlThread() {
     stop_.store(true, std::memory_order_release);
     wake();
     pthread_join(thread_, nullptr);
-}
-
-void ControlThread::open_listener() {
-    listener_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!listener_) fail_start("socket", errno);
-    const Nonce random = random_nonce();
-    socket_name_ = "verbatim-softnic-";
-    for (const std::uint8_t byte : random) socket_name_ += fmt::format("{:02x}", byte);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(socket_name_.begin(), socket_name_.end(), address.sun_path + 1);
-    const auto bytes =
-        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
-    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
-        fail_start("bind", errno);
-    if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
 }
 
 void ControlThread::watch(std::shared_ptr<Link> link) {

@@ -41,15 +41,13 @@ struct ControlOptions {
 
 class ControlThread {
   public:
-    // Opens the listener and starts the thread. Throws Error(device_error).
+    // Listens at the bound `listener` and starts the thread. Throws Error(device_error).
     ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
-                  const ControlOptions& options);
+                  const ControlOptions& options, Descriptor listener);
     ~ControlThread();
     ControlThread(const ControlThread&) = delete;
     ControlThread& operator=(const ControlThread&) = delete;
 
-    // Name of the listener in the abstract namespace.
-    const std::string& socket_name() const noexcept { return socket_name_; }
     // Marks the link lost when its peer goes.
     void watch(std::shared_ptr<Link> link);
     void forget(const Link& link);
@@ -62,7 +60,6 @@ class ControlThread {
         Nonce peer{};
     };
 
-    void open_listener();
     static void* entry(void* self);
     void run();
     void wake() noexcept;
@@ -84,7 +81,6 @@ class ControlThread {
     KeyTable& keys_;
     FileTable& files_;
     ControlOptions options_;
-    std::string socket_name_;
     Descriptor listener_, wake_;
     std::uint64_t generation_ = 0;
     pthread_t thread_{};

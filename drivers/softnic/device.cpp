@@ -14,12 +14,7 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint32_t kNumberMask = 0xffffff;  // queue pair numbers have 24 bits
-
-// A number to start from, so that numbers of different devices are told apart in logs.
-std::uint32_t first_number(const Nonce& nonce) noexcept {
-    return (std::uint32_t{nonce[0]} << 8 | nonce[1]) + 0x100;
-}
+constexpr std::uint32_t kNumberMask = 0xffffff;  // of completion and shared receive queues
 
 void check(const Options& options) {
     if (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64)
@@ -84,7 +79,7 @@ class SoftDevice final : public Device {
         return std::make_unique<SharedReceiveQueue>(options, core_->next_shared_receive_queue());
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
-        return std::make_unique<QueuePair>(core_, options);
+        return std::make_unique<QueuePair>(core_, own_parts(options));
     }
     const volatile std::uint64_t* invalidation_epoch() const noexcept override {
         return core_->epoch();
@@ -97,17 +92,23 @@ class SoftDevice final : public Device {
 
 }  // namespace
 
-DeviceCore::DeviceCore(const Options& options)
-    : options_(options), nonce_(random_nonce()), next_queue_pair_(first_number(nonce_)) {
-    control_.emplace(*this, keys_, files_, ControlOptions{nonce_, options.same_user_only});
+DeviceCore::DeviceCore(const Options& options, Identity identity)
+    : options_(options), identity_(std::move(identity)), next_queue_pair_(identity_.first_number) {
+    control_.emplace(*this, keys_, files_, ControlOptions{identity_.nonce, options.same_user_only},
+                     std::move(identity_.listener));
 }
 
 std::uint32_t DeviceCore::add_queue_pair(QueuePair& queue_pair) {
     const std::lock_guard lock(mutex_);
-    while (next_queue_pair_ == 0 || queue_pairs_.contains(next_queue_pair_))
-        next_queue_pair_ = (next_queue_pair_ + 1) & kNumberMask;
+    if (queue_pairs_.size() > identity_.last_number - identity_.first_number)
+        throw Error(Errc::out_of_memory, options_.name, "all queue pair numbers are in use",
+                    "destroy queue pairs first");
+    const auto after = [this](std::uint32_t number) {
+        return number == identity_.last_number ? identity_.first_number : number + 1;
+    };
+    while (queue_pairs_.contains(next_queue_pair_)) next_queue_pair_ = after(next_queue_pair_);
     const std::uint32_t number = next_queue_pair_;
-    next_queue_pair_ = (number + 1) & kNumberMask;
+    next_queue_pair_ = after(number);
     queue_pairs_[number] = &queue_pair;
     return number;
 }
@@ -167,7 +168,7 @@ std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer, Instant 
     // Without the lock: a silent peer must not hold up connections to others, nor the control
     // thread.
     auto fresh =
-        Link::open(peer, {nonce_, options_.same_user_only, options_.request_timeout}, deadline);
+        Link::open(peer, {nonce(), options_.same_user_only, options_.request_timeout}, deadline);
     const std::lock_guard lock(mutex_);
     if (auto link = find_link(peer.nonce)) return link;  // another thread was faster
     control_->watch(fresh);

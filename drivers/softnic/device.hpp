@@ -13,6 +13,7 @@
 
 #include "control_thread.hpp"
 #include "file_table.hpp"
+#include "identity.hpp"
 #include "key_table.hpp"
 #include "link.hpp"
 
@@ -24,14 +25,16 @@ class QueuePair;
 // matter.
 class DeviceCore final : public ControlService, public std::enable_shared_from_this<DeviceCore> {
   public:
-    explicit DeviceCore(const Options& options);
+    // Under a random name; or under the given one.
+    explicit DeviceCore(const Options& options) : DeviceCore(options, random_identity()) {}
+    DeviceCore(const Options& options, Identity identity);
     ~DeviceCore() = default;
 
     const Options& options() const noexcept { return options_; }
     KeyTable& keys() noexcept { return keys_; }
     FileTable& files() noexcept { return files_; }
-    const Nonce& nonce() const noexcept { return nonce_; }
-    const std::string& socket_name() const noexcept { return control_->socket_name(); }
+    const Nonce& nonce() const noexcept { return identity_.nonce; }
+    const std::string& socket_name() const noexcept { return identity_.socket_name; }
     // True in a forked child: locks, threads and shared memory belong to the parent.
     bool inherited() const noexcept { return generation_ != fork_generation(); }
 
@@ -54,7 +57,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     Options options_;
     std::uint64_t generation_ = fork_generation();
-    Nonce nonce_;
+    Identity identity_;
     KeyTable keys_;
     FileTable files_;
     std::uint64_t epoch_ = 0;

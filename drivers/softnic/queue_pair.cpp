@@ -13,7 +13,6 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint8_t kAddressKind = 1;  // QueuePairAddress::kind of software NICs
 // How often a thread goes round for others before it leaves the rest to the next doorbell or poll.
 constexpr int kMaxRounds = 16;
 
@@ -47,24 +46,45 @@ void run_inside(Gate& gate, Engine& engine) noexcept {
 
 }  // namespace
 
-QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options)
+QueuePairParts own_parts(const QueuePairOptions& options) {
+    QueuePairParts parts;
+    parts.send_completions = completion_queue(options.send_completions, "send_completions");
+    parts.receive_completions =
+        completion_queue(options.receive_completions, "receive_completions");
+    parts.shared_receives = shared_receives(options.shared_receives);
+    if (parts.shared_receives != nullptr) parts.receive_index = parts.shared_receives->number();
+    parts.memory = std::make_unique<QueuePairMemory>(options, 0);
+    parts.view = parts.memory->view();
+    return parts;
+}
+
+QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     : core_(std::move(core)),
-      send_completions_(completion_queue(options.send_completions, "send_completions")),
-      receive_completions_(completion_queue(options.receive_completions, "receive_completions")) {
+      send_completions_(parts.send_completions),
+      receive_completions_(parts.receive_completions),
+      progress_(parts.progress),
+      follows_verbs_(parts.follows_verbs),
+      memory_(std::move(parts.memory)),
+      view_(parts.view) {
     const Options& device = core_->options();
     shared_.incoming = ChannelReceiver(device.ring_bytes);
-    shared_.number = core_->add_queue_pair(*this);
+    shared_.transport = view_.transport;
+    shared_.flow_request = parts.flow_request;
+    shared_.send_index = parts.send_index;
+    shared_.receive_index = parts.receive_index;
+    shared_.ends_with_peer = !parts.follows_verbs;
+    shared_.number = view_.number = core_->add_queue_pair(*this);
     try {
-        memory_.emplace(options, shared_.number);
-        if (!device.parked) memory_->view().doorbell_hook = {doorbell_hook, this};
+        if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         const KeyTableView& keys = core_->keys().view();
         send_.emplace(view(), send_completions_->ring(), keys, shared_,
                       device.strict_doorbells && !device.parked);
-        receive_.emplace(view(), shared_receives(options.shared_receives),
-                         receive_completions_->ring(), keys, shared_);
+        receive_.emplace(view(), parts.shared_receives, receive_completions_->ring(), keys,
+                         shared_);
         attach();
     } catch (...) {
+        detach();
         core_->remove_queue_pair(shared_.number);
         throw;
     }
@@ -76,16 +96,19 @@ QueuePair::~QueuePair() {
     detach();
     receive_->give_back();
     shared_.incoming.set_state(ReceiverState::closed);
+    shared_.sources.set_state(ReceiverState::closed);
 }
 
 void QueuePair::attach() {
     send_completions_->attach(*this);
     receive_completions_->attach(*this);
+    if (progress_ != nullptr) progress_->attach(*this);
 }
 
 void QueuePair::detach() {
     send_completions_->detach(*this);
     receive_completions_->detach(*this);
+    if (progress_ != nullptr) progress_->detach(*this);
 }
 
 QueuePairAddress QueuePair::address() const {
@@ -110,10 +133,14 @@ void QueuePair::claim(const Peer& peer) {
 }
 
 std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32_t from) {
+    if (shared_.datagrams()) return open_source(peer, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))
         throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
                     "it is in the error state");
+    if (follows_verbs_ && peer_ != Peer{peer, from})
+        throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                    "it does not receive from that queue pair (yet)");
     claim({peer, from});
     claimed_by_peer_ = true;
     return shared_.incoming.memory();
@@ -156,7 +183,9 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
         shared_.outgoing = std::move(outgoing);
     }
     send_->bind();
-    shared_.state.store(QueuePairState::ready, std::memory_order_release);
+    // A message may have failed already where receiving began before.
+    if (!shared_.is(QueuePairState::error))
+        shared_.state.store(QueuePairState::ready, std::memory_order_release);
     receive_gate_.leave_for_good();
     send_gate_.leave_for_good();
     // What was posted too early has had its doorbell.
@@ -172,7 +201,7 @@ void QueuePair::reset() {
     forget_peer(std::move(fresh));
     send_->reset();
     receive_->reset();
-    memory_->clear();
+    if (memory_ != nullptr) memory_->clear();
     if (strict_) strict_->reset();
     receive_gate_.leave_for_good();
     send_gate_.leave_for_good();
@@ -188,7 +217,10 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.incoming = std::move(fresh);
     shared_.outgoing = {};
     shared_.link = nullptr;
+    shared_.flows.clear();
+    shared_.sources.clear();
     shared_.failure.clear();
+    shared_.first_syndrome = kNoSyndrome;
     peer_.reset();
     claimed_by_peer_ = false;
 }
@@ -198,6 +230,68 @@ void QueuePair::fail() noexcept {
     {
         const std::lock_guard lock(mutex_);
         if (shared_.is(QueuePairState::reset)) return;
+        if (follows_verbs_ && !shared_.is(QueuePairState::error))
+            shared_.first_syndrome = mlx5::Syndrome::flushed;
+        shared_.enter_error();
+    }
+    execute();
+}
+
+void QueuePair::initialize() noexcept {
+    shared_.state.store(QueuePairState::initialized, std::memory_order_release);
+}
+
+void QueuePair::receive_from(const Peer& peer) noexcept {
+    const std::lock_guard lock(mutex_);
+    peer_ = peer;
+    shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
+}
+
+void QueuePair::send_datagrams() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (shared_.is(QueuePairState::error)) return;
+        shared_.state.store(QueuePairState::ready, std::memory_order_release);
+    }
+    execute();
+}
+
+void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
+                         ChannelSender ring) noexcept {
+    send_gate_.enter_waiting();
+    send_->add_flow(number, std::move(link), std::move(ring));
+    send_gate_.leave_for_good();
+    execute();
+}
+
+void QueuePair::refuse_flow(std::uint32_t number) noexcept {
+    send_gate_.enter_waiting();
+    send_->refuse_flow(number);
+    send_gate_.leave_for_good();
+    execute();
+}
+
+// The gate keeps the list; mutex_ may be held by who is inside.
+std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
+    receive_gate_.enter_waiting();
+    try {
+        if (!shared_.receives())
+            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                        "it does not receive (yet)");
+        auto memory = shared_.sources.add(peer, from, core_->options().ring_bytes).ring.memory();
+        receive_gate_.leave_for_good();
+        return memory;
+    } catch (...) {
+        receive_gate_.leave_for_good();
+        throw;
+    }
+}
+
+void QueuePair::give_up() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (shared_.is(QueuePairState::error)) return;
+        shared_.first_syndrome = mlx5::Syndrome::retry_exceeded;
         shared_.enter_error();
     }
     execute();
@@ -251,7 +345,14 @@ void QueuePair::execute() noexcept {
     if (shared_.is(QueuePairState::error)) run_receive();
 }
 
-void QueuePair::run_send() noexcept { run_inside(send_gate_, *send_); }
-void QueuePair::run_receive() noexcept { run_inside(receive_gate_, *receive_); }
+void QueuePair::run_send() noexcept {
+    run_inside(send_gate_, *send_);
+    send_completions_->announce();
+}
+
+void QueuePair::run_receive() noexcept {
+    run_inside(receive_gate_, *receive_);
+    receive_completions_->announce();
+}
 
 }  // namespace verbatim::softnic

@@ -2,6 +2,7 @@
 // when.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -20,12 +21,37 @@
 
 namespace verbatim::softnic {
 
+// What a queue pair is made of.
+struct QueuePairParts {
+    mlx5::QueuePairView view;                 // without number and hook
+    std::unique_ptr<QueuePairMemory> memory;  // behind the view; null: it is the caller's
+    CompletionQueue* send_completions = nullptr;
+    CompletionQueue* receive_completions = nullptr;
+    SharedReceiveList* shared_receives = nullptr;  // null: the queue pair has receives of its own
+    ProgressList* progress = nullptr;  // null, or another one than its completion queues
+    FlowRequest flow_request;          // of datagram queue pairs
+    // What completions carry as Cqe::shared_receive_index.
+    std::uint32_t send_index = 0, receive_index = 0;
+    // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and
+    // the peer's end alone is no error.
+    bool follows_verbs = false;
+};
+// In memory of its own. Throws Error(invalid_argument | out_of_memory).
+QueuePairParts own_parts(const QueuePairOptions& options);
+
 class QueuePair final : public QueuePairHandle {
   public:
-    QueuePair(std::shared_ptr<DeviceCore> core, const QueuePairOptions& options);
+    // The one queue pair this one may talk to.
+    struct Peer {
+        Nonce nonce{};
+        std::uint32_t number = 0;
+        bool operator==(const Peer&) const = default;
+    };
+
+    QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts);
     ~QueuePair() override;
 
-    const mlx5::QueuePairView& view() const noexcept override { return memory_->view(); }
+    const mlx5::QueuePairView& view() const noexcept override { return view_; }
     QueuePairAddress address() const override;
     void connect(const QueuePairAddress& peer, int timeout_ms) override;
     void fail() noexcept override;
@@ -39,6 +65,33 @@ class QueuePair final : public QueuePairHandle {
     void progress() noexcept;
     // Both sides, unconditionally.
     void execute() noexcept;
+
+    // Verbs' states; control path, one caller at a time, and no connect() beside them.
+    // From reset to initialized: receives may be posted.
+    void initialize() noexcept;
+    // From initialized to ready_to_receive: messages of this peer are received.
+    void receive_from(const Peer& peer) noexcept;
+    // From ready_to_receive to ready, with a way to the peer: requests are executed.
+    void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    // There is no way to the peer: requests fail as those of a peer that does not answer.
+    void give_up() noexcept;
+    bool has_requests() const noexcept { return send_->waiting(); }
+    // Of datagram queue pairs: from ready_to_receive to ready, and the answers to flow requests.
+    void send_datagrams() noexcept;
+    void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse_flow(std::uint32_t number) noexcept;
+    // As verbs' attributes of these names: what the peer may do here, how long it waits for a
+    // receive (min_rnr_timer), how often this side does (rnr_retry).
+    void set_allowed(Access allowed) noexcept { shared_.incoming.set_allowed(allowed); }
+    void set_not_ready_for(std::chrono::nanoseconds time) noexcept {
+        shared_.incoming.set_not_ready_for(time);
+    }
+    void set_not_ready_retries(std::uint8_t retries) noexcept {
+        shared_.not_ready_retries.store(retries);
+    }
+    void set_queue_key(std::uint32_t key) noexcept { shared_.queue_key.store(key); }
+    bool datagrams() const noexcept { return shared_.datagrams(); }
+
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
     std::shared_ptr<SharedMemory> open_for(const Nonce& peer, std::uint32_t from);
@@ -47,29 +100,24 @@ class QueuePair final : public QueuePairHandle {
     std::uint64_t receiver_not_ready_count() const noexcept;
 
   private:
-    // The one queue pair this one may talk to: set by connect() or by the peer's, whichever comes
-    // first.
-    struct Peer {
-        Nonce nonce{};
-        std::uint32_t number = 0;
-        bool operator==(const Peer&) const = default;
-    };
-
     static void doorbell_hook(void* self, const volatile void* register_half) noexcept;
     void doorbell(const volatile void* register_half) noexcept;
     void run_send() noexcept;
     void run_receive() noexcept;
     void claim(const Peer& peer);
-    void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
     void attach();
     void detach();
     bool dead_copy() noexcept;
     void forget_peer(ChannelReceiver fresh) noexcept;
+    std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
 
     std::shared_ptr<DeviceCore> core_;
     CompletionQueue* send_completions_;
     CompletionQueue* receive_completions_;
-    std::optional<QueuePairMemory> memory_;
+    ProgressList* progress_;
+    const bool follows_verbs_;
+    std::unique_ptr<QueuePairMemory> memory_;
+    mlx5::QueuePairView view_;
     QueuePairShared shared_;
     std::optional<StrictDoorbell> strict_;
     std::optional<SendEngine> send_;
@@ -77,7 +125,7 @@ class QueuePair final : public QueuePairHandle {
     Gate send_gate_, receive_gate_;
 
     mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
-    std::optional<Peer> peer_;
+    std::optional<Peer> peer_;  // set by connect() or by the peer's, whichever comes first
     bool claimed_by_peer_ = false;
 };
 

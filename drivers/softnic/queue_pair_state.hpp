@@ -6,8 +6,11 @@
 #include <memory>
 
 #include <verbatim/driver/device.hpp>
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
 
 #include "channel.hpp"
+#include "datagram_flows.hpp"
 #include "failure_text.hpp"
 #include "link.hpp"
 
@@ -15,13 +18,28 @@ namespace verbatim::softnic {
 
 struct QueuePairShared {
     std::uint32_t number = 0;
+    mlx5::Transport transport = mlx5::Transport::reliable_connection;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;
+    // What completions carry as Cqe::shared_receive_index.
+    std::uint32_t send_index = 0, receive_index = 0;
+    // How often a request is tried again that finds no receive at the peer; all bits set: for ever.
+    static constexpr std::uint8_t kForEver = 7;
+    std::atomic<std::uint8_t> not_ready_retries{kForEver};
+    bool ends_with_peer = true;  // a peer that goes is an error, even if nothing is sent to it
+    // Of the first request flushed in the error state; none: as the engine finds. Set before that
+    // state is entered.
+    std::atomic<mlx5::Syndrome> first_syndrome{};
     // Set by connect() before the state turns ready, cleared by reset() with both gates closed;
     // constant between.
     std::shared_ptr<Link> link;
     ChannelSender outgoing;    // the peer's ring
     ChannelReceiver incoming;  // our ring, written by the peer
+    // Of datagram queue pairs instead of these three.
+    Flows flows;
+    FlowRequest flow_request;
+    DatagramSources sources;
+    std::atomic<std::uint32_t> queue_key{0};
 
     // The peer's process or its queue pair is not there any more.
     bool peer_lost() const noexcept {
@@ -30,13 +48,20 @@ struct QueuePairShared {
     }
     // Nothing that is sent now is answered.
     bool peer_silent() const noexcept {
-        return link->lost() || outgoing.receiver_state() != ReceiverState::open;
+        return !datagrams() && (link->lost() || outgoing.receiver_state() != ReceiverState::open);
     }
     // From ready to error; both engines flush from now on, and the peer's requests are not answered
     // any more.
     void enter_error() noexcept {
         state.store(QueuePairState::error, std::memory_order_release);
         incoming.set_state(ReceiverState::error);
+        sources.set_state(ReceiverState::error);
+    }
+    bool reliable() const noexcept { return transport == mlx5::Transport::reliable_connection; }
+    bool datagrams() const noexcept { return transport == mlx5::Transport::unreliable_datagram; }
+    bool receives() const noexcept {
+        const QueuePairState now = state.load(std::memory_order_acquire);
+        return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
     }
     bool is(QueuePairState wanted) const noexcept {
         return state.load(std::memory_order_acquire) == wanted;

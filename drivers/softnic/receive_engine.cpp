@@ -27,17 +27,18 @@ void ReceiveEngine::reset() noexcept {
     give_back();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
-    in_message_ = counted_not_ready_ = false;
+    in_message_ = counted_not_ready_ = dropping_ = false;
     received_ = 0;
     first_error_ = Syndrome::flushed;
 }
 
 void ReceiveEngine::run() noexcept {
-    if (shared_->is(QueuePairState::ready)) {
+    if (shared_->datagrams()) {
+        run_datagrams();
+    } else if (shared_->receives()) {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
-        const bool lost = shared_->peer_lost();
-        for (int budget = kRecordsPerRun; budget != 0 && shared_->is(QueuePairState::ready);
-             --budget) {
+        const bool lost = shared_->ends_with_peer && shared_->peer_lost();
+        for (int budget = kRecordsPerRun; budget != 0 && shared_->receives(); --budget) {
             RecordHeader record;
             const std::byte* payload = nullptr;
             const auto peek = shared_->incoming.peek(record, payload);
@@ -58,13 +59,15 @@ void ReceiveEngine::run() noexcept {
 
 // False: stop for now (no receive posted, or the queue pair failed).
 bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
+    if (dropping_) return drop(record);
     if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
         shared_->failure.set("the peer's records do not form whole messages");
         fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
         return false;
     }
-    if (!in_message_ && !begin()) return false;
-    if ((record.flags & kWriteRecord) == 0 && !place(record, payload)) return false;
+    if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
+    if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
+        return !shared_->reliable() && drop(record);
     if ((record.flags & kLastRecord) != 0) {
         if (!complete(record)) return false;
         shared_->incoming.acknowledge();
@@ -73,8 +76,23 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
     return true;
 }
 
+// The message of an unreliable connection goes no further; its receive stays for the next one.
+bool ReceiveEngine::drop(const RecordHeader& record) noexcept {
+    if (shared_->is(QueuePairState::error)) return false;
+    in_message_ = false;
+    dropping_ = (record.flags & kLastRecord) == 0;
+    shared_->incoming.release(record);
+    return true;
+}
+
 // Takes the next posted receive.
 bool ReceiveEngine::begin() noexcept {
+    if (holds_entry_.load(std::memory_order_relaxed)) {
+        in_message_ = true;
+        received_ = 0;
+        return true;
+    }
+    if (shared_->incoming.given_up()) return false;
     const Taken taken = list_ != nullptr ? take_shared() : take_own();
     if (taken == Taken::broken) {
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
@@ -119,6 +137,7 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
     if (received_ + record.bytes > list.total) {
         shared_->failure.set("a message of {} bytes arrived for a receive of {} bytes",
                              record.total, list.total);
+        if (!shared_->reliable()) return false;
         fail(Syndrome::local_length, Syndrome::remote_invalid);
         return false;
     }
@@ -127,14 +146,13 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
     return true;
 }
 
-bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
+bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept {
     const bool written = (record.flags & kWriteRecord) != 0;
     const bool immediate = (record.flags & kHasImmediate) != 0;
     const auto opcode = written     ? mlx5::CqeOpcode::write_immediate
                         : immediate ? mlx5::CqeOpcode::send_immediate
                                     : mlx5::CqeOpcode::send;
-    mlx5::Cqe cqe;
-    cqe.shared_receive_index = mlx5::be32(list_ != nullptr ? list_->number() : 0);
+    cqe.shared_receive_index = mlx5::be32(shared_->receive_index);
     cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);

@@ -31,8 +31,9 @@ class ReceiveEngine {
 
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
-        if (shared_->is(QueuePairState::ready))
-            return shared_->incoming.pending() || shared_->peer_lost();
+        if (shared_->receives())
+            return shared_->incoming.pending() || shared_->sources.pending() ||
+                   (shared_->ends_with_peer && shared_->peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
         if (list_ != nullptr) return holds_entry_.load(std::memory_order_relaxed);
         return posted() != head_.load(std::memory_order_relaxed);
@@ -57,7 +58,12 @@ class ReceiveEngine {
     std::span<const std::byte> entry_segments() const noexcept;
     void finish_entry() noexcept;
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
-    bool complete(const RecordHeader& record) noexcept;
+    bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
+    bool drop(const RecordHeader& record) noexcept;
+    void run_datagrams() noexcept;
+    void deliver_datagram(std::uint32_t sender, const RecordHeader& record,
+                          const std::byte* payload) noexcept;
+    bool take_unreliably() noexcept;
     mlx5::Syndrome receive_list(PieceList& list) noexcept;
     void fail(mlx5::Syndrome own, mlx5::Syndrome peers) noexcept;
     bool push_error(std::uint16_t entry) noexcept;
@@ -74,7 +80,8 @@ class ReceiveEngine {
     std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
     bool counted_not_ready_ = false;
-    std::uint64_t received_ = 0;                            // bytes of the current message
+    bool dropping_ = false;       // the rest of a message of an unreliable connection
+    std::uint64_t received_ = 0;  // bytes of the current message
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first
 };
 

@@ -31,7 +31,7 @@ void SendEngine::reset() noexcept {
     rejected_.store(false, std::memory_order_relaxed);
     unretired_.store(0, std::memory_order_relaxed);
     stopped_ = error_reported_ = message_begun_ = false;
-    messages_ = sent_ = 0;
+    messages_ = sent_ = waiting_message_ = 0;
     oldest_ = 0;
 }
 
@@ -52,8 +52,10 @@ void SendEngine::run() noexcept {
 
 void SendEngine::execute_posted(bool silent) noexcept {
     const std::uint16_t end = limit();
+    const bool quick =
+        !silent && !shared_->datagrams() && shared_->outgoing.allows(Access::remote_write);
     while (!stopped_ && head_.load(std::memory_order_relaxed) != end) {
-        if (!silent && write_quickly(end)) [[likely]]
+        if (quick && write_quickly(end)) [[likely]]
             continue;
         if (!execute_next(end, silent)) return;
     }
@@ -148,24 +150,38 @@ bool SendEngine::fail_next(Syndrome syndrome, std::uint32_t blocks) noexcept {
 }
 
 SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexcept {
+    // Without reliability nobody learns what the peer refused.
+    if (!shared_->reliable() && syndrome >= Syndrome::remote_invalid) return Verdict::done;
     if (syndrome == Syndrome::retry_exceeded) shared_->failure.set("the peer is gone or in error");
     request.result.syndrome = syndrome;
     return Verdict::failed;
 }
 
+// What the peer's queue pair takes, whatever its keys say.
+bool SendEngine::allowed(Access wanted) noexcept {
+    if (shared_->outgoing.allows(wanted)) return true;
+    shared_->failure.set("the peer's queue pair does not allow access {:#x}",
+                         static_cast<unsigned>(wanted));
+    return false;
+}
+
 SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
+    if (shared_->datagrams()) return send_datagram(request);
     switch (static_cast<Opcode>(request.result.opcode)) {
         case Opcode::write:
         case Opcode::write_immediate:
-            return write(request);
+            return allowed(Access::remote_write) ? write(request)
+                                                 : fail(request, Syndrome::remote_invalid);
         case Opcode::send:
         case Opcode::send_immediate:
             return send(request);
         case Opcode::read:
-            return read(request);
+            return allowed(Access::remote_read) ? read(request)
+                                                : fail(request, Syndrome::remote_invalid);
         case Opcode::compare_swap:
         case Opcode::fetch_add:
-            return atomic(request);
+            return allowed(Access::remote_atomic) ? atomic(request)
+                                                  : fail(request, Syndrome::remote_invalid);
         case Opcode::nop:
             return Verdict::done;
         case Opcode::send_invalidate:
@@ -249,7 +265,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
                                   (solicited ? kSolicitedRecord : 0),
                               static_cast<std::uint32_t>(list.total),
                               request.control.immediate.raw()});
-    request.result.message = ++messages_;
+    if (shared_->reliable()) request.result.message = ++messages_;
     return Verdict::done;
 }
 
@@ -284,7 +300,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         if (last) break;
     }
     sent_ = 0;
-    request.result.message = ++messages_;
+    if (shared_->reliable()) request.result.message = ++messages_;
     return Verdict::done;
 }
 

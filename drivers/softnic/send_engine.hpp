@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -45,6 +46,9 @@ class SendEngine {
     // Control path, gate closed.
     void bind();
     void reset() noexcept;
+    // The ring into a queue pair that was asked for, or that there is none.
+    void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse_flow(std::uint32_t number) noexcept;
 
   private:
     // An executed request whose completion is not written yet.
@@ -74,11 +78,14 @@ class SendEngine {
     bool write_quickly(std::uint16_t end) noexcept;
     bool execute_next(std::uint16_t end, bool silent) noexcept;
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
+    bool allowed(Access wanted) noexcept;
     Verdict execute(Request& request) noexcept;
     Verdict write(Request& request) noexcept;
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    Verdict send_datagram(Request& request) noexcept;
+    Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;
@@ -88,6 +95,7 @@ class SendEngine {
     void finish(const Unretired& result) noexcept;
     bool keep(const Unretired& result) noexcept;
     void harvest(bool silent) noexcept;
+    bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     bool push_success(const Unretired& result) noexcept;
     bool push_error(const Unretired& result, mlx5::Syndrome syndrome) noexcept;
@@ -109,6 +117,9 @@ class SendEngine {
     std::uint64_t messages_ = 0;   // handed to the ring completely
     std::uint64_t sent_ = 0;       // bytes of the current message handed to the ring
     bool message_begun_ = false;
+    // The oldest message, since it was first seen to find no receive.
+    std::uint64_t waiting_message_ = 0;
+    std::chrono::steady_clock::time_point waiting_since_;
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
     std::uint32_t oldest_ = 0;

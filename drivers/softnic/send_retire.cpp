@@ -36,6 +36,8 @@ void SendEngine::harvest(bool silent) noexcept {
                 oldest.syndrome = refused;
             else if (silent)
                 oldest.syndrome = Syndrome::retry_exceeded;
+            else if (waited_too_long(oldest.message))
+                oldest.syndrome = Syndrome::rnr_exceeded;
             else
                 return;
             shared_->failure.set("the peer refused a message with syndrome {:#x}, or is gone",
@@ -45,6 +47,21 @@ void SendEngine::harvest(bool silent) noexcept {
         ++oldest_;
         unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     }
+}
+
+// The receiver says how long a try takes, the sender how many there are.
+bool SendEngine::waited_too_long(std::uint64_t message) noexcept {
+    const std::uint8_t retries = shared_->not_ready_retries.load(std::memory_order_relaxed);
+    if (retries == QueuePairShared::kForEver || !shared_->outgoing.waits_for_receive(message))
+        return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (waiting_message_ != message) {
+        waiting_message_ = message;
+        waiting_since_ = now;
+    }
+    if (now - waiting_since_ < shared_->outgoing.not_ready_for() * (retries + 1)) return false;
+    shared_->outgoing.give_up();
+    return true;
 }
 
 // False: the completion queue is full; the queue pair is in error and the request is still to be
@@ -65,6 +82,7 @@ bool SendEngine::retire(const Unretired& result) noexcept {
 
 bool SendEngine::push_success(const Unretired& result) noexcept {
     mlx5::Cqe cqe;
+    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
     cqe.byte_count = mlx5::be32(result.bytes);
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
@@ -75,6 +93,7 @@ bool SendEngine::push_success(const Unretired& result) noexcept {
 bool SendEngine::push_error(const Unretired& result, Syndrome syndrome) noexcept {
     mlx5::ErrorCqe cqe;
     cqe.syndrome = static_cast<std::uint8_t>(syndrome);
+    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester_error, false);
@@ -89,6 +108,7 @@ void SendEngine::flush() noexcept {
     const auto reason = [this](const Unretired& result) {
         if (error_reported_) return Syndrome::flushed;
         if (result.syndrome != kNoSyndrome) return result.syndrome;
+        if (const Syndrome first = shared_->first_syndrome; first != kNoSyndrome) return first;
         return shared_->link != nullptr && shared_->peer_silent() ? Syndrome::retry_exceeded
                                                                   : Syndrome::flushed;
     };

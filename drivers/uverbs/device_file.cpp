@@ -1,4 +1,4 @@
-// Commands about the device and its memory, and which command goes where.
+// Commands about the device, and which command goes where.
 #include "device_file.hpp"
 
 #include <rdma/mlx5-abi.h>
@@ -10,8 +10,7 @@
 #include <cerrno>
 
 #include <verbatim/driver/error.hpp>
-
-#include "sysfs_tree.hpp"
+#include <verbatim/driver/log.hpp>
 
 namespace verbatim::uverbs {
 namespace {
@@ -24,17 +23,26 @@ constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
+softnic::Options engine_options(const Identity& identity) {
+    softnic::Options options;
+    options.name = identity.name();
+    // Programs post and poll by libmlx5; who executes is decided here.
+    options.parked = true;
+    return options;
+}
+
 template <class Bytes>
 std::uint64_t big_endian(const Bytes& bytes) {
     std::uint64_t value = 0;
-    std::memcpy(&value, bytes, sizeof value);
+    static_assert(sizeof(Bytes) == sizeof value);
+    std::memcpy(&value, bytes.data(), sizeof value);
     return value;
 }
 
-ib_uverbs_query_device_resp device_facts() {
+ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     ib_uverbs_query_device_resp facts{};
     facts.fw_ver = std::uint64_t{16} << 32 | 35u << 16 | 2000u;
-    facts.node_guid = facts.sys_image_guid = big_endian(Identity::kGuid);
+    facts.node_guid = facts.sys_image_guid = big_endian(identity.guid());
     facts.max_mr_size = ~std::uint64_t{0};
     facts.page_size_cap = ~std::uint64_t{0xfff};
     facts.vendor_id = Identity::kVendorOui;
@@ -84,7 +92,12 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
 
 }  // namespace
 
-DeviceFile::DeviceFile() : file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)) {
+DeviceFile::DeviceFile(const Identity& identity, bool parked)
+    : identity_(identity),
+      parked_(parked),
+      file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)),
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot())),
+      connector_(*core_) {
     if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",
                     "no memory for its register pages", "free memory or file descriptors");
@@ -94,12 +107,46 @@ DeviceFile::~DeviceFile() {
     if (events_ >= 0) close(events_);
 }
 
-int DeviceFile::execute(std::span<const std::byte> bytes) {
+int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
+    if (inherited()) return EIO;
     const std::lock_guard lock(mutex_);
+    return dispatch(bytes);
+} catch (const Error& error) {
+    log::error("{}", error.what());
+    return error.code() == Errc::invalid_argument ? EINVAL : ENOMEM;
+} catch (const std::exception& error) {
+    log::error("software NIC under rdma-core: {}", error.what());
+    return ENOMEM;
+}
+
+// Under mutex_.
+int DeviceFile::dispatch(std::span<const std::byte> bytes) {
     const auto command = Command::parse(bytes);
     if (!command) return EINVAL;
     const Handler handler = handler_of(*command);
     return handler != nullptr ? (this->*handler)(*command) : EOPNOTSUPP;
+}
+
+void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
+    engine_thread_.count_poll();
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
+        queue->engine().progress();
+}
+
+void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
+    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
+}
+
+void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
+        queue->engine().ring().stamp();
+}
+
+void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
+        queue->engine().progress();
+        queue->announce();
+    }
 }
 
 DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
@@ -137,8 +184,6 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
     return nullptr;
 }
 
-int DeviceFile::forget(std::uint32_t handle) { return others_.erase(handle) == 1 ? 0 : EINVAL; }
-
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
     // libmlx5 asks for DevX first and then goes on without it.
@@ -156,13 +201,16 @@ int DeviceFile::get_context(const Command& command) {
 
 int DeviceFile::query_device(const Command& command) {
     const std::size_t core = sizeof(ib_uverbs_query_device_resp);
-    command.reply(device_facts(), provider_facts(command.reply_bytes() - core));
+    command.reply(device_facts(identity_), provider_facts(command.reply_bytes() - core));
     return 0;
 }
 
 int DeviceFile::query_device_extended(const Command& command) {
     ib_uverbs_ex_query_device_resp reply{};
-    reply.base = device_facts();
+    reply.base = device_facts(identity_);
+    // Completions are stamped in nanoseconds.
+    reply.timestamp_mask = ~std::uint64_t{0};
+    reply.hca_core_clock = 1000000;  // kHz
     reply.response_length =
         static_cast<std::uint32_t>(std::min(command.reply_bytes(), sizeof reply));
     command.reply(reply, provider_facts(command.provider_reply_bytes()));
@@ -184,61 +232,6 @@ int DeviceFile::query_port(const Command& command) {
     facts.link_layer = 2;     // Ethernet
     command.reply(facts);
     return 0;
-}
-
-int DeviceFile::alloc_domain(const Command& command) {
-    ib_uverbs_alloc_pd_resp reply{};
-    reply.pd_handle = new_other();
-    command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
-    return 0;
-}
-
-int DeviceFile::dealloc_domain(const Command& command) {
-    return forget(command.core<ib_uverbs_dealloc_pd>().pd_handle);
-}
-
-int DeviceFile::register_memory(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_reg_mr>();
-    if (others_.count(wanted.pd_handle) == 0) return EINVAL;
-    constexpr std::uint32_t kOnDemand = 1u << 6;
-    if ((wanted.access_flags & kOnDemand) != 0) return EOPNOTSUPP;
-    if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
-    ib_uverbs_reg_mr_resp reply{};
-    reply.mr_handle = new_other();
-    reply.lkey = reply.rkey = reply.mr_handle << 8;
-    command.reply(reply);
-    return 0;
-}
-
-int DeviceFile::deregister_memory(const Command& command) {
-    return forget(command.core<ib_uverbs_dereg_mr>().mr_handle);
-}
-
-int DeviceFile::alloc_window(const Command& command) {
-    if (others_.count(command.core<ib_uverbs_alloc_mw>().pd_handle) == 0) return EINVAL;
-    ib_uverbs_alloc_mw_resp reply{};
-    reply.mw_handle = new_other();
-    reply.rkey = reply.mw_handle << 8;
-    command.reply(reply);
-    return 0;
-}
-
-int DeviceFile::dealloc_window(const Command& command) {
-    return forget(command.core<ib_uverbs_dealloc_mw>().mw_handle);
-}
-
-int DeviceFile::create_address(const Command& command) {
-    ib_uverbs_create_ah_resp reply{};
-    reply.ah_handle = new_other();
-    mlx5_ib_create_ah_resp provider{};
-    provider.response_length = sizeof provider;
-    std::copy(std::begin(Identity::kMac), std::end(Identity::kMac), provider.dmac);
-    command.reply(reply, provider);
-    return 0;
-}
-
-int DeviceFile::destroy_address(const Command& command) {
-    return forget(command.core<ib_uverbs_destroy_ah>().ah_handle);
 }
 
 }  // namespace verbatim::uverbs

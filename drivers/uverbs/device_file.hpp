@@ -1,28 +1,35 @@
 // What stands behind one open of the device file: the register pages, which the caller maps, and
-// the objects that its commands make. Control only: queues are the caller's memory, and nothing
-// here executes them. What is not supported is refused (EOPNOTSUPP), never silently accepted.
-// Source of structures and values: linux' uapi rdma/ib_user_verbs.h and rdma/mlx5-abi.h. Threads:
-// any; one lock, because commands are control path.
+// the objects that its commands make. Queues are the caller's memory; the software NIC's engine
+// executes them, unless the file is parked. What is not supported is refused (EOPNOTSUPP), never
+// silently accepted. Source of structures and values: linux' uapi rdma/ib_user_verbs.h and
+// rdma/mlx5-abi.h. Threads: any; one lock, because commands are control path; progress takes none.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 
+#include "../softnic/device.hpp"
 #include "command.hpp"
+#include "connector.hpp"
+#include "engine_thread.hpp"
+#include "handle_table.hpp"
+#include "identity.hpp"
+#include "objects.hpp"
 
 namespace verbatim::uverbs {
 
 class DeviceFile {
   public:
-    // Throws Error(out_of_memory) if there is no memory for the register pages.
-    DeviceFile();
+    // Parked: queues are made and nothing executes them, for tests that look at raw queues. Throws
+    // Error(out_of_memory | device_error).
+    DeviceFile(const Identity& identity, bool parked);
     ~DeviceFile();
     DeviceFile(const DeviceFile&) = delete;
     DeviceFile& operator=(const DeviceFile&) = delete;
@@ -32,7 +39,19 @@ class DeviceFile {
     int descriptor() const noexcept { return file_; }
 
     // Executes one command; 0 or an errno.
-    int execute(std::span<const std::byte> bytes);
+    int execute(std::span<const std::byte> bytes) noexcept;
+
+    bool parked() const noexcept { return parked_; }
+    const Identity& identity() const noexcept { return identity_; }
+    // True in a forked child: the parent goes on with it, the child opens its own.
+    bool inherited() const noexcept { return core_->inherited(); }
+    // Data path, by the handles of the program's objects. Does what can be done now: after a poll
+    // found nothing, after a post, after a queue was armed.
+    void progress(std::uint32_t completion_queue) noexcept;
+    void posted(std::uint32_t queue_pair) noexcept;
+    void armed(std::uint32_t completion_queue) noexcept;
+    // Completions of this queue are to say when they were written.
+    void stamp(std::uint32_t completion_queue) noexcept;
 
     static constexpr std::uint32_t kRegisterPages = 8;
     // In each page two doorbell registers of this size, two halves each, from kFirstRegister on.
@@ -67,23 +86,37 @@ class DeviceFile {
     int create_address(const Command& command);
     int destroy_address(const Command& command);
 
-    ib_uverbs_create_qp_resp make_queue_pair(const ib_uverbs_ex_create_qp& wanted);
+    int dispatch(std::span<const std::byte> bytes);
+    int add_key(std::uint32_t domain, const softnic::Registration& registration,
+                std::uint32_t& handle, std::uint32_t& key);
+    int remove_key(std::uint32_t handle);
+    int make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
+                              const mlx5_ib_create_cq& provider, ib_uverbs_create_cq_resp& reply);
+    int make_queue_pair(const ib_uverbs_ex_create_qp& wanted, const mlx5_ib_create_qp& provider,
+                        ib_uverbs_create_qp_resp& reply);
+    int find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair);
     int change(const ib_uverbs_modify_qp& change);
+    void enter(QueuePair& pair, std::uint8_t state);
     std::uint32_t next_register() noexcept;
-    std::uint32_t new_object() noexcept { return ++objects_; }
-    std::uint32_t new_other() { return *others_.insert(new_object()).first; }
-    // 0, or EINVAL if there is no such object.
-    int forget(std::uint32_t handle);
-    ib_uverbs_create_cq_resp make_completion_queue(std::uint32_t entries, std::uint64_t record);
 
+    const Identity identity_;
+    const bool parked_;
     std::mutex mutex_;
     int file_;
-    int events_ = -1;            // this side of the asynchronous events' socket
-    std::uint32_t objects_ = 0;  // handed out so far: handles, numbers, keys
+    int events_ = -1;  // this side of the asynchronous events' socket
     std::uint32_t registers_ = 0;
-    // By handle, as QUERY_QP answers.
-    std::map<std::uint32_t, std::unique_ptr<ib_uverbs_query_qp_resp>> queue_pairs_;
-    std::set<std::uint32_t> others_;  // handles of everything else
+    std::shared_ptr<softnic::DeviceCore> core_;
+    // Destroyed from the last to the first: the threads stop before what they touch goes, and each
+    // object goes before those it uses.
+    std::map<int, std::shared_ptr<EventChannel>> channels_;  // by the program's descriptor
+    HandleTable<Domain> domains_;
+    HandleTable<Key> keys_;
+    HandleTable<Address> addresses_;
+    HandleTable<CompletionQueue> completion_queues_;
+    HandleTable<SharedQueue> shared_queues_;
+    EngineThread engine_thread_;
+    HandleTable<QueuePair> queue_pairs_;
+    Connector connector_;
 };
 
 }  // namespace verbatim::uverbs

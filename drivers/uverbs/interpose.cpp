@@ -1,7 +1,7 @@
 // Takes the place of a few calls of the C library in a process that uses rdma-core, so that the
 // device file and its place in /sys are ours. Linked before libibverbs or preloaded; every other
-// file is passed on. One device is offered: Identity. The descriptor handed out is a memory file,
-// so mmap() needs no help, and ioctl() fails with ENOTTY, which sends rdma-core to write().
+// file is passed on. The devices of the tree are offered. The descriptor handed out is a memory
+// file, so mmap() needs no help, and ioctl() fails with ENOTTY, which sends rdma-core to write().
 // Threads: any. A call on a descriptor that is not ours costs one load.
 
 // With it the C library's headers would turn the names defined here into others.
@@ -17,18 +17,26 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
 #include "device_file.hpp"
-#include "sysfs_tree.hpp"
+#include "identity.hpp"
+#include "progress_hooks.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -45,6 +53,7 @@ class OpenFiles {
         const auto at = static_cast<std::size_t>(fd);
         return at < files_.size() ? files_[at].load(std::memory_order_acquire) : nullptr;
     }
+    std::atomic<bool> parked{false};  // those that are opened from now on
     int add(std::unique_ptr<DeviceFile> file) noexcept {
         const auto at = static_cast<std::size_t>(file->descriptor());
         if (at >= files_.size()) {
@@ -57,7 +66,10 @@ class OpenFiles {
     }
     void remove(int fd) noexcept {
         const auto at = static_cast<std::size_t>(fd);
-        if (at < files_.size()) delete files_[at].exchange(nullptr);
+        if (at >= files_.size()) return;
+        DeviceFile* const file = files_[at].exchange(nullptr);
+        // In a forked child its threads and locks are the parent's: it is left as it is.
+        if (file != nullptr && !file->inherited()) delete file;
     }
 
   private:
@@ -65,26 +77,51 @@ class OpenFiles {
 };
 constinit OpenFiles g_files;
 
-// Made when the library is loaded, before libibverbs first looks for devices.
-const SysfsTree* make_tree() noexcept {
+int wanted_devices() noexcept {
+    const char* const text = std::getenv(DeviceTree::kDevicesVariable);
+    return text == nullptr ? 1 : std::atoi(text);
+}
+
+// The tree's root. Known when the library is loaded, before libibverbs first looks for devices.
+const std::string* find_tree() noexcept {
     try {
-        static const SysfsTree tree;
-        setenv("SYSFS_PATH", tree.root().c_str(), 1);
-        return &tree;
-    } catch (const Error& error) {
+        static const char* const given = std::getenv(DeviceTree::kVariable);
+        static const std::optional<DeviceTree> own =
+            given == nullptr ? std::make_optional<DeviceTree>(wanted_devices()) : std::nullopt;
+        // Never destroyed: files are opened until the very end.
+        static const auto* const root =
+            new std::string(given == nullptr ? own->root() : std::string(given));
+        setenv("SYSFS_PATH", root->c_str(), 1);
+        return root;
+    } catch (const std::exception& error) {
         log::error("{}", error.what());
         return nullptr;
     }
 }
-const SysfsTree* const g_tree = make_tree();
+const std::string* const g_tree = find_tree();
 
-bool is_device(const char* path) noexcept {
-    return path != nullptr && std::strcmp(path, Identity::kDevicePath) == 0;
+// Which device a path means, if one of ours.
+std::optional<Identity> device_at(const char* path) noexcept {
+    constexpr std::string_view kPath = Identity::kDevicePath;
+    if (g_tree == nullptr || path == nullptr || std::strncmp(path, kPath.data(), kPath.size()) != 0)
+        return std::nullopt;
+    const std::string_view number = path + kPath.size();
+    int index = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+    if (error != std::errc() || end != number.data() + number.size() || index < 0 ||
+        index >= DeviceTree::kMaxDevices)
+        return std::nullopt;
+    std::array<char, 4096> node;
+    const auto text = fmt::format_to_n(node.data(), node.size() - 1,
+                                       "{}/class/infiniband_verbs/uverbs{}", *g_tree, index);
+    *text.out = '\0';
+    if (access(node.data(), F_OK) != 0) return std::nullopt;
+    return Identity{index};
 }
 
-int open_device() noexcept {
+int open_device(const Identity& identity) noexcept {
     try {
-        return g_files.add(std::make_unique<DeviceFile>());
+        return g_files.add(std::make_unique<DeviceFile>(identity, g_files.parked.load()));
     } catch (const std::bad_alloc&) {
         errno = ENOMEM;
     } catch (const Error& error) {
@@ -95,18 +132,24 @@ int open_device() noexcept {
 }
 
 // What stat() says of a character device.
-void describe_device(struct stat* facts) noexcept {
+void describe_device(const Identity& identity, struct stat* facts) noexcept {
     *facts = {};
     facts->st_mode = S_IFCHR | 0666;
-    facts->st_rdev = makedev(Identity::kMajor, Identity::kMinor);
+    facts->st_rdev = makedev(Identity::kMajor, identity.minor());
     facts->st_nlink = 1;
 }
 
 }  // namespace
 
 [[gnu::visibility("default")]] const char* sysfs_root() noexcept {
-    return g_tree != nullptr ? g_tree->root().c_str() : nullptr;
+    return g_tree != nullptr ? g_tree->c_str() : nullptr;
 }
+
+[[gnu::visibility("default")]] void park_new_devices(bool parked) noexcept {
+    g_files.parked.store(parked);
+}
+
+DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(descriptor); }
 
 }  // namespace verbatim::uverbs
 
@@ -115,7 +158,7 @@ using namespace verbatim::uverbs;
 extern "C" {
 
 [[gnu::visibility("default")]] int open(const char* path, int flags, ...) {
-    if (is_device(path)) return open_device();
+    if (const auto identity = device_at(path)) return open_device(*identity);
     va_list arguments;
     va_start(arguments, flags);
     const mode_t mode =
@@ -127,15 +170,17 @@ extern "C" {
 
 [[gnu::visibility("default")]] int stat(const char* path, struct stat* facts) noexcept {
     static auto* const real = next<int(const char*, struct stat*)>("stat");
-    if (!is_device(path)) return real(path, facts);
-    describe_device(facts);
+    const auto identity = device_at(path);
+    if (!identity) return real(path, facts);
+    describe_device(*identity, facts);
     return 0;
 }
 
 [[gnu::visibility("default")]] int fstat(int fd, struct stat* facts) noexcept {
     static auto* const real = next<int(int, struct stat*)>("fstat");
-    if (g_files.find(fd) == nullptr) return real(fd, facts);
-    describe_device(facts);
+    const DeviceFile* const file = g_files.find(fd);
+    if (file == nullptr) return real(fd, facts);
+    describe_device(file->identity(), facts);
     return 0;
 }
 

@@ -44,6 +44,7 @@ using Address = std::unique_ptr<ibv_ah, Releasing<ibv_destroy_ah>>;
 
 inline Context open_device() {
     if (uverbs::sysfs_root() == nullptr) throw std::runtime_error("no tree for libibverbs");
+    uverbs::park_new_devices(true);
     int count = 0;
     ibv_device** const list = made(ibv_get_device_list(&count), "device list");
     if (count != 1) throw std::runtime_error("there is not just the software NIC");

@@ -19,6 +19,10 @@ namespace {
 
 struct Opened : testing::Test {
     Opened() { EXPECT_NE(uverbs::sysfs_root(), nullptr); }
+    static std::unique_ptr<Device> open_parked() {
+        uverbs::park_new_devices(true);
+        return rdma::open_device();
+    }
 
     std::unique_ptr<QueuePairHandle> make_pair() {
         QueuePairOptions options;
@@ -28,7 +32,7 @@ struct Opened : testing::Test {
         return device->create_queue_pair(options);
     }
 
-    std::unique_ptr<Device> device = rdma::open_device();
+    std::unique_ptr<Device> device = open_parked();
     std::unique_ptr<CompletionQueueHandle> completions = device->create_completion_queue(64);
 };
 

@@ -81,12 +81,12 @@ TEST(Channel, every_announced_length_is_checked_before_use) {
     for (const Lie& lie :
          {Lie{"longer than announced", 32, 17, 3}, Lie{"longer than a record", 8192, 4097, 3},
           Lie{"beyond the ring", 16384, 64, 3}, Lie{"not whole units", 17, 0, 3},
-          Lie{"unknown flags", 32, 16, 64}, Lie{"huge", 32, 0xffffffff, 3},
+          Lie{"unknown flags", 32, 16, 1U << 31}, Lie{"huge", 32, 0xffffffff, 3},
           Lie{"backwards", ~std::uint64_t{15}, 0, 3}}) {
         Channel channel(8192);
         const RecordHeader record{lie.bytes, lie.flags, 0, 0};
         std::memcpy(channel.ring(), &record, sizeof record);
-        channel.header().produced.store(lie.produced);
+        channel.header().produced.bytes.store(lie.produced);
         EXPECT_EQ(channel.peek(), Peek::broken) << lie.name;
     }
 }

@@ -1,0 +1,24 @@
+// verbatim: the command line of the library.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include <verbatim/driver/error.hpp>
+
+#include "softnic_run.hpp"
+
+int main(int argc, char** argv) {
+    CLI::App app("Verbatim: object graphs over RDMA, and a NIC in software.", "verbatim");
+    app.require_subcommand(1);
+    CLI::App& softnic = *app.add_subcommand("softnic", "the NIC in software");
+    softnic.require_subcommand(1);
+    cli::SoftnicRun run;
+    run.add_to(softnic);
+    CLI11_PARSE(app, argc, argv);
+    try {
+        return run();
+    } catch (const verbatim::Error& error) {
+        std::fprintf(stderr, "verbatim: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,116 @@
+// The devices' tree, the preloaded library, and the program between them.
+#include "softnic_run.hpp"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+using verbatim::Errc;
+using verbatim::Error;
+using verbatim::uverbs::DeviceTree;
+
+constexpr const char* kLibrary = "libverbatim_uverbs.so";
+constexpr const char* kLibraryVariable = "VERBATIM_SOFTNIC_LIBRARY";
+
+// Named by the environment, beside the program in a build directory, or where it is installed.
+std::string find_library() {
+    if (const char* const given = std::getenv(kLibraryVariable)) return given;
+    std::error_code ignored;
+    const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    for (const fs::path& candidate :
+         {program / "../../drivers" / kLibrary, fs::path(VERBATIM_LIBRARY_DIRECTORY) / kLibrary})
+        if (fs::exists(candidate, ignored)) return fs::canonical(candidate);
+    throw Error(Errc::config_error, "softnic run", fmt::format("{} is not found", kLibrary),
+                fmt::format("install Verbatim, or let {} name it", kLibraryVariable));
+}
+
+void set_environment(const DeviceTree& tree, const std::string& library) {
+    const char* const before = std::getenv("LD_PRELOAD");
+    const bool others = before != nullptr && *before != '\0';
+    setenv("LD_PRELOAD", (others ? library + ":" + before : library).c_str(), 1);
+    setenv(DeviceTree::kVariable, tree.root().c_str(), 1);
+}
+
+// Signals that end programs, and the one that tells of a child's end.
+sigset_t watched_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&set, signal);
+    return set;
+}
+
+pid_t start(const std::vector<std::string>& command) {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    pid_t child = 0;
+    const int error =
+        posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0)
+        throw Error(Errc::invalid_argument, command[0], std::strerror(error),
+                    "is it installed and in PATH?");
+    return child;
+}
+
+// Passes on what asks this process to end; what a terminal sends, the child has had itself.
+int wait_for(pid_t child) {
+    const sigset_t watched = watched_signals();
+    for (;;) {
+        siginfo_t signal{};
+        if (sigwaitinfo(&watched, &signal) < 0) continue;
+        if (signal.si_signo != SIGCHLD) {
+            if (signal.si_code != SI_KERNEL) kill(child, signal.si_signo);
+            continue;
+        }
+        int status = 0;
+        if (waitpid(child, &status, WNOHANG) != child) continue;
+        if (WIFEXITED(status)) return WEXITSTATUS(status);
+        if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+    }
+}
+
+}  // namespace
+
+void SoftnicRun::add_to(CLI::App& softnic) {
+    CLI::App& run = *softnic.add_subcommand(
+        "run", "runs a program of rdma-core, unmodified, on devices in software");
+    run.add_option("--devices", devices_, "how many devices it finds: mlx5_0 and following")
+        ->check(CLI::Range(1, DeviceTree::kMaxDevices))
+        ->capture_default_str();
+    run.add_option("command", command_, "the program and its arguments, behind --")->required();
+    run.positionals_at_end();
+}
+
+int SoftnicRun::operator()() const {
+    const std::string library = find_library();
+    // Before there is anything to clean up: from here on signals come to wait_for() only.
+    const sigset_t watched = watched_signals();
+    sigprocmask(SIG_BLOCK, &watched, nullptr);
+    const DeviceTree tree(devices_);
+    set_environment(tree, library);
+    return wait_for(start(command_));
+}
+
+}  // namespace cli

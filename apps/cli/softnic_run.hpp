@@ -1,0 +1,25 @@
+// verbatim softnic run [--devices N] -- command...: runs a program of rdma-core, unmodified, on
+// devices in software. They are there for the program and what it starts; nothing is left behind
+// when it ends, however it ends.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace cli {
+
+class SoftnicRun {
+  public:
+    void add_to(CLI::App& softnic);
+    // Runs the command; its exit status, or 128 and the signal that ended it, as shells have it.
+    // Throws verbatim::Error.
+    int operator()() const;
+
+  private:
+    int devices_ = 1;
+    std::vector<std::string> command_;
+};
+
+}  // namespace cli

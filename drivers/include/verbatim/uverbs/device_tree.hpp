@@ -1,0 +1,36 @@
+// The part of /sys from which libibverbs learns that there are devices and that libmlx5 drives
+// them: a private copy of it in a temporary directory. GID files are read at every query, so the
+// tree lives as long as the programs that use it. A program that preloads libverbatim_uverbs makes
+// one for itself, unless kVariable in its environment names one. Threads: any, once made.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace verbatim::uverbs {
+
+// Owns a directory below $TMPDIR (or /tmp), and removes those that killed programs left there.
+class DeviceTree {
+  public:
+    static constexpr int kMaxDevices = 16;
+    // Environment: the root of the tree to use; how many devices a tree of one's own has.
+    static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
+    static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
+
+    // Throws Error(invalid_argument | device_error).
+    explicit DeviceTree(int devices);
+    ~DeviceTree();
+    DeviceTree(const DeviceTree&) = delete;
+    DeviceTree& operator=(const DeviceTree&) = delete;
+
+    // To be SYSFS_PATH of libibverbs.
+    const std::string& root() const noexcept { return root_; }
+
+  private:
+    std::string root_;
+    int lock_ = -1;  // held while the tree is in use
+    pid_t maker_;    // a forked child leaves the tree to its parent
+};
+
+}  // namespace verbatim::uverbs

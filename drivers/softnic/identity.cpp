@@ -1,0 +1,99 @@
+// Naming and binding of listeners.
+#include "identity.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace verbatim::softnic {
+namespace {
+
+[[noreturn]] void fail(const char* step, int cause) {
+    throw Error(Errc::device_error, "software NIC listener",
+                fmt::format("{}: {}", step, std::strerror(cause)),
+                "raise the limit of open files (ulimit -n)");
+}
+
+// False: somebody has that name.
+bool bind_name(const Descriptor& socket, const std::string& name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(name.begin(), name.end(), address.sun_path + 1);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return true;
+    if (errno != EADDRINUSE) fail("bind", errno);
+    return false;
+}
+
+Descriptor open_socket() {
+    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) fail("socket", errno);
+    return socket;
+}
+
+std::string slot_name(std::uint32_t slot) {
+    return fmt::format("verbatim-uverbs-{}-{}", geteuid(), slot);
+}
+
+// No secret: whoever is allowed to bind the slot's name is the slot.
+Nonce slot_nonce(std::uint32_t slot) {
+    Nonce nonce{};
+    const std::string text = fmt::format("slot {}", slot);
+    std::copy(text.begin(), text.end(), nonce.begin());
+    return nonce;
+}
+
+}  // namespace
+
+Identity random_identity() {
+    Identity identity;
+    identity.nonce = random_nonce();
+    identity.socket_name = "verbatim-softnic-";
+    for (const std::uint8_t byte : random_nonce())
+        identity.socket_name += fmt::format("{:02x}", byte);
+    identity.listener = open_socket();
+    if (!bind_name(identity.listener, identity.socket_name)) fail("bind", EADDRINUSE);
+    // Any start, so that numbers of different devices are told apart in logs.
+    identity.first_number = (std::uint32_t{identity.nonce[0]} << 8 | identity.nonce[1]) + 0x100;
+    identity.last_number = 0xffffff;
+    return identity;
+}
+
+Identity claim_slot() {
+    Identity identity;
+    identity.listener = open_socket();
+    constexpr std::uint32_t kUsable = kSlots - 2;
+    const auto start = static_cast<std::uint32_t>(getpid());
+    for (std::uint32_t i = 0; i < kUsable; ++i) {
+        const std::uint32_t slot = 1 + (start + i) % kUsable;
+        identity.socket_name = slot_name(slot);
+        if (!bind_name(identity.listener, identity.socket_name)) continue;
+        identity.nonce = slot_nonce(slot);
+        identity.first_number = slot << kIndexBits;
+        identity.last_number = identity.first_number + (1U << kIndexBits) - 1;
+        return identity;
+    }
+    throw Error(Errc::out_of_memory, "software NIC",
+                fmt::format("all {} devices that one user may open on a host are open", kUsable),
+                "end some of the programs that use it");
+}
+
+QueuePairAddress address_of_number(std::uint32_t number) {
+    QueuePairAddress address;
+    address.kind = kAddressKind;
+    address.number = number;
+    const std::uint32_t slot = number >> kIndexBits;
+    address.nonce = slot_nonce(slot);
+    const std::string name = slot_name(slot);
+    std::copy(name.begin(), name.end(), address.local_socket.begin());
+    return address;
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,68 @@
+// Messages of unreliable senders: what does not fit, or finds no receive, is dropped, and nobody
+// learns of it.
+#include <array>
+
+#include "receive_engine.hpp"
+
+namespace verbatim::softnic {
+
+using mlx5::Syndrome;
+
+namespace {
+
+// Where a completion says who sent: [29:28] 1: a global route precedes the payload, [23:0] queue
+// pair (PRM, "Completion Queue Entry": flags_rqpn).
+constexpr std::size_t kSenderOffset = 24;
+constexpr std::uint32_t kHasGlobalRoute = 1u << 28;
+// Messages per sender and call.
+constexpr int kMessagesPerRun = 16;
+
+}  // namespace
+
+void ReceiveEngine::run_datagrams() noexcept {
+    for (auto* source = shared_->sources.first(); source != nullptr; source = source->next) {
+        for (int budget = kMessagesPerRun; budget != 0 && shared_->receives(); --budget) {
+            RecordHeader record;
+            const std::byte* payload = nullptr;
+            const auto peek = source->ring.peek(record, payload);
+            if (peek == ChannelReceiver::Peek::nothing) break;
+            if (peek == ChannelReceiver::Peek::broken) {
+                // This sender is not listened to any more; the others are.
+                source->ring.set_state(ReceiverState::closed);
+                break;
+            }
+            if ((record.flags & kFillerRecord) == 0 && !source->replaced)
+                deliver_datagram(source->number, record, payload);
+            source->ring.release(record);
+        }
+    }
+}
+
+void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& record,
+                                     const std::byte* payload) noexcept {
+    if (record.total != shared_->queue_key.load(std::memory_order_relaxed)) return;
+    if (!holds_entry_.load(std::memory_order_relaxed) && !take_unreliably()) return;
+    PieceList list;
+    if (const Syndrome syndrome = receive_list(list); syndrome != kNoSyndrome)
+        return fail(syndrome, Syndrome::remote_operation);
+    const std::uint64_t bytes = kGlobalRouteBytes + std::uint64_t{record.bytes};
+    // The receive stays for a message that fits.
+    if (bytes > list.total) return;
+    static constexpr std::array<std::byte, kGlobalRouteBytes> kNoRoute{};
+    scatter(list, 0, kNoRoute.data(), kNoRoute.size());
+    scatter(list, kGlobalRouteBytes, payload, record.bytes);
+    mlx5::Cqe cqe;
+    const mlx5::be32 from(kHasGlobalRoute | sender);
+    std::memcpy(cqe.scatter.data() + kSenderOffset, &from, sizeof from);
+    received_ = bytes;
+    complete(record, cqe);
+}
+
+// False: nothing is posted.
+bool ReceiveEngine::take_unreliably() noexcept {
+    const Taken taken = list_ != nullptr ? take_shared() : take_own();
+    if (taken == Taken::broken) fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
+    return taken == Taken::entry;
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,164 @@
+// Attempts, one after the other.
+#include "connector.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::uverbs {
+namespace {
+
+// For an answer of a peer's control thread, which does nothing but answer.
+constexpr std::chrono::milliseconds kAttemptTime{200};
+// A peer is looked for this often while requests wait, and while none do.
+constexpr std::chrono::milliseconds kBusyPause{8}, kIdlePause{16};
+// Datagrams to a peer that is not there yet wait this long, and so does what is posted after them.
+constexpr std::chrono::milliseconds kFlowPatience{200};
+
+}  // namespace
+
+Connector::~Connector() {
+    if (generation_ != softnic::fork_generation()) return;  // the thread stayed in the parent
+    {
+        const std::lock_guard lock(inbox_mutex_);
+        stop_ = true;
+        changed_.notify_all();
+    }
+    if (thread_) pthread_join(*thread_, nullptr);
+}
+
+void Connector::start() {
+    const std::lock_guard lock(inbox_mutex_);
+    if (thread_) return;
+    // The thread inherits this mask: no signal of the program is ever handled on it.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int refused = pthread_create(&thread, nullptr, entry, this);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (refused != 0) throw std::system_error(refused, std::generic_category());
+    thread_ = thread;
+}
+
+void Connector::add(softnic::QueuePair& pair, const QueuePairAddress& peer,
+                    std::optional<std::chrono::nanoseconds> patience) noexcept {
+    hand_over({0, &pair, peer, false, patience, Clock::now(), {}, {}});
+}
+
+void Connector::add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept {
+    const auto now = Clock::now();
+    hand_over({0, &pair, peer, true, kFlowPatience, now, {}, now});
+}
+
+void Connector::hand_over(const Job& job) noexcept {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_.push_back(job);
+    changed_.notify_all();
+}
+
+void Connector::remove(const softnic::QueuePair& pair) noexcept {
+    const auto of_pair = [&](const Job& job) { return job.pair == &pair; };
+    const std::lock_guard lock(mutex_);
+    std::erase_if(jobs_, of_pair);
+    const std::lock_guard inbox_lock(inbox_mutex_);
+    std::erase_if(inbox_, of_pair);
+}
+
+void* Connector::entry(void* self) {
+    pthread_setname_np(pthread_self(), "verbatim-conn");
+    static_cast<Connector*>(self)->run();
+    return nullptr;
+}
+
+void Connector::run() {
+    while (take_over()) {
+        Clock::time_point next_due = Clock::time_point::max();
+        attempt_next(next_due);
+        std::unique_lock lock(inbox_mutex_);
+        const auto news = [this] { return stop_ || !inbox_.empty(); };
+        if (next_due == Clock::time_point::max())
+            changed_.wait(lock, news);
+        else
+            changed_.wait_until(lock, next_due, news);
+    }
+}
+
+// False: it is over.
+bool Connector::take_over() {
+    const std::lock_guard lock(mutex_);
+    const std::lock_guard inbox_lock(inbox_mutex_);
+    for (Job& job : inbox_) {
+        job.id = ++last_id_;
+        jobs_.push_back(job);
+    }
+    inbox_.clear();
+    return !stop_;
+}
+
+// The job that is due, if one is; when the next one will be.
+void Connector::attempt_next(Clock::time_point& next_due) {
+    std::unique_lock lock(mutex_);
+    const auto earlier = [](const Job& a, const Job& b) { return a.next_try < b.next_try; };
+    const auto next = std::min_element(jobs_.begin(), jobs_.end(), earlier);
+    if (next == jobs_.end()) return;
+    if (next->next_try <= Clock::now()) {
+        const std::uint64_t id = next->id;
+        const bool done = attempt(lock, *next);
+        // The list may be another by now.
+        const auto same =
+            std::find_if(jobs_.begin(), jobs_.end(), [id](const Job& job) { return job.id == id; });
+        if (same != jobs_.end() && (done || give_up_or_postpone(*same, Clock::now())))
+            jobs_.erase(same);
+    }
+    for (const Job& job : jobs_) next_due = std::min(next_due, job.next_try);
+}
+
+// Without the lock while the peer is asked: nobody who adds or removes waits for a peer.
+bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
+    const std::uint32_t number = job.pair->view().number;
+    lock.unlock();
+    const auto deadline = Clock::now() + kAttemptTime;
+    std::shared_ptr<softnic::Link> link;
+    softnic::ChannelSender channel;
+    try {
+        link = core_.link_to(job.peer, deadline);
+        channel = softnic::ChannelSender(link->open_channel(number, job.peer.number, deadline));
+    } catch (...) {
+        lock.lock();
+        throw;
+    }
+    lock.lock();
+    const bool wanted = std::any_of(jobs_.begin(), jobs_.end(),
+                                    [&](const Job& other) { return other.id == job.id; });
+    if (!wanted) return true;
+    if (job.flow)
+        job.pair->add_flow(job.peer.number, std::move(link), std::move(channel));
+    else
+        job.pair->start(std::move(link), std::move(channel));
+    return true;
+} catch (const std::exception& error) {
+    log::debug("queue pair {:#x}: {}", job.peer.number, error.what());
+    return false;
+}
+
+// Requests that have waited too long fail; then nobody needs the peer any more.
+bool Connector::give_up_or_postpone(Job& job, Clock::time_point now) {
+    const bool waits = job.flow || job.pair->has_requests();
+    if (!waits)
+        job.requests_since.reset();
+    else if (!job.requests_since)
+        job.requests_since = now;
+    if (waits && job.patience && now - *job.requests_since >= *job.patience) {
+        job.flow ? job.pair->refuse_flow(job.peer.number) : job.pair->give_up();
+        return true;
+    }
+    job.pause = std::min(job.pause * 2, waits ? kBusyPause : kIdlePause);
+    job.next_try = now + job.pause;
+    return false;
+}
+
+}  // namespace verbatim::uverbs

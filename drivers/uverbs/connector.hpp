@@ -1,0 +1,77 @@
+// Finds the way to peers in the background. A program that makes a queue pair ready to send only
+// names the other one's number, and that may not exist or not be ready yet; nothing waits for it
+// but the requests. A thread of its own tries again until the peer is there, or until requests have
+// waited as long as the queue pair's attributes say. Threads: any.
+#pragma once
+
+#include <pthread.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "../softnic/device.hpp"
+#include "../softnic/queue_pair.hpp"
+
+namespace verbatim::uverbs {
+
+class Connector {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    explicit Connector(softnic::DeviceCore& core) : core_(core) {}
+    ~Connector();
+    Connector(const Connector&) = delete;
+    Connector& operator=(const Connector&) = delete;
+
+    // Called again: nothing. Throws std::system_error if there can be no thread.
+    void start();
+    // Connects the queue pair to `peer`. Requests posted meanwhile wait `patience` long, or for
+    // ever.
+    void add(softnic::QueuePair& pair, const QueuePairAddress& peer,
+             std::optional<std::chrono::nanoseconds> patience) noexcept;
+    // Opens a flow from a datagram queue pair to `peer`, or refuses it. May be called inside the
+    // queue pair's gates.
+    void add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept;
+    // Afterwards the queue pair is not touched any more.
+    void remove(const softnic::QueuePair& pair) noexcept;
+
+  private:
+    struct Job {
+        std::uint64_t id;
+        softnic::QueuePair* pair;
+        QueuePairAddress peer;
+        bool flow;
+        std::optional<std::chrono::nanoseconds> patience;
+        Clock::time_point next_try;
+        std::chrono::milliseconds pause{1};
+        std::optional<Clock::time_point> requests_since;
+    };
+
+    static void* entry(void* self);
+    void hand_over(const Job& job) noexcept;
+    bool take_over();
+    void run();
+    void attempt_next(Clock::time_point& next_due);
+    bool attempt(std::unique_lock<std::mutex>& lock, Job job);
+    static bool give_up_or_postpone(Job& job, Clock::time_point now);
+
+    softnic::DeviceCore& core_;
+    std::mutex mutex_;  // guards jobs_, and the queue pairs in them; taken before inbox_mutex_
+    std::list<Job> jobs_;
+    std::uint64_t last_id_ = 0;
+
+    std::mutex inbox_mutex_;  // guards what follows; nothing is waited for under it
+    std::condition_variable changed_;
+    std::vector<Job> inbox_;
+    bool stop_ = false;
+    std::optional<pthread_t> thread_;
+    std::uint64_t generation_ = softnic::fork_generation();
+};
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,159 @@
+// The files of the tree, as libibverbs, libmlx5 and the tools read them.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
+
+#include "identity.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+namespace fs = std::filesystem;
+
+void put(const fs::path& file, std::string_view text) {
+    fs::create_directories(file.parent_path());
+    std::ofstream out(file);
+    out << text << '\n';
+    if (!out.flush()) throw fs::filesystem_error("cannot write", file, {});
+}
+
+template <class Bytes>
+std::string in_words(const Bytes& bytes) {
+    std::string text;
+    for (std::size_t i = 0; i < bytes.size(); i += 2)
+        text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", bytes[i], bytes[i + 1]);
+    return text;
+}
+
+// Link-local and IPv4-mapped addresses of the loopback, each as RoCE v1 and v2.
+std::string gid(const Identity& identity, int index) {
+    std::array<std::uint8_t, 16> bytes{};
+    if (index < 2) {
+        const auto guid = identity.guid();
+        bytes[0] = 0xfe, bytes[1] = 0x80;
+        std::copy(guid.begin(), guid.end(), bytes.begin() + 8);
+    } else {
+        bytes[10] = bytes[11] = 0xff, bytes[12] = 127, bytes[15] = identity.mac()[5];
+    }
+    return in_words(bytes);
+}
+
+void put_port(const Identity& identity, const fs::path& port) {
+    put(port / "state", "4: ACTIVE");
+    put(port / "phys_state", "5: LinkUp");
+    put(port / "rate", "100 Gb/sec (4X EDR)");
+    put(port / "link_layer", "Ethernet");
+    put(port / "lid", "0x0");
+    put(port / "pkeys/0", "0xffff");
+    for (int i = 0; i < Identity::kGids; ++i) {
+        const std::string number = std::to_string(i);
+        put(port / "gids" / number, gid(identity, i));
+        put(port / "gid_attrs/types" / number, i % 2 == 0 ? "IB/RoCE v1" : "RoCE v2");
+        put(port / "gid_attrs/ndevs" / number, "lo");
+    }
+}
+
+void put_pci(const fs::path& device) {
+    put(device / "modalias",
+        fmt::format("pci:v{:08X}d{:08X}sv{:08X}sd00000020bc02sc07i00", Identity::kPciVendor,
+                    Identity::kPciDevice, Identity::kPciVendor));
+    put(device / "vendor", fmt::format("{:#06x}", Identity::kPciVendor));
+    put(device / "device", fmt::format("{:#06x}", Identity::kPciDevice));
+    put(device / "numa_node", "-1");
+    put(device / "local_cpus", "ff");
+}
+
+void put_device(const Identity& identity, const fs::path& root) {
+    const fs::path node = root / "class/infiniband_verbs" / identity.node();
+    put(node / "ibdev", identity.name());
+    put(node / "dev", fmt::format("{}:{}", Identity::kMajor, identity.minor()));
+    put(node / "abi_version", "1");
+    put_pci(node / "device");
+    const fs::path device = root / "class/infiniband" / identity.name();
+    put(device / "node_type", "1: CA");
+    put(device / "node_guid", in_words(identity.guid()));
+    put(device / "sys_image_guid", in_words(identity.guid()));
+    put(device / "node_desc", "Verbatim software NIC");
+    put(device / "fw_ver", Identity::kFirmware);
+    put(device / "hca_type", "MT4121");
+    put(device / "board_id", Identity::kBoard);
+    put(device / "hw_rev", "0");
+    put_pci(device / "device");
+    put_port(identity, device / "ports/1");
+}
+
+constexpr const char* kPrefix = "verbatim-sysfs.";
+
+int lock_tree(const std::string& root, int how) {
+    const int directory = open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0 && flock(directory, how) == 0) return directory;
+    if (directory >= 0) close(directory);
+    return -1;
+}
+
+// A tree that nobody holds was left by a program that was killed. A young one may belong to a
+// program that is just about to lock it.
+bool abandoned(const fs::path& tree) {
+    constexpr time_t kYoungSeconds = 60;
+    struct stat facts {};
+    if (lstat(tree.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
+        facts.st_mtime + kYoungSeconds > time(nullptr))
+        return false;
+    const int lock = lock_tree(tree, LOCK_EX | LOCK_NB);
+    if (lock >= 0) close(lock);
+    return lock >= 0;
+}
+
+void remove_abandoned(const fs::path& directory) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory, ignored))
+        if (entry.path().filename().string().starts_with(kPrefix) && abandoned(entry.path()))
+            fs::remove_all(entry.path(), ignored);
+}
+
+}  // namespace
+
+DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
+    if (devices < 1 || devices > kMaxDevices)
+        throw Error(Errc::invalid_argument, "software NIC under rdma-core",
+                    fmt::format("{} devices", devices),
+                    fmt::format("ask for 1 to {}", kMaxDevices));
+    try {
+        const fs::path place = fs::temp_directory_path();
+        remove_abandoned(place);
+        std::string pattern = (place / kPrefix).string() + "XXXXXX";
+        if (mkdtemp(pattern.data()) == nullptr)
+            throw fs::filesystem_error("cannot make", pattern, {});
+        root_ = pattern;
+        lock_ = lock_tree(root_, LOCK_SH);
+        put(fs::path(root_) / "class/infiniband_verbs/abi_version", "6");
+        for (int i = 0; i < devices; ++i) put_device(Identity{i}, root_);
+    } catch (const fs::filesystem_error& error) {
+        throw Error(Errc::device_error, "software NIC under rdma-core",
+                    fmt::format("its /sys tree: {}", error.what()),
+                    "let $TMPDIR name a directory that can be written");
+    }
+}
+
+DeviceTree::~DeviceTree() {
+    if (getpid() != maker_) return;
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+    if (lock_ >= 0) close(lock_);
+}
+
+}  // namespace verbatim::uverbs

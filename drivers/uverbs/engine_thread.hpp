@@ -1,0 +1,60 @@
+// Executes the queues of a program that does not poll: one that sleeps until an event comes, or
+// that writes its work requests past libibverbs. Spins never, because a program that polls needs
+// the core; sleeps longer the less there is to do. Threads: any.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "../softnic/descriptor.hpp"
+#include "../softnic/progress_list.hpp"
+#include "objects.hpp"
+
+namespace verbatim::uverbs {
+
+class EngineThread {
+  public:
+    EngineThread() = default;
+    ~EngineThread();
+    EngineThread(const EngineThread&) = delete;
+    EngineThread& operator=(const EngineThread&) = delete;
+
+    // The queue pairs that the thread executes.
+    softnic::ProgressList& queue_pairs() noexcept { return queue_pairs_; }
+    // Throws std::system_error if there can be no thread. Called again: nothing.
+    void start();
+    // Completion queues with events.
+    void add(CompletionQueue& queue);
+    // Afterwards the thread does not touch it any more.
+    void remove(const CompletionQueue& queue);
+    // A thread of the program has polled.
+    void count_poll() noexcept { polls_.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    using Nap = std::chrono::microseconds;
+
+    static void* entry(void* self);
+    void run();
+    Nap next_nap(Nap last) noexcept;
+
+    softnic::ProgressList queue_pairs_;
+    std::atomic<std::uint32_t> polls_{0};
+    std::uint32_t polls_seen_ = 0;
+    std::uint64_t completions_seen_ = 0;
+
+    std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    std::vector<CompletionQueue*> queues_;
+    bool stop_ = false;
+    std::optional<pthread_t> thread_;
+    std::uint64_t generation_ = softnic::fork_generation();
+};
+
+}  // namespace verbatim::uverbs

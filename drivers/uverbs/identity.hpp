@@ -1,0 +1,36 @@
+// What a device is called and what it says of itself, in its tree and when it is asked.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace verbatim::uverbs {
+
+struct Identity {
+    int index = 0;
+
+    static constexpr const char* kDevicePath = "/dev/infiniband/uverbs";  // and the index
+    static constexpr const char* kFirmware = "16.35.2000";
+    static constexpr const char* kBoard = "VERBATIM_SOFTNIC";
+    static constexpr unsigned kVendorOui = 0x02c9;  // as queries answer it
+    static constexpr unsigned kPciVendor = 0x15b3;  // as PCI says it
+    static constexpr unsigned kPciDevice = 4121;    // ConnectX-5 Ex
+    static constexpr unsigned kMajor = 231, kFirstMinor = 192;
+    static constexpr int kGids = 4;
+
+    std::string name() const { return "mlx5_" + std::to_string(index); }
+    std::string node() const { return "uverbs" + std::to_string(index); }
+    unsigned minor() const noexcept { return kFirstMinor + static_cast<unsigned>(index); }
+    std::array<std::uint8_t, 8> guid() const noexcept {
+        return {0x02, 0x76, 0x62, 0xff, 0xfe, 0x6d, 0x00, last()};
+    }
+    std::array<std::uint8_t, 6> mac() const noexcept {
+        return {0x00, 0x76, 0x62, 0x6d, 0x00, last()};
+    }
+
+  private:
+    std::uint8_t last() const noexcept { return static_cast<std::uint8_t>(index + 1); }
+};
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,142 @@
+// Commands about protection domains, memory and addresses.
+#include <rdma/mlx5-abi.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "device_file.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+// Bits of ib_uverbs_reg_mr::access_flags (enum ibv_access_flags).
+enum : std::uint32_t {
+    kLocalWrite = 1u << 0,
+    kRemoteWrite = 1u << 1,
+    kRemoteRead = 1u << 2,
+    kRemoteAtomic = 1u << 3,
+    kWindowBind = 1u << 4,
+    kHugePages = 1u << 7,
+    kOptional = 0x3ffu << 20,  // hints, relaxed ordering among them
+};
+constexpr std::uint32_t kKeyAccess = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
+constexpr std::uint32_t kKnownAccess = kKeyAccess | kWindowBind | kHugePages | kOptional;
+static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
+              static_cast<std::uint32_t>(Access::remote_write) == kRemoteWrite &&
+              static_cast<std::uint32_t>(Access::remote_read) == kRemoteRead &&
+              static_cast<std::uint32_t>(Access::remote_atomic) == kRemoteAtomic);
+
+// A device pins the pages, which fails where there are none. False: there are none.
+bool make_present(std::uint64_t start, std::uint64_t bytes, bool writable) noexcept {
+    constexpr std::uint64_t kPage = 4096;
+    const std::uint64_t first = start & ~(kPage - 1);
+    const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    if (madvise(reinterpret_cast<void*>(first), start + bytes - first, advice) == 0) return true;
+    // Memory of other devices cannot be populated, and needs not.
+    return errno == EINVAL;
+}
+
+}  // namespace
+
+int DeviceFile::alloc_domain(const Command& command) {
+    ib_uverbs_alloc_pd_resp reply{};
+    reply.pd_handle = domains_.add(std::make_unique<Domain>());
+    if (reply.pd_handle == 0) return ENOMEM;
+    command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
+    return 0;
+}
+
+int DeviceFile::dealloc_domain(const Command& command) {
+    const std::uint32_t handle = command.core<ib_uverbs_dealloc_pd>().pd_handle;
+    const Domain* const domain = domains_.find(handle);
+    if (domain == nullptr) return EINVAL;
+    if (domain->users != 0) return EBUSY;
+    domains_.remove(handle);
+    return 0;
+}
+
+int DeviceFile::add_key(std::uint32_t domain_handle, const softnic::Registration& registration,
+                        std::uint32_t& handle, std::uint32_t& key) {
+    Domain* const domain = domains_.find(domain_handle);
+    if (domain == nullptr) return EINVAL;
+    key = core_->keys().add(registration);
+    handle = keys_.add(std::make_unique<Key>(Key{domain, key}));
+    if (handle == 0) {
+        core_->keys().remove(key);
+        return ENOMEM;
+    }
+    ++domain->users;
+    return 0;
+}
+
+int DeviceFile::remove_key(std::uint32_t handle) {
+    const Key* const key = keys_.find(handle);
+    if (key == nullptr) return EINVAL;
+    core_->keys().remove(key->key);
+    --key->domain->users;
+    keys_.remove(handle);
+    return 0;
+}
+
+int DeviceFile::register_memory(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_reg_mr>();
+    const std::uint32_t access = wanted.access_flags;
+    if ((access & ~kKnownAccess) != 0) return EOPNOTSUPP;
+    if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
+        return EINVAL;
+    if (wanted.length == 0 || wanted.start + wanted.length < wanted.start) return EINVAL;
+    if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
+    if (wanted.start != wanted.hca_va) return EOPNOTSUPP;
+    if (!make_present(wanted.start, wanted.length, (access & kLocalWrite) != 0)) return EFAULT;
+    ib_uverbs_reg_mr_resp reply{};
+    const int error =
+        add_key(wanted.pd_handle,
+                {wanted.start, wanted.length, static_cast<Access>(access & kKeyAccess), 0, 0},
+                reply.mr_handle, reply.lkey);
+    reply.rkey = reply.lkey;
+    if (error == 0) command.reply(reply);
+    return error;
+}
+
+int DeviceFile::deregister_memory(const Command& command) {
+    return remove_key(command.core<ib_uverbs_dereg_mr>().mr_handle);
+}
+
+// A window leads nowhere until it is bound.
+int DeviceFile::alloc_window(const Command& command) {
+    ib_uverbs_alloc_mw_resp reply{};
+    const int error =
+        add_key(command.core<ib_uverbs_alloc_mw>().pd_handle, {}, reply.mw_handle, reply.rkey);
+    if (error == 0) command.reply(reply);
+    return error;
+}
+
+int DeviceFile::dealloc_window(const Command& command) {
+    return remove_key(command.core<ib_uverbs_dealloc_mw>().mw_handle);
+}
+
+int DeviceFile::create_address(const Command& command) {
+    Domain* const domain = domains_.find(command.core<ib_uverbs_create_ah>().pd_handle);
+    if (domain == nullptr) return EINVAL;
+    ib_uverbs_create_ah_resp reply{};
+    reply.ah_handle = addresses_.add(std::make_unique<Address>(Address{domain}));
+    if (reply.ah_handle == 0) return ENOMEM;
+    ++domain->users;
+    mlx5_ib_create_ah_resp provider{};
+    provider.response_length = sizeof provider;
+    const auto mac = identity_.mac();
+    std::copy(mac.begin(), mac.end(), provider.dmac);
+    command.reply(reply, provider);
+    return 0;
+}
+
+int DeviceFile::destroy_address(const Command& command) {
+    const std::uint32_t handle = command.core<ib_uverbs_destroy_ah>().ah_handle;
+    const Address* const address = addresses_.find(handle);
+    if (address == nullptr) return EINVAL;
+    --address->domain->users;
+    addresses_.remove(handle);
+    return 0;
+}
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,85 @@
+// What a program makes on the device, as its commands and the engine see it. Each object is owned
+// by the device file's table of its kind; objects in use by others cannot be destroyed.
+#pragma once
+
+#include <rdma/ib_user_verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "../softnic/completion_queue.hpp"
+#include "../softnic/queue_pair.hpp"
+#include "../softnic/shared_receive_list.hpp"
+#include "event_channel.hpp"
+
+namespace verbatim::uverbs {
+
+struct Domain {
+    std::uint32_t users = 0;
+};
+
+// A memory region or window: a key.
+struct Key {
+    Domain* domain;
+    std::uint32_t key;
+};
+
+struct Address {
+    Domain* domain;
+};
+
+// The program's own queue, with the events that its arming asks for.
+class CompletionQueue {
+  public:
+    CompletionQueue(const mlx5::CompletionQueueView& view, std::shared_ptr<EventChannel> channel,
+                    std::uint64_t user_handle)
+        : engine_(view,
+                  channel == nullptr ? softnic::EventHook{} : softnic::EventHook{event_hook, this}),
+          channel_(std::move(channel)),
+          user_handle_(user_handle) {}
+
+    softnic::CompletionQueue& engine() noexcept { return engine_; }
+    // Raises the event if the queue is armed for what it holds. Any thread.
+    void announce() noexcept;
+    // No event comes any more: how many the program has read.
+    std::uint32_t end_events();
+
+    std::uint32_t users = 0;
+
+    // In the arming word until it is first armed: no driver writes this.
+    static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
+
+  private:
+    static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->announce(); }
+
+    softnic::CompletionQueue engine_;
+    std::shared_ptr<EventChannel> channel_;
+    std::uint64_t user_handle_;
+    std::atomic<std::uint32_t> answered_{kNeverArmed};  // the arming that has had its event
+    std::atomic<std::uint32_t> events_{0};              // sent so far
+};
+
+struct SharedQueue {
+    SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of) : list(view), domain(of) {}
+
+    softnic::SharedReceiveList list;
+    Domain* domain;
+    std::uint32_t users = 0;
+};
+
+class Connector;
+
+struct QueuePair {
+    // As QUERY_QP answers, but for what the engine knows better. Apart: it ends in an open array.
+    std::unique_ptr<ib_uverbs_query_qp_resp> facts = std::make_unique<ib_uverbs_query_qp_resp>();
+    std::uint8_t type = 0;
+    Domain* domain = nullptr;
+    CompletionQueue* send_completions = nullptr;
+    CompletionQueue* receive_completions = nullptr;
+    SharedQueue* shared_receives = nullptr;
+    Connector* connector = nullptr;
+    std::unique_ptr<softnic::QueuePair> engine;
+};
+
+}  // namespace verbatim::uverbs

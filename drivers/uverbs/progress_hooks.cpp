@@ -1,0 +1,215 @@
+// What takes the place of libmlx5's functions. It chooses them by the properties of a queue, so
+// there are a few of each kind; those seen so far are kept by number, and for each number there is
+// a function here that calls it.
+#include "progress_hooks.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+#include <verbatim/driver/log.hpp>
+
+#include "device_file.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+// Null also for what a forked child inherited.
+DeviceFile* file_of(const ibv_context* context) noexcept {
+    DeviceFile* const file = find_device_file(context->cmd_fd);
+    return file == nullptr || file->inherited() ? nullptr : file;
+}
+
+// libmlx5's functions of one kind. Distinct replacements, so that the original need not be looked
+// up by queue.
+template <class Kind>
+class Replacements {
+    using Function = typename Kind::Function;
+
+  public:
+    // Puts ours where libmlx5's is. Nothing happens if it is ours already.
+    void take_over(Function*& place) noexcept {
+        Function* const found = place;
+        if (found == nullptr) return;
+        for (std::size_t i = 0; i < kCount; ++i) {
+            if (found == replacements_[i]) return;
+            Function* expected = nullptr;
+            if (originals_[i].compare_exchange_strong(expected, found) || expected == found) {
+                place = replacements_[i];
+                return;
+            }
+        }
+        log::warn(
+            "software NIC under rdma-core: a function of libmlx5 is left to the engine thread");
+    }
+    Function* original(std::size_t i) const noexcept {
+        return originals_[i].load(std::memory_order_acquire);
+    }
+
+  private:
+    static constexpr std::size_t kCount = 16;
+    template <std::size_t... I>
+    static constexpr std::array<Function*, kCount> make(std::index_sequence<I...>) noexcept {
+        return {&Kind::template replacement<I>...};
+    }
+    std::array<std::atomic<Function*>, kCount> originals_{};
+    static constexpr std::array<Function*, kCount> replacements_ =
+        make(std::make_index_sequence<kCount>{});
+};
+
+template <class Kind>
+constinit Replacements<Kind> g_replacements;
+
+void progress(ibv_cq* queue) noexcept {
+    if (DeviceFile* const file = file_of(queue->context)) file->progress(queue->handle);
+}
+
+struct PollQueue {
+    using Function = int(ibv_cq*, int, ibv_wc*);
+    template <std::size_t I>
+    static int replacement(ibv_cq* queue, int entries, ibv_wc* completions) {
+        Function* const original = g_replacements<PollQueue>.original(I);
+        const int found = original(queue, entries, completions);
+        if (found != 0) return found;
+        progress(queue);
+        return original(queue, entries, completions);
+    }
+};
+
+struct StartPoll {
+    using Function = int(ibv_cq_ex*, ibv_poll_cq_attr*);
+    template <std::size_t I>
+    static int replacement(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
+        Function* const original = g_replacements<StartPoll>.original(I);
+        const int found = original(queue, attributes);
+        if (found != ENOENT) return found;
+        progress(ibv_cq_ex_to_cq(queue));
+        return original(queue, attributes);
+    }
+};
+
+struct ArmQueue {
+    using Function = int(ibv_cq*, int);
+    template <std::size_t I>
+    static int replacement(ibv_cq* queue, int solicited_only) {
+        const int result = g_replacements<ArmQueue>.original(I)(queue, solicited_only);
+        if (DeviceFile* const file = file_of(queue->context)) file->armed(queue->handle);
+        return result;
+    }
+};
+
+void posted(ibv_qp* pair) noexcept {
+    if (DeviceFile* const file = file_of(pair->context)) file->posted(pair->handle);
+}
+
+struct PostSend {
+    using Function = int(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+    template <std::size_t I>
+    static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
+        const int result = g_replacements<PostSend>.original(I)(pair, requests, bad);
+        posted(pair);
+        return result;
+    }
+};
+
+struct PostReceive {
+    using Function = int(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
+    template <std::size_t I>
+    static int replacement(ibv_qp* pair, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+        const int result = g_replacements<PostReceive>.original(I)(pair, requests, bad);
+        posted(pair);
+        return result;
+    }
+};
+
+struct CompleteRequests {
+    using Function = int(ibv_qp_ex*);
+    template <std::size_t I>
+    static int replacement(ibv_qp_ex* pair) {
+        const int result = g_replacements<CompleteRequests>.original(I)(pair);
+        posted(&pair->qp_base);
+        return result;
+    }
+};
+
+// libmlx5 sets wr_complete anew with changes of state, so it is looked at here.
+struct StartRequests {
+    using Function = void(ibv_qp_ex*);
+    template <std::size_t I>
+    static void replacement(ibv_qp_ex* pair) {
+        g_replacements<CompleteRequests>.take_over(pair->wr_complete);
+        g_replacements<StartRequests>.original(I)(pair);
+    }
+};
+
+struct CreateQueue {
+    using Function = ibv_cq_ex*(ibv_context*, ibv_cq_init_attr_ex*);
+    template <std::size_t I>
+    static ibv_cq_ex* replacement(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
+        ibv_cq_ex* const queue = g_replacements<CreateQueue>.original(I)(context, wanted);
+        if (queue == nullptr) return nullptr;
+        g_replacements<StartPoll>.take_over(queue->start_poll);
+        // The kernel's interface is not told.
+        if ((wanted->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0)
+            if (DeviceFile* const file = file_of(context))
+                file->stamp(ibv_cq_ex_to_cq(queue)->handle);
+        return queue;
+    }
+};
+
+struct CreatePair {
+    using Function = ibv_qp*(ibv_context*, ibv_qp_init_attr_ex*);
+    template <std::size_t I>
+    static ibv_qp* replacement(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
+        ibv_qp* const pair = g_replacements<CreatePair>.original(I)(context, wanted);
+        constexpr auto kBuilds = std::uint32_t{IBV_QP_INIT_ATTR_SEND_OPS_FLAGS};
+        // With this bit it is the start of an ibv_qp_ex.
+        if (pair != nullptr && (wanted->comp_mask & kBuilds) != 0)
+            g_replacements<StartRequests>.take_over(reinterpret_cast<ibv_qp_ex*>(pair)->wr_start);
+        return pair;
+    }
+};
+
+// libibverbs may be loaded where names are not looked up by default.
+template <class Function>
+Function* next_in_libibverbs(const char* name) noexcept {
+    void* found = dlsym(RTLD_NEXT, name);
+    if (found == nullptr) {
+        void* const library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        if (library != nullptr) found = dlsym(library, name);
+    }
+    return reinterpret_cast<Function*>(found);
+}
+
+}  // namespace
+
+void take_over(ibv_context* context) noexcept {
+    const DeviceFile* const file = file_of(context);
+    if (file == nullptr || file->parked()) return;
+    g_replacements<PollQueue>.take_over(context->ops.poll_cq);
+    g_replacements<ArmQueue>.take_over(context->ops.req_notify_cq);
+    g_replacements<PostSend>.take_over(context->ops.post_send);
+    g_replacements<PostReceive>.take_over(context->ops.post_recv);
+    verbs_context* const extended = verbs_get_ctx(context);
+    if (extended == nullptr) return;
+    g_replacements<CreateQueue>.take_over(extended->create_cq_ex);
+    g_replacements<CreatePair>.take_over(extended->create_qp_ex);
+}
+
+}  // namespace verbatim::uverbs
+
+extern "C" [[gnu::visibility("default")]] ibv_context* ibv_open_device(ibv_device* device) {
+    using Open = ibv_context*(ibv_device*);
+    static Open* const real = verbatim::uverbs::next_in_libibverbs<Open>("ibv_open_device");
+    if (real == nullptr) {
+        errno = ENOSYS;
+        return nullptr;
+    }
+    ibv_context* const context = real(device);
+    if (context != nullptr) verbatim::uverbs::take_over(context);
+    return context;
+}

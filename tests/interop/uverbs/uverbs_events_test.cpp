@@ -1,0 +1,106 @@
+// Completion events and shared receives through unmodified libibverbs. Nobody polls while it waits
+// for an event: the engine's own thread does the work.
+#include <fcntl.h>
+#include <poll.h>
+
+#include "verbs_pair.hpp"
+
+namespace verbatim::interop {
+namespace {
+
+struct Events : testing::Test {
+    Events() {
+        connect(one.pair.get(), other.pair->qp_num);
+        connect(other.pair.get(), one.pair->qp_num);
+    }
+    static bool readable(const Side& side, int timeout_ms) {
+        pollfd entry{side.channel->fd, POLLIN, 0};
+        return ::poll(&entry, 1, timeout_ms) == 1;
+    }
+    static void take_event(Side& side) {
+        ASSERT_TRUE(readable(side, 10000)) << "no event";
+        ibv_cq* queue = nullptr;
+        void* context = nullptr;
+        ASSERT_EQ(ibv_get_cq_event(side.channel.get(), &queue, &context), 0);
+        EXPECT_EQ(queue, side.completions.get());
+        EXPECT_EQ(context, &side);
+        ibv_ack_cq_events(queue, 1);
+    }
+    static void arm(Side& side, bool solicited = false) {
+        ASSERT_EQ(ibv_req_notify_cq(side.completions.get(), solicited ? 1 : 0), 0);
+    }
+
+    Context context = open_device();
+    Side one{context.get(), {.events = true}}, other{context.get(), {.events = true}};
+};
+
+TEST_F(Events, each_arming_brings_one) {
+    for (int i = 0; i < 20; ++i) {
+        arm(other), arm(one);
+        other.receive(0, 64);
+        one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+        take_event(other);
+        take_event(one);
+        EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+        EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+    }
+    EXPECT_FALSE(readable(one, 0));
+    EXPECT_FALSE(readable(other, 0));
+}
+
+TEST_F(Events, a_completion_that_is_there_already_brings_one_when_the_queue_is_armed) {
+    other.receive(0, 64);
+    one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+    EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    EXPECT_FALSE(readable(one, 20));
+    arm(one);
+    take_event(one);
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+}
+
+TEST_F(Events, only_solicited_completions_wake_who_asked_for_those) {
+    other.receive(0, 64), other.receive(64, 64);
+    arm(other, true);
+    one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);  // so it has arrived
+    EXPECT_FALSE(readable(other, 20));
+    one.request(IBV_WR_SEND, 0, 64).flags(IBV_SEND_SOLICITED).post(one.pair.get());
+    take_event(other);
+}
+
+TEST_F(Events, an_event_that_nobody_reads_does_not_hold_up_destruction) {
+    arm(other);
+    other.receive(0, 64);
+    one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+    EXPECT_TRUE(readable(other, 10000));
+    other.pair.reset();
+    other.completions.reset();
+    EXPECT_FALSE(readable(other, 0));
+}
+
+TEST(SharedReceives, serve_several_queue_pairs) {
+    const Context context = open_device();
+    Side first(context.get()), second(context.get());
+    Side server(context.get(), {.shared_receives = true, .completions = 256});
+    Pair other_pair = std::move(server.pair);
+    server.make_pair();
+    connect(first.pair.get(), server.pair->qp_num);
+    connect(server.pair.get(), first.pair->qp_num);
+    connect(second.pair.get(), other_pair->qp_num);
+    connect(other_pair.get(), second.pair->qp_num);
+    for (std::uint64_t round = 0; round < 100; ++round) {
+        server.receive(round % 30 * 64, 64, round);
+        Side& sender = round % 2 == 0 ? first : second;
+        sender.fill(0, 64, static_cast<int>(round));
+        sender.request(IBV_WR_SEND, 0, 64).post(sender.pair.get());
+        const ibv_wc arrived = server.poll();
+        ASSERT_EQ(arrived.status, IBV_WC_SUCCESS);
+        EXPECT_EQ(arrived.wr_id, round);
+        EXPECT_EQ(arrived.qp_num, round % 2 == 0 ? server.pair->qp_num : other_pair->qp_num);
+        EXPECT_EQ(std::memcmp(sender.memory.data(), server.memory.data() + round % 30 * 64, 64), 0);
+        EXPECT_EQ(sender.poll().status, IBV_WC_SUCCESS);
+    }
+}
+
+}  // namespace
+}  // namespace verbatim::interop
