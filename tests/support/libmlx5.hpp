@@ -43,6 +43,8 @@ using SharedQueue = std::unique_ptr<ibv_srq, Releasing<ibv_destroy_srq>>;
 using Address = std::unique_ptr<ibv_ah, Releasing<ibv_destroy_ah>>;
 
 inline Context open_device() {
+    // libmlx5 prints every error completion; tests make hundreds.
+    setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
     if (uverbs::sysfs_root() == nullptr) throw std::runtime_error("no tree for libibverbs");
     int count = 0;
     ibv_device** const list = made(ibv_get_device_list(&count), "device list");
@@ -60,7 +62,22 @@ struct PairOptions {
     std::uint32_t receive_elements = 2;
     std::uint32_t inline_bytes = 200;
     int completions = 64;
+    std::uint32_t entry_bytes = 64;     // of completions
+    bool extended = false;              // completions are read by ibv_start_poll and ibv_next_poll
+    std::uint32_t shared_requests = 0;  // of a shared receive queue; 0: the pair has its own
     bool all_signaled = false;
+};
+
+// libmlx5 takes the size of ibv_create_cq()'s entries from the environment.
+class EntrySize {
+  public:
+    explicit EntrySize(std::uint32_t bytes) { setenv(kName, std::to_string(bytes).c_str(), 1); }
+    ~EntrySize() { unsetenv(kName); }
+    EntrySize(const EntrySize&) = delete;
+    EntrySize& operator=(const EntrySize&) = delete;
+
+  private:
+    static constexpr const char* kName = "MLX5_CQE_SIZE";
 };
 
 // The first queue pair of its context, so that libmlx5's index of it, which entries of completion
@@ -71,28 +88,55 @@ struct LibQueues {
     explicit LibQueues(const PairOptions& options = {})
         : context(open_device()),
           domain(made(ibv_alloc_pd(context.get()), "ibv_alloc_pd")),
-          completions(made(ibv_create_cq(context.get(), options.completions, nullptr, nullptr, 0),
-                           "ibv_create_cq")),
+          completions(make_completions(options)),
+          shared(options.shared_requests == 0 ? nullptr : make_shared(options)),
           pair(make_pair(options)) {
         mlx5dv_obj object{};
         object.qp = {pair.get(), &facts};
         object.cq = {completions.get(), &completion_facts};
-        if (mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ) != 0)
+        object.srq = {shared.get(), &shared_facts};
+        const std::uint64_t kinds = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ;
+        if (mlx5dv_init_obj(&object, kinds | (shared == nullptr ? 0 : MLX5DV_OBJ_SRQ)) != 0)
             throw std::runtime_error("mlx5dv_init_obj");
         to_ready(options.type);
     }
 
     Context context;
     Domain domain;
+    ibv_cq_ex* extended = nullptr;  // the same as `completions`
     Queue completions;
+    SharedQueue shared;
     std::uint32_t inline_bytes = 0;  // as many as the queue pair takes
     Pair pair;
     mlx5dv_qp facts{};
     mlx5dv_cq completion_facts{};
+    mlx5dv_srq shared_facts{};
 
   private:
+    ibv_cq* make_completions(const PairOptions& options) {
+        if (!options.extended) {
+            const EntrySize size(options.entry_bytes);
+            return made(ibv_create_cq(context.get(), options.completions, nullptr, nullptr, 0),
+                        "ibv_create_cq");
+        }
+        ibv_cq_init_attr_ex wanted{};
+        wanted.cqe = static_cast<std::uint32_t>(options.completions);
+        wanted.wc_flags = IBV_WC_STANDARD_FLAGS;
+        mlx5dv_cq_init_attr more{};
+        more.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+        more.cqe_size = static_cast<std::uint16_t>(options.entry_bytes);
+        extended = made(mlx5dv_create_cq(context.get(), &wanted, &more), "mlx5dv_create_cq");
+        return ibv_cq_ex_to_cq(extended);
+    }
+    ibv_srq* make_shared(const PairOptions& options) {
+        ibv_srq_init_attr wanted{};
+        wanted.attr.max_wr = options.shared_requests;
+        wanted.attr.max_sge = options.receive_elements;
+        return made(ibv_create_srq(domain.get(), &wanted), "ibv_create_srq");
+    }
     ibv_qp* make_pair(const PairOptions& options) {
         ibv_qp_init_attr_ex wanted{};
+        wanted.srq = shared.get();
         wanted.send_cq = wanted.recv_cq = completions.get();
         wanted.cap = {options.send_requests, options.receive_requests, options.send_elements,
                       options.receive_elements, options.inline_bytes};
