@@ -146,8 +146,8 @@ SEND_QUEUE = [
         "list_rung_with_its_first_request",
         "the register names a WQE that is not the last: what follows waits for the next doorbell",
         "drivers/mlx5/queues.cpp",
-        (("first_word = place(request, shape_of(request));",
-          "{\n        const std::uint64_t placed = place(request, shape_of(request));\n"
+        (("first_word = place(request, shape_of(request, limits_.transport));",
+          "{\n        const std::uint64_t placed = place(request, shape_of(request, limits_.transport));\n"
           "        if (first_word == 0) first_word = placed;\n    }"),)),
     Mutation(
         "reset_keeps_the_record",

@@ -144,13 +144,14 @@ struct LibQueues {
         wanted.sq_sig_all = options.all_signaled ? 1 : 0;
         wanted.pd = domain.get();
         wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        wanted.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+        wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+        if (options.type != IBV_QPT_UD)
+            wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
+                                     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+                                     IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
         if (options.type == IBV_QPT_RC)
             wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-                                     IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-                                     IBV_QP_EX_WITH_SEND_WITH_INV;
+                                     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
         ibv_qp* const pair_made = made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp");
         inline_bytes = wanted.cap.max_inline_data;
         return pair_made;
@@ -160,10 +161,18 @@ struct LibQueues {
         if (const int error = ibv_modify_qp(pair.get(), &attributes, mask); error != 0)
             throw std::runtime_error(std::string("ibv_modify_qp: ") + strerror(error));
     }
+    void datagrams_to_ready(ibv_qp_attr& attributes) {
+        change(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+        attributes.qp_state = IBV_QPS_RTR;
+        change(attributes, IBV_QP_STATE);
+        attributes.qp_state = IBV_QPS_RTS;
+        change(attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    }
     void to_ready(ibv_qp_type type) {
         ibv_qp_attr attributes{};
         attributes.qp_state = IBV_QPS_INIT;
         attributes.port_num = 1;
+        if (type == IBV_QPT_UD) return datagrams_to_ready(attributes);
         attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
         change(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
         attributes.qp_state = IBV_QPS_RTR;

@@ -17,9 +17,12 @@ using mlx5::test::request;
 class RandomRequests {
   public:
     // libmlx5's builder takes every window for one of type 2.
-    RandomRequests(const Twin& twin, std::uint32_t inline_bytes, std::uint64_t seed,
-                   bool for_builder)
-        : twin_(twin), inline_bytes_(inline_bytes), for_builder_(for_builder), random_(seed) {
+    RandomRequests(Twin& twin, std::uint64_t seed, bool for_builder, bool reliable)
+        : twin_(twin),
+          inline_bytes_(twin.lib().inline_bytes),
+          for_builder_(for_builder),
+          opcodes_(reliable ? 10 : 7),
+          random_(seed) {
         windows_.reserve(64);
     }
 
@@ -36,12 +39,17 @@ class RandomRequests {
     }
 
     Request one() {
-        constexpr Opcode kAll[] = {
-            Opcode::write,          Opcode::write_immediate, Opcode::send,
-            Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
-            Opcode::compare_swap,   Opcode::fetch_add,       Opcode::local_invalidate,
-            Opcode::bind_window};
-        const Opcode opcode = kAll[below(std::size(kAll))];
+        constexpr Opcode kAll[] = {Opcode::write,
+                                   Opcode::write_immediate,
+                                   Opcode::send,
+                                   Opcode::send_immediate,
+                                   Opcode::send_invalidate,
+                                   Opcode::local_invalidate,
+                                   Opcode::bind_window,
+                                   Opcode::read,
+                                   Opcode::compare_swap,
+                                   Opcode::fetch_add};
+        const Opcode opcode = kAll[below(opcodes_)];
         Request made = shaped(opcode);
         made.work.id = random_();
         made.work.signaled = below(2) == 0;
@@ -81,13 +89,14 @@ class RandomRequests {
     const Twin& twin_;
     std::uint32_t inline_bytes_;
     bool for_builder_;
+    std::uint32_t opcodes_;
     std::mt19937_64 random_;
     std::vector<WindowBinding> windows_;
 };
 
-void expect_alike(std::uint64_t seed, bool by_builder) {
-    Twin twin({.send_requests = 12});
-    RandomRequests requests(twin, twin.lib().inline_bytes, seed, by_builder);
+void expect_alike(std::uint64_t seed, bool by_builder, ibv_qp_type type = IBV_QPT_RC) {
+    Twin twin({.type = type, .send_requests = 12});
+    RandomRequests requests(twin, seed, by_builder, type == IBV_QPT_RC);
     std::mt19937_64 random(seed);
     for (int round = 0; round < 3000 && !testing::Test::HasFailure(); ++round) {
         std::vector<Request> list = requests.list(1 + random() % 6);
@@ -107,6 +116,10 @@ TEST(Libmlx5, lists_of_anything_in_any_order_are_written_alike) {
 
 TEST(Libmlx5, lists_that_its_builder_makes_are_written_alike) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike(seed, true);
+}
+
+TEST(Libmlx5, lists_on_unreliable_connections_are_written_alike) {
+    for (const bool by_builder : {false, true}) expect_alike(5, by_builder, IBV_QPT_UC);
 }
 
 TEST(Libmlx5, a_key_update_holds_back_the_next_request_only) {
@@ -179,6 +192,58 @@ TEST(Libmlx5, lists_of_prepared_small_writes_are_written_as_it_writes_them) {
             Errc::ok);
         twin.expect_same(count);
         twin.complete(twin.last_first_block());
+    }
+}
+
+TEST(Libmlx5, datagrams_to_many_peers_in_lists_are_written_alike) {
+    for (const bool by_builder : {false, true}) {
+        Twin twin({.type = IBV_QPT_UD, .send_requests = 12});
+        std::vector<const mlx5::DatagramTarget*> targets;
+        for (std::uint8_t i = 0; i < 40; ++i)
+            targets.push_back(&twin.add_target(address_attributes(i), 0xffffffu >> (i % 24),
+                                               0x01020304u << (i % 8)));
+        std::mt19937_64 random(1);
+        for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+            std::vector<Request> list;
+            for (std::size_t count = 1 + random() % 4; count > 0; --count) {
+                const Opcode opcode = random() % 2 == 0 ? Opcode::send : Opcode::send_immediate;
+                list.push_back(random() % 2 == 0
+                                   ? inline_request(opcode, 1 + random() % twin.lib().inline_bytes)
+                                   : gather_request(opcode, 1 + random() % 8));
+                list.back().work.target = targets[random() % targets.size()];
+                list.back().work.immediate = static_cast<std::uint32_t>(random());
+                list.back().work.solicited = random() % 2 == 0;
+            }
+            if (by_builder)
+                twin.post_by_builder(list);
+            else
+                twin.post(list);
+            twin.complete(twin.last_first_block());
+        }
+    }
+}
+
+TEST(Libmlx5, prepared_datagrams_are_written_as_it_writes_them) {
+    Twin twin({.type = IBV_QPT_UD});
+    const auto& target = twin.add_target(address_attributes(9), 0x123456, 0x11111111);
+    for (Request asked : {request(Opcode::send), inline_request(Opcode::send_immediate, 100),
+                          gather_request(Opcode::send, 5)}) {
+        asked.work.target = &target;
+        mlx5::Prepared prepared(twin.ours(), asked.get());
+        for (std::uint8_t round = 0; round < 100 && !HasFailure(); ++round) {
+            if (!asked.inline_payload.empty()) {
+                asked.inline_payload.assign(100, std::byte{round});
+                ASSERT_EQ(prepared.set_inline_payload(asked.inline_payload), Errc::ok);
+            }
+            if (!asked.elements.empty()) {
+                asked.elements[4].address += round;
+                ASSERT_EQ(prepared.set_element(4, asked.elements[4].address, 72), Errc::ok);
+            }
+            twin.post_to_lib(asked);
+            ASSERT_EQ(prepared.post(0), Errc::ok);
+            twin.expect_same(1);
+            twin.complete(twin.last_first_block());
+        }
     }
 }
 

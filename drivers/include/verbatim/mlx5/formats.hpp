@@ -84,6 +84,37 @@ static_assert(sizeof(AtomicSegment) == 16);
 static_assert(offsetof(AtomicSegment, swap_or_add) == 0);
 static_assert(offsetof(AtomicSegment, compare) == 8);
 
+// Follows the control segment of every send of a datagram queue pair (PRM, "Address Vector").
+struct DatagramSegment {
+    be32 queue_key;
+    be32 reserved0;
+    be32 extended_number;            // [31] 1: the fields from `mac` on are there, [23:0] peer
+    std::uint8_t rate_priority = 0;  // [7:4] static rate, 0: the port's; [3:1] priority
+    std::uint8_t path_bits = 0;      // of the source
+    be16 destination;                // local id, or over Ethernet the UDP source port
+    be32 reserved1;
+    std::array<std::uint8_t, 6> mac{};
+    std::uint8_t traffic_class = 0;
+    std::uint8_t hop_limit = 0;
+    be32 route;  // [30] InfiniBand only: there is a GID, [27:20] index of the source's, [19:0] flow
+    std::array<std::uint8_t, 16> gid{};
+};
+static_assert(sizeof(DatagramSegment) == 48);
+static_assert(offsetof(DatagramSegment, queue_key) == 0);
+static_assert(offsetof(DatagramSegment, reserved0) == 4);
+static_assert(offsetof(DatagramSegment, extended_number) == 8);
+static_assert(offsetof(DatagramSegment, rate_priority) == 12);
+static_assert(offsetof(DatagramSegment, path_bits) == 13);
+static_assert(offsetof(DatagramSegment, destination) == 14);
+static_assert(offsetof(DatagramSegment, reserved1) == 16);
+static_assert(offsetof(DatagramSegment, mac) == 20);
+static_assert(offsetof(DatagramSegment, traffic_class) == 26);
+static_assert(offsetof(DatagramSegment, hop_limit) == 27);
+static_assert(offsetof(DatagramSegment, route) == 28);
+static_assert(offsetof(DatagramSegment, gid) == 32);
+inline constexpr std::uint32_t kExtendedAddress = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t kFlowLabelMask = 0xfffff;
+
 // One gathered (send queue) or scattered (receive queue, read) piece of memory.
 struct DataSegment {
     be32 byte_count;  // [31] 0, [30:0] bytes; 0 stands for 2^31

@@ -24,8 +24,17 @@ struct ProgressHook {
     void* context = nullptr;
 };
 
+// What connects a queue pair with others. Unreliable connections take no reads and no atomics;
+// datagrams are sends, and each says where it goes.
+enum class Transport : std::uint8_t {
+    reliable_connection,
+    unreliable_connection,
+    unreliable_datagram
+};
+
 // A queue pair as the data path sees it.
 struct QueuePairView {
+    Transport transport = Transport::reliable_connection;
     std::byte* send_buffer = nullptr;     // 64-byte building blocks, 64-byte aligned
     std::uint32_t send_blocks = 0;        // power of two
     std::byte* receive_buffer = nullptr;  // entries of 1 << receive_stride_log2 bytes

@@ -37,8 +37,8 @@ class SendQueue {
     // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
     // is posted on an error.
     Errc post(const WorkRequest& request) noexcept {
-        if (is_key_update(request.opcode) || pending_fence_ != 0) [[unlikely]]
-            return post_fenced(request);
+        if (is_key_update(request.opcode) || pending_fence_ != 0 || unlike_) [[unlikely]]
+            return post_carefully(request);
         if (const Errc error = check_plain(request, limits_); error != Errc::ok) return error;
         const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
@@ -222,8 +222,9 @@ class SendQueue {
     // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
     // fence. Cold.
     Errc post_block_at_stop(std::uint64_t id, Block block) noexcept;
-    // Key updates, and what comes behind one. Cold.
-    Errc post_fenced(const WorkRequest& request) noexcept;
+    // Key updates, what comes behind one, and all that goes over other transports than reliable
+    // connections. Cold.
+    Errc post_carefully(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
     std::uint8_t take_fence(bool updates) noexcept {
         const std::uint8_t fence = pending_fence_;
@@ -264,6 +265,7 @@ class SendQueue {
     std::uint32_t mask_ = 0;
     std::uint32_t number_ = 0;
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
+    bool unlike_ = false;             // limits_.transport is not a reliable connection
     std::uint64_t generation_ = 0;
     Doorbell bell_;
     SendLimits limits_;
