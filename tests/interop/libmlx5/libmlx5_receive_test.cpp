@@ -52,8 +52,21 @@ class ReceiveTwin {
     void post(std::span<const Receive> list) {
         ASSERT_EQ(lib_.receive(list), 0);
         ASSERT_EQ(ours_.receive(list), Errc::ok);
+        const std::size_t before = posted_.size();
         note_posted(list.size());
         expect_same();
+        for (std::size_t i = 0; i < list.size(); ++i)
+            expect_describes(posted_[before + i], list[i].elements);
+    }
+    // What the manual's tables find in libmlx5's entry is what was asked for.
+    void expect_describes(std::size_t entry, std::span<const Element> elements) {
+        const std::size_t stride = lib_.receive_stride();
+        const auto seen = prm::describe_receive(lib_.receive_ring().subspan(entry * stride, stride),
+                                                lib_.is_shared());
+        std::vector<prm::Piece> asked;
+        for (const Element& one : elements)
+            asked.push_back({one.address, one.bytes, one.local_key});
+        EXPECT_TRUE(seen.pieces == asked && seen.complaints.empty()) << "entry " << entry;
     }
     void note_posted(std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {

@@ -200,6 +200,7 @@ void Twin::post(std::span<Request> requests) {
     for (Request& request : requests) ours.push_back(request.get());
     ASSERT_EQ(send_.post(ours), Errc::ok);
     expect_same(static_cast<std::uint32_t>(requests.size()));
+    expect_describes(requests);
 }
 
 void Twin::post_by_builder(std::span<Request> requests) {
@@ -213,6 +214,7 @@ void Twin::post_by_builder(std::span<Request> requests) {
     ASSERT_EQ(ibv_wr_complete(pair), 0);
     ASSERT_EQ(send_.post(ours), Errc::ok);
     expect_same(static_cast<std::uint32_t>(requests.size()), true);
+    expect_describes(requests);
 }
 
 void Twin::complete(std::uint32_t counter, std::uint8_t error_syndrome, std::uint32_t bytes) {

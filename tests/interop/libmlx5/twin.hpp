@@ -99,6 +99,16 @@ class Twin {
         return written;
     }
 
+    // What the manual's tables find in libmlx5's WQEs is what was asked for.
+    void expect_describes(std::span<Request> requests) {
+        ASSERT_EQ(described_.size(), requests.size());
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            const auto& [seen, behind_update] = described_[i];
+            EXPECT_TRUE(seen == mlx5::test::expected_wqe(seen, requests[i], behind_update))
+                << "request " << i;
+        }
+    }
+
     // Compares what both wrote for `requests` requests since the last call. WQEs are compared over
     // their own length; what both leave behind it, in the ring and in the register, is anything.
     // So is what the device ignores and libmlx5 leaves as the ring had it, where we write zeros:
@@ -109,6 +119,7 @@ class Twin {
         const std::uint32_t used = static_cast<std::uint16_t>(be32toh(records_[1]) - next_);
         Written ours = take_ours(used), theirs = take_lib(used);
         EXPECT_EQ(be32toh(ours.record), be32toh(theirs.record)) << "doorbell record";
+        described_.clear();
         std::uint32_t at = 0, found = 0;
         for (; at < used; ++found) {
             const std::uint32_t first = at;
@@ -116,6 +127,11 @@ class Twin {
             at += blank_the_rest(ours.wqes, at);
             if (blank_the_rest(theirs.wqes, first) != at - first) break;
             if (by_builder) blank_immediate(theirs.wqes.data() + std::size_t{first} * 64);
+            const auto service =
+                type_ == IBV_QPT_UD ? prm::Service::datagram : prm::Service::connected;
+            const auto wqe = std::span(theirs.wqes).subspan(std::size_t{first} * 64);
+            described_.push_back({prm::describe_send(wqe, service), behind_update_});
+            behind_update_ = described_.back().seen.opcode == MLX5_OPCODE_UMR;
         }
         EXPECT_EQ(found, requests);
         EXPECT_EQ(dump(ours.wqes), dump(theirs.wqes));
@@ -206,6 +222,12 @@ class Twin {
     std::uint32_t next_ = 0;      // counter of the first block not yet looked at
     std::uint32_t produced_ = 0;  // completions written
     std::uint32_t last_first_ = 0;
+    struct Described {
+        prm::SendWqe seen;
+        bool behind_update;
+    };
+    std::vector<Described> described_;  // libmlx5's WQEs of the last comparison
+    bool behind_update_ = false;        // the last of them was an update of a memory key
 };
 
 }  // namespace verbatim::interop
