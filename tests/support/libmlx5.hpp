@@ -34,6 +34,13 @@ T* made(T* object, const char* what) {
 }
 
 using Context = std::unique_ptr<ibv_context, Releasing<ibv_close_device>>;
+// ibv_dealloc_td is an inline function of each translation unit.
+struct ReleasingThreadDomain {
+    void operator()(ibv_td* domain) const {
+        if (ibv_dealloc_td(domain) != 0) std::abort();
+    }
+};
+using ThreadDomain = std::unique_ptr<ibv_td, ReleasingThreadDomain>;
 using Domain = std::unique_ptr<ibv_pd, Releasing<ibv_dealloc_pd>>;
 using Region = std::unique_ptr<ibv_mr, Releasing<ibv_dereg_mr>>;
 using Window = std::unique_ptr<ibv_mw, Releasing<ibv_dealloc_mw>>;
@@ -66,18 +73,25 @@ struct PairOptions {
     bool extended = false;              // completions are read by ibv_start_poll and ibv_next_poll
     std::uint32_t shared_requests = 0;  // of a shared receive queue; 0: the pair has its own
     bool all_signaled = false;
+    const char* variable = nullptr;   // of the environment, "1" when the device is opened
+    std::uint32_t earlier_pairs = 0;  // made before and gone: registers are handed out in turn
+    bool thread_domain = false;       // the pair has one, and so a register of its own
 };
 
-// libmlx5 takes the size of ibv_create_cq()'s entries from the environment.
-class EntrySize {
+// libmlx5 takes some choices from the environment. Null: none.
+class Variable {
   public:
-    explicit EntrySize(std::uint32_t bytes) { setenv(kName, std::to_string(bytes).c_str(), 1); }
-    ~EntrySize() { unsetenv(kName); }
-    EntrySize(const EntrySize&) = delete;
-    EntrySize& operator=(const EntrySize&) = delete;
+    Variable(const char* name, const std::string& value) : name_(name) {
+        if (name_ != nullptr) setenv(name_, value.c_str(), 1);
+    }
+    ~Variable() {
+        if (name_ != nullptr) unsetenv(name_);
+    }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
 
   private:
-    static constexpr const char* kName = "MLX5_CQE_SIZE";
+    const char* name_;
 };
 
 // The first queue pair of its context, so that libmlx5's index of it, which entries of completion
@@ -86,8 +100,10 @@ struct LibQueues {
     static constexpr std::uint32_t kUserIndex = 0;
 
     explicit LibQueues(const PairOptions& options = {})
-        : context(open_device()),
+        : context(open_with(options.variable)),
           domain(made(ibv_alloc_pd(context.get()), "ibv_alloc_pd")),
+          thread_domain(options.thread_domain ? make_thread_domain() : nullptr),
+          parent_domain(options.thread_domain ? make_parent_domain() : nullptr),
           completions(make_completions(options)),
           shared(options.shared_requests == 0 ? nullptr : make_shared(options)),
           pair(make_pair(options)) {
@@ -103,6 +119,8 @@ struct LibQueues {
 
     Context context;
     Domain domain;
+    ThreadDomain thread_domain;
+    Domain parent_domain;
     ibv_cq_ex* extended = nullptr;  // the same as `completions`
     Queue completions;
     SharedQueue shared;
@@ -113,9 +131,23 @@ struct LibQueues {
     mlx5dv_srq shared_facts{};
 
   private:
+    static Context open_with(const char* variable) {
+        const Variable set(variable, "1");
+        return open_device();
+    }
+    ibv_td* make_thread_domain() {
+        ibv_td_init_attr wanted{};
+        return made(ibv_alloc_td(context.get(), &wanted), "ibv_alloc_td");
+    }
+    ibv_pd* make_parent_domain() {
+        ibv_parent_domain_init_attr wanted{};
+        wanted.pd = domain.get();
+        wanted.td = thread_domain.get();
+        return made(ibv_alloc_parent_domain(context.get(), &wanted), "ibv_alloc_parent_domain");
+    }
     ibv_cq* make_completions(const PairOptions& options) {
         if (!options.extended) {
-            const EntrySize size(options.entry_bytes);
+            const Variable size("MLX5_CQE_SIZE", std::to_string(options.entry_bytes));
             return made(ibv_create_cq(context.get(), options.completions, nullptr, nullptr, 0),
                         "ibv_create_cq");
         }
@@ -142,7 +174,7 @@ struct LibQueues {
                       options.receive_elements, options.inline_bytes};
         wanted.qp_type = options.type;
         wanted.sq_sig_all = options.all_signaled ? 1 : 0;
-        wanted.pd = domain.get();
+        wanted.pd = parent_domain != nullptr ? parent_domain.get() : domain.get();
         wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
         if (options.type != IBV_QPT_UD)
@@ -152,6 +184,8 @@ struct LibQueues {
         if (options.type == IBV_QPT_RC)
             wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+        for (std::uint32_t i = 0; i < options.earlier_pairs; ++i)
+            Pair(made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp"));
         ibv_qp* const pair_made = made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp");
         inline_bytes = wanted.cap.max_inline_data;
         return pair_made;

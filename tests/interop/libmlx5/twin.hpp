@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
@@ -63,6 +65,8 @@ class Twin {
     explicit Twin(const PairOptions& options = {})
         : lib_(options),
           type_(options.type),
+          eight_bytes_(options.variable != nullptr &&
+                       options.variable == std::string_view("MLX5_SHUT_UP_BF")),
           ring_(std::size_t{lib_.facts.sq.wqe_cnt} * 64),
           completion_ring_(std::size_t{lib_.completion_facts.cqe_cnt} *
                            lib_.completion_facts.cqe_size),
@@ -96,6 +100,7 @@ class Twin {
         Written written{copy(static_cast<const std::byte*>(lib_.facts.sq.buf), count),
                         lib_.facts.dbrec[1], bells_of_lib()};
         bells_of_lib() = {};
+        if (eight_bytes_) join_halves(written.bells);
         return written;
     }
 
@@ -177,7 +182,7 @@ class Twin {
         made.send_blocks = lib_.facts.sq.wqe_cnt;
         made.doorbell_record = records_.data();
         made.doorbell_register = bells_.data();
-        made.blueflame_bytes = lib_.facts.bf.size;
+        made.blueflame_bytes = eight_bytes_ ? 0 : lib_.facts.bf.size;
         made.number = lib_.pair->qp_num;
         made.max_inline_bytes = lib_.inline_bytes;
         made.max_send_elements = options.send_elements;
@@ -191,6 +196,10 @@ class Twin {
         made.entry_bytes = lib_.completion_facts.cqe_size;
         made.doorbell_record = completion_records_.data();
         return made;
+    }
+    // libmlx5 takes both halves in turn for doorbells too. Any will do: we take the first.
+    static void join_halves(Register& bells) {
+        for (std::size_t i = 0; i < 256; ++i) bells[i] |= std::exchange(bells[256 + i], {});
     }
     Register& bells_of_lib() { return *static_cast<Register*>(lib_.facts.bf.reg); }
 
@@ -208,6 +217,7 @@ class Twin {
 
     LibQueues lib_;
     ibv_qp_type type_;
+    bool eight_bytes_;  // no BlueFlame
     std::vector<AddressTwin> addresses_;
     alignas(4096) std::array<std::byte, 4096> memory_{};
     // Windows are bound to parts of it; its key is what a binding's local_key must name.
