@@ -1,6 +1,8 @@
 // The same words for what libibverbs, its extended completion queues and our driver say.
 #include "sides.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <ostream>
 
 #include "lib_requests.hpp"
@@ -136,12 +138,18 @@ std::uint32_t LibSide::receive_record() const {
 }
 
 std::optional<Answer> LibSide::poll() {
-    return queues_.extended != nullptr ? poll_extended() : poll_plain();
+    const auto answers = queues_.extended != nullptr ? poll_extended(1) : poll_plain(1);
+    return answers.empty() ? std::nullopt : std::optional(answers.front());
 }
 
-std::optional<Answer> LibSide::poll_plain() {
-    ibv_wc completion{};
-    if (ibv_poll_cq(queues_.completions.get(), 1, &completion) != 1) return std::nullopt;
+std::vector<Answer> LibSide::poll_all() {
+    const std::size_t most = queues_.completion_facts.cqe_cnt;
+    return queues_.extended != nullptr ? poll_extended(most) : poll_plain(most);
+}
+
+namespace {
+
+Answer answer_of(const ibv_wc& completion) {
     Answer answer{.id = completion.wr_id, .status = completion.status, .number = completion.qp_num};
     if (completion.status != IBV_WC_SUCCESS) {
         answer.vendor = completion.vendor_err;
@@ -153,23 +161,43 @@ std::optional<Answer> LibSide::poll_plain() {
     return answer;
 }
 
-std::optional<Answer> LibSide::poll_extended() {
-    ibv_cq_ex* const queue = queues_.extended;
-    ibv_poll_cq_attr attributes{};
-    if (ibv_start_poll(queue, &attributes) != 0) return std::nullopt;
+// The entry that the queue stands at.
+Answer answer_of(ibv_cq_ex* queue) {
     Answer answer{.id = queue->wr_id, .status = queue->status, .number = ibv_wc_read_qp_num(queue)};
     if (queue->status != IBV_WC_SUCCESS) {
         answer.vendor = ibv_wc_read_vendor_err(queue);
-    } else {
-        answer.opcode = ibv_wc_read_opcode(queue);
-        const bool atomic = answer.opcode == IBV_WC_COMP_SWAP || answer.opcode == IBV_WC_FETCH_ADD;
-        // What it reads is in the entry, which need not say 8.
-        tell(answer, ibv_wc_read_wc_flags(queue), ibv_wc_read_imm_data(queue),
-             atomic ? 8 : ibv_wc_read_byte_len(queue));
-        if (answer.invalidated) answer.immediate = ibv_wc_read_invalidated_rkey(queue);
+        return answer;
     }
-    ibv_end_poll(queue);
+    answer.opcode = ibv_wc_read_opcode(queue);
+    const bool atomic = answer.opcode == IBV_WC_COMP_SWAP || answer.opcode == IBV_WC_FETCH_ADD;
+    // What it reads is in the entry, which need not say 8.
+    tell(answer, ibv_wc_read_wc_flags(queue), ibv_wc_read_imm_data(queue),
+         atomic ? 8 : ibv_wc_read_byte_len(queue));
+    if (answer.invalidated) answer.immediate = ibv_wc_read_invalidated_rkey(queue);
     return answer;
+}
+
+}  // namespace
+
+std::vector<Answer> LibSide::poll_plain(std::size_t most) {
+    std::vector<ibv_wc> completions(most);
+    const int count =
+        ibv_poll_cq(queues_.completions.get(), static_cast<int>(most), completions.data());
+    std::vector<Answer> answers;
+    for (int i = 0; i < count; ++i)
+        answers.push_back(answer_of(completions[static_cast<std::size_t>(i)]));
+    return answers;
+}
+
+std::vector<Answer> LibSide::poll_extended(std::size_t most) {
+    std::vector<Answer> answers;
+    ibv_poll_cq_attr attributes{};
+    if (ibv_start_poll(queues_.extended, &attributes) != 0) return answers;
+    do {
+        answers.push_back(answer_of(queues_.extended));
+    } while (answers.size() < most && ibv_next_poll(queues_.extended) == 0);
+    ibv_end_poll(queues_.extended);
+    return answers;
 }
 
 mlx5::QueuePairView OurSide::pair_view(LibSide& like, const PairOptions& options) {
@@ -236,28 +264,37 @@ Errc OurSide::receive(std::span<const Receive> list) {
     return shared_ ? shared_->post(requests) : receive_->post(requests);
 }
 
-void OurSide::expect_same(const std::optional<Answer>& theirs) {
-    mlx5::Completion completion;
-    const bool found = completions_.poll(std::span(&completion, 1)) == 1;
-    ASSERT_EQ(found, theirs.has_value());
-    if (!found) return;
-    EXPECT_TRUE(same_failure(theirs->status, completion.status))
-        << theirs->status << " and " << static_cast<int>(completion.status);
-    Answer ours{.id = completion.id, .status = theirs->status, .number = completion.queue_pair};
+namespace {
+
+// In libibverbs' words, of which `status` is the one for this failure.
+Answer answer_of(const mlx5::Completion& completion, ibv_wc_status status) {
+    Answer answer{.id = completion.id, .status = status, .number = completion.queue_pair};
     if (completion.status != Errc::ok) {
-        ours.vendor = completion.vendor_syndrome;
-    } else {
-        using mlx5::CompletionKind;
-        ours.opcode = completion.kind == CompletionKind::send_side
-                          ? lib_opcode_of(completion.opcode)
-                      : completion.kind == CompletionKind::receive ? IBV_WC_RECV
-                                                                   : IBV_WC_RECV_RDMA_WITH_IMM;
-        ours.has_immediate = completion.has_immediate;
-        ours.invalidated = completion.invalidated;
-        ours.immediate = completion.immediate;
-        ours.bytes = completion.bytes;
+        answer.vendor = completion.vendor_syndrome;
+        return answer;
     }
-    EXPECT_EQ(ours, *theirs);
+    using mlx5::CompletionKind;
+    answer.opcode = completion.kind == CompletionKind::send_side ? lib_opcode_of(completion.opcode)
+                    : completion.kind == CompletionKind::receive ? IBV_WC_RECV
+                                                                 : IBV_WC_RECV_RDMA_WITH_IMM;
+    answer.has_immediate = completion.has_immediate;
+    answer.invalidated = completion.invalidated;
+    answer.immediate = completion.immediate;
+    answer.bytes = completion.bytes;
+    return answer;
+}
+
+}  // namespace
+
+void OurSide::expect_same(std::span<const Answer> theirs) {
+    std::vector<mlx5::Completion> ours(std::max<std::size_t>(theirs.size(), 1));
+    ours.resize(completions_.poll(ours));
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+        EXPECT_TRUE(same_failure(theirs[i].status, ours[i].status))
+            << theirs[i].status << " and " << static_cast<int>(ours[i].status);
+        EXPECT_EQ(answer_of(ours[i], theirs[i].status), theirs[i]);
+    }
 }
 
 }  // namespace verbatim::interop

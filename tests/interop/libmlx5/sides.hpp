@@ -76,6 +76,8 @@ class LibSide {
     int receive(std::span<const Receive> list);
     int send(mlx5::test::Request& request);
     std::optional<Answer> poll();
+    // All there are, by one call or one round of ibv_start_poll, ibv_next_poll and ibv_end_poll.
+    std::vector<Answer> poll_all();
     void write(const RawEntry& raw) { writer_.write(raw); }
 
     LibQueues& queues() { return queues_; }
@@ -92,8 +94,8 @@ class LibSide {
     std::uint32_t consumer_record() const { return be32toh(queues_.completion_facts.dbrec[0]); }
 
   private:
-    std::optional<Answer> poll_plain();
-    std::optional<Answer> poll_extended();
+    std::vector<Answer> poll_plain(std::size_t most);
+    std::vector<Answer> poll_extended(std::size_t most);
 
     LibQueues queues_;
     EntryWriter writer_;
@@ -106,8 +108,11 @@ class OurSide {
 
     Errc receive(std::span<const Receive> list);
     Errc send(mlx5::test::Request& request) { return send_.post(request.get()); }
-    // Compares with what libmlx5 said of the same entry.
-    void expect_same(const std::optional<Answer>& theirs);
+    // Polls once and compares with what libmlx5 said of the same entries.
+    void expect_same(std::span<const Answer> theirs);
+    void expect_same(const std::optional<Answer>& theirs) {
+        expect_same(theirs ? std::span(&*theirs, 1) : std::span<const Answer>());
+    }
     void write(const RawEntry& raw) { writer_.write(raw); }
 
     mlx5::SharedReceiveQueue& shared() { return *shared_; }
