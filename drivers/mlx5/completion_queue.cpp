@@ -34,25 +34,40 @@ constexpr bool is_responder(CqeOpcode opcode) {
            (opcode >= CqeOpcode::write_immediate && opcode <= CqeOpcode::send_invalidate);
 }
 
-// The data a device left in the CQE.
-std::span<const std::byte> scattered(const Cqe& entry) {
-    const std::size_t bytes = entry.byte_count.native();
-    if ((entry.op_own & kFormatMask) == kInlineScatter32) {
-        return std::span(entry.scatter).first(std::min<std::size_t>(bytes, 32));
-    }
-    const auto* before = reinterpret_cast<const std::byte*>(&entry) - 64;  // first half of a Cqe128
-    return {before, std::min<std::size_t>(bytes, 64)};
+using Bytes = std::span<const std::byte>;
+
+// The data that a device left in the CQE; nothing where there cannot be as many there, or in a form
+// that was never asked for.
+std::optional<Bytes> scattered(const Cqe& entry, std::size_t bytes, std::size_t entry_bytes) {
+    const std::uint8_t format = entry.op_own & kFormatMask;
+    if (format == kInlineScatter32 && bytes <= entry.scatter.size())
+        return Bytes(entry.scatter).first(bytes);
+    constexpr std::size_t kBefore = sizeof(Cqe128::scatter);
+    if (format == kInlineScatter64 && bytes <= kBefore && entry_bytes == sizeof(Cqe128))
+        return Bytes(reinterpret_cast<const std::byte*>(&entry) - kBefore, bytes);
+    return std::nullopt;
 }
 
 // Copies as much of `data` as the segment takes; what is left.
-std::span<const std::byte> fill(const std::byte* segment_bytes, std::span<const std::byte> data) {
+Bytes fill(const std::byte* segment_bytes, Bytes data) {
     DataSegment segment;
     std::memcpy(&segment, segment_bytes, sizeof segment);
-    if (segment.key.native() == kInvalidKey) return {};
     const std::uint32_t count = segment.byte_count.native();
     const std::size_t now = count == 0 ? data.size() : std::min<std::size_t>(count, data.size());
     std::memcpy(reinterpret_cast<void*>(segment.address.native()), data.data(), now);
     return data.subspan(now);
+}
+
+bool ends_list(const std::byte* segment_bytes) {
+    DataSegment segment;
+    std::memcpy(&segment, segment_bytes, sizeof segment);
+    return segment.key.native() == kInvalidKey;
+}
+
+// The request has retired, without all of its data.
+void fail(Completion& completion) {
+    completion.status = Errc::local_length;
+    completion.syndrome = static_cast<std::uint8_t>(Syndrome::local_length);
 }
 
 }  // namespace
@@ -113,11 +128,10 @@ bool CompletionQueue::retire_shared(const Cqe& entry, const QueuePairTable::Entr
     const std::uint16_t index = entry.wqe_counter.native();
     const auto id = queues.shared->retire(index);
     if (!id) return stray();
-    if ((entry.op_own & kFormatMask) != 0) {
-        scatter_into_entry(entry, queues.shared->scatter_list(index));
-    }
     completion.id = *id;
     tell_received(entry, completion);
+    if ((entry.op_own & kFormatMask) != 0)
+        scatter_into_entry(entry, queues.shared->scatter_list(index), completion);
     return true;
 }
 
@@ -149,25 +163,31 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
     return true;
 }
 
+// Only reads and atomics return something: their address segment is one unit, operands another.
 void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendRing& queue,
-                                            std::uint16_t counter) noexcept {
+                                            Completion& completion) const noexcept {
+    if (completion.opcode != Opcode::read && !is_atomic(completion.opcode)) return;
+    auto data = scattered(entry, completion.bytes, std::size_t{1} << entry_log2_);
+    if (!data) return fail(completion);
+    const std::uint16_t counter = entry.wqe_counter.native();
     ControlSegment control;
     std::memcpy(&control, queue.block_at(counter), sizeof control);
-    const auto opcode = static_cast<Opcode>(opcode_of(control));
-    std::span<const std::byte> data = scattered(entry);
     const std::uint32_t units = units_of(control);
-    for (std::uint32_t unit = is_atomic(opcode) ? 3 : 2; unit < units && !data.empty(); ++unit) {
-        data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, data);
-    }
+    std::uint32_t unit = is_atomic(completion.opcode) ? 3 : 2;
+    for (; unit < units && !data->empty(); ++unit)
+        data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, *data);
+    if (!data->empty()) fail(completion);
 }
 
-void CompletionQueue::scatter_into_entry(const Cqe& entry,
-                                         std::span<const std::byte> segments) noexcept {
-    std::span<const std::byte> data = scattered(entry);
-    while (!segments.empty() && !data.empty()) {
-        data = fill(segments.data(), data);
-        segments = segments.subspan(sizeof(DataSegment));
+void CompletionQueue::scatter_into_entry(const Cqe& entry, Bytes segments,
+                                         Completion& completion) const noexcept {
+    auto data = scattered(entry, completion.bytes, std::size_t{1} << entry_log2_);
+    if (!data) return fail(completion);
+    for (; !segments.empty() && !data->empty(); segments = segments.subspan(sizeof(DataSegment))) {
+        if (ends_list(segments.data())) break;
+        data = fill(segments.data(), *data);
     }
+    if (!data->empty()) fail(completion);
 }
 
 QueuePairTable::Entry& QueuePairTable::place_for(std::uint32_t number) noexcept {

@@ -1,5 +1,6 @@
 // Text dumper. Reads segments by copying them out, so that any bytes may be looked at.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -101,6 +102,23 @@ std::string window_text(Reader reader) {
                     (key->access & kKeyRemoteAtomic) != 0 ? " atomic" : "");
     const auto memory = reader.take<DataSegment>();
     return text + (memory ? ", onto " + element_text(*memory) : " (cut off)");
+}
+
+std::string target_text(Reader& reader) {
+    const auto target = reader.take<DatagramSegment>();
+    if (!target) return " (cut off)";
+    const std::uint32_t route = target->route.native();
+    std::string text =
+        fmt::format(", to qp {:#x} queue key {:#x} gid ",
+                    target->extended_number.native() & 0xffffff, target->queue_key.native());
+    for (std::size_t i = 0; i < target->gid.size(); i += 2)
+        text +=
+            fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", target->gid[i], target->gid[i + 1]);
+    text += fmt::format(" mac {:02x}", fmt::join(target->mac, ":"));
+    return text + fmt::format(" port {} from gid {} flow {:#x} class {:#x} hops {} priority {}",
+                              target->destination.native(), route >> 20 & 0xff,
+                              route & kFlowLabelMask, target->traffic_class, target->hop_limit,
+                              target->rate_priority >> 1 & 7);
 }
 
 std::string remote_text(Reader& reader, Opcode opcode) {
@@ -214,7 +232,7 @@ std::string_view describe_syndrome(std::uint8_t syndrome) noexcept {
     return "unknown syndrome";
 }
 
-std::string dump_wqe(std::span<const std::byte> wqe) {
+std::string dump_wqe(std::span<const std::byte> wqe, Transport transport) {
     Reader reader(wqe);
     const auto control = reader.take<ControlSegment>();
     if (!control) return "(cut off)";
@@ -233,6 +251,7 @@ std::string dump_wqe(std::span<const std::byte> wqe) {
     if (opcode == Opcode::local_invalidate) return text;
     if (opcode == Opcode::bind_window) return text + window_text(reader);
     if (names_remote_memory(opcode)) text += remote_text(reader, opcode);
+    if (transport == Transport::unreliable_datagram && is_send(opcode)) text += target_text(reader);
     return text + payload_text(reader);
 }
 
@@ -244,6 +263,14 @@ std::string dump_receive_entry(std::span<const std::byte> entry) {
         elements.append(" ").append(element_text(*segment));
     }
     return fmt::format("receive{}{}", elements.empty() ? " nothing" : " into", elements);
+}
+
+std::string dump_shared_receive_entry(std::span<const std::byte> entry) {
+    Reader reader(entry);
+    const auto link = reader.take<SharedReceiveNextSegment>();
+    if (!link) return "(cut off)";
+    return fmt::format("{}, then #{}", dump_receive_entry(reader.rest()),
+                       link->next_index.native());
 }
 
 std::string dump_cqe(const Cqe& cqe) {

@@ -14,7 +14,8 @@ std::string named(const SendRing& queue) {
 
 const WorkRequest& checked(const SendRing& queue, const WorkRequest& request) {
     const Errc error = check(request, queue.limits());
-    if (error == Errc::ok && shape_of(request).blocks() <= queue.blocks()) return request;
+    const WqeShape shape = shape_of(request, queue.limits().transport);
+    if (error == Errc::ok && shape.blocks() <= queue.blocks()) return request;
     throw Error(error == Errc::ok ? Errc::message_too_large : error, named(queue),
                 "the queue can never take this request",
                 "it takes " + std::to_string(queue.limits().max_inline_bytes) +
@@ -70,7 +71,7 @@ bool PreparedBinding::recheck() noexcept {
 }
 
 WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
-    : shape_(shape_of(checked(queue, request))),
+    : shape_(shape_of(checked(queue, request), queue.limits().transport)),
       opcode_(request.opcode),
       elements_(static_cast<std::uint32_t>(request.elements.size())),
       inline_bytes_(static_cast<std::uint32_t>(request.inline_payload.size())) {
@@ -126,6 +127,10 @@ PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
     : fixed_(queue, write8(target)), remote_address_(target.address) {}
 
 void require_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair) {
+    const std::string object = "prepared operation of queue pair " + std::to_string(queue_pair);
+    if (facts.transport == Transport::unreliable_datagram)
+        throw Error(Errc::invalid_argument, object, "datagrams name a peer each: no fixed shape does",
+                    "use Prepared");
     if (request.opcode == facts.opcode && request.inline_payload.size() == facts.inline_bytes &&
         request.elements.size() == facts.elements)
         return;

@@ -65,9 +65,10 @@ SendRing::SendRing(const QueuePairView& view)
       limit_(view.send_blocks),
       mask_(view.send_blocks - 1),
       number_(view.number),
+      unlike_(view.transport != Transport::reliable_connection),
       bell_(Doorbell::of(view)),
       limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements)} {
+              std::min(view.max_send_elements, kMaxElements), view.transport} {
     standard_register_ = view.blueflame_bytes == kBlueFlameBytes;
     set_stop();
 }
@@ -79,12 +80,13 @@ Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
     std::uint64_t blocks = 0;
     for (const WorkRequest& request : requests) {
         if (const Errc error = check(request, limits_); error != Errc::ok) return error;
-        blocks += shape_of(request).blocks();
+        blocks += shape_of(request, limits_.transport).blocks();
     }
     if (blocks > free_blocks()) return full(blocks);
     if (requests.size() == 1) return post(requests.front());
     std::uint64_t first_word = 0;
-    for (const WorkRequest& request : requests) first_word = place(request, shape_of(request));
+    for (const WorkRequest& request : requests)
+        first_word = place(request, shape_of(request, limits_.transport));
     if (!requests.empty()) ring(first_word);
     return Errc::ok;
 }
@@ -115,9 +117,9 @@ void SendQueue::fence_block_at(std::uint32_t index) noexcept {
     if ((*flags & std::byte{kFence}) == std::byte{0}) *flags |= std::byte{fence};
 }
 
-Errc SendQueue::post_fenced(const WorkRequest& request) noexcept {
+Errc SendQueue::post_carefully(const WorkRequest& request) noexcept {
     if (const Errc error = check(request, limits_); error != Errc::ok) return error;
-    const WqeShape shape = shape_of(request);
+    const WqeShape shape = shape_of(request, limits_.transport);
     const std::uint32_t index = next_, blocks = shape.blocks();
     if (blocks > free_blocks()) return full(blocks);
     const std::uint64_t first_word = place(request, shape);

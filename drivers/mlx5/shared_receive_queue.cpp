@@ -1,6 +1,7 @@
 // The cold half of the shared receive queue: construction and prebuilt entries.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include <verbatim/mlx5/shared_receive_queue.hpp>
@@ -48,6 +49,9 @@ SharedReceiveQueue::SharedReceiveQueue(const SharedReceiveQueueView& view)
       stride_log2_(view.stride_log2),
       max_elements_(std::min(view.max_elements, elements_in(view.stride_log2))),
       number_(view.number) {
+    // What is reserved beside the links must be zero, and nobody said that the memory is.
+    for (std::uint32_t i = 0; i < entries_; ++i)
+        std::memset(entry(i), 0, sizeof(SharedReceiveNextSegment));
     for (std::uint16_t i = 0; i < tail_; ++i) {
         const auto next = static_cast<std::uint16_t>(i + 1);
         slots_[i].next = next;

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 # The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
 PROGRAMS = [
     *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
-        "send_queue", "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue", "random")),
+        "send_queue", "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue",
+        "shared_receive_queue", "shared_completion", "wrap", "random")),
     "tests/unit/softnic/softnic_operations_test",
 ]
 
@@ -23,8 +24,10 @@ class Mutation:
 
 
 HEADERS = "drivers/include/verbatim/mlx5"
-ORDER, ENCODE, PREPARED, FIXED, COMPLETIONS, RECEIVES = (
-    f"mlx5_{name}_test" for name in ("store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue"))
+ORDER, ENCODE, PREPARED, FIXED, COMPLETIONS, RECEIVES, SHARED, SHARED_COMPLETIONS, WRAP = (
+    f"mlx5_{name}_test" for name in (
+        "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue", "shared_receive_queue",
+        "shared_completion", "wrap"))
 STORE_RECORD = "    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);\n"
 
 DOORBELL = [
@@ -159,8 +162,8 @@ SEND_QUEUE = [
         "list_rung_with_its_first_request",
         "the register names a WQE that is not the last: what follows waits for the next doorbell",
         "drivers/mlx5/queues.cpp",
-        (("first_word = place(request, shape_of(request));",
-          "{\n        const std::uint64_t placed = place(request, shape_of(request));\n"
+        (("first_word = place(request, shape_of(request, limits_.transport));",
+          "{\n        const std::uint64_t placed = place(request, shape_of(request, limits_.transport));\n"
           "        if (first_word == 0) first_word = placed;\n    }"),)),
     Mutation(
         "reset_keeps_the_record",
@@ -228,4 +231,148 @@ RECEIVING = [
           "            if (decode(*entry, completions[count])) [[likely]]\n                ++count;\n"),), ORDER),
 ]
 
-MUTATIONS = DOORBELL + ENCODING + SEND_QUEUE + RECEIVING
+RECEIVE_HPP, SHARED_HPP = f"{HEADERS}/receive_queue.hpp", f"{HEADERS}/shared_receive_queue.hpp"
+SHARED_CPP, COMPLETION_CPP = "drivers/mlx5/shared_receive_queue.cpp", "drivers/mlx5/completion_queue.cpp"
+
+RECEIVES_IN_PLACE = [
+    Mutation(
+        "receive_ring_not_wrapped",
+        "entries of the second lap go into foreign memory, the device takes those of the first again",
+        RECEIVE_HPP, (("ring_ + (std::size_t{counter & mask_} <<", "ring_ + (std::size_t{counter} <<"),), WRAP),
+    Mutation(
+        "receive_posted_over_the_oldest",
+        "an entry that the device may be scattering to is replaced",
+        RECEIVE_HPP, (("if (requests.size() > free_entries()) return",
+                       "if (requests.size() > free_entries() + 1) return"),), RECEIVES),
+    Mutation(
+        "receive_reposted_unfilled",
+        "the device scatters to where uninitialized memory points",
+        RECEIVE_HPP, (("        if (!lapped_) return Errc::invalid_argument;\n", ""),), RECEIVES),
+    Mutation(
+        "receive_ids_by_counter_of_the_next",
+        "the program is told that another buffer has the message",
+        RECEIVE_HPP, (("return ids_[oldest & mask_];", "return ids_[limit_ & mask_];"),), RECEIVES),
+]
+
+SHARED_RECEIVES = [
+    Mutation(
+        "shared_link_in_host_order",
+        "the device follows the link out of the queue",
+        SHARED_HPP, (("be16(to).raw(), __ATOMIC_RELAXED", "to, __ATOMIC_RELAXED"),), SHARED),
+    Mutation(
+        "shared_link_of_retired_entries_missing",
+        "the device goes from the last entry of the first lap to where it led before: the list has lost entries",
+        SHARED_HPP, (("        link(tail_, index);\n", ""),), SHARED),
+    Mutation(
+        "shared_last_entry_posted",
+        "its link is not there yet when the device follows it",
+        SHARED_HPP, (("return entries_ - 1; }  // entries that can be posted", "return entries_; }"),), SHARED),
+    Mutation(
+        "shared_elements_over_the_link",
+        "the first element is taken for the link, and the list is short of it",
+        SHARED_HPP, (("\n            .subspan(sizeof(SharedReceiveNextSegment));", ";"),), SHARED),
+    Mutation(
+        "shared_record_not_masked",
+        "the counter has 16 bits; the bits above are reserved and must be zero",
+        SHARED_HPP, (("be32(posted_ & 0xffff).raw()", "be32(posted_).raw()"),), SHARED),
+    Mutation(
+        "shared_record_before_the_entries",
+        "a message that arrives now is scattered to where the entry pointed a lap ago",
+        SHARED_HPP,
+        (("        for (const ReceiveRequest& request : requests) {\n            write(head_, request);\n",
+          "        publish(std::uint32_t(requests.size()));\n"
+          "        for (const ReceiveRequest& request : requests) {\n            write(head_, request);\n"),
+         ("        }\n        publish(static_cast<std::uint32_t>(requests.size()));\n", "        }\n")), ORDER),
+    Mutation(
+        "shared_entry_retired_twice",
+        "the list becomes a circle of entries that are still posted",
+        SHARED_HPP, (("if (index >= entries_ || slots_[index].next != kPosted)", "if (index >= entries_)"),), SHARED),
+    Mutation(
+        "shared_reserved_bytes_left",
+        "reserved fields of the link must be zero",
+        SHARED_CPP, (("        std::memset(entry(i), 0, sizeof(SharedReceiveNextSegment));\n", "        (void)i;\n"),),
+        SHARED),
+]
+
+COMPLETION_ENTRIES = [
+    Mutation(
+        "immediate_received_in_host_order",
+        "the program gets the immediate with its bytes reversed",
+        f"{HEADERS}/completion_queue.hpp",
+        (("completion.immediate = entry.immediate.native();", "completion.immediate = entry.immediate.raw();"),),
+        COMPLETIONS),
+    Mutation(
+        "length_of_atomics_believed",
+        "a device that says nothing there leaves the old value in the entry",
+        f"{HEADERS}/completion_queue.hpp",
+        (("is_atomic(completion.opcode) ? 8 : entry.byte_count.native();", "entry.byte_count.native();"),),
+        COMPLETIONS),
+    Mutation(
+        "data_in_the_entry_ignored",
+        "the message is not in the buffer that the program is told of",
+        f"{HEADERS}/completion_queue.hpp",
+        (("scatter_into_entry(entry, queues.receive->last_retired(), completion);", "static_cast<void>(0);"),),
+        COMPLETIONS),
+    Mutation(
+        "data_in_the_entry_go_to_the_next_receive",
+        "one message overwrites another's buffer",
+        RECEIVE_HPP, (("entry(limit_ - entries() - 1)", "entry(limit_ - entries())"),), COMPLETIONS),
+    Mutation(
+        "data_before_the_entry_taken_from_it",
+        "of a 128-byte entry the program gets transport fields for a message",
+        COMPLETION_CPP, (("reinterpret_cast<const std::byte*>(&entry) - kBefore, bytes",
+                          "reinterpret_cast<const std::byte*>(&entry), bytes"),), COMPLETIONS),
+    Mutation(
+        "data_in_the_entry_beyond_the_list",
+        "the terminator's address is stored to",
+        COMPLETION_CPP, (("        if (ends_list(segments.data())) break;\n", ""),), SHARED_COMPLETIONS),
+    Mutation(
+        "data_in_the_entry_cut_off_silently",
+        "the program takes part of a message for all of it",
+        COMPLETION_CPP, (("        data = fill(segments.data(), *data);\n    }\n    if (!data->empty()) fail(completion);\n",
+                          "        data = fill(segments.data(), *data);\n    }\n"),), COMPLETIONS),
+    Mutation(
+        "operands_taken_for_an_element",
+        "what an atomic returned is stored to where its operands point",
+        COMPLETION_CPP, (("is_atomic(completion.opcode) ? 3 : 2;", "2;"),), COMPLETIONS),
+    Mutation(
+        "shared_completion_retires_the_first",
+        "the program is told that another buffer has the message",
+        COMPLETION_CPP,
+        (("    const std::uint16_t index = entry.wqe_counter.native();\n    const auto id = queues.shared",
+          "    const std::uint16_t index = 0;\n    const auto id = queues.shared"),), SHARED_COMPLETIONS),
+    Mutation(
+        "failed_receive_not_retired",
+        "the queue keeps entries that no message will ever use",
+        COMPLETION_CPP,
+        (("            id = queues.receive->retire();\n", "            id = completion.id;\n"),), COMPLETIONS),
+    Mutation(
+        "syndromes_exchanged",
+        "errors are reported with another reason",
+        COMPLETION_CPP,
+        (("completion.status = to_errc(error.syndrome);", "completion.status = to_errc(error.vendor_syndrome);"),),
+        COMPLETIONS),
+]
+
+DATAGRAMS = [
+    Mutation(
+        "address_not_extended",
+        "the device takes the address for the short form and sends without the peer's GID",
+        "drivers/mlx5/encode.cpp", (("be32(kExtendedAddress | target.queue_pair)", "be32(target.queue_pair)"),), ENCODE),
+    Mutation(
+        "priority_as_service_level",
+        "packets go with another priority",
+        "drivers/mlx5/encode.cpp", (("(target.priority << 1)", "(target.priority)"),), ENCODE),
+    Mutation(
+        "datagrams_of_the_length_of_sends",
+        "the address vector is written over the next request, and ds ends before the payload",
+        f"{HEADERS}/encode.hpp", (("    shape.units += kDatagramUnits;\n", ""),), ENCODE),
+    Mutation(
+        "reads_on_unreliable_connections",
+        "the device fails the queue pair",
+        f"{HEADERS}/encode.hpp",
+        (("    if (opcode == Opcode::read || is_atomic(opcode)) return Errc::invalid_argument;\n", ""),), ENCODE),
+]
+
+MUTATIONS = (DOORBELL + ENCODING + SEND_QUEUE + RECEIVING + RECEIVES_IN_PLACE + SHARED_RECEIVES + COMPLETION_ENTRIES
+             + DATAGRAMS)

@@ -1,7 +1,7 @@
 // A tiny mlx5 device for tests of the data path: owns the memory of one queue pair and its
 // completion queue, reads WQEs out of the ring and writes CQEs when the test says so. It decodes
 // with rdma-core's structures and never with ours, so that an error in our formats cannot cancel
-// itself out.
+// itself out, and a second time by the tables of mlx5_prm.hpp: both must find the same.
 #pragma once
 
 #include <endian.h>
@@ -14,11 +14,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <mlx5_seen_wqe.hpp>
 #include <mlx5_strict_register.hpp>
 #include <sanitized.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
@@ -68,24 +69,8 @@ struct DeviceOptions {
     std::uint32_t max_send_elements = 40;
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
+    Transport transport = Transport::reliable_connection;
     bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
-};
-
-// A WQE as the device sees it: taken out of the ring in one piece.
-struct SeenWqe {
-    std::vector<std::byte> bytes;
-    std::uint16_t index = 0;
-    std::uint8_t opcode = 0, modifier = 0;
-    std::uint32_t number = 0, units = 0;
-    std::uint8_t flags = 0;
-    std::uint32_t immediate = 0;
-    std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
-    std::optional<mlx5_wqe_atomic_seg> atomic;
-    std::vector<mlx5_wqe_data_seg> elements;
-    std::vector<std::byte> inline_payload;
-
-    bool signaled() const { return (flags & MLX5_WQE_CTRL_CQ_UPDATE) != 0; }
-    std::uint32_t blocks() const { return (units + 3) / 4; }
 };
 
 class TestDevice {
@@ -108,6 +93,7 @@ class TestDevice {
 
     QueuePairView queue_pair() {
         QueuePairView view;
+        view.transport = options_.transport;
         view.send_buffer = ring_.data();
         view.send_blocks = options_.send_blocks;
         view.receive_buffer = receive_ring_.data();
@@ -140,17 +126,25 @@ class TestDevice {
 
     // -- What the device sees --
     std::uint16_t send_record() const {
-        return static_cast<std::uint16_t>(be32toh(raw_send_record()));
+        const auto counter = static_cast<std::uint16_t>(be32toh(raw_send_record()));
+        EXPECT_EQ(prm::send_counter(std::as_bytes(std::span(records_))), counter);
+        return counter;
     }
     std::uint32_t raw_send_record() const {
         return __atomic_load_n(&records_[MLX5_SND_DBR], __ATOMIC_ACQUIRE);
     }
     // All 32 bits: those above the counter are reserved.
     std::uint32_t receive_record() const {
-        return be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE));
+        const std::uint32_t all =
+            be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE));
+        EXPECT_EQ(prm::receive_counter(std::as_bytes(std::span(records_))), all);
+        return all;
     }
     std::uint32_t consumer_record() const {
-        return be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
+        const std::uint32_t all =
+            be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
+        EXPECT_EQ(prm::consumer_index(std::as_bytes(std::span(completion_records_))), all);
+        return all;
     }
     const std::byte* register_half(int half) const {
         return registers_.data() + 0x800 +
@@ -179,6 +173,7 @@ class TestDevice {
     }
 
     SeenWqe wqe_at(std::uint16_t index) const;
+    bool is_datagram() const { return options_.transport == Transport::unreliable_datagram; }
 
     // -- What the device does --
     void complete(const SeenWqe& wqe, std::uint32_t bytes = 0, std::uint8_t format = 0) {
@@ -224,6 +219,7 @@ class TestDevice {
         if ((format & MLX5_INLINE_SCATTER_64) != 0) {
             std::memcpy(reinterpret_cast<std::byte*>(to) - 64, scatter.data(), 64);
         }
+        expect_same_entry(to, cqe);
         std::memcpy(to, &cqe, offsetof(mlx5_cqe64, op_own));
         __atomic_store_n(&to->op_own, cqe.op_own, __ATOMIC_RELEASE);
         ++produced_;
@@ -237,6 +233,29 @@ class TestDevice {
         self.strict_.check(self.queue_pair(), half);
         if (self.doorbell_hook.call != nullptr)
             self.doorbell_hook.call(self.doorbell_hook.context, half);
+    }
+    // What rdma-core's structure says is what the manual's tables find there.
+    void expect_same_entry(const mlx5_cqe64* place, const mlx5_cqe64& cqe) const {
+        std::array<std::byte, 128> room;
+        const std::span<std::byte> entry = std::span(room).first(options_.entry_bytes);
+        const std::size_t before = options_.entry_bytes - sizeof cqe;
+        std::memcpy(entry.data(), reinterpret_cast<const std::byte*>(place) - before, before);
+        std::memcpy(entry.data() + before, &cqe, sizeof cqe);
+        const prm::Completion seen = prm::describe_completion(entry);
+        EXPECT_EQ(seen.opcode << 4 | seen.format << 2 | (seen.solicited ? 2U : 0U) |
+                      (seen.owner ? 1U : 0U),
+                  cqe.op_own);
+        EXPECT_EQ(seen.shared_or_user, be32toh(cqe.srqn_uidx) & 0xffffff);
+        EXPECT_EQ(seen.immediate, be32toh(cqe.imm_inval_pkey));
+        EXPECT_EQ(seen.byte_count, be32toh(cqe.byte_cnt));
+        EXPECT_EQ(seen.send_opcode << 24 | seen.number, be32toh(cqe.sop_drop_qpn));
+        EXPECT_EQ(seen.counter, be16toh(cqe.wqe_counter));
+        mlx5_err_cqe error;
+        std::memcpy(&error, &cqe, sizeof error);
+        EXPECT_EQ(seen.syndrome, error.syndrome);
+        EXPECT_EQ(seen.vendor_syndrome, error.vendor_err_synd);
+        if (seen.data.empty()) return;
+        EXPECT_EQ(std::memcmp(seen.data.data(), scatter.data(), seen.data.size()), 0);
     }
     mlx5_cqe64* cqe_at(std::uint32_t counter) const {
         std::byte* entry =
@@ -286,33 +305,12 @@ inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
     for (std::size_t i = 0; i < std::size_t{seen.units} * 16; ++i) {
         seen.bytes.push_back(ring_.data()[(start + i) % ring_.size()]);
     }
-    std::size_t at = sizeof control;
-    const auto take = [&](auto& segment) {
-        if (at + sizeof segment > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
-        std::memcpy(&segment, seen.bytes.data() + at, sizeof segment);
-        at += sizeof segment;
-    };
-    const bool atomic =
-        seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
-    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
-        seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || seen.opcode == MLX5_OPCODE_RDMA_READ) {
-        take(seen.remote.emplace());
-    }
-    if (atomic) take(seen.atomic.emplace());
-    while (at < seen.bytes.size()) {
-        mlx5_wqe_data_seg segment;
-        take(segment);
-        const std::uint32_t count = be32toh(segment.byte_count);
-        if ((count & MLX5_INLINE_SEG) != 0) {
-            const std::size_t bytes = count & 0x3ff;
-            if (at - 12 + bytes > seen.bytes.size())
-                throw std::runtime_error("inline payload is cut off");
-            const std::byte* from = seen.bytes.data() + at - 12;
-            seen.inline_payload.assign(from, from + bytes);
-            break;
-        }
-        seen.elements.push_back(segment);
-    }
+    take_payload(seen, is_datagram());
+    seen.described = prm::describe_send(
+        seen.bytes, is_datagram() ? prm::Service::datagram : prm::Service::connected);
+    if (const std::string what = disagreement(seen); !what.empty())
+        throw std::runtime_error("two descriptions of the WQE at " + std::to_string(index) +
+                                 " disagree: " + what);
     return seen;
 }
 

@@ -35,7 +35,9 @@ class TestSharedReceives {
     }
 
     std::uint16_t record() const {
-        return static_cast<std::uint16_t>(be32toh(__atomic_load_n(&record_[0], __ATOMIC_ACQUIRE)));
+        const std::uint32_t all = be32toh(__atomic_load_n(&record_[0], __ATOMIC_ACQUIRE));
+        EXPECT_EQ(prm::shared_counter(std::as_bytes(std::span(record_))), all);
+        return static_cast<std::uint16_t>(all);
     }
     std::uint16_t available() const { return static_cast<std::uint16_t>(record() - taken_); }
 
@@ -49,13 +51,28 @@ class TestSharedReceives {
         std::memcpy(&link, at(head_), sizeof link);
         const std::uint16_t index = head_;
         head_ = be16toh(link.next_wqe_index);
+        const prm::ReceiveWqe seen = prm::describe_receive({at(index), sizeof link}, true);
+        EXPECT_EQ(seen.next_index, head_);
+        EXPECT_TRUE(seen.complaints.empty()) << seen.complaints.front();
         if (head_ >= options_.entries) throw std::runtime_error("a link leads out of the queue");
         ++taken_;
         return index;
     }
 
-    // The entry's elements, up to its end or the invalid key.
+    // The entry's elements, up to its end or the invalid key. Both descriptions must find them.
     std::vector<mlx5_wqe_data_seg> elements(std::uint16_t index) const {
+        const auto result = by_structures(index);
+        const auto seen =
+            prm::describe_receive({at(index), std::size_t{1} << options_.stride_log2}, true);
+        EXPECT_EQ(seen.pieces.size(), result.size());
+        for (std::size_t i = 0; i < std::min(seen.pieces.size(), result.size()); ++i) {
+            EXPECT_EQ(seen.pieces[i].address, be64toh(result[i].addr));
+            EXPECT_EQ(seen.pieces[i].bytes, be32toh(result[i].byte_count));
+            EXPECT_EQ(seen.pieces[i].key, be32toh(result[i].lkey));
+        }
+        return result;
+    }
+    std::vector<mlx5_wqe_data_seg> by_structures(std::uint16_t index) const {
         std::vector<mlx5_wqe_data_seg> result;
         const std::size_t stride = std::size_t{1} << options_.stride_log2;
         for (std::size_t offset = sizeof(mlx5_wqe_srq_next_seg); offset < stride; offset += 16) {

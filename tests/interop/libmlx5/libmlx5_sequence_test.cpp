@@ -2,111 +2,29 @@
 // register, places in the ring) is as libmlx5 has it.
 #include <random>
 
+#include "random_requests.hpp"
 #include "twin.hpp"
 
 namespace verbatim::interop {
 namespace {
 
-using mlx5::WindowBinding;
 using mlx5::test::atomic_request;
 using mlx5::test::gather_request;
 using mlx5::test::inline_request;
 using mlx5::test::request;
 
-// Requests with what they point to, random in everything that may vary.
-class RandomRequests {
-  public:
-    // libmlx5's builder takes every window for one of type 2.
-    RandomRequests(const Twin& twin, std::uint32_t inline_bytes, std::uint64_t seed,
-                   bool for_builder)
-        : twin_(twin), inline_bytes_(inline_bytes), for_builder_(for_builder), random_(seed) {
-        windows_.reserve(64);
-    }
-
-    std::vector<Request> list(std::size_t count) {
-        windows_.clear();
-        std::vector<Request> all;
-        for (std::size_t i = 0; i < count; ++i) all.push_back(one());
-        return all;
-    }
-
-  private:
-    std::uint32_t below(std::uint32_t bound) {
-        return static_cast<std::uint32_t>(random_() % bound);
-    }
-
-    Request one() {
-        constexpr Opcode kAll[] = {
-            Opcode::write,          Opcode::write_immediate, Opcode::send,
-            Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
-            Opcode::compare_swap,   Opcode::fetch_add,       Opcode::local_invalidate,
-            Opcode::bind_window};
-        const Opcode opcode = kAll[below(std::size(kAll))];
-        Request made = shaped(opcode);
-        made.work.id = random_();
-        made.work.signaled = below(2) == 0;
-        made.work.fence = below(4) == 0;
-        made.work.solicited = below(4) == 0;
-        made.work.remote_address = random_() & ~std::uint64_t{7};
-        made.work.remote_key = below(1u << 31);
-        made.work.immediate = below(1u << 31);
-        made.work.invalidated_key = below(1u << 31);
-        return made;
-    }
-    Request shaped(Opcode opcode) {
-        if (opcode == Opcode::local_invalidate) return request(opcode);
-        if (opcode == Opcode::bind_window) return window();
-        if (mlx5::is_atomic(opcode)) return atomic_request(opcode);
-        if (mlx5::takes_inline_payload(opcode) && below(2) == 0)
-            return inline_request(opcode, 1 + below(inline_bytes_), below(256));
-        return gather_request(opcode, 1 + below(8));
-    }
-    Request window() {
-        WindowBinding& made = windows_.emplace_back();
-        made.window_key = below(1u << 24) << 8 | below(256);
-        made.new_key = (made.window_key & ~0xffu) | below(256);
-        made.local_key = twin_.region_key();
-        made.address = twin_.region_address() + below(1024);
-        made.of_queue_pair = for_builder_ || below(2) == 0;
-        made.bytes = !made.of_queue_pair && below(4) == 0 ? 0 : 1 + below(1024);
-        made.remote_read = below(2) == 0;
-        made.remote_write = below(2) == 0;
-        made.remote_atomic = below(2) == 0;
-        made.zero_based = below(4) == 0;
-        Request bind = request(Opcode::bind_window);
-        bind.work.window = &made;
-        return bind;
-    }
-
-    const Twin& twin_;
-    std::uint32_t inline_bytes_;
-    bool for_builder_;
-    std::mt19937_64 random_;
-    std::vector<WindowBinding> windows_;
-};
-
-void expect_alike(std::uint64_t seed, bool by_builder) {
-    Twin twin({.send_requests = 12});
-    RandomRequests requests(twin, twin.lib().inline_bytes, seed, by_builder);
-    std::mt19937_64 random(seed);
-    for (int round = 0; round < 3000 && !testing::Test::HasFailure(); ++round) {
-        std::vector<Request> list = requests.list(1 + random() % 6);
-        list.back().work.signaled = true;
-        if (by_builder)
-            twin.post_by_builder(list);
-        else
-            twin.post(list);
-        // One completion retires all before it.
-        twin.complete(twin.last_first_block());
-    }
-}
-
 TEST(Libmlx5, lists_of_anything_in_any_order_are_written_alike) {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike(seed, false);
+    for (std::uint64_t seed = 1; seed <= 4; ++seed)
+        expect_alike({.send_requests = 12}, seed, false);
 }
 
 TEST(Libmlx5, lists_that_its_builder_makes_are_written_alike) {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike(seed, true);
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) expect_alike({.send_requests = 12}, seed, true);
+}
+
+TEST(Libmlx5, lists_on_unreliable_connections_are_written_alike) {
+    for (const bool by_builder : {false, true})
+        expect_alike({.type = IBV_QPT_UC, .send_requests = 12}, 5, by_builder);
 }
 
 TEST(Libmlx5, a_key_update_holds_back_the_next_request_only) {
@@ -179,6 +97,58 @@ TEST(Libmlx5, lists_of_prepared_small_writes_are_written_as_it_writes_them) {
             Errc::ok);
         twin.expect_same(count);
         twin.complete(twin.last_first_block());
+    }
+}
+
+TEST(Libmlx5, datagrams_to_many_peers_in_lists_are_written_alike) {
+    for (const bool by_builder : {false, true}) {
+        Twin twin({.type = IBV_QPT_UD, .send_requests = 12});
+        std::vector<const mlx5::DatagramTarget*> targets;
+        for (std::uint8_t i = 0; i < 40; ++i)
+            targets.push_back(&twin.add_target(address_attributes(i), 0xffffffu >> (i % 24),
+                                               0x01020304u << (i % 8)));
+        std::mt19937_64 random(1);
+        for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+            std::vector<Request> list;
+            for (std::size_t count = 1 + random() % 4; count > 0; --count) {
+                const Opcode opcode = random() % 2 == 0 ? Opcode::send : Opcode::send_immediate;
+                list.push_back(random() % 2 == 0
+                                   ? inline_request(opcode, 1 + random() % twin.lib().inline_bytes)
+                                   : gather_request(opcode, 1 + random() % 8));
+                list.back().work.target = targets[random() % targets.size()];
+                list.back().work.immediate = static_cast<std::uint32_t>(random());
+                list.back().work.solicited = random() % 2 == 0;
+            }
+            if (by_builder)
+                twin.post_by_builder(list);
+            else
+                twin.post(list);
+            twin.complete(twin.last_first_block());
+        }
+    }
+}
+
+TEST(Libmlx5, prepared_datagrams_are_written_as_it_writes_them) {
+    Twin twin({.type = IBV_QPT_UD});
+    const auto& target = twin.add_target(address_attributes(9), 0x123456, 0x11111111);
+    for (Request asked : {request(Opcode::send), inline_request(Opcode::send_immediate, 100),
+                          gather_request(Opcode::send, 5)}) {
+        asked.work.target = &target;
+        mlx5::Prepared prepared(twin.ours(), asked.get());
+        for (std::uint8_t round = 0; round < 100 && !HasFailure(); ++round) {
+            if (!asked.inline_payload.empty()) {
+                asked.inline_payload.assign(100, std::byte{round});
+                ASSERT_EQ(prepared.set_inline_payload(asked.inline_payload), Errc::ok);
+            }
+            if (!asked.elements.empty()) {
+                asked.elements[4].address += round;
+                ASSERT_EQ(prepared.set_element(4, asked.elements[4].address, 72), Errc::ok);
+            }
+            twin.post_to_lib(asked);
+            ASSERT_EQ(prepared.post(0), Errc::ok);
+            twin.expect_same(1);
+            twin.complete(twin.last_first_block());
+        }
     }
 }
 

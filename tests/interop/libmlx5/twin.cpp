@@ -1,70 +1,11 @@
 // Requests in libmlx5's words, and the device's part.
 #include "twin.hpp"
 
+#include "lib_requests.hpp"
+#include "sides.hpp"
+
 namespace verbatim::interop {
 namespace {
-
-struct LibRequest {
-    ibv_send_wr wr{};
-    std::vector<ibv_sge> elements;
-};
-
-ibv_wr_opcode lib_opcode(Opcode opcode) {
-    switch (opcode) {
-        case Opcode::write:
-            return IBV_WR_RDMA_WRITE;
-        case Opcode::write_immediate:
-            return IBV_WR_RDMA_WRITE_WITH_IMM;
-        case Opcode::send:
-            return IBV_WR_SEND;
-        case Opcode::send_immediate:
-            return IBV_WR_SEND_WITH_IMM;
-        case Opcode::read:
-            return IBV_WR_RDMA_READ;
-        case Opcode::compare_swap:
-            return IBV_WR_ATOMIC_CMP_AND_SWP;
-        case Opcode::fetch_add:
-            return IBV_WR_ATOMIC_FETCH_AND_ADD;
-        case Opcode::send_invalidate:
-            return IBV_WR_SEND_WITH_INV;
-        case Opcode::local_invalidate:
-            return IBV_WR_LOCAL_INV;
-        case Opcode::bind_window:
-            return IBV_WR_BIND_MW;
-        default:
-            throw std::logic_error("libmlx5 has no such opcode");
-    }
-}
-
-unsigned lib_flags(const WorkRequest& work) {
-    return (work.signaled ? unsigned{IBV_SEND_SIGNALED} : 0u) |
-           (work.fence ? unsigned{IBV_SEND_FENCE} : 0u) |
-           (work.solicited ? unsigned{IBV_SEND_SOLICITED} : 0u) |
-           (work.inline_payload.empty() ? 0u : unsigned{IBV_SEND_INLINE});
-}
-
-void fill(LibRequest& to, const WorkRequest& work) {
-    for (const mlx5::Element& element : work.elements)
-        to.elements.push_back({element.address, element.bytes, element.local_key});
-    if (!work.inline_payload.empty())
-        to.elements.push_back({reinterpret_cast<std::uint64_t>(work.inline_payload.data()),
-                               static_cast<std::uint32_t>(work.inline_payload.size()), 0});
-    to.wr.wr_id = work.id;
-    to.wr.opcode = lib_opcode(work.opcode);
-    to.wr.send_flags = lib_flags(work);
-    to.wr.imm_data = htobe32(work.immediate);
-    to.wr.sg_list = to.elements.data();
-    to.wr.num_sge = static_cast<int>(to.elements.size());
-    if (mlx5::is_atomic(work.opcode)) {
-        to.wr.wr.atomic = {work.remote_address,
-                           work.opcode == Opcode::fetch_add ? work.swap_or_add : work.compare,
-                           work.swap_or_add, work.remote_key};
-    } else if (work.opcode != Opcode::bind_window) {
-        to.wr.wr.rdma = {work.remote_address, work.remote_key};
-    }
-    if (work.opcode == Opcode::send_invalidate || work.opcode == Opcode::local_invalidate)
-        to.wr.invalidate_rkey = work.invalidated_key;
-}
 
 ibv_mw_bind_info binding_of(const mlx5::WindowBinding& window, ibv_mr* region) {
     const unsigned access = (window.remote_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
@@ -111,7 +52,7 @@ ibv_mw window_of(const ibv_qp& pair, const mlx5::WindowBinding& window) {
     return made;
 }
 
-void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region) {
+void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region, ibv_ah* address) {
     pair->wr_id = work.id;
     pair->wr_flags = lib_flags(work);
     if (work.opcode == Opcode::bind_window) {
@@ -120,6 +61,8 @@ void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region) {
         return ibv_wr_bind_mw(pair, &window, work.window->new_key, &binding);
     }
     build_opcode(pair, work);
+    if (address != nullptr)
+        ibv_wr_set_ud_addr(pair, address, work.target->queue_pair, work.target->queue_key);
     if (work.opcode == Opcode::local_invalidate) return;
     if (!work.inline_payload.empty())
         return ibv_wr_set_inline_data(pair, const_cast<std::byte*>(work.inline_payload.data()),
@@ -130,52 +73,9 @@ void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region) {
     ibv_wr_set_sge_list(pair, elements.size(), elements.data());
 }
 
-ibv_wc_opcode lib_opcode_of(Opcode opcode) {
-    switch (opcode) {
-        case Opcode::write:
-        case Opcode::write_immediate:
-            return IBV_WC_RDMA_WRITE;
-        case Opcode::read:
-            return IBV_WC_RDMA_READ;
-        case Opcode::compare_swap:
-            return IBV_WC_COMP_SWAP;
-        case Opcode::fetch_add:
-            return IBV_WC_FETCH_ADD;
-        case Opcode::local_invalidate:
-            return IBV_WC_LOCAL_INV;
-        case Opcode::bind_window:
-            return IBV_WC_BIND_MW;
-        default:
-            return IBV_WC_SEND;
-    }
-}
-
-ibv_wc_status lib_status(Errc status) {
-    switch (status) {
-        case Errc::ok:
-            return IBV_WC_SUCCESS;
-        case Errc::local_length:
-            return IBV_WC_LOC_LEN_ERR;
-        case Errc::flushed:
-            return IBV_WC_WR_FLUSH_ERR;
-        case Errc::remote_invalid:
-            return IBV_WC_REM_INV_REQ_ERR;
-        case Errc::remote_access:
-            return IBV_WC_REM_ACCESS_ERR;
-        case Errc::retry_exceeded:
-            return IBV_WC_RETRY_EXC_ERR;
-        case Errc::rnr_exceeded:
-            return IBV_WC_RNR_RETRY_EXC_ERR;
-        case Errc::aborted:
-            return IBV_WC_REM_ABORT_ERR;
-        default:
-            return IBV_WC_GENERAL_ERR;
-    }
-}
-
 // Padding of inline payload, the comparand of a fetch-and-add, and the fields of a key that the
 // mask of its update does not name.
-void blank_ignored(std::span<std::byte> wqe, unsigned opcode) {
+void blank_ignored(std::span<std::byte> wqe, unsigned opcode, bool datagram) {
     const auto blank = [&](std::size_t at, std::size_t bytes) {
         std::memset(wqe.data() + at, 0, bytes);
     };
@@ -193,7 +93,7 @@ void blank_ignored(std::span<std::byte> wqe, unsigned opcode) {
     const bool is_write = opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
     const bool is_send = opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM ||
                          opcode == MLX5_OPCODE_SEND_INVAL;
-    const std::size_t payload = is_write ? 32 : 16;
+    const std::size_t payload = is_write ? 32 : datagram ? 64 : 16;
     if (!(is_write || is_send) || wqe.size() <= payload) return;
     std::uint32_t header = 0;
     std::memcpy(&header, wqe.data() + payload, sizeof header);
@@ -205,7 +105,7 @@ void blank_ignored(std::span<std::byte> wqe, unsigned opcode) {
 }  // namespace
 
 // Zeroes what the device ignores of the WQE at `block`, in it and behind it; its blocks.
-std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block) {
+std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block) const {
     std::byte* const wqe = wqes.data() + std::size_t{block} * 64;
     mlx5_wqe_ctrl_seg control;
     std::memcpy(&control, wqe, sizeof control);
@@ -215,7 +115,7 @@ std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t b
     if (blocks == 0 || blocks * std::size_t{64} > room)
         return static_cast<std::uint32_t>(room / 64);
     std::memset(wqe + bytes, 0, blocks * std::size_t{64} - bytes);
-    blank_ignored({wqe, bytes}, be32toh(control.opmod_idx_opcode) & 0xff);
+    blank_ignored({wqe, bytes}, be32toh(control.opmod_idx_opcode) & 0xff, type_ == IBV_QPT_UD);
     return blocks;
 }
 
@@ -231,7 +131,7 @@ void Twin::blank_immediate(std::byte* wqe) {
 }
 
 // The half that was written: behind the WQE's end there is anything.
-void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder) {
+void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder) const {
     for (std::size_t half = 0; half < bells.size(); half += 256) {
         if (std::memcmp(bells.data() + half, wqe.data(), 8) != 0) continue;
         const bool copied = std::any_of(bells.begin() + static_cast<std::ptrdiff_t>(half) + 8,
@@ -246,12 +146,43 @@ void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool 
     }
 }
 
+const mlx5::DatagramTarget& Twin::add_target(const ibv_ah_attr& attributes,
+                                             std::uint32_t queue_pair, std::uint32_t queue_key) {
+    ibv_ah_attr wanted = attributes;
+    Address address(made(ibv_create_ah(lib_.domain.get(), &wanted), "ibv_create_ah"));
+    mlx5dv_ah facts{};
+    mlx5dv_obj object{};
+    object.ah = {address.get(), &facts};
+    if (mlx5dv_init_obj(&object, MLX5DV_OBJ_AH) != 0) throw std::runtime_error("mlx5dv_init_obj");
+    auto ours = std::make_unique<mlx5::DatagramTarget>();
+    ours->queue_pair = queue_pair;
+    ours->queue_key = queue_key;
+    std::copy(std::begin(attributes.grh.dgid.raw), std::end(attributes.grh.dgid.raw),
+              ours->gid.begin());
+    // What the kernel resolves, and libmlx5 makes of the flow label.
+    std::copy(std::begin(facts.av->rmac), std::end(facts.av->rmac), ours->mac.begin());
+    ours->udp_source_port = be16toh(facts.av->rlid);
+    ours->flow_label = attributes.grh.flow_label;
+    ours->source_gid = attributes.grh.sgid_index;
+    ours->priority = attributes.sl;
+    ours->traffic_class = attributes.grh.traffic_class;
+    ours->hop_limit = attributes.grh.hop_limit;
+    addresses_.push_back({std::move(address), std::move(ours)});
+    return *addresses_.back().ours;
+}
+
+ibv_ah* Twin::address_of(const WorkRequest& work) {
+    for (const AddressTwin& one : addresses_)
+        if (one.ours.get() == work.target) return one.theirs.get();
+    return nullptr;
+}
+
 void Twin::post_to_lib(std::span<Request> requests) {
     std::vector<LibRequest> theirs(requests.size());
     std::vector<ibv_mw> windows(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const WorkRequest& work = requests[i].get();
-        fill(theirs[i], work);
+        fill(theirs[i], work, address_of(work));
         if (work.window != nullptr) {
             windows[i] = window_of(*lib_.pair, *work.window);
             theirs[i].wr.bind_mw = {&windows[i], work.window->new_key,
@@ -269,6 +200,7 @@ void Twin::post(std::span<Request> requests) {
     for (Request& request : requests) ours.push_back(request.get());
     ASSERT_EQ(send_.post(ours), Errc::ok);
     expect_same(static_cast<std::uint32_t>(requests.size()));
+    expect_describes(requests);
 }
 
 void Twin::post_by_builder(std::span<Request> requests) {
@@ -277,11 +209,12 @@ void Twin::post_by_builder(std::span<Request> requests) {
     ibv_wr_start(pair);
     for (Request& request : requests) {
         ours.push_back(request.get());
-        build(pair, ours.back(), region_.get());
+        build(pair, ours.back(), region_.get(), address_of(ours.back()));
     }
     ASSERT_EQ(ibv_wr_complete(pair), 0);
     ASSERT_EQ(send_.post(ours), Errc::ok);
     expect_same(static_cast<std::uint32_t>(requests.size()), true);
+    expect_describes(requests);
 }
 
 void Twin::complete(std::uint32_t counter, std::uint8_t error_syndrome, std::uint32_t bytes) {
@@ -310,7 +243,7 @@ void Twin::complete(std::uint32_t counter, std::uint8_t error_syndrome, std::uin
     mlx5::Completion ours;
     ASSERT_EQ(completions_.poll(std::span(&ours, 1)), 1u);
     EXPECT_EQ(ours.id, theirs.wr_id);
-    EXPECT_EQ(lib_status(ours.status), theirs.status);
+    EXPECT_TRUE(same_failure(theirs.status, ours.status)) << theirs.status;
     EXPECT_EQ(ours.queue_pair, theirs.qp_num);
     if (error_syndrome == 0) {
         EXPECT_EQ(lib_opcode_of(ours.opcode), theirs.opcode);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
@@ -32,10 +34,39 @@ struct Written {
     Register bells{};
 };
 
+inline mlx5::Transport transport_of(ibv_qp_type type) {
+    return type == IBV_QPT_RC   ? mlx5::Transport::reliable_connection
+           : type == IBV_QPT_UC ? mlx5::Transport::unreliable_connection
+                                : mlx5::Transport::unreliable_datagram;
+}
+
+// Attributes of an address that differ from `seed` to `seed` in every field.
+inline ibv_ah_attr address_attributes(std::uint8_t seed) {
+    ibv_ah_attr made{};
+    for (std::uint8_t i = 0; i < 16; ++i)
+        made.grh.dgid.raw[i] = static_cast<std::uint8_t>(seed + i * 3);
+    made.grh.flow_label = seed * 0x1357u & 0xfffff;
+    made.grh.sgid_index = seed % 4;
+    made.grh.hop_limit = static_cast<std::uint8_t>(seed + 50);
+    made.grh.traffic_class = static_cast<std::uint8_t>(seed + 90);
+    made.sl = seed % 8;
+    made.is_global = 1;
+    made.port_num = 1;
+    return made;
+}
+
+struct AddressTwin {
+    Address theirs;
+    std::unique_ptr<mlx5::DatagramTarget> ours;
+};
+
 class Twin {
   public:
     explicit Twin(const PairOptions& options = {})
         : lib_(options),
+          type_(options.type),
+          eight_bytes_(options.variable != nullptr &&
+                       options.variable == std::string_view("MLX5_SHUT_UP_BF")),
           ring_(std::size_t{lib_.facts.sq.wqe_cnt} * 64),
           completion_ring_(std::size_t{lib_.completion_facts.cqe_cnt} *
                            lib_.completion_facts.cqe_size),
@@ -55,6 +86,10 @@ class Twin {
     // Counter of the last request that was compared.
     std::uint32_t last_first_block() const { return last_first_; }
 
+    // Where datagrams may go: libmlx5's address and ours for the same attributes. They stay.
+    const mlx5::DatagramTarget& add_target(const ibv_ah_attr& attributes, std::uint32_t queue_pair,
+                                           std::uint32_t queue_key);
+
     // What each side has written; both ends up with nothing new.
     Written take_ours(std::uint32_t count) {
         Written written{copy(ring_.data(), count), records_[1], bells_};
@@ -65,7 +100,18 @@ class Twin {
         Written written{copy(static_cast<const std::byte*>(lib_.facts.sq.buf), count),
                         lib_.facts.dbrec[1], bells_of_lib()};
         bells_of_lib() = {};
+        if (eight_bytes_) join_halves(written.bells);
         return written;
+    }
+
+    // What the manual's tables find in libmlx5's WQEs is what was asked for.
+    void expect_describes(std::span<Request> requests) {
+        ASSERT_EQ(described_.size(), requests.size());
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            const auto& [seen, behind_update] = described_[i];
+            EXPECT_TRUE(seen == mlx5::test::expected_wqe(seen, requests[i], behind_update))
+                << "request " << i;
+        }
     }
 
     // Compares what both wrote for `requests` requests since the last call. WQEs are compared over
@@ -78,6 +124,7 @@ class Twin {
         const std::uint32_t used = static_cast<std::uint16_t>(be32toh(records_[1]) - next_);
         Written ours = take_ours(used), theirs = take_lib(used);
         EXPECT_EQ(be32toh(ours.record), be32toh(theirs.record)) << "doorbell record";
+        described_.clear();
         std::uint32_t at = 0, found = 0;
         for (; at < used; ++found) {
             const std::uint32_t first = at;
@@ -85,6 +132,11 @@ class Twin {
             at += blank_the_rest(ours.wqes, at);
             if (blank_the_rest(theirs.wqes, first) != at - first) break;
             if (by_builder) blank_immediate(theirs.wqes.data() + std::size_t{first} * 64);
+            const auto service =
+                type_ == IBV_QPT_UD ? prm::Service::datagram : prm::Service::connected;
+            const auto wqe = std::span(theirs.wqes).subspan(std::size_t{first} * 64);
+            described_.push_back({prm::describe_send(wqe, service), behind_update_});
+            behind_update_ = described_.back().seen.opcode == MLX5_OPCODE_UMR;
         }
         EXPECT_EQ(found, requests);
         EXPECT_EQ(dump(ours.wqes), dump(theirs.wqes));
@@ -130,10 +182,11 @@ class Twin {
         made.send_blocks = lib_.facts.sq.wqe_cnt;
         made.doorbell_record = records_.data();
         made.doorbell_register = bells_.data();
-        made.blueflame_bytes = lib_.facts.bf.size;
+        made.blueflame_bytes = eight_bytes_ ? 0 : lib_.facts.bf.size;
         made.number = lib_.pair->qp_num;
         made.max_inline_bytes = lib_.inline_bytes;
         made.max_send_elements = options.send_elements;
+        made.transport = transport_of(options.type);
         return made;
     }
     mlx5::CompletionQueueView completion_view() {
@@ -144,6 +197,10 @@ class Twin {
         made.doorbell_record = completion_records_.data();
         return made;
     }
+    // libmlx5 takes both halves in turn for doorbells too. Any will do: we take the first.
+    static void join_halves(Register& bells) {
+        for (std::size_t i = 0; i < 256; ++i) bells[i] |= std::exchange(bells[256 + i], {});
+    }
     Register& bells_of_lib() { return *static_cast<Register*>(lib_.facts.bf.reg); }
 
     std::vector<std::byte> copy(const std::byte* ring, std::uint32_t count) const {
@@ -153,11 +210,15 @@ class Twin {
                         ring + std::size_t{(next_ + i) % blocks()} * 64, 64);
         return bytes;
     }
-    static std::uint32_t blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block);
+    std::uint32_t blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block) const;
     static void blank_immediate(std::byte* wqe);
-    static void blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder);
+    void blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder) const;
+    ibv_ah* address_of(const WorkRequest& work);
 
     LibQueues lib_;
+    ibv_qp_type type_;
+    bool eight_bytes_;  // no BlueFlame
+    std::vector<AddressTwin> addresses_;
     alignas(4096) std::array<std::byte, 4096> memory_{};
     // Windows are bound to parts of it; its key is what a binding's local_key must name.
     Region region_{made(ibv_reg_mr(lib_.domain.get(), memory_.data(), memory_.size(),
@@ -171,6 +232,12 @@ class Twin {
     std::uint32_t next_ = 0;      // counter of the first block not yet looked at
     std::uint32_t produced_ = 0;  // completions written
     std::uint32_t last_first_ = 0;
+    struct Described {
+        prm::SendWqe seen;
+        bool behind_update;
+    };
+    std::vector<Described> described_;  // libmlx5's WQEs of the last comparison
+    bool behind_update_ = false;        // the last of them was an update of a memory key
 };
 
 }  // namespace verbatim::interop

@@ -342,11 +342,70 @@ TEST(CompletionQueue, data_left_in_the_cqe_is_copied_to_where_it_belongs) {
         first = {};
         Request atomic = atomic_request(Opcode::fetch_add, 6);
         atomic.elements[0].address = address(first);
-        test.device.complete(test.post(atomic), 8, format);
+        test.device.complete(test.post(atomic), 0, format);  // always 8, whatever it says
         ASSERT_EQ(test.poll().size(), 1U);
         EXPECT_EQ(std::memcmp(first.data(), data.data(), 8), 0);
         EXPECT_EQ(first[8], std::byte{0});
     }
+}
+
+// What retires is one request, whatever the entry says of its data.
+TEST(CompletionQueue, data_in_the_cqe_that_do_not_fit_fail_their_request) {
+    for (const std::uint32_t entry_bytes : {64U, 128U}) {
+        Fixture test({.entry_bytes = entry_bytes});
+        std::array<std::byte, 64> memory{};
+        const auto at = reinterpret_cast<std::uint64_t>(memory.data());
+        const std::array<Element, 1> five{{{at, 5, 1}}}, all{{{at, 64, 1}}};
+        const auto arrive = [&](std::span<const Element> elements, TestDevice::Arrival arrival) {
+            memory.fill(std::byte{0});
+            EXPECT_EQ(test.receive.post({1, elements}), Errc::ok);
+            test.device.arrive(arrival);
+            const auto polled = test.poll();
+            EXPECT_EQ(polled.size(), 1U);
+            return polled.at(0);
+        };
+        test.device.scatter.fill(std::byte{0x11});
+        const Completion longer = arrive(five, {.bytes = 6, .format = MLX5_INLINE_SCATTER_32});
+        EXPECT_EQ(longer.status, Errc::local_length);
+        EXPECT_EQ(longer.syndrome, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+        EXPECT_EQ(memory[4], std::byte{0x11});
+        EXPECT_EQ(memory[5], std::byte{0});
+        // More than there is room for in the entry.
+        for (const TestDevice::Arrival& arrival :
+             {TestDevice::Arrival{.bytes = 33, .format = MLX5_INLINE_SCATTER_32},
+              {.bytes = entry_bytes == 64 ? 1U : 65U, .format = MLX5_INLINE_SCATTER_64},
+              {.bytes = 1, .format = MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64}}) {
+            test.device.arrive(
+                {});  // there is an entry before the next one: the device writes there
+            EXPECT_TRUE(test.poll().empty());
+            EXPECT_EQ(arrive(all, arrival).status, Errc::local_length) << arrival.bytes;
+            EXPECT_EQ(memory[0], std::byte{0});
+        }
+        Request read = request(Opcode::read, 5);
+        read.elements = {{at, 4, 1}, {at + 4, 1, 1}};
+        test.device.complete(test.post(read), 6, MLX5_INLINE_SCATTER_32);
+        EXPECT_EQ(test.poll().at(0).status, Errc::local_length);
+        EXPECT_EQ(memory[4], std::byte{0x11});
+        EXPECT_EQ(memory[5], std::byte{0});
+        EXPECT_EQ(test.send.outstanding() + test.receive.outstanding(), 0U);
+    }
+}
+
+TEST(CompletionQueue, data_in_the_cqe_go_nowhere_where_no_request_asked_for_them) {
+    Fixture test;
+    std::array<std::byte, 64> memory{};
+    const std::array<Element, 1> all{{{reinterpret_cast<std::uint64_t>(memory.data()), 64, 1}}};
+    test.device.scatter.fill(std::byte{0x11});
+    ASSERT_EQ(test.receive.post({1, all}), Errc::ok);
+    test.device.arrive({});
+    ASSERT_EQ(test.poll().size(), 1U);
+    test.device.arrive({.bytes = 8, .format = MLX5_INLINE_SCATTER_32});  // no receive is posted
+    EXPECT_TRUE(test.poll().empty());
+    Request write = request(Opcode::write);
+    write.elements = {all[0]};
+    test.device.complete(test.post(write), 8, MLX5_INLINE_SCATTER_32);  // returns nothing
+    EXPECT_EQ(test.poll().at(0).status, Errc::ok);
+    EXPECT_EQ(memory, (std::array<std::byte, 64>{}));
 }
 
 TEST(CompletionQueue, refuses_views_and_attachments_that_cannot_work) {

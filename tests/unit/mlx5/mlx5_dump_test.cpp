@@ -51,6 +51,42 @@ TEST(Dump, send_wqes) {
     EXPECT_TRUE(large.ends_with(" d2 d9 ...")) << large;
 }
 
+TEST(Dump, datagrams) {
+    const DatagramTarget target{.queue_pair = 0x123456,
+                                .queue_key = 0x11,
+                                .gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8},
+                                .mac = {1, 2, 3, 4, 5, 0xab},
+                                .flow_label = 0x12,
+                                .source_gid = 3,
+                                .priority = 2,
+                                .traffic_class = 0x60};
+    Request asked = inline_request(Opcode::send, 2);
+    asked.work.target = &target;
+    const WqeShape shape = shape_of(asked.get(), Transport::unreliable_datagram);
+    std::vector<std::byte> bytes(std::size_t{shape.blocks()} * kBlockBytes);
+    encode(asked.get(), shape, {0x101, 7},
+           UnitCursor(bytes.data(), bytes.data(), bytes.data() + bytes.size()));
+    EXPECT_EQ(dump_wqe(bytes, Transport::unreliable_datagram),
+              "#7 send qp 0x101 ds 5 signaled, to qp 0x123456 queue key 0x11 gid "
+              "fe80:0000:0000:0000:0102:0304:0506:0708 mac 01:02:03:04:05:ab port 49152 from gid 3 "
+              "flow 0x12 class 0x60 hops 64 priority 2, inline 2: 00 07");
+    EXPECT_TRUE(dump_wqe(std::span(bytes).first(48), Transport::unreliable_datagram)
+                    .ends_with("signaled (cut off)"));
+}
+
+TEST(Dump, shared_receive_entries) {
+    std::array<std::uint64_t, 6> words{word(be32(3), be32(0)),           0,
+                                       element_word({0x1000, 64, 7}),    be64(0x1000).raw(),
+                                       word(be32(0), be32(kInvalidKey)), 0};
+    const auto bytes = std::as_bytes(std::span(words));
+    EXPECT_EQ(dump_shared_receive_entry(bytes), "receive into {0x1000 +64 key 0x7}, then #3");
+    EXPECT_EQ(dump_shared_receive_entry(bytes.first(16)), "receive nothing, then #3");
+    EXPECT_EQ(dump_shared_receive_entry(bytes.first(15)), "(cut off)");
+    words[2] = element_word({0x1000, 1u << 31, 7});
+    EXPECT_EQ(dump_shared_receive_entry(bytes.first(32)),
+              "receive into {0x1000 +2147483648 key 0x7}, then #3");
+}
+
 TEST(Dump, receive_entries) {
     std::array<std::uint64_t, 4> words{element_word({0x1000, 64, 7}), be64(0x1000).raw(),
                                        word(be32(0), be32(kInvalidKey)), 0};
@@ -85,6 +121,14 @@ TEST(Dump, cqes) {
     error.vendor_syndrome = 0x88;
     EXPECT_EQ(dump_cqe(std::bit_cast<Cqe>(error)),
               "[1] failed write qp 0x101 wqe #9: remote access error (syndrome 0x13, vendor 0x88)");
+    error.op_own = make_op_own(CqeOpcode::responder_error, false);
+    EXPECT_EQ(dump_cqe(std::bit_cast<Cqe>(error)),
+              "[0] failed receive qp 0x101 wqe #9: remote access error (syndrome 0x13, vendor "
+              "0x88)");
+    error.syndrome = 0x77;
+    EXPECT_EQ(dump_cqe(std::bit_cast<Cqe>(error)),
+              "[0] failed receive qp 0x101 wqe #9: unknown syndrome (syndrome 0x77, vendor 0x88)");
+    EXPECT_EQ(dump_cqe(cqe(static_cast<CqeOpcode>(5))), "[1] cqe opcode 5 qp 0x101 wqe #9");
 }
 
 TEST(Dump, completions_are_sentences) {
@@ -119,7 +163,9 @@ TEST(Dump, never_reads_beyond_what_it_is_given) {
         if (bytes.size() > 8 && random() % 2 == 0)
             bytes[7] = static_cast<std::byte>(bytes.size() / 16);
         EXPECT_FALSE(dump_wqe(bytes).empty());
+        EXPECT_FALSE(dump_wqe(bytes, Transport::unreliable_datagram).empty());
         EXPECT_FALSE(dump_receive_entry(bytes).empty());
+        EXPECT_FALSE(dump_shared_receive_entry(bytes).empty());
     }
     for (const Opcode opcode : {Opcode::write, Opcode::fetch_add, Opcode::send}) {
         const auto whole = bytes_of(opcode == Opcode::fetch_add ? atomic_request(opcode)

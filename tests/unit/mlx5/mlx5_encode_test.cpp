@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "mlx5_requests.hpp"
@@ -42,6 +43,7 @@ class Expected {
     Expected& atomic(std::uint64_t swap_add, std::uint64_t compare) {
         return add(mlx5_wqe_atomic_seg{htobe64(swap_add), htobe64(compare)});
     }
+    Expected& address(const mlx5_wqe_av& av) { return add(av); }
     Expected& data(const Element& element) {
         mlx5_wqe_data_seg segment;
         mlx5dv_set_data_seg(&segment, element.bytes, element.local_key, element.address);
@@ -141,6 +143,82 @@ TEST(Encode, an_element_of_two_gigabytes_is_written_as_zero) {
     const auto bytes = encoded(asked);
     EXPECT_EQ(std::vector<std::byte>(bytes.begin() + 32, bytes.begin() + 36),
               std::vector<std::byte>(4));
+}
+
+DatagramTarget any_target() {
+    DatagramTarget made{.queue_pair = 0x123456,
+                        .queue_key = 0x80010002,
+                        .mac = {1, 2, 3, 4, 5, 6},
+                        .udp_source_port = 0xc123,
+                        .flow_label = 0xabcde,
+                        .source_gid = 3,
+                        .priority = 5,
+                        .traffic_class = 0x60,
+                        .hop_limit = 17};
+    for (std::uint8_t i = 0; i < 16; ++i) made.gid[i] = static_cast<std::uint8_t>(0xf0 - i);
+    return made;
+}
+
+TEST(Encode, datagrams) {
+    constexpr SendLimits kDatagrams{700, 40, Transport::unreliable_datagram};
+    const DatagramTarget target = any_target();
+    mlx5_wqe_av av{};
+    av.key.qkey.qkey = htobe32(target.queue_key);
+    av.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV | target.queue_pair);
+    av.stat_rate_sl = 5 << 1;
+    av.rlid = htobe16(target.udp_source_port);
+    std::copy(target.mac.begin(), target.mac.end(), av.rmac);
+    av.tclass = target.traffic_class;
+    av.hop_limit = target.hop_limit;
+    av.grh_gid_fl = htobe32(3u << 20 | 0xabcde);
+    std::copy(target.gid.begin(), target.gid.end(), av.rgid);
+    Request asked = inline_request(Opcode::send_immediate, 21);
+    asked.work.target = &target;
+    ASSERT_EQ(check(asked.get(), kDatagrams), Errc::ok);
+    const WqeShape shape = shape_of(asked.get(), kDatagrams.transport);
+    std::vector<std::byte> bytes(std::size_t{shape.blocks()} * kBlockBytes);
+    encode(asked.get(), shape, {kNumber, kIndex},
+           UnitCursor(bytes.data(), bytes.data(), bytes.data() + bytes.size()));
+    bytes.resize(std::size_t{shape.units} * kUnitBytes);
+    EXPECT_EQ(bytes, Expected(MLX5_OPCODE_SEND_IMM, MLX5_WQE_CTRL_CQ_UPDATE, asked.work.immediate)
+                         .address(av)
+                         .inline_data(asked.inline_payload)
+                         .bytes());
+}
+
+TEST(Check, takes_of_a_transport_what_it_has) {
+    const DatagramTarget target = any_target();
+    constexpr SendLimits kUnreliable{700, 40, Transport::unreliable_connection};
+    constexpr SendLimits kDatagrams{900, 60, Transport::unreliable_datagram};
+    for (const Opcode opcode :
+         {Opcode::nop, Opcode::write, Opcode::write_immediate, Opcode::send, Opcode::send_immediate,
+          Opcode::send_invalidate, Opcode::read, Opcode::local_invalidate}) {
+        Request asked = request(opcode);
+        EXPECT_EQ(check(asked.get(), kUnreliable),
+                  opcode == Opcode::read ? Errc::invalid_argument : Errc::ok);
+        EXPECT_EQ(check(asked.get(), kDatagrams),
+                  opcode == Opcode::nop ? Errc::ok : Errc::invalid_argument)
+            << "sends without a target, and what is no send";
+        asked.work.target = &target;
+        const bool goes =
+            opcode == Opcode::nop || opcode == Opcode::send || opcode == Opcode::send_immediate;
+        EXPECT_EQ(check(asked.get(), kDatagrams), goes ? Errc::ok : Errc::invalid_argument);
+    }
+    EXPECT_EQ(check(atomic_request(Opcode::fetch_add).get(), kUnreliable), Errc::invalid_argument);
+    const auto sent = [&](Request asked, DatagramTarget to) {
+        asked.work.target = &to;
+        return check(asked.get(), kDatagrams);
+    };
+    DatagramTarget wrong = target;
+    wrong.queue_pair = 0x1000000;
+    EXPECT_EQ(sent(request(Opcode::send), wrong), Errc::invalid_argument);
+    wrong = target, wrong.flow_label = 0x100000;
+    EXPECT_EQ(sent(request(Opcode::send), wrong), Errc::invalid_argument);
+    wrong = target, wrong.priority = 8;
+    EXPECT_EQ(sent(request(Opcode::send), wrong), Errc::invalid_argument);
+    // 4 units of control and address: 59 are left.
+    EXPECT_EQ(sent(gather_request(Opcode::send, 59), target), Errc::ok);
+    EXPECT_EQ(sent(gather_request(Opcode::send, 60), target), Errc::message_too_large);
 }
 
 TEST(Check, refuses_what_contradicts_itself) {

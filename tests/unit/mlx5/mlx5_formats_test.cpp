@@ -29,6 +29,17 @@ TEST(Formats, send_segments_lie_as_in_rdma_core) {
     EXPECT_EQ(sizeof(RemoteAddressSegment), sizeof(mlx5_wqe_raddr_seg));
     EXPECT_SAME_PLACE(RemoteAddressSegment, address, mlx5_wqe_raddr_seg, raddr);
     EXPECT_SAME_PLACE(RemoteAddressSegment, key, mlx5_wqe_raddr_seg, rkey);
+    EXPECT_EQ(sizeof(DatagramSegment), sizeof(mlx5_wqe_datagram_seg));
+    EXPECT_SAME_PLACE(DatagramSegment, queue_key, mlx5_wqe_av, key.qkey.qkey);
+    EXPECT_SAME_PLACE(DatagramSegment, extended_number, mlx5_wqe_av, dqp_dct);
+    EXPECT_SAME_PLACE(DatagramSegment, rate_priority, mlx5_wqe_av, stat_rate_sl);
+    EXPECT_SAME_PLACE(DatagramSegment, path_bits, mlx5_wqe_av, fl_mlid);
+    EXPECT_SAME_PLACE(DatagramSegment, destination, mlx5_wqe_av, rlid);
+    EXPECT_SAME_PLACE(DatagramSegment, mac, mlx5_wqe_av, rmac);
+    EXPECT_SAME_PLACE(DatagramSegment, traffic_class, mlx5_wqe_av, tclass);
+    EXPECT_SAME_PLACE(DatagramSegment, hop_limit, mlx5_wqe_av, hop_limit);
+    EXPECT_SAME_PLACE(DatagramSegment, route, mlx5_wqe_av, grh_gid_fl);
+    EXPECT_SAME_PLACE(DatagramSegment, gid, mlx5_wqe_av, rgid);
     EXPECT_EQ(sizeof(AtomicSegment), sizeof(mlx5_wqe_atomic_seg));
     EXPECT_SAME_PLACE(AtomicSegment, swap_or_add, mlx5_wqe_atomic_seg, swap_add);
     EXPECT_SAME_PLACE(AtomicSegment, compare, mlx5_wqe_atomic_seg, compare);

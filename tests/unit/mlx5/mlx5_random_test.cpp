@@ -3,6 +3,7 @@
 // times.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <random>
 
@@ -18,9 +19,10 @@ using namespace test;
 
 class RandomRun {
   public:
-    RandomRun(std::uint32_t seed, std::uint32_t blocks)
-        : random_(seed),
-          device_({.send_blocks = blocks, .completion_entries = 256}),
+    RandomRun(std::uint32_t blocks, Transport transport)
+        : random_(blocks * 7919 + static_cast<std::uint32_t>(transport)),
+          transport_(transport),
+          device_({.send_blocks = blocks, .completion_entries = 256, .transport = transport}),
           queue_(device_.queue_pair()),
           completions_(device_.completion_queue()) {
         completions_.attach(&queue_, nullptr);
@@ -62,18 +64,35 @@ class RandomRun {
     }
 
     Request any() {
-        static constexpr Opcode kOpcodes[] = {
-            Opcode::nop,          Opcode::write,          Opcode::write_immediate,
-            Opcode::send,         Opcode::send_immediate, Opcode::read,
-            Opcode::compare_swap, Opcode::fetch_add};
-        const Opcode opcode = kOpcodes[pick(8)];
+        static constexpr Opcode kOpcodes[] = {Opcode::nop,
+                                              Opcode::send,
+                                              Opcode::send_immediate,
+                                              Opcode::write,
+                                              Opcode::write_immediate,
+                                              Opcode::send_invalidate,
+                                              Opcode::bind_window,
+                                              Opcode::local_invalidate,
+                                              Opcode::read,
+                                              Opcode::compare_swap,
+                                              Opcode::fetch_add};
+        // Datagrams have the first three, unreliable connections the first eight.
+        const std::uint32_t kinds = transport_ == Transport::unreliable_datagram     ? 3
+                                    : transport_ == Transport::unreliable_connection ? 8
+                                                                                     : 11;
+        const Opcode opcode = kOpcodes[pick(kinds)];
         Request asked = request(opcode, next_id_);
         if (is_atomic(opcode))
             asked = atomic_request(opcode, next_id_);
         else if (takes_inline_payload(opcode) && pick(2) == 0)
             asked = inline_request(opcode, 1 + pick(200), next_id_);
-        else if (opcode != Opcode::nop)
+        else if (opcode == Opcode::bind_window)
+            asked.binding = any_window();
+        else if (opcode != Opcode::nop && opcode != Opcode::local_invalidate)
             asked = gather_request(opcode, pick(8), next_id_);
+        if (transport_ == Transport::unreliable_datagram) asked.work.target = &any_target();
+        // Payload and elements together.
+        if (!asked.inline_payload.empty() && pick(4) == 0)
+            asked.elements = gather_request(opcode, pick(4)).elements;
         asked.work.signaled = pick(3) == 0;
         asked.work.fence = pick(5) == 0;
         asked.work.solicited = pick(5) == 0;
@@ -81,19 +100,49 @@ class RandomRun {
         return asked;
     }
 
+    const DatagramTarget& any_target() {
+        targets_.push_back({.queue_pair = pick(1 << 24),
+                            .queue_key = pick(1U << 31),
+                            .udp_source_port = static_cast<std::uint16_t>(0xc000 + pick(0x4000)),
+                            .flow_label = pick(1 << 20),
+                            .source_gid = static_cast<std::uint8_t>(pick(256)),
+                            .priority = static_cast<std::uint8_t>(pick(8)),
+                            .traffic_class = static_cast<std::uint8_t>(pick(256)),
+                            .hop_limit = static_cast<std::uint8_t>(pick(256))});
+        for (std::uint8_t& byte : targets_.back().gid) byte = static_cast<std::uint8_t>(pick(256));
+        for (std::uint8_t& byte : targets_.back().mac) byte = static_cast<std::uint8_t>(pick(256));
+        if (targets_.size() > 16) targets_.pop_front();  // lists are shorter
+        return targets_.back();
+    }
+    WindowBinding any_window() {
+        const bool of_queue_pair = pick(2) == 0;
+        return {.window_key = 0x1200 + pick(256),
+                .new_key = 0x1200 + pick(256),
+                .local_key = pick(1 << 24),
+                .address = random_(),
+                .bytes = of_queue_pair ? 1 + pick(1 << 20) : pick(2) * pick(1 << 20),
+                .remote_read = pick(2) == 0,
+                .remote_write = pick(2) == 0,
+                .remote_atomic = pick(2) == 0,
+                .zero_based = pick(4) == 0,
+                .of_queue_pair = of_queue_pair};
+    }
+
     // The device sees exactly what was asked for.
     void accepted(std::vector<Request>& asked) {
         const auto seen = device_.fetch();
         ASSERT_EQ(seen.size(), asked.size());
         for (std::size_t i = 0; i < seen.size(); ++i) {
-            expect_sees(seen[i], asked[i]);
+            expect_sees(seen[i], asked[i], behind_update_);
+            behind_update_ = is_key_update(asked[i].work.opcode);
+            ASSERT_FALSE(testing::Test::HasFailure());
             expected_.push_back({asked[i].work.id, seen[i].blocks()});
             fetched_.push_back(seen[i]);
         }
     }
     void check_result(Errc result, std::vector<Request>& asked) {
         std::uint32_t blocks = 0;
-        for (Request& one : asked) blocks += shape_of(one.get()).blocks();
+        for (Request& one : asked) blocks += shape_of(one.get(), transport_).blocks();
         const std::uint32_t free = queue_.blocks() - used_blocks();
         if (blocks <= free) {
             ASSERT_EQ(result, Errc::ok);
@@ -120,7 +169,7 @@ class RandomRun {
     }
     void post_prepared() {
         std::vector<Request> asked{any()};
-        if (shape_of(asked[0].get()).blocks() > queue_.blocks()) {
+        if (shape_of(asked[0].get(), transport_).blocks() > queue_.blocks()) {
             EXPECT_THROW(Prepared(queue_, asked[0].get()), Error);
             return;
         }
@@ -156,6 +205,7 @@ class RandomRun {
         device_.reset();
         fetched_.clear();
         expected_.clear();
+        behind_update_ = false;
     }
 
     void expect_completions(const std::vector<std::uint64_t>& ids, Errc status) {
@@ -172,20 +222,29 @@ class RandomRun {
     }
 
     std::mt19937 random_;
+    Transport transport_;
+    std::deque<DatagramTarget> targets_;
     TestDevice device_;
     SendQueue queue_;
     CompletionQueue completions_;
     std::uint64_t next_id_ = 0;
     std::deque<Outstanding> expected_;  // accepted, not retired
     std::deque<SeenWqe> fetched_;       // of those, what the device has not executed
+    bool behind_update_ = false;        // the last one accepted was an update of a memory key
 };
 
-class RandomQueue : public testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, RandomQueue, testing::Values(1U, 2U, 4U, 8U, 16U, 64U));
+class RandomQueue : public testing::TestWithParam<std::tuple<std::uint32_t, Transport>> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, RandomQueue,
+                         testing::Combine(testing::Values(1U, 2U, 4U, 8U, 16U, 64U),
+                                          testing::Values(Transport::reliable_connection,
+                                                          Transport::unreliable_connection,
+                                                          Transport::unreliable_datagram)));
 
 TEST_P(RandomQueue, agrees_with_the_model) {
-    RandomRun run(GetParam() * 7919, GetParam());
-    while (run.posted() < 100'000) {
+    const auto [blocks, transport] = GetParam();
+    RandomRun run(blocks, transport);
+    const std::uint64_t enough = std::getenv("VERBATIM_LONG") != nullptr ? 1 << 20 : 100'000;
+    while (run.posted() < enough) {
         run.step();
         if (HasFatalFailure()) FAIL() << "after " << run.posted() << " requests";
     }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,10 +20,12 @@ struct Request {
     WorkRequest work;
     std::vector<Element> elements;
     std::vector<std::byte> inline_payload;
+    std::optional<WindowBinding> binding;
 
     const WorkRequest& get() {
         work.elements = elements;
         work.inline_payload = inline_payload;
+        if (binding) work.window = &*binding;
         return work;
     }
 };
@@ -72,9 +75,99 @@ inline bool has_immediate(Opcode opcode) {
     return opcode == Opcode::write_immediate || opcode == Opcode::send_immediate;
 }
 
-// The device's decoder (rdma-core's structures) finds in the WQE what was asked for.
-inline void expect_sees(const SeenWqe& seen, Request& asked) {
+// An update of a memory key, in the words of the manual's tables.
+inline prm::KeyUpdate expected_update(const WorkRequest& work, std::uint32_t number) {
+    constexpr std::uint64_t kLength = 1 << 0, kStart = 1 << 6, kVariant = 1 << 13,
+                            kNumber = 1 << 14, kRights = 0xf << 18, kFree = 1 << 29;
+    prm::KeyUpdate update{.in_line = true, .translation_offset = true};
+    update.number = 0xffffff;
+    update.mask = kFree | kVariant;
+    if (work.opcode == Opcode::local_invalidate) {
+        update.free = update.check_number = true;
+        update.mask |= kNumber;
+        return update;
+    }
+    const WindowBinding& window = *work.window;
+    update.variant = window.new_key & 0xff;
+    update.free = window.bytes == 0;
+    if (update.free) return update;
+    update.mask |= kLength | kStart | kRights;
+    update.translation_units = 4;
+    update.atomic = window.remote_atomic;
+    update.remote_write = window.remote_write;
+    update.remote_read = window.remote_read;
+    update.start = window.zero_based ? 0 : window.address;
+    update.bytes = window.bytes;
+    if (!window.of_queue_pair) return update;
+    update.number = number;
+    update.check_free = true;
+    update.mask |= kNumber;
+    return update;
+}
+
+inline prm::AddressVector expected_vector(const DatagramTarget& target) {
+    const auto joined = [](auto first, auto last) {
+        std::uint64_t value = 0;
+        for (; first != last; ++first) value = value << 8 | *first;
+        return value;
+    };
+    return {.queue_key = target.queue_key,
+            .number = target.queue_pair,
+            .extended = true,
+            .service_level = std::uint32_t{target.priority} * 2,
+            .destination = target.udp_source_port,
+            .mac = joined(target.mac.begin(), target.mac.end()),
+            .traffic_class = target.traffic_class,
+            .hop_limit = target.hop_limit,
+            .source_gid = target.source_gid,
+            .flow_label = target.flow_label,
+            .gid_high = joined(target.gid.begin(), target.gid.begin() + 8),
+            .gid_low = joined(target.gid.begin() + 8, target.gid.end())};
+}
+
+// What the manual's tables should find for a request. Where the WQE lies is taken from `seen`.
+inline prm::SendWqe expected_wqe(const prm::SendWqe& seen, Request& asked, bool behind_update) {
     const WorkRequest& work = asked.get();
+    prm::SendWqe wqe{.opcode = static_cast<std::uint32_t>(work.opcode),
+                     .index = seen.index,
+                     .number = seen.number,
+                     .units = seen.units,
+                     .fence = work.fence      ? 4U
+                              : behind_update ? 1U
+                                              : 0U,
+                     .completion = work.signaled ? 2U : 0U,
+                     .solicited = work.solicited};
+    if (has_immediate(work.opcode)) wqe.immediate = work.immediate;
+    if (work.opcode == Opcode::send_invalidate || work.opcode == Opcode::local_invalidate)
+        wqe.immediate = work.invalidated_key;
+    if (is_key_update(work.opcode)) {
+        wqe.opcode = static_cast<std::uint32_t>(Opcode::local_invalidate);
+        wqe.update = expected_update(work, seen.number);
+        if (work.window == nullptr || work.opcode == Opcode::local_invalidate) return wqe;
+        wqe.immediate = work.window->window_key;
+        if (work.window->bytes != 0)
+            wqe.pieces.push_back(
+                {work.window->address, work.window->bytes & 0x7fffffff, work.window->local_key});
+        return wqe;
+    }
+    if (is_send(work.opcode) && work.target != nullptr)
+        wqe.address_vector = expected_vector(*work.target);
+    if (has_remote(work.opcode)) wqe.remote = {work.remote_address, work.remote_key};
+    if (is_atomic(work.opcode))
+        wqe.atomic = {work.swap_or_add, work.opcode == Opcode::compare_swap ? work.compare : 0};
+    wqe.payload = asked.inline_payload;
+    for (const Element& one : asked.elements)
+        wqe.pieces.push_back({one.address, one.bytes & 0x7fffffff, one.local_key});
+    return wqe;
+}
+
+// Both of the device's decoders find in the WQE what was asked for. `behind_update`: the request
+// before it in the queue was an update of a memory key.
+inline void expect_sees(const SeenWqe& seen, Request& asked, bool behind_update = false) {
+    const WorkRequest& work = asked.get();
+    EXPECT_TRUE(seen.described == expected_wqe(seen.described, asked, behind_update))
+        << "by the manual's tables, opcode " << static_cast<unsigned>(seen.opcode);
+    if (is_key_update(work.opcode)) return;  // by disagreement()
     EXPECT_EQ(seen.opcode, static_cast<std::uint8_t>(work.opcode));
     EXPECT_EQ(seen.modifier, 0);
     EXPECT_EQ(seen.signaled(), work.signaled);

@@ -1,6 +1,7 @@
 // Completions of queue pairs that take their receives from one shared receive queue.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -155,6 +156,26 @@ TEST(SharedCompletions, data_left_in_the_cqe_is_copied_to_the_entry_it_names) {
         EXPECT_EQ(second[bytes - 10], std::byte{0});
         EXPECT_EQ(other, (std::array<std::byte, 64>{}));
     }
+}
+
+TEST(SharedCompletions, data_in_the_cqe_that_do_not_fit_fail_their_request) {
+    Fixture test;
+    test.device.scatter.fill(std::byte{0x11});
+    std::array<std::byte, 64> memory{};
+    const auto at = reinterpret_cast<std::uint64_t>(memory.data());
+    // As many elements as the entry has, and fewer.
+    const std::array<Element, 3> elements{{{at, 4, 1}, {at + 4, 1, 1}, {at + 5, 1, 1}}};
+    for (const std::size_t count : {3U, 2U, 0U}) {
+        memory.fill(std::byte{0});
+        ASSERT_EQ(test.shared.post({1, std::span(elements).first(count)}), Errc::ok);
+        test.arrive(test.own, test.shared_device.take().value(),
+                    {.bytes = 7, .format = MLX5_INLINE_SCATTER_32});
+        EXPECT_EQ(test.poll().at(0).status, Errc::local_length);
+        EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{0x11}), count == 3   ? 6
+                                                                             : count == 2 ? 5
+                                                                                          : 0);
+    }
+    EXPECT_EQ(test.shared.outstanding(), 0U);
 }
 
 TEST(SharedCompletions, discarding_one_queue_pair_frees_its_entries_and_leaves_the_others) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <mlx5_store_trace.hpp>
+#include <mlx5_test_shared_receives.hpp>
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 
@@ -135,6 +136,24 @@ TEST(Receives, are_in_the_ring_before_the_record_counts_them) {
         EXPECT_EQ(trace.order(), "ring record");
         while (queue.retire()) {
         }
+    }
+}
+
+TEST(SharedReceives, are_in_the_ring_before_the_record_counts_them) {
+    TestSharedReceives device({.entries = 4, .stride_log2 = 6});
+    const SharedReceiveQueueView view = device.view();
+    SharedReceiveQueue queue(view);
+    StoreTrace trace{{{"ring", view.buffer, std::size_t{4} << view.stride_log2},
+                      {"record", view.doorbell_record, sizeof(std::uint32_t)}}};
+    std::array<Element, 2> elements{{{0x1000, 64, 7}, {0x2000, 64, 7}}};
+    const std::array<ReceiveRequest, 2> requests{{{1, elements}, {2, elements}}};
+    Errc result = Errc::device_error;
+    for (int lap = 0; lap < 4; ++lap) {
+        for (Element& element : elements) element.address += 0x100;
+        trace.run([&] { result = queue.post(std::span<const ReceiveRequest>(requests)); });
+        ASSERT_EQ(result, Errc::ok);
+        EXPECT_EQ(trace.order(), "ring record");
+        while (const auto index = device.take()) ASSERT_TRUE(queue.retire(*index));
     }
 }
 

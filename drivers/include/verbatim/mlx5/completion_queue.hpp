@@ -161,7 +161,7 @@ class CompletionQueue {
         completion.id = *id;
         if (completion.opcode >= Opcode::read) finish_send(entry, *queues.send, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
-            scatter_into_elements(entry, *queues.send, counter);
+            scatter_into_elements(entry, *queues.send, completion);
         }
         return true;
     }
@@ -170,14 +170,14 @@ class CompletionQueue {
                         Completion& completion) noexcept {
         if (queues.receive == nullptr) [[unlikely]]
             return retire_shared(entry, queues, completion);
-        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
-            scatter_into_entry(entry, queues.receive->oldest_entry());
-        }
         const auto id = queues.receive->retire();
         if (!id) [[unlikely]]
             return stray();
         completion.id = *id;
         tell_received(entry, completion);
+        if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
+            scatter_into_entry(entry, queues.receive->last_retired(), completion);
+        }
         return true;
     }
 
@@ -207,10 +207,12 @@ class CompletionQueue {
     }
 
     // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to
-    // us.
-    static void scatter_into_elements(const Cqe& entry, const SendRing& queue,
-                                      std::uint16_t counter) noexcept;
-    static void scatter_into_entry(const Cqe& entry, std::span<const std::byte> segments) noexcept;
+    // us. Status local_length where the request's memory cannot take them, or the CQE cannot hold
+    // them.
+    void scatter_into_elements(const Cqe& entry, const SendRing& queue,
+                               Completion& completion) const noexcept;
+    void scatter_into_entry(const Cqe& entry, std::span<const std::byte> segments,
+                            Completion& completion) const noexcept;
     bool decode_error(const Cqe& entry, const QueuePairTable::Entry& queues,
                       Completion& completion) noexcept;
     bool stray() noexcept {

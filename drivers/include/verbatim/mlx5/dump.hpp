@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {
@@ -16,10 +17,16 @@ namespace verbatim::mlx5 {
 // A send WQE that lies in one piece, from its control segment on (more bytes than it has may
 // follow), e.g.
 // "#7 write qp 0x101 ds 3 signaled, to 0x7f00 key 0x2a, inline 8: 01 02 03 04 05 06 07 08".
-std::string dump_wqe(std::span<const std::byte> wqe);
+// Only the queue pair knows its transport, which says how sends look.
+std::string dump_wqe(std::span<const std::byte> wqe,
+                     Transport transport = Transport::reliable_connection);
 
 // A receive entry: its scatter list.
 std::string dump_receive_entry(std::span<const std::byte> entry);
+
+// An entry of a shared receive queue: its successor and its scatter list, e.g.
+// "receive into {0x1000 +64 key 0x7}, then #3".
+std::string dump_shared_receive_entry(std::span<const std::byte> entry);
 
 // A CQE, errors included.
 std::string dump_cqe(const Cqe& cqe);

@@ -52,12 +52,14 @@ constexpr bool takes_inline_payload(Opcode opcode) noexcept {
 struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
+    Transport transport = Transport::reliable_connection;
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.
 struct WqeShape {
     std::uint32_t payload_unit = 1;  // first data segment, or the inline header
     std::uint32_t units = 1;         // all of it: the control segment's ds
+    bool datagram = false;           // behind the control segment it says where it goes
 
     constexpr std::uint32_t blocks() const noexcept { return blocks_for_units(units); }
 };
@@ -80,7 +82,20 @@ constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     return shape;
 }
 
-constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
+inline constexpr std::uint32_t kDatagramUnits = sizeof(DatagramSegment) / kUnitBytes;
+
+constexpr WqeShape datagram_shape_of(const WorkRequest& request) noexcept {
+    WqeShape shape = plain_shape_of(request);
+    if (!is_send(request.opcode)) return shape;
+    shape.payload_unit += kDatagramUnits;
+    shape.units += kDatagramUnits;
+    shape.datagram = true;
+    return shape;
+}
+
+constexpr WqeShape shape_of(const WorkRequest& request,
+                            Transport transport = Transport::reliable_connection) noexcept {
+    if (transport == Transport::unreliable_datagram) return datagram_shape_of(request);
     if (!is_key_update(request.opcode)) return plain_shape_of(request);
     const bool opens = request.window != nullptr && request.window->bytes != 0;
     WqeShape shape;
@@ -140,7 +155,24 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     return is_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
+// Whether the transport has such requests; of datagrams also whether they fit.
+constexpr Errc check_transport(const WorkRequest& request, Transport transport) noexcept {
+    const Opcode opcode = request.opcode;
+    if (opcode == Opcode::read || is_atomic(opcode)) return Errc::invalid_argument;
+    if (transport == Transport::unreliable_connection || opcode == Opcode::nop) return Errc::ok;
+    const bool goes_there = opcode == Opcode::send || opcode == Opcode::send_immediate;
+    if (!goes_there || request.target == nullptr) return Errc::invalid_argument;
+    const DatagramTarget& target = *request.target;
+    if (target.queue_pair > 0xffffff || target.flow_label > kFlowLabelMask || target.priority > 7)
+        return Errc::invalid_argument;
+    return datagram_shape_of(request).units > kMaxWqeUnits ? Errc::message_too_large : Errc::ok;
+}
+
 constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (limits.transport != Transport::reliable_connection) {
+        const Errc error = check_transport(request, limits.transport);
+        if (error != Errc::ok) return error;
+    }
     return is_key_update(request.opcode) ? check_key_update(request) : check_plain(request, limits);
 }
 
@@ -252,6 +284,13 @@ struct WqePosition {
     std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
 
+inline void put_payload(const WorkRequest& request, UnitCursor& to) noexcept {
+    if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
+    for (const Element& element : request.elements) {
+        to.put(element_word(element), be64(element.address).raw());
+    }
+}
+
 // A checked key update. Cold.
 std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
                                 WqePosition position, UnitCursor to) noexcept;
@@ -270,15 +309,17 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
     if (is_atomic(request.opcode)) {
         to.put(be64(request.swap_or_add).raw(), compare_word(request.opcode, request.compare));
     }
-    if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
-    for (const Element& element : request.elements) {
-        to.put(element_word(element), be64(element.address).raw());
-    }
+    put_payload(request, to);
     return first;
 }
 
+// A checked datagram. Cold.
+std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
+                              WqePosition position, UnitCursor to) noexcept;
+
 inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
+    if (shape.datagram) return encode_datagram(request, shape, position, to);
     return is_key_update(request.opcode) ? encode_key_update(request, shape, position, to)
                                          : encode_plain(request, shape, position, to);
 }

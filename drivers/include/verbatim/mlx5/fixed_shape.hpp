@@ -11,6 +11,7 @@
 
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::mlx5 {
 
@@ -93,6 +94,7 @@ struct ShapeFacts {
     Opcode opcode;
     std::uint32_t inline_bytes;
     std::uint32_t elements;
+    Transport transport = Transport::reliable_connection;
 };
 // Throws Error(invalid_argument) where the request has other ones.
 void require_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair);
@@ -107,9 +109,13 @@ struct FixedShape {
     static constexpr std::uint32_t kBlocks = blocks_for_units(kUnits);
     static_assert(kUnits <= kMaxWqeUnits);
 
-    // Throws Error(invalid_argument) where the request has another shape.
-    static void require(const WorkRequest& request, std::uint32_t queue_pair) {
-        require_shape(request, {kOpcode, Payload::kInlineBytes, Payload::kElements}, queue_pair);
+    // Throws Error(invalid_argument) where the request has another shape, or gets one on this queue.
+    static void require(const WorkRequest& request, const QueuePairView& view) {
+        require(request, view.transport, view.number);
+    }
+    static void require(const WorkRequest& request, Transport transport, std::uint32_t queue_pair) {
+        require_shape(request, {kOpcode, Payload::kInlineBytes, Payload::kElements, transport},
+                      queue_pair);
     }
 };
 

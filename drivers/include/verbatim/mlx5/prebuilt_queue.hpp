@@ -73,7 +73,7 @@ class PrebuiltSendQueue : public PrebuiltRing {
     PrebuiltSendQueue(const QueuePairView& view, const WorkRequest& request,
                       NamedRegions regions = {},
                       const volatile std::uint64_t* invalidation_epoch = nullptr)
-        : PrebuiltRing(view, (Shape::require(request, view.number), request), regions,
+        : PrebuiltRing(view, (Shape::require(request, view), request), regions,
                        invalidation_epoch) {}
 
     // Posts with this remote address and payload (see Inline, Gather). Errors: invalid_prepared (a

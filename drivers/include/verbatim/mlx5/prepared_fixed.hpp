@@ -26,7 +26,7 @@ class PreparedFixed {
     // has another shape, and as WqeImage and PreparedBinding do.
     PreparedFixed(SendQueue& queue, const WorkRequest& request, NamedRegions regions = {})
         : binding_(queue, regions) {
-        Shape::require(request, queue.number());
+        Shape::require(request, queue.limits().transport, queue.number());
         const WqeImage encoded(queue, request);
         std::copy_n(encoded.words(), std::size(image_.words), image_.words);
         // Payload is put between zeros.

@@ -67,9 +67,9 @@ class ReceiveQueue {
         const std::uint32_t oldest = limit_++ - entries();
         return ids_[oldest & mask_];
     }
-    // The oldest entry's scatter list.
-    std::span<const std::byte> oldest_entry() const noexcept {
-        return {entry(limit_ - entries()), std::size_t{1} << stride_log2_};
+    // The scatter list of the entry that retired last. It stays until the next post.
+    std::span<const std::byte> last_retired() const noexcept {
+        return {entry(limit_ - entries() - 1), std::size_t{1} << stride_log2_};
     }
 
   private:

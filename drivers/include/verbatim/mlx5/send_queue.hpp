@@ -31,8 +31,8 @@ class SendQueue : public SendRing {
     // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
     // is posted on an error.
     Errc post(const WorkRequest& request) noexcept {
-        if (is_key_update(request.opcode) || pending_fence_ != 0) [[unlikely]]
-            return post_fenced(request);
+        if (is_key_update(request.opcode) || pending_fence_ != 0 || unlike_) [[unlikely]]
+            return post_carefully(request);
         if (const Errc error = check_plain(request, limits_); error != Errc::ok) return error;
         const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
@@ -179,8 +179,9 @@ class SendQueue : public SendRing {
     // Gives the WQE that starts at this counter the pending fence, unless it has one. Cold.
     void fence_block_at(std::uint32_t index) noexcept;
 
-    // Key updates, and what comes behind one. Cold.
-    Errc post_fenced(const WorkRequest& request) noexcept;
+    // Key updates, what comes behind one, and all that goes over other transports than reliable
+    // connections. Cold.
+    Errc post_carefully(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
     std::uint8_t take_fence(bool updates) noexcept {
         const std::uint8_t fence = pending_fence_;

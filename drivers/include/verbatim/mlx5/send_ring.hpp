@@ -104,6 +104,7 @@ class SendRing {
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
     bool slow_ = false;  // the next WQE must be fenced, or every register write needs a look
     bool standard_register_ = true;  // has halves of kBlueFlameBytes
+    bool unlike_ = false;            // limits_.transport is not a reliable connection
     Doorbell bell_;
     SendLimits limits_;
     std::uint64_t generation_ = 0;

@@ -2,6 +2,7 @@
 // formats.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,7 +50,21 @@ struct WindowBinding {
     bool of_queue_pair = true;  // type 2
 };
 
-// One request. The spans and `window` are read during the call only.
+// Where a datagram goes: a queue pair at a RoCE address.
+struct DatagramTarget {
+    std::uint32_t queue_pair = 0;  // number
+    std::uint32_t queue_key = 0;
+    std::array<std::uint8_t, 16> gid{};
+    std::array<std::uint8_t, 6> mac{};
+    std::uint16_t udp_source_port = 0xc000;  // 0xc000 and above
+    std::uint32_t flow_label = 0;            // 20 bits
+    std::uint8_t source_gid = 0;             // index in this side's table
+    std::uint8_t priority = 0;               // 3 bits: the service level's, over Ethernet
+    std::uint8_t traffic_class = 0;
+    std::uint8_t hop_limit = 64;
+};
+
+// One request. The spans, `window` and `target` are read during the call only.
 struct WorkRequest {
     Opcode opcode = Opcode::nop;
     bool signaled = true;  // asks for a completion of its own
@@ -65,7 +80,8 @@ struct WorkRequest {
     std::uint64_t compare = 0;                  // compare_swap
     std::uint64_t swap_or_add = 0;              // compare_swap: swap; fetch_add: addend
     std::uint32_t invalidated_key = 0;  // the peer's (send_invalidate) or ours (local_invalidate)
-    const WindowBinding* window = nullptr;  // bind_window
+    const WindowBinding* window = nullptr;   // bind_window
+    const DatagramTarget* target = nullptr;  // sends of datagram queue pairs
 };
 
 // One buffer list to receive into. No elements: takes immediates and empty messages.

@@ -1,0 +1,138 @@
+// A WQE as a test device sees it: decoded by rdma-core's structures, and a second time by the
+// tables of mlx5_prm.hpp.
+#pragma once
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <mlx5_prm.hpp>
+
+namespace verbatim::mlx5::test {
+
+// A WQE as the device sees it: taken out of the ring in one piece.
+struct SeenWqe {
+    std::vector<std::byte> bytes;
+    std::uint16_t index = 0;
+    std::uint8_t opcode = 0, modifier = 0;
+    std::uint32_t number = 0, units = 0;
+    std::uint8_t flags = 0;
+    std::uint32_t immediate = 0;
+    std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
+    std::optional<mlx5_wqe_atomic_seg> atomic;
+    std::optional<mlx5_wqe_av> address_vector;
+    std::optional<mlx5_wqe_umr_ctrl_seg> update;
+    std::optional<mlx5_wqe_mkey_context_seg> key;
+    std::vector<mlx5_wqe_data_seg> elements;
+    std::vector<std::byte> inline_payload;
+    prm::SendWqe described;  // the same by the other tables
+
+    bool signaled() const { return (flags & MLX5_WQE_CTRL_CQ_UPDATE) != 0; }
+    std::uint32_t blocks() const { return (units + 3) / 4; }
+};
+
+// The segments behind the control segment, by rdma-core's structures.
+inline void take_payload(SeenWqe& seen, bool datagram) {
+    std::size_t at = sizeof(mlx5_wqe_ctrl_seg);
+    const auto take = [&](auto& segment) {
+        if (at + sizeof segment > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
+        std::memcpy(&segment, seen.bytes.data() + at, sizeof segment);
+        at += sizeof segment;
+    };
+    if (seen.opcode == MLX5_OPCODE_UMR) {
+        take(seen.update.emplace());
+        take(seen.key.emplace());
+        if (seen.update->klm_octowords != 0) take(seen.elements.emplace_back());
+        return;
+    }
+    if (datagram && (seen.opcode == MLX5_OPCODE_SEND || seen.opcode == MLX5_OPCODE_SEND_IMM))
+        take(seen.address_vector.emplace());
+    const bool atomic =
+        seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
+    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
+        seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || seen.opcode == MLX5_OPCODE_RDMA_READ) {
+        take(seen.remote.emplace());
+    }
+    if (atomic) take(seen.atomic.emplace());
+    while (at < seen.bytes.size()) {
+        mlx5_wqe_data_seg segment;
+        take(segment);
+        const std::uint32_t count = be32toh(segment.byte_count);
+        if ((count & MLX5_INLINE_SEG) != 0) {
+            const std::size_t bytes = count & 0x3ff;
+            if (at - 12 + bytes > seen.bytes.size())
+                throw std::runtime_error("inline payload is cut off");
+            const std::byte* from = seen.bytes.data() + at - 12;
+            seen.inline_payload.insert(seen.inline_payload.end(), from, from + bytes);
+            at = (at - 12 + bytes + 15) / 16 * 16;
+            continue;
+        }
+        seen.elements.push_back(segment);
+    }
+}
+
+// What the two descriptions of a WQE see differently; empty: nothing.
+inline std::string disagreement(const SeenWqe& seen) {
+    const prm::SendWqe& other = seen.described;
+    std::string text;
+    const auto compare = [&](const char* what, std::uint64_t one, std::uint64_t two) {
+        if (one != two) text += std::string(" ") + what;
+    };
+    for (const std::string& complaint : other.complaints) text += " " + complaint;
+    compare("opcode", seen.opcode, other.opcode);
+    compare("modifier", seen.modifier, other.modifier);
+    compare("index", seen.index, other.index);
+    compare("number", seen.number, other.number);
+    compare("units", seen.units, other.units);
+    compare("flags", seen.flags,
+            other.fence << 5 | other.completion << 2 | (other.solicited ? 2U : 0U));
+    compare("immediate", seen.immediate, other.immediate);
+    compare("remote", seen.remote.has_value(), other.remote.has_value());
+    if (seen.remote && other.remote) {
+        compare("address", be64toh(seen.remote->raddr), other.remote->address);
+        compare("key", be32toh(seen.remote->rkey), other.remote->key);
+    }
+    compare("atomic", seen.atomic.has_value(), other.atomic.has_value());
+    if (seen.atomic && other.atomic) {
+        compare("operand", be64toh(seen.atomic->swap_add), other.atomic->swap_or_add);
+        compare("comparand", be64toh(seen.atomic->compare), other.atomic->compare);
+    }
+    compare("address vector", seen.address_vector.has_value(), other.address_vector.has_value());
+    if (seen.address_vector && other.address_vector) {
+        const mlx5_wqe_av& av = *seen.address_vector;
+        std::uint64_t gid[2];
+        std::memcpy(gid, av.rgid, sizeof gid);
+        compare("queue key", be32toh(av.key.qkey.qkey), other.address_vector->queue_key);
+        compare("peer", be32toh(av.dqp_dct),
+                other.address_vector->number | (other.address_vector->extended ? 1U << 31 : 0));
+        compare("port", be16toh(av.rlid), other.address_vector->destination);
+        compare("gid", be64toh(gid[0]), other.address_vector->gid_high);
+        compare("gid", be64toh(gid[1]), other.address_vector->gid_low);
+    }
+    compare("update", seen.update.has_value(), other.update.has_value());
+    if (seen.update && seen.key && other.update) {
+        compare("mask", be64toh(seen.update->mkey_mask), other.update->mask);
+        compare("start", be64toh(seen.key->start_addr), other.update->start);
+        compare("length", be64toh(seen.key->len), other.update->bytes);
+        compare("variant", be32toh(seen.key->qpn_mkey),
+                other.update->number << 8 | other.update->variant);
+    }
+    compare("payload", seen.inline_payload == other.payload, true);
+    compare("elements", seen.elements.size(), other.pieces.size());
+    for (std::size_t i = 0; i < std::min(seen.elements.size(), other.pieces.size()); ++i) {
+        compare("bytes", be32toh(seen.elements[i].byte_count), other.pieces[i].bytes);
+        compare("key", be32toh(seen.elements[i].lkey), other.pieces[i].key);
+        compare("address", be64toh(seen.elements[i].addr), other.pieces[i].address);
+    }
+    return text;
+}
+
+}  // namespace verbatim::mlx5::test
