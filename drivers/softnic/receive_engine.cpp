@@ -28,7 +28,7 @@ void ReceiveEngine::reset() noexcept {
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
     in_message_ = counted_not_ready_ = dropping_ = false;
-    received_ = 0;
+    received_ = atomics_ = 0;
     first_error_ = Syndrome::flushed;
 }
 
@@ -60,11 +60,16 @@ void ReceiveEngine::run() noexcept {
 // False: stop for now (no receive posted, or the queue pair failed).
 bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
     if (dropping_) return drop(record);
+    if ((record.flags & kFillerRecord) != 0) {
+        shared_->incoming.release(record);
+        return true;
+    }
     if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
         shared_->failure.set("the peer's records do not form whole messages");
         fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
         return false;
     }
+    if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
     if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
     if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
         return !shared_->reliable() && drop(record);
