@@ -55,6 +55,7 @@ void ChannelSender::commit(const RecordHeader& record) noexcept {
     std::byte* const start = ring_ + (produced_ & (ring_bytes_ - 1));
     copy_bytes(start, reinterpret_cast<const std::byte*>(&record), sizeof record);
     produced_ += record_span(record.bytes);
+    news_ = true;
     store_release(header_->produced.bytes, produced_);
 }
 

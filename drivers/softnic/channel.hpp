@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/endian.hpp>
@@ -124,6 +125,8 @@ class ChannelSender {
     std::byte* reserve_whole(std::size_t bytes) noexcept;
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
+    // True once after records were committed.
+    bool take_news() noexcept { return std::exchange(news_, false); }
     // The receiver's words contradict themselves; nothing can be sent any more.
     bool broken() const noexcept { return broken_; }
 
@@ -135,6 +138,7 @@ class ChannelSender {
     std::uint64_t produced_ = 0;  // our own copies: the peer could write the shared words
     std::uint64_t consumed_ = 0;
     bool broken_ = false;
+    bool news_ = false;
 };
 
 // The receiver's end. Threads: the one inside the receive gate, but for pending() and set_state().

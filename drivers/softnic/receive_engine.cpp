@@ -2,6 +2,7 @@
 #include "receive_engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <verbatim/driver/log.hpp>
 
@@ -54,6 +55,8 @@ void ReceiveEngine::run() noexcept {
             }
         }
     }
+    // The sender may sleep until its requests are complete, or until there is room for more.
+    if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
     if (shared_->is(QueuePairState::error)) list_ != nullptr ? give_back() : flush_own();
 }
 
@@ -73,6 +76,7 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
     if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
     if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
         return !shared_->reliable() && drop(record);
+    drained_ = true;
     if ((record.flags & kLastRecord) != 0) {
         if (!complete(record)) return false;
         shared_->incoming.acknowledge();

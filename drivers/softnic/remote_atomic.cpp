@@ -103,6 +103,7 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
     auto* const at = reinterpret_cast<std::byte*>(operation.address);
     shared_->incoming.set_atomic_result(atomics_++, execute(operation, at));
     shared_->incoming.acknowledge();
+    drained_ = true;
     shared_->incoming.release(record);
     return true;
 }

@@ -48,6 +48,7 @@ void SendEngine::run() noexcept {
         const bool silent = shared_->peer_silent();
         if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
         execute_posted(silent);
+        if (shared_->outgoing.take_news()) shared_->link->ring_bell();
         if (!shared_->is(QueuePairState::error)) return;
     } else if (state != QueuePairState::error) {
         return;  // requests posted too early wait for connect()
