@@ -55,7 +55,22 @@ void ChannelSender::commit(const RecordHeader& record) noexcept {
     std::byte* const start = ring_ + (produced_ & (ring_bytes_ - 1));
     copy_bytes(start, reinterpret_cast<const std::byte*>(&record), sizeof record);
     produced_ += record_span(record.bytes);
+    news_ = true;
     store_release(header_->produced.bytes, produced_);
+}
+
+std::byte* ChannelSender::reserve_whole(std::size_t bytes) noexcept {
+    std::size_t capacity = 0;
+    std::byte* to = reserve(capacity);
+    if (to == nullptr || capacity >= bytes) return to;
+    const bool at_end = ((produced_ + record_span(capacity)) & (ring_bytes_ - 1)) == 0;
+    if (!at_end) return nullptr;
+    RecordHeader filler;
+    filler.bytes = static_cast<std::uint32_t>(capacity);
+    filler.flags = kFillerRecord;
+    commit(filler);
+    to = reserve(capacity);
+    return to != nullptr && capacity >= bytes ? to : nullptr;
 }
 
 void ChannelSender::give_up() noexcept {
@@ -111,6 +126,10 @@ void ChannelReceiver::acknowledge() noexcept {
 
 void ChannelReceiver::refuse(std::uint8_t syndrome) noexcept {
     store_release(header_->drain.refused, std::uint64_t{syndrome});
+}
+
+void ChannelReceiver::set_atomic_result(std::uint64_t nth, std::uint64_t before) noexcept {
+    store_release(header_->results[nth % kAtomicResults], before);
 }
 
 void ChannelReceiver::count_not_ready() noexcept {

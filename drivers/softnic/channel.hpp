@@ -5,11 +5,13 @@
 // only then used.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/endian.hpp>
@@ -19,6 +21,9 @@
 namespace verbatim::softnic {
 
 enum class ReceiverState : std::uint32_t { open = 0, error = 1, closed = 2 };
+
+// Atomic operations whose results a sender has not taken yet.
+inline constexpr std::size_t kAtomicResults = 16;
 
 // Start of the memory file. Each cache line has one owner.
 struct ChannelHeader {
@@ -42,6 +47,9 @@ struct ChannelHeader {
         std::atomic<std::uint64_t> not_ready;     // times a message found no receive posted
         std::atomic<std::uint64_t> waiting;       // the last message that did: its number, from 1
     } drain;
+    // Owner: receiver; the thread inside its receive gate. What was there before the nth atomic
+    // operation of those that crossed the ring, at n modulo kAtomicResults.
+    alignas(64) std::array<std::atomic<std::uint64_t>, kAtomicResults> results;
     // Owner: sender; the thread inside its send gate.
     struct alignas(64) {
         std::atomic<std::uint64_t> bytes;     // ring bytes written
@@ -63,7 +71,8 @@ struct RecordHeader {
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
                                kSolicitedRecord = 8, kWriteRecord = 16, kFillerRecord = 64,
-                               kKnownRecordFlags = 31 | kFillerRecord;
+                               kAtomicRecord = 128,
+                               kKnownRecordFlags = 31 | kFillerRecord | kAtomicRecord;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -103,17 +112,21 @@ class ChannelSender {
         return std::chrono::nanoseconds(
             header_->terms.not_ready_for.load(std::memory_order_relaxed));
     }
+    std::uint64_t atomic_result(std::uint64_t nth) const noexcept {
+        return header_->results[nth % kAtomicResults].load(std::memory_order_acquire);
+    }
     // Whatever the receiver has not begun is not to be received any more.
     void give_up() noexcept;
 
     // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
     std::byte* reserve(std::size_t& capacity) noexcept;
-    // After a record of this payload the next one starts at the ring's start.
-    bool ends_after(std::size_t payload_bytes) const noexcept {
-        return ((produced_ + record_span(payload_bytes)) & (ring_bytes_ - 1)) == 0;
-    }
+    // The same for a payload that must lie in one record; fills what is too short before the ring's
+    // end.
+    std::byte* reserve_whole(std::size_t bytes) noexcept;
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
+    // True once after records were committed.
+    bool take_news() noexcept { return std::exchange(news_, false); }
     // The receiver's words contradict themselves; nothing can be sent any more.
     bool broken() const noexcept { return broken_; }
 
@@ -125,6 +138,7 @@ class ChannelSender {
     std::uint64_t produced_ = 0;  // our own copies: the peer could write the shared words
     std::uint64_t consumed_ = 0;
     bool broken_ = false;
+    bool news_ = false;
 };
 
 // The receiver's end. Threads: the one inside the receive gate, but for pending() and set_state().
@@ -153,6 +167,7 @@ class ChannelReceiver {
     void release(const RecordHeader& record) noexcept;
     void acknowledge() noexcept;
     void refuse(std::uint8_t syndrome) noexcept;
+    void set_atomic_result(std::uint64_t nth, std::uint64_t before) noexcept;
     void count_not_ready() noexcept;
 
     const std::shared_ptr<SharedMemory>& memory() const noexcept { return memory_; }

@@ -215,8 +215,8 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
     welcome.op = LinkOp::welcome;
     welcome.from = options_.nonce;
     welcome.to = request.from;
-    const std::array<int, 1> file{keys_.view().file()};
-    reply(session, request, welcome, file);
+    const std::array<int, 2> files{keys_.view().file(), options_.bell ? options_.bell.file() : -1};
+    reply(session, request, welcome, std::span(files).first(options_.bell ? 2 : 1));
 }
 
 void ControlThread::answer_files(Session& session, const LinkMessage& request,

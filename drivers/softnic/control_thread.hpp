@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bell.hpp"
 #include "descriptor.hpp"
 #include "file_table.hpp"
 #include "key_table.hpp"
@@ -37,6 +38,7 @@ class ControlService {
 struct ControlOptions {
     Nonce nonce{};
     bool same_user_only = true;
+    Bell bell;  // of the device's engine thread, if it has one
 };
 
 class ControlThread {

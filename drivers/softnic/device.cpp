@@ -92,9 +92,10 @@ class SoftDevice final : public Device {
 
 }  // namespace
 
-DeviceCore::DeviceCore(const Options& options, Identity identity)
+DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& bell)
     : options_(options), identity_(std::move(identity)), next_queue_pair_(identity_.first_number) {
-    control_.emplace(*this, keys_, files_, ControlOptions{identity_.nonce, options.same_user_only},
+    control_.emplace(*this, keys_, files_,
+                     ControlOptions{identity_.nonce, options.same_user_only, bell},
                      std::move(identity_.listener));
 }
 

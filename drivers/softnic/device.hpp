@@ -26,8 +26,8 @@ class QueuePair;
 class DeviceCore final : public ControlService, public std::enable_shared_from_this<DeviceCore> {
   public:
     // Under a random name; or under the given one.
-    explicit DeviceCore(const Options& options) : DeviceCore(options, random_identity()) {}
-    DeviceCore(const Options& options, Identity identity);
+    explicit DeviceCore(const Options& options) : DeviceCore(options, random_identity(), {}) {}
+    DeviceCore(const Options& options, Identity identity, const Bell& bell);
     ~DeviceCore() = default;
 
     const Options& options() const noexcept { return options_; }

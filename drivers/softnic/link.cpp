@@ -100,8 +100,11 @@ void Link::greet(Instant deadline) {
     if (answer.message.from != peer_nonce_ || answer.message.to != options_.own_nonce)
         throw Error(Errc::protocol_error, object_,
                     "the peer proved another identity than its address says");
-    if (answer.files.size() != 1)
+    if (answer.files.empty() || answer.files.size() > 2)
         throw Error(Errc::protocol_error, object_, "the welcome carries no key table");
+    if (answer.files.size() == 2)
+        bell_ = Bell(SharedMemory::map(answer.files[1].get(), Bell::kBytes, Mapping::read_write,
+                                       object_ + " bell"));
     populated_ = std::make_unique<std::atomic<std::uint64_t>[]>(kKeyEntries);
     keys_ = KeyTableView(SharedMemory::map(answer.files[0].get(), kKeyTableBytes,
                                            Mapping::read_only, object_ + " key table"));

@@ -16,6 +16,7 @@
 
 #include <verbatim/driver/device.hpp>
 
+#include "bell.hpp"
 #include "descriptor.hpp"
 #include "key_table.hpp"
 #include "link_message.hpp"
@@ -54,6 +55,10 @@ class Link {
         return file == nullptr ? nullptr : file->memory.get();
     }
     const KeyTableView& keys() const noexcept { return keys_; }
+    // There is work for the peer. Nothing where it has no engine thread.
+    void ring_bell() const noexcept {
+        if (bell_) bell_.ring();
+    }
     // Where the granted range lies in this process, every page of it present. Null: its file is not
     // known here, too short, or the machine is out of memory. One system call per key and
     // registration, none afterwards.
@@ -96,6 +101,7 @@ class Link {
     pid_t process_ = 0;
     bool same_process_ = false;
     KeyTableView keys_;
+    Bell bell_;
 
     // One request at a time: whoever has the turn owns the socket and sequence_. Not a timed mutex:
     // thread sanitizers do not understand that one.

@@ -1,8 +1,9 @@
 // Messages of a link: what a process asks another one's software NIC for, over a local
 // SOCK_SEQPACKET socket. One fixed layout for requests and answers; every request gets exactly one
 // answer with the same sequence.
-//   hello -> welcome (key table file) | refusal;  list_files -> files (numbers and files);
-//   get_file -> files;  open_channel -> channel (ring file);  any of them -> refusal
+//   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
+//   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (ring
+//   file);  any of them -> refusal
 #pragma once
 
 #include <array>

@@ -180,6 +180,7 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
     {
         const std::lock_guard lock(mutex_);
         shared_.link = std::move(link);
+        shared_.sender = shared_.link;
         shared_.outgoing = std::move(outgoing);
     }
     send_->bind();
@@ -217,6 +218,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.incoming = std::move(fresh);
     shared_.outgoing = {};
     shared_.link = nullptr;
+    shared_.sender = nullptr;
     shared_.flows.clear();
     shared_.sources.clear();
     shared_.failure.clear();
@@ -285,6 +287,12 @@ std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uin
         receive_gate_.leave_for_good();
         throw;
     }
+}
+
+void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {
+    receive_gate_.enter_waiting();
+    if (shared_.receives()) shared_.sender = std::move(link);
+    receive_gate_.leave_for_good();
 }
 
 void QueuePair::give_up() noexcept {

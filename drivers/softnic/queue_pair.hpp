@@ -73,6 +73,8 @@ class QueuePair final : public QueuePairHandle {
     void receive_from(const Peer& peer) noexcept;
     // From ready_to_receive to ready, with a way to the peer: requests are executed.
     void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    // The process that may sleep until its messages are received.
+    void acknowledge_to(std::shared_ptr<Link> link) noexcept;
     // There is no way to the peer: requests fail as those of a peer that does not answer.
     void give_up() noexcept;
     bool has_requests() const noexcept { return send_->waiting(); }

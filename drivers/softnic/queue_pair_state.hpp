@@ -33,6 +33,8 @@ struct QueuePairShared {
     // Set by connect() before the state turns ready, cleared by reset() with both gates closed;
     // constant between.
     std::shared_ptr<Link> link;
+    // The receive gate's: whose bell to ring when messages were received. Known before `link` is.
+    std::shared_ptr<Link> sender;
     ChannelSender outgoing;    // the peer's ring
     ChannelReceiver incoming;  // our ring, written by the peer
     // Of datagram queue pairs instead of these three.

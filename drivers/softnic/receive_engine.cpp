@@ -2,6 +2,7 @@
 #include "receive_engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <verbatim/driver/log.hpp>
 
@@ -28,7 +29,7 @@ void ReceiveEngine::reset() noexcept {
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
     in_message_ = counted_not_ready_ = dropping_ = false;
-    received_ = 0;
+    received_ = atomics_ = 0;
     first_error_ = Syndrome::flushed;
 }
 
@@ -54,20 +55,28 @@ void ReceiveEngine::run() noexcept {
             }
         }
     }
+    // The sender may sleep until its requests are complete, or until there is room for more.
+    if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
     if (shared_->is(QueuePairState::error)) list_ != nullptr ? give_back() : flush_own();
 }
 
 // False: stop for now (no receive posted, or the queue pair failed).
 bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
     if (dropping_) return drop(record);
+    if ((record.flags & kFillerRecord) != 0) {
+        shared_->incoming.release(record);
+        return true;
+    }
     if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
         shared_->failure.set("the peer's records do not form whole messages");
         fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
         return false;
     }
+    if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
     if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
     if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
         return !shared_->reliable() && drop(record);
+    drained_ = true;
     if ((record.flags & kLastRecord) != 0) {
         if (!complete(record)) return false;
         shared_->incoming.acknowledge();

@@ -60,6 +60,7 @@ class ReceiveEngine {
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
     bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
     bool drop(const RecordHeader& record) noexcept;
+    bool execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept;
     void run_datagrams() noexcept;
     void deliver_datagram(std::uint32_t sender, const RecordHeader& record,
                           const std::byte* payload) noexcept;
@@ -80,7 +81,9 @@ class ReceiveEngine {
     std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
     bool counted_not_ready_ = false;
+    bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection
+    std::uint64_t atomics_ = 0;   // executed for the peer
     std::uint64_t received_ = 0;  // bytes of the current message
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first
 };

@@ -14,21 +14,6 @@ namespace {
 // What takes as long is dropped meanwhile.
 constexpr std::chrono::seconds kNoWayFor{1};
 
-// A message lies in one record, so what is left of the ring before its end may be too short.
-// Null: no room.
-std::byte* reserve_whole(ChannelSender& ring, std::size_t bytes) noexcept {
-    std::size_t capacity = 0;
-    std::byte* to = ring.reserve(capacity);
-    if (to == nullptr || capacity >= bytes) return to;
-    if (!ring.ends_after(capacity)) return nullptr;
-    RecordHeader filler;
-    filler.bytes = static_cast<std::uint32_t>(capacity);
-    filler.flags = kFillerRecord;
-    ring.commit(filler);
-    to = ring.reserve(capacity);
-    return to != nullptr && capacity >= bytes ? to : nullptr;
-}
-
 }  // namespace
 
 // Null: the message is dropped, or waits.
@@ -78,7 +63,7 @@ SendEngine::Verdict SendEngine::send_datagram(Request& request) noexcept {
     Verdict verdict = Verdict::done;
     Flow* const flow = flow_to(address.extended_number.native() & 0xffffff, verdict);
     if (flow == nullptr) return verdict;
-    std::byte* to = reserve_whole(flow->ring, list.total);
+    std::byte* to = flow->ring.reserve_whole(list.total);
     if (to == nullptr) return flow->ring.broken() ? Verdict::done : Verdict::waits;
     for_each_part(list, 0, list.total, [&](const std::byte* from, std::size_t bytes) {
         copy_bytes(to, from, bytes);
@@ -95,6 +80,7 @@ SendEngine::Verdict SendEngine::send_datagram(Request& request) noexcept {
     record.total = (key & kOwnKey) != 0 ? shared_->queue_key.load() : key;
     record.immediate = request.control.immediate.raw();
     flow->ring.commit(record);
+    flow->link->ring_bell();
     return Verdict::done;
 }
 

@@ -12,6 +12,11 @@ namespace verbatim::softnic {
 using mlx5::Opcode;
 using mlx5::Syndrome;
 
+namespace {
+// Of the fence modes, those that wait for reads and atomics.
+constexpr std::uint8_t kWaitsForResults = 0xc0;
+}  // namespace
+
 SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
                        const KeyTableView& keys, QueuePairShared& shared, bool strict)
     : view_(view),
@@ -31,7 +36,7 @@ void SendEngine::reset() noexcept {
     rejected_.store(false, std::memory_order_relaxed);
     unretired_.store(0, std::memory_order_relaxed);
     stopped_ = error_reported_ = message_begun_ = false;
-    messages_ = sent_ = waiting_message_ = 0;
+    messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
     oldest_ = 0;
 }
 
@@ -43,6 +48,7 @@ void SendEngine::run() noexcept {
         const bool silent = shared_->peer_silent();
         if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
         execute_posted(silent);
+        if (shared_->outgoing.take_news()) shared_->link->ring_bell();
         if (!shared_->is(QueuePairState::error)) return;
     } else if (state != QueuePairState::error) {
         return;  // requests posted too early wait for connect()
@@ -127,6 +133,10 @@ bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
         return fail_next(Syndrome::local_queue_pair, std::max(blocks, 1U));
     }
     if (unretired_.load(std::memory_order_relaxed) == view_.send_blocks) return false;
+    // Results of atomic operations may be on their way still.
+    if ((request.control.fence_completion_event & kWaitsForResults) != 0 &&
+        atomics_asked_ != atomics_answered_)
+        return false;
     request.result.index = head;
     request.result.opcode = mlx5::opcode_of(request.control);
     request.result.signaled =
@@ -346,9 +356,13 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
         return fail(request, Syndrome::remote_invalid);
     }
     if (range.mapped == nullptr) {
-        shared_->failure.set(
-            "atomic operation on private memory of a peer; register memory of an arena instead");
-        return fail(request, Syndrome::remote_operation);
+        RemoteAtomic there;
+        there.address = range.address;
+        there.key = target.key.native();
+        there.swaps = static_cast<Opcode>(request.result.opcode) == Opcode::compare_swap;
+        there.swap_or_add = operands.swap_or_add.native();
+        there.compare = operands.compare.native();
+        return atomic_at_peer(request, there, 3);
     }
     using Word __attribute__((may_alias)) = std::uint64_t;
     auto* const word = reinterpret_cast<Word*>(range.mapped);

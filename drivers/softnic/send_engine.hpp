@@ -18,6 +18,7 @@
 #include "completion_ring.hpp"
 #include "memory_access.hpp"
 #include "queue_pair_state.hpp"
+#include "remote_atomic.hpp"
 #include "wqe_reader.hpp"
 
 namespace verbatim::softnic {
@@ -60,6 +61,7 @@ class SendEngine {
         std::uint8_t opcode = 0;
         bool signaled = false;
         mlx5::Syndrome syndrome = kNoSyndrome;
+        std::uint8_t result_unit = 0;  // where the elements for the peer's answer start, 0: none
     };
     enum class Verdict : std::uint8_t { done, waits, failed };
     struct Request {
@@ -84,6 +86,9 @@ class SendEngine {
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    Verdict atomic_at_peer(Request& request, const RemoteAtomic& operation,
+                           std::size_t result_unit) noexcept;
+    void take_atomic_result(Unretired& oldest) noexcept;
     Verdict send_datagram(Request& request) noexcept;
     Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
@@ -117,6 +122,8 @@ class SendEngine {
     std::uint64_t messages_ = 0;   // handed to the ring completely
     std::uint64_t sent_ = 0;       // bytes of the current message handed to the ring
     bool message_begun_ = false;
+    // Atomic operations that the peer executes.
+    std::uint64_t atomics_asked_ = 0, atomics_answered_ = 0;
     // The oldest message, since it was first seen to find no receive.
     std::uint64_t waiting_message_ = 0;
     std::chrono::steady_clock::time_point waiting_since_;

@@ -42,6 +42,8 @@ void SendEngine::harvest(bool silent) noexcept {
                 return;
             shared_->failure.set("the peer refused a message with syndrome {:#x}, or is gone",
                                  static_cast<unsigned>(oldest.syndrome));
+        } else {
+            take_atomic_result(oldest);
         }
         if (!retire(oldest)) return;
         ++oldest_;

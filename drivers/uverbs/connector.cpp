@@ -46,12 +46,17 @@ void Connector::start() {
 
 void Connector::add(softnic::QueuePair& pair, const QueuePairAddress& peer,
                     std::optional<std::chrono::nanoseconds> patience) noexcept {
-    hand_over({0, &pair, peer, false, patience, Clock::now(), {}, {}});
+    remove(pair);
+    hand_over({0, &pair, peer, Goal::connection, patience, Clock::now(), {}, {}});
+}
+
+void Connector::add_listener(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept {
+    hand_over({0, &pair, peer, Goal::process, std::nullopt, Clock::now(), {}, {}});
 }
 
 void Connector::add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept {
     const auto now = Clock::now();
-    hand_over({0, &pair, peer, true, kFlowPatience, now, {}, now});
+    hand_over({0, &pair, peer, Goal::flow, kFlowPatience, now, {}, now});
 }
 
 void Connector::hand_over(const Job& job) noexcept {
@@ -126,7 +131,8 @@ bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
     softnic::ChannelSender channel;
     try {
         link = core_.link_to(job.peer, deadline);
-        channel = softnic::ChannelSender(link->open_channel(number, job.peer.number, deadline));
+        if (job.goal != Goal::process)
+            channel = softnic::ChannelSender(link->open_channel(number, job.peer.number, deadline));
     } catch (...) {
         lock.lock();
         throw;
@@ -135,7 +141,9 @@ bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
     const bool wanted = std::any_of(jobs_.begin(), jobs_.end(),
                                     [&](const Job& other) { return other.id == job.id; });
     if (!wanted) return true;
-    if (job.flow)
+    if (job.goal == Goal::process)
+        job.pair->acknowledge_to(std::move(link));
+    else if (job.goal == Goal::flow)
         job.pair->add_flow(job.peer.number, std::move(link), std::move(channel));
     else
         job.pair->start(std::move(link), std::move(channel));
@@ -147,13 +155,14 @@ bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
 
 // Requests that have waited too long fail; then nobody needs the peer any more.
 bool Connector::give_up_or_postpone(Job& job, Clock::time_point now) {
-    const bool waits = job.flow || job.pair->has_requests();
+    const bool waits =
+        job.goal == Goal::flow || (job.goal == Goal::connection && job.pair->has_requests());
     if (!waits)
         job.requests_since.reset();
     else if (!job.requests_since)
         job.requests_since = now;
     if (waits && job.patience && now - *job.requests_since >= *job.patience) {
-        job.flow ? job.pair->refuse_flow(job.peer.number) : job.pair->give_up();
+        job.goal == Goal::flow ? job.pair->refuse_flow(job.peer.number) : job.pair->give_up();
         return true;
     }
     job.pause = std::min(job.pause * 2, waits ? kBusyPause : kIdlePause);

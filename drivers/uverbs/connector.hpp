@@ -38,15 +38,18 @@ class Connector {
     // Opens a flow from a datagram queue pair to `peer`, or refuses it. May be called inside the
     // queue pair's gates.
     void add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept;
+    // Only finds the process of `peer`, for a queue pair that receives and does not send (yet).
+    void add_listener(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept;
     // Afterwards the queue pair is not touched any more.
     void remove(const softnic::QueuePair& pair) noexcept;
 
   private:
+    enum class Goal : std::uint8_t { connection, flow, process };
     struct Job {
         std::uint64_t id;
         softnic::QueuePair* pair;
         QueuePairAddress peer;
-        bool flow;
+        Goal goal;
         std::optional<std::chrono::nanoseconds> patience;
         Clock::time_point next_try;
         std::chrono::milliseconds pause{1};

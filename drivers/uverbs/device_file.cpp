@@ -96,7 +96,8 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
     : identity_(identity),
       parked_(parked),
       file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)),
-      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot())),
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
+                                                  engine_thread_.bell())),
       connector_(*core_) {
     if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",

@@ -105,7 +105,6 @@ class DeviceFile {
     int file_;
     int events_ = -1;  // this side of the asynchronous events' socket
     std::uint32_t registers_ = 0;
-    std::shared_ptr<softnic::DeviceCore> core_;
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.
     std::map<int, std::shared_ptr<EventChannel>> channels_;  // by the program's descriptor
@@ -115,6 +114,7 @@ class DeviceFile {
     HandleTable<CompletionQueue> completion_queues_;
     HandleTable<SharedQueue> shared_queues_;
     EngineThread engine_thread_;
+    std::shared_ptr<softnic::DeviceCore> core_;
     HandleTable<QueuePair> queue_pairs_;
     Connector connector_;
 };

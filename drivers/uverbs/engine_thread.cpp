@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <thread>
 
 namespace verbatim::uverbs {
 namespace {
@@ -20,13 +21,14 @@ constexpr std::uint32_t kBusyPolls = 16;
 
 }  // namespace
 
+EngineThread::EngineThread()
+    : bell_(softnic::SharedMemory::create("verbatim-bell", softnic::Bell::kBytes, true)),
+      nap_(kShortestNap) {}
+
 EngineThread::~EngineThread() {
     if (generation_ != softnic::fork_generation()) return;  // the thread stayed in the parent
-    {
-        const std::lock_guard lock(mutex_);
-        stop_ = true;
-        changed_.notify_all();
-    }
+    stop_.store(true);
+    bell_.ring();
     if (thread_) pthread_join(*thread_, nullptr);
 }
 
@@ -63,30 +65,40 @@ void* EngineThread::entry(void* self) {
 }
 
 void EngineThread::run() {
-    Nap nap = kShortestNap;
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-        lock.unlock();
-        queue_pairs_.progress();
-        lock.lock();
-        // A program may arm its queue without a call that we see.
-        for (CompletionQueue* const queue : queues_) queue->announce();
-        nap = next_nap(nap);
-        if (!stop_) changed_.wait_for(lock, nap);
+    while (!stop_.load()) {
+        look_round();
+        choose_nap();
+        // A program that polls finds by itself what peers have for it: they are not to call.
+        if (polled_) {
+            std::this_thread::sleep_for(nap_);
+            continue;
+        }
+        bell_.lie_down();
+        look_round();
+        if (!stop_.load()) bell_.sleep(nap_);
     }
 }
 
-// Under mutex_.
-EngineThread::Nap EngineThread::next_nap(Nap last) noexcept {
+void EngineThread::look_round() noexcept {
+    queue_pairs_.progress();
+    // A program may arm its queue without a call that we see.
+    const std::lock_guard lock(mutex_);
+    for (CompletionQueue* const queue : queues_) queue->announce();
+}
+
+void EngineThread::choose_nap() noexcept {
     std::uint64_t completions = 0;
-    for (CompletionQueue* const queue : queues_) completions += queue->engine().ring().produced();
+    {
+        const std::lock_guard lock(mutex_);
+        for (CompletionQueue* const queue : queues_)
+            completions += queue->engine().ring().produced();
+    }
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
-    const bool polled = polls - polls_seen_ > kBusyPolls;
+    polled_ = polls - polls_seen_ > kBusyPolls;
     const bool moved = completions != completions_seen_;
     polls_seen_ = polls;
     completions_seen_ = completions;
-    if (moved && !polled) return kShortestNap;
-    return std::min(last * 2, kLongestNap);
+    nap_ = moved && !polled_ ? kShortestNap : std::min(nap_ * 2, kLongestNap);
 }
 
 }  // namespace verbatim::uverbs

@@ -1,18 +1,19 @@
 // Executes the queues of a program that does not poll: one that sleeps until an event comes, or
 // that writes its work requests past libibverbs. Spins never, because a program that polls needs
-// the core; sleeps longer the less there is to do. Threads: any.
+// the core; sleeps longer the less there is to do, and is woken by peers that have work. Threads:
+// any.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "../softnic/bell.hpp"
 #include "../softnic/descriptor.hpp"
 #include "../softnic/progress_list.hpp"
 #include "objects.hpp"
@@ -21,11 +22,13 @@ namespace verbatim::uverbs {
 
 class EngineThread {
   public:
-    EngineThread() = default;
+    EngineThread();
     ~EngineThread();
     EngineThread(const EngineThread&) = delete;
     EngineThread& operator=(const EngineThread&) = delete;
 
+    // What peers ring when they have work.
+    const softnic::Bell& bell() const noexcept { return bell_; }
     // The queue pairs that the thread executes.
     softnic::ProgressList& queue_pairs() noexcept { return queue_pairs_; }
     // Throws std::system_error if there can be no thread. Called again: nothing.
@@ -42,17 +45,20 @@ class EngineThread {
 
     static void* entry(void* self);
     void run();
-    Nap next_nap(Nap last) noexcept;
+    void look_round() noexcept;
+    void choose_nap() noexcept;
 
+    softnic::Bell bell_;
     softnic::ProgressList queue_pairs_;
     std::atomic<std::uint32_t> polls_{0};
     std::uint32_t polls_seen_ = 0;
     std::uint64_t completions_seen_ = 0;
+    Nap nap_{0};
+    bool polled_ = false;
+    std::atomic<bool> stop_{false};
 
     std::mutex mutex_;  // guards what follows
-    std::condition_variable changed_;
     std::vector<CompletionQueue*> queues_;
-    bool stop_ = false;
     std::optional<pthread_t> thread_;
     std::uint64_t generation_ = softnic::fork_generation();
 };

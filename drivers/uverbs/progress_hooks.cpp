@@ -4,6 +4,7 @@
 #include "progress_hooks.hpp"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -64,6 +65,16 @@ class Replacements {
 template <class Kind>
 constinit Replacements<Kind> g_replacements;
 
+// Where processes share a core, one that polls for ever keeps the other from answering. After so
+// many polls in vain, some 20 us, the core is offered now and then. Measured with ib_send_lat on 2
+// cores beside compilers, when both ends land on one core: 25 us typical, 2500 us without this.
+void count_poll(bool in_vain) noexcept {
+    constexpr std::uint32_t kPatience = 256, kEvery = 16;
+    [[gnu::tls_model("initial-exec")]] thread_local std::uint32_t polls_in_vain = 0;
+    polls_in_vain = in_vain ? polls_in_vain + 1 : 0;
+    if (polls_in_vain > kPatience && polls_in_vain % kEvery == 0) sched_yield();
+}
+
 void progress(ibv_cq* queue) noexcept {
     if (DeviceFile* const file = file_of(queue->context)) file->progress(queue->handle);
 }
@@ -74,9 +85,11 @@ struct PollQueue {
     static int replacement(ibv_cq* queue, int entries, ibv_wc* completions) {
         Function* const original = g_replacements<PollQueue>.original(I);
         const int found = original(queue, entries, completions);
-        if (found != 0) return found;
+        if (found != 0) return count_poll(false), found;
         progress(queue);
-        return original(queue, entries, completions);
+        const int found_now = original(queue, entries, completions);
+        count_poll(found_now == 0);
+        return found_now;
     }
 };
 
@@ -86,9 +99,11 @@ struct StartPoll {
     static int replacement(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
         Function* const original = g_replacements<StartPoll>.original(I);
         const int found = original(queue, attributes);
-        if (found != ENOENT) return found;
+        if (found != ENOENT) return count_poll(false), found;
         progress(ibv_cq_ex_to_cq(queue));
-        return original(queue, attributes);
+        const int found_now = original(queue, attributes);
+        count_poll(found_now == ENOENT);
+        return found_now;
     }
 };
 

@@ -302,7 +302,9 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
         case kInit:
             return engine.initialize();
         case kReadyToReceive:
-            return engine.receive_from({peer.nonce, peer.number});
+            engine.receive_from({peer.nonce, peer.number});
+            if (!engine.datagrams()) connector_.add_listener(engine, peer);
+            return;
         case kReadyToSend:
             if (engine.datagrams()) return engine.send_datagrams();
             if (engine.state() == QueuePairState::ready_to_receive)

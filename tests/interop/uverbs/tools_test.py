@@ -106,13 +106,13 @@ class Tools(unittest.TestCase):
         self.pingpong("ibv_ud_pingpong", "-c", "-e")
 
     def test_latencies(self):
-        for tool in ("ib_send_lat", "ib_write_lat", "ib_read_lat"):
+        for tool in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat"):
             with self.subTest(tool=tool):
                 self.both(tool, *PERFTEST)
 
     def test_bandwidths(self):
-        for options in (("ib_send_bw",), ("ib_write_bw",), ("ib_read_bw",), ("ib_write_bw", "-q", "8"),
-                        ("ib_send_bw", "-q", "4", "-b"), ("ib_write_bw", "-b"), ("ib_send_bw", "-r", "16", "-s", "1024"),
+        for options in (("ib_send_bw",), ("ib_write_bw",), ("ib_read_bw",), ("ib_atomic_bw",),
+                        ("ib_write_bw", "-q", "8"), ("ib_send_bw", "-q", "4", "-b"), ("ib_write_bw", "-b"), ("ib_send_bw", "-r", "16", "-s", "1024"),
                         ("ib_send_bw", "-e", "-n", "500")):
             with self.subTest(options=options):
                 self.both(options[0], *PERFTEST, *options[1:])

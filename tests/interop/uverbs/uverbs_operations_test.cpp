@@ -274,10 +274,10 @@ TEST(Uverbs, memory_that_is_not_there_is_not_registered) {
     const Context context = open_device();
     Side one(context.get());
     EXPECT_EQ(ibv_reg_mr(one.domain.get(), reinterpret_cast<void*>(0x10000), 4096,
-                         IBV_ACCESS_LOCAL_WRITE),
+                         int{IBV_ACCESS_LOCAL_WRITE}),
               nullptr);
     EXPECT_EQ(errno, EFAULT);
-    EXPECT_EQ(ibv_reg_mr(one.domain.get(), one.memory.data(), 64, IBV_ACCESS_REMOTE_WRITE),
+    EXPECT_EQ(ibv_reg_mr(one.domain.get(), one.memory.data(), 64, int{IBV_ACCESS_REMOTE_WRITE}),
               nullptr);
     EXPECT_EQ(errno, EINVAL);
 }

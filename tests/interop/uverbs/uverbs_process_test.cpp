@@ -132,6 +132,51 @@ TEST_F(Processes, memory_of_another_process_is_written_and_read) {
     EXPECT_EQ(child.wait(), 0);
 }
 
+TEST_F(Processes, atomics_on_memory_of_another_process_run_there) {
+    constexpr int kTimes = 1000;
+    Child child([&] {
+        const Context context = open_device();
+        const auto side = meet_as_child(context.get());
+        side->word(64) = 5;
+        tell(to_parent[1], 'r');
+        // Its own, in between.
+        for (int i = 0; i < kTimes; ++i) {
+            __atomic_fetch_add(&side->word(64), 1, __ATOMIC_RELAXED);
+            ibv_wc none;
+            ibv_poll_cq(side->completions.get(), 1, &none);
+        }
+        take<char>(to_child[0]);
+        return side->word(64) == 5 + 2 * kTimes && side->word(72) == 99 ? 0 : 2;
+    });
+    const Context context = open_device();
+    Side one(context.get());
+    const Place peer = meet(one);
+    take<char>(to_parent[0]);
+    auto* const there = reinterpret_cast<std::byte*>(peer.address);
+    // More than may be on their way at once.
+    for (int done = 0, posted = 0; done < kTimes; ++done) {
+        for (; posted < kTimes && posted - done < 24; ++posted)
+            one.request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8 * std::size_t(posted % 24), 8)
+                .atomic(there + 64, peer.key, 1)
+                .post(one.pair.get(), std::uint64_t(posted));
+        const ibv_wc completion = one.poll();
+        ASSERT_EQ(completion.status, IBV_WC_SUCCESS);
+        ASSERT_EQ(completion.wr_id, std::uint64_t(done));
+        ASSERT_GE(one.word(8 * std::size_t(done % 24)), 5u + unsigned(done));
+    }
+    one.request(IBV_WR_ATOMIC_CMP_AND_SWP, 0, 8)
+        .atomic(there + 72, peer.key, 0, 99)
+        .post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(one.word(0), 0u);
+    tell(to_child[1], 'e');
+    EXPECT_EQ(child.wait(), 0);
+    one.request(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8)
+        .atomic(there, peer.key ^ 0x100, 1)
+        .post(one.pair.get());
+    EXPECT_NE(one.poll().status, IBV_WC_SUCCESS);
+}
+
 TEST_F(Processes, requests_to_a_killed_process_fail) {
     Child child([&] {
         const Context context = open_device();

@@ -155,14 +155,19 @@ TEST(Processes, region_registered_later_is_mapped_on_first_use_and_nothing_aroun
     EXPECT_EQ(child.reap(), 0);
 }
 
-TEST(Processes, private_memory_is_reached_but_takes_no_atomics) {
+TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) {
     EndOptions options;
     options.private_memory = true;
     Child child([&](Wire& wire) {
         End end(options);
         const auto bytes = pattern(50000, 9);
         std::memcpy(end.at(0), bytes.data(), bytes.size());
-        if (!meet(end, wire) || !wire.wait()) return 1;
+        if (!meet(end, wire)) return 1;
+        auto* const counter = reinterpret_cast<std::uint64_t*>(end.at(400000));
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) != 7)
+            if (execute(*end.queue_pair); std::chrono::steady_clock::now() > deadline) return 3;
+        if (!wire.wait()) return 1;
         return std::memcmp(end.at(200001), bytes.data(), bytes.size()) == 0 ? 0 : 2;
     });
     End end(options);
@@ -176,11 +181,14 @@ TEST(Processes, private_memory_is_reached_but_takes_no_atomics) {
     ASSERT_EQ(end.send->post(write), Errc::ok);
     for (const Completion& completion : end.poll()) EXPECT_EQ(completion.status, Errc::ok);
     const Element result = end.element(0, 8);
-    WorkRequest add = end.request(Opcode::fetch_add, 0);
+    WorkRequest add = end.request(Opcode::fetch_add, 400000);
     add.elements = std::span(&result, 1);
+    add.swap_or_add = 7;
     ASSERT_EQ(end.send->post(add), Errc::ok);
-    EXPECT_EQ(end.poll().at(0).status, Errc::remote_operation);
-    EXPECT_NE(failure_text(*end.queue_pair).find("private memory"), std::string::npos);
+    std::vector<Completion> seen;
+    ASSERT_TRUE(collect(end, 1, seen));
+    EXPECT_EQ(seen[0].status, Errc::ok);
+    EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(end.at(0)), 0u);
     child.wire().signal();
     EXPECT_EQ(child.reap(), 0);
 }

@@ -13,7 +13,8 @@
 //   later one-sided request may become visible before an earlier send is delivered. Completions
 //   come in posting order: a send that is not delivered yet holds back those after it.
 // - Memory registered without a file is reached by cross-memory attach: one system call per
-//   request, needs ptrace rights over the peer, must not be polled by the target, takes no atomics.
+//   request, needs ptrace rights over the peer, must not be polled by the target. Atomics on it are
+//   executed by the target, when it polls any of its completion queues.
 // - Keys are enforced by the requester against the target's own table. A released key fails at
 //   once, but a peer that breaks the rules keeps the mapping of a file it was given once.
 // - After fork() the child's copies of devices and queues are dead (requests are flushed); it opens
