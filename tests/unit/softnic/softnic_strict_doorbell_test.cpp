@@ -152,7 +152,7 @@ TEST_F(StrictDoorbells, short_copy_is_refused) {
 }
 
 TEST_F(StrictDoorbells, same_half_twice_is_refused) {
-    copy(place(1), 8);
+    copy(place(1), 64);
     record(next);
     ASSERT_TRUE(ring());
     half = 0;
@@ -160,6 +160,19 @@ TEST_F(StrictDoorbells, same_half_twice_is_refused) {
     record(next);
     EXPECT_FALSE(ring());
     EXPECT_NE(why().find("must alternate"), std::string::npos) << why();
+}
+
+TEST_F(StrictDoorbells, words_alone_may_stay_in_one_half) {
+    for (int i = 0; i < 3; ++i) {
+        half = 0;
+        copy(place(1), 8);
+        record(next);
+        ASSERT_TRUE(ring()) << why();
+    }
+    half = 0;
+    copy(place(1), 64);
+    record(next);
+    EXPECT_FALSE(ring()) << "the device may still be reading the word";
 }
 
 TEST_F(StrictDoorbells, address_outside_the_register_is_refused) {
