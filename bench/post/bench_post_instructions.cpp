@@ -16,11 +16,13 @@ using namespace verbatim::bench;
 
 int run(const NamedSubject& subject, std::uint64_t operations, bool counts) {
     const auto posts = subject.make(*subject.of);
+    posts->prepare();
     if (!counts) {
         posts->run(operations);
         return 0;
     }
     posts->run(kBatch * 10);  // binds symbols
+    posts->prepare();
     std::cout << Stepped::count([&] { posts->run(operations); }) << '\n';
     return 0;
 }

@@ -332,6 +332,7 @@ std::vector<NamedSubject> subjects() {
         all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});
         all.push_back({&of, "floor", make<Floor>});
     }
+    add_poll_subjects(all);
     return all;
 }
 

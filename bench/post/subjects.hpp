@@ -14,7 +14,9 @@ namespace verbatim::bench {
 class PostSubject {
   public:
     virtual ~PostSubject() = default;
-    // Posts `count` operations, in batches of kBatch.
+    // Before every run, not measured.
+    virtual void prepare() {}
+    // Posts `count` operations, in batches of kBatch; or takes as many completions.
     virtual void run(std::uint64_t count) = 0;
 };
 
@@ -38,6 +40,10 @@ inline constexpr PostCase kPostCases[] = {
     {"send_8", mlx5::Opcode::send, 8, 0},
 };
 
+// Taking completions, at most this many in one run.
+inline constexpr PostCase kPollCase{"poll_16", mlx5::Opcode::write, 8, 0};
+inline constexpr std::uint64_t kMaxPolled = 6400;
+
 struct NamedSubject {
     const PostCase* of;
     std::string_view name;
@@ -46,6 +52,7 @@ struct NamedSubject {
 std::vector<NamedSubject> subjects();
 
 // Of other files.
+void add_poll_subjects(std::vector<NamedSubject>& all);
 std::unique_ptr<PostSubject> make_libmlx5_post_send(const PostCase& of);
 std::unique_ptr<PostSubject> make_libmlx5_builder(const PostCase& of);
 

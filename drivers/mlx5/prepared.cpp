@@ -129,8 +129,8 @@ PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
 void require_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair) {
     const std::string object = "prepared operation of queue pair " + std::to_string(queue_pair);
     if (facts.transport == Transport::unreliable_datagram)
-        throw Error(Errc::invalid_argument, object, "datagrams name a peer each: no fixed shape does",
-                    "use Prepared");
+        throw Error(Errc::invalid_argument, object,
+                    "datagrams name a peer each: no fixed shape does", "use Prepared");
     if (request.opcode == facts.opcode && request.inline_payload.size() == facts.inline_bytes &&
         request.elements.size() == facts.elements)
         return;

@@ -37,7 +37,7 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def choose_groups(build: pathlib.Path, wanted: list[str]) -> dict[str, pathlib.Path]:
+def choose_groups(build: pathlib.Path, wanted: list[str]) -> dict[str, list[pathlib.Path]]:
     known = discover(build / "bench")
     if not known:
         sys.exit(f"bench: no benchmark programs under {build / 'bench'}; build them with scripts/build")
@@ -77,18 +77,25 @@ class Session:
                 metrics = self.attempt(run, one, 0.05 if self.quick else 0.2)
                 self.add((one.group, one.case, one.subject), number, metrics or {})
 
+    def list_group(self, group: str, programs: list[pathlib.Path]) -> list[Benchmark]:
+        """Of the program and its variants, which offer nothing on another machine than theirs."""
+        found = []
+        for number, program in enumerate(programs):
+            found += self.attempt(list_benchmarks, group, program, number > 0) or []
+        return found
+
     def count_group(self, group: str, program: pathlib.Path, benchmarks: list[Benchmark]) -> None:
         """Instruction counts hardly vary: two passes show it, one is enough for a quick run."""
-        counter = instruction_program(program)
+        counter = instruction_program(program, group)
         if counter is None:
             return
         pairs = self.attempt(list_instruction_pairs, counter, benchmarks) or []
         print(f"counting instructions of {len(pairs)} {group} operations", file=sys.stderr, flush=True)
         for number in range(1, 2 if self.quick else 3):
-            for case, subject in pairs:
-                count = self.attempt(count_instructions, counter, case, subject)
+            for pair in pairs:
+                count = self.attempt(count_instructions, counter, *pair)
                 if count is not None:
-                    self.add((group, case, subject), number, {"instructions": count})
+                    self.add((group, *pair[:2]), number, {"instructions": count})
 
 
 def write_rows(path: pathlib.Path, rows: list[dict]) -> None:
@@ -103,10 +110,11 @@ def main() -> int:
     programs = choose_groups(arguments.build, arguments.group)
     session = Session(arguments.passes, arguments.quick)
     load_before = bench_table.load()
-    listed = {group: session.attempt(list_benchmarks, group, program) or [] for group, program in programs.items()}
+    listed = {group: session.list_group(group, variants) for group, variants in programs.items()}
     session.run_passes([one for benchmarks in listed.values() for one in benchmarks])
-    for group, program in programs.items():
-        session.count_group(group, program, listed[group])
+    for group, variants in programs.items():
+        for program in variants:
+            session.count_group(group, program, [one for one in listed[group] if one.program == program])
 
     print(bench_table.machine(arguments.build))
     print(f"load      {load_before} before, {bench_table.load()} after")

@@ -3,7 +3,9 @@
 A group is a directory `<group>` with a Google Benchmark program `bench_<group>`, whose benchmarks are named
 `group/case/subject` and report user counters named as METRICS below. A program `bench_<group>_instructions
 <case> <subject> <n>` beside it repeats one operation n times under callgrind; with `--list` it prints its
-`<case> <subject>` pairs.
+`<case> <subject>` pairs. Both may have variants for other machines, `bench_<group>_<machine>` and
+`bench_<group>_instructions_<machine>`, which offer nothing where they cannot run. A pair that is listed with
+`--count` behind it is one that valgrind does not understand: the program counts by itself, step by step.
 """
 
 import json
@@ -26,6 +28,7 @@ SUBJECT = re.compile(r"floor|verbatim\.[\w.+-]+|(?!verbatim\b)[\w+-][\w.+-]*")
 RUN_SECONDS = 600  # a benchmark that takes longer hangs
 # The difference of two runs leaves out start-up; both are long enough to wrap every queue.
 INSTRUCTION_RUNS = (3200, 6400)  # whole batches and lists
+STEPPED_RUNS = (320, 640)  # a signal for every instruction takes its time
 
 
 class BenchError(Exception):
@@ -41,10 +44,16 @@ class Benchmark:
     subject: str
 
 
-def discover(directory: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Group -> program, for every group that was built."""
-    programs = (path / f"bench_{path.name}" for path in sorted(directory.glob("*/")))
-    return {program.parent.name: program for program in programs if program.is_file()}
+def discover(directory: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """Group -> its program and that one's variants, for every group that was built."""
+    groups = {}
+    for path in sorted(directory.glob("*/")):
+        program = path / f"bench_{path.name}"
+        others = sorted(one for one in path.glob(f"{program.name}_*")
+                        if one.is_file() and not one.name.startswith(f"{program.name}_instructions"))
+        if program.is_file():
+            groups[path.name] = [program, *others]
+    return groups
 
 
 def call(command: list[str]) -> str:
@@ -71,11 +80,11 @@ def parse_name(program: pathlib.Path, group: str, full_name: str) -> Benchmark:
     return Benchmark(program, full_name, *parts[:3])
 
 
-def list_benchmarks(group: str, program: pathlib.Path) -> list[Benchmark]:
+def list_benchmarks(group: str, program: pathlib.Path, is_variant: bool = False) -> list[Benchmark]:
     """All benchmarks of a program, in its order, the subjects of a case together."""
     lines = call([str(program), "--benchmark_list_tests=true"]).split()
     found = [parse_name(program, group, line) for line in lines]
-    if not found:
+    if not found and not is_variant:
         raise BenchError(f"{program} offers no benchmark")
     keys = [(one.case, one.subject) for one in found]
     twice = {key for key in keys if keys.count(key) > 1}
@@ -115,32 +124,44 @@ def read_metrics(name: str, text: str) -> dict[str, float]:
     return metrics
 
 
-def instruction_program(program: pathlib.Path) -> pathlib.Path | None:
-    beside = program.with_name(program.name + "_instructions")
+def instruction_program(program: pathlib.Path, group: str) -> pathlib.Path | None:
+    variant = program.name.removeprefix(f"bench_{group}")
+    beside = program.with_name(f"bench_{group}_instructions{variant}")
     return beside if beside.is_file() else None
 
 
-def list_instruction_pairs(program: pathlib.Path, benchmarks: list[Benchmark]) -> list[tuple[str, str]]:
-    """(case, subject) pairs whose instructions can be counted."""
+def list_instruction_pairs(program: pathlib.Path, benchmarks: list[Benchmark]) -> list[tuple[str, ...]]:
+    """(case, subject) pairs whose instructions can be counted; with "--count" where the program does it itself."""
     try:
         pairs = [tuple(line.split()) for line in call([str(program), "--list"]).splitlines() if line.strip()]
     except BenchError:
         return [(one.case, one.subject) for one in benchmarks]
-    if not all(len(pair) == 2 for pair in pairs):
-        raise BenchError(f"{program} --list: expected lines of '<case> <subject>'")
+    if not all(len(pair) == 2 or pair[2:] == ("--count",) for pair in pairs):
+        raise BenchError(f"{program} --list: expected lines of '<case> <subject>' or '<case> <subject> --count'")
     return pairs
 
 
-def count_instructions(program: pathlib.Path, case: str, subject: str) -> float:
-    """Instructions of one operation: callgrind's totals of a long and a short run, subtracted."""
-    totals = []
-    for operations in INSTRUCTION_RUNS:
-        with tempfile.TemporaryDirectory() as scratch:
-            out = pathlib.Path(scratch) / "callgrind.out"
-            call(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(program), case, subject,
-                  str(operations)])
-            match = re.search(r"^(?:summary|totals): (\d+)", out.read_text() if out.exists() else "", re.MULTILINE)
-        if not match:
-            raise BenchError(f"{program} {case} {subject}: callgrind wrote no total")
-        totals.append(int(match.group(1)))
-    return (totals[1] - totals[0]) / (INSTRUCTION_RUNS[1] - INSTRUCTION_RUNS[0])
+def count_instructions(program: pathlib.Path, case: str, subject: str, itself: str = "") -> float:
+    """Instructions of one operation: the totals of a long and a short run, subtracted."""
+    runs = STEPPED_RUNS if itself else INSTRUCTION_RUNS
+    total = stepped_total if itself else callgrind_total
+    short, long = (total(program, case, subject, operations) for operations in runs)
+    return (long - short) / (runs[1] - runs[0])
+
+
+def stepped_total(program: pathlib.Path, case: str, subject: str, operations: int) -> int:
+    said = call([str(program), "--count", case, subject, str(operations)]).strip()
+    if not said.isdecimal():
+        raise BenchError(f"{program} --count {case} {subject}: expected a number, got '{said}'")
+    return int(said)
+
+
+def callgrind_total(program: pathlib.Path, case: str, subject: str, operations: int) -> int:
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(scratch) / "callgrind.out"
+        call(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(program), case, subject,
+              str(operations)])
+        match = re.search(r"^(?:summary|totals): (\d+)", out.read_text() if out.exists() else "", re.MULTILINE)
+    if not match:
+        raise BenchError(f"{program} {case} {subject}: callgrind wrote no total")
+    return int(match.group(1))

@@ -4,6 +4,7 @@
 // Entry", "Completion with Error".
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -99,6 +100,8 @@ class CompletionQueue {
         const std::uint32_t first = consumer_;
         std::size_t count = 0;
         while (count < completions.size()) {
+            count += take_sends(completions.subspan(count));
+            if (count == completions.size()) break;
             const Cqe* entry = finished();
             if (entry == nullptr) break;
             if (decode(*entry, completions[count])) [[likely]]
@@ -106,6 +109,41 @@ class CompletionQueue {
             ++consumer_;
         }
         if (consumer_ != first) publish();
+        return count;
+    }
+
+    // What most entries are: finished requests that return nothing, of the queue whose entry came
+    // before. Up to the end of the ring; stops at anything else, which the caller then looks at.
+    [[gnu::always_inline]] std::size_t take_sends(std::span<Completion> completions) noexcept {
+        const std::uint8_t done = owner_phase(consumer_, entries()) ? kOwnerMask : 0;
+        static_assert(make_op_own(CqeOpcode::requester, true) == kOwnerMask);
+        const Cqe* entry = entry_at(consumer_);
+        if (__atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE) != done || recent_ == nullptr)
+            return 0;
+        Completion* out = completions.data();
+        const std::size_t room =
+            std::min<std::size_t>(completions.size(), entries() - (consumer_ & mask_));
+        const Completion* const end = out + room;
+        SendRing::Retirement retirement(*recent_);
+        const std::uint32_t number = recent_number_, number_raw = be32(number).raw();
+        const std::size_t stride = std::size_t{1} << entry_log2_;
+        do {
+            const std::uint32_t opcode_number = entry->opcode_number.raw();
+            const auto opcode = static_cast<Opcode>(opcode_number);  // its lowest byte
+            std::uint64_t id;
+            if (((opcode_number ^ number_raw) & ~0xffU) != 0 || opcode >= Opcode::read ||
+                !retirement.take(entry->wqe_counter, id))
+                break;
+            *out = Completion{};
+            out->id = id;
+            out->opcode = opcode;
+            out->queue_pair = number;
+            entry =
+                reinterpret_cast<const Cqe*>(reinterpret_cast<const std::byte*>(entry) + stride);
+        } while (++out != end && __atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE) == done);
+        const auto count = static_cast<std::size_t>(out - completions.data());
+        if (count == 0 || !recent_->retire(retirement.last())) return 0;
+        consumer_ += static_cast<std::uint32_t>(count);
         return count;
     }
 
@@ -159,6 +197,8 @@ class CompletionQueue {
         if (!id) [[unlikely]]
             return stray();
         completion.id = *id;
+        recent_ = queues.send;
+        recent_number_ = queues.number;
         if (completion.opcode >= Opcode::read) finish_send(entry, *queues.send, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
             scatter_into_elements(entry, *queues.send, completion);
@@ -226,6 +266,8 @@ class CompletionQueue {
     std::uint32_t entry_log2_;
     std::uint32_t number_;
     volatile std::uint32_t* record_;  // owner: this side
+    SendRing* recent_ = nullptr;  // whose request retired last, and its number; null: look it up
+    std::uint32_t recent_number_ = 0;
     QueuePairTable table_;
     ProgressHook progress_;
     std::uint64_t strays_ = 0;

@@ -51,6 +51,40 @@ class SendRing {
             stop_ = limit_;
         return ids_[counter & mask_];
     }
+    // Completions of one ring in a row, as they are polled: each gives its id, and retire(last())
+    // retires them all.
+    class Retirement {
+      public:
+        explicit Retirement(const SendRing& ring) noexcept
+            : ring_(ring.ring_),
+              ids_(ring.ids_.get()),
+              mask_(ring.mask_),
+              oldest_(ring.limit_ - ring.blocks()),
+              outstanding_(ring.next_ - oldest_) {}
+        // False where no outstanding request behind those taken so far starts at this counter (as
+        // entries have it).
+        [[gnu::always_inline]] bool take(be16 counter, std::uint64_t& id) noexcept {
+            const std::uint32_t native = counter.native();
+            const std::uint32_t ahead = static_cast<std::uint16_t>(native - oldest_);
+            const std::size_t slot = native & mask_;
+            std::uint16_t index;  // behind the opcode modifier
+            std::memcpy(&index, ring_ + slot * kBlockBytes + 1, sizeof index);
+            if (ahead < least_ || ahead >= outstanding_ || index != counter.raw()) [[unlikely]]
+                return false;
+            least_ = ahead + 1;
+            id = ids_[slot];
+            return true;
+        }
+        std::uint16_t last() const noexcept {
+            return static_cast<std::uint16_t>(oldest_ + least_ - 1);
+        }
+
+      private:
+        const std::byte* const ring_;
+        const std::uint64_t* const ids_;
+        const std::uint32_t mask_, oldest_, outstanding_;
+        std::uint32_t least_ = 0;
+    };
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
     // The ring's block with this counter (of an outstanding request).
