@@ -54,6 +54,12 @@ class Examples(unittest.TestCase):
         result = run(program("post"))
         self.assertEqual((result.returncode, result.stdout), (0, "0 1 4 9 16 25 36 49 \n"), result.stderr)
 
+    def test_read_many(self):
+        result = run(program("read_many"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [" ".join(str(row * 100 + i) for i in range(10)) for row in range(4)]
+        self.assertEqual([line.strip() for line in result.stdout.splitlines()], rows)
+
     def test_usage_is_told(self):
         for name in ("points", "messages"):
             result = run(program(name))

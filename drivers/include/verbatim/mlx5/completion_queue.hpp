@@ -100,10 +100,12 @@ class CompletionQueue {
         const std::uint32_t first = consumer_;
         std::size_t count = 0;
         while (count < completions.size()) {
-            count += take_sends(completions.subspan(count));
-            if (count == completions.size()) break;
             const Cqe* entry = finished();
             if (entry == nullptr) break;
+            if (const std::size_t sends = take_sends(entry, completions.subspan(count))) {
+                count += sends;
+                continue;
+            }
             if (decode(*entry, completions[count])) [[likely]]
                 ++count;
             ++consumer_;
@@ -114,12 +116,11 @@ class CompletionQueue {
 
     // What most entries are: finished requests that return nothing, of the queue whose entry came
     // before. Up to the end of the ring; stops at anything else, which the caller then looks at.
-    [[gnu::always_inline]] std::size_t take_sends(std::span<Completion> completions) noexcept {
+    [[gnu::always_inline]] std::size_t take_sends(const Cqe* entry,
+                                                  std::span<Completion> completions) noexcept {
         const std::uint8_t done = owner_phase(consumer_, entries()) ? kOwnerMask : 0;
         static_assert(make_op_own(CqeOpcode::requester, true) == kOwnerMask);
-        const Cqe* entry = entry_at(consumer_);
-        if (__atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE) != done || recent_ == nullptr)
-            return 0;
+        if (entry->op_own != done || recent_ == nullptr) return 0;
         Completion* out = completions.data();
         const std::size_t room =
             std::min<std::size_t>(completions.size(), entries() - (consumer_ & mask_));
