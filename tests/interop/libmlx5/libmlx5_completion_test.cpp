@@ -34,8 +34,7 @@ using Memory = std::array<std::byte, 256>;
 class Trio {
   public:
     explicit Trio(const Kind& kind)
-        : kind_(kind),
-          plain_(options_of(kind, false)),
+        : plain_(options_of(kind, false)),
           extended_(options_of(kind, true)),
           ours_(plain_, options_of(kind, false)) {}
 
@@ -162,7 +161,6 @@ class Trio {
         return raw;
     }
 
-    Kind kind_;
     LibSide plain_, extended_;
     OurSide ours_;
     std::uint64_t id_ = 0;
