@@ -11,11 +11,15 @@ namespace verbatim::bench {
 #if defined(__AVX512BW__)
 inline constexpr const char* kSuffix = "_avx512";
 inline constexpr bool kValgrindRuns = false;
-inline bool runs_here() { return __builtin_cpu_supports("x86-64-v4") != 0; }
+inline bool runs_here() {
+    return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
 #elif defined(__AVX2__)
 inline constexpr const char* kSuffix = "_v3";
 inline constexpr bool kValgrindRuns = true;
-inline bool runs_here() { return __builtin_cpu_supports("x86-64-v3") != 0; }
+inline bool runs_here() {
+    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi2") != 0;
+}
 #else
 inline constexpr const char* kSuffix = "";
 inline constexpr bool kValgrindRuns = true;
