@@ -126,8 +126,12 @@ class TestDevice {
 
     // -- What the device sees --
     std::uint16_t send_record() const {
-        const auto counter = static_cast<std::uint16_t>(be32toh(raw_send_record()));
-        EXPECT_EQ(prm::send_counter(std::as_bytes(std::span(records_))), counter);
+        // Each word is read once: the driver may post meanwhile.
+        const std::array<std::uint32_t, 2> records{
+            __atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE), raw_send_record()};
+        static_assert(MLX5_RCV_DBR == 0 && MLX5_SND_DBR == 1);
+        const auto counter = static_cast<std::uint16_t>(be32toh(records[MLX5_SND_DBR]));
+        EXPECT_EQ(prm::send_counter(std::as_bytes(std::span(records))), counter);
         return counter;
     }
     std::uint32_t raw_send_record() const {
@@ -135,16 +139,14 @@ class TestDevice {
     }
     // All 32 bits: those above the counter are reserved.
     std::uint32_t receive_record() const {
-        const std::uint32_t all =
-            be32toh(__atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE));
-        EXPECT_EQ(prm::receive_counter(std::as_bytes(std::span(records_))), all);
-        return all;
+        const std::uint32_t raw = __atomic_load_n(&records_[MLX5_RCV_DBR], __ATOMIC_ACQUIRE);
+        EXPECT_EQ(prm::receive_counter(std::as_bytes(std::span(&raw, 1))), be32toh(raw));
+        return be32toh(raw);
     }
     std::uint32_t consumer_record() const {
-        const std::uint32_t all =
-            be32toh(__atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE));
-        EXPECT_EQ(prm::consumer_index(std::as_bytes(std::span(completion_records_))), all);
-        return all;
+        const std::uint32_t raw = __atomic_load_n(&completion_records_[0], __ATOMIC_ACQUIRE);
+        EXPECT_EQ(prm::consumer_index(std::as_bytes(std::span(&raw, 1))), be32toh(raw));
+        return be32toh(raw);
     }
     const std::byte* register_half(int half) const {
         return registers_.data() + 0x800 +
