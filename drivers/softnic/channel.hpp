@@ -47,11 +47,12 @@ struct RecordHeader {
     std::uint32_t flags = 0;  // RecordFlags
     std::uint32_t total =
         0;  // in the last record: bytes of the message, or written by the RDMA write
-    std::uint32_t immediate = 0;  // as in the work request
+    std::uint32_t immediate = 0;  // as in the work request; or the key to invalidate
 };
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
-                               kSolicitedRecord = 8, kWriteRecord = 16, kKnownRecordFlags = 31;
+                               kSolicitedRecord = 8, kWriteRecord = 16, kHasInvalidate = 32,
+                               kKnownRecordFlags = 63;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {

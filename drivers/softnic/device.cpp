@@ -8,6 +8,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "completion_queue.hpp"
+#include "memory_window.hpp"
 #include "queue_pair.hpp"
 #include "shared_receive_queue.hpp"
 
@@ -49,6 +50,19 @@ class Region final : public MemoryRegion {
         remote_key_ = local_key_;
     }
     ~Region() override {
+        if (!released_) let_go();
+    }
+
+    void release() override {
+        if (!core_->inherited() && !core_->keys().retire(local_key_))
+            throw Error(Errc::invalid_argument, fmt::format("memory region {:#x}", local_key_),
+                        "a memory window is open onto it", "close or free the window first");
+        let_go();
+    }
+
+  private:
+    void let_go() noexcept {
+        released_ = true;
         mark_released();
         core_->count_invalidation();
         if (core_->inherited()) return;
@@ -56,9 +70,9 @@ class Region final : public MemoryRegion {
         core_->files().release(file_);
     }
 
-  private:
     std::shared_ptr<DeviceCore> core_;
     std::uint64_t file_ = 0;
+    bool released_ = false;
 };
 
 class SoftDevice final : public Device {
@@ -73,6 +87,9 @@ class SoftDevice final : public Device {
     std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                   Access access, MemoryBacking backing) override {
         return std::make_unique<Region>(core_, address, bytes, access, backing);
+    }
+    std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        return std::make_unique<Window>(core_, type);
     }
     std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
         const Options& options = core_->options();

@@ -58,7 +58,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, const QueuePairOptions& o
         memory_.emplace(options, shared_.number);
         if (!device.parked) memory_->view().doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
-        const KeyTableView& keys = core_->keys().view();
+        KeyTable& keys = core_->keys();
         send_.emplace(view(), send_completions_->ring(), keys, shared_,
                       device.strict_doorbells && !device.parked);
         receive_.emplace(view(), shared_receives(options.shared_receives),
@@ -153,6 +153,7 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
     {
         const std::lock_guard lock(mutex_);
         shared_.link = std::move(link);
+        shared_.peer_number = peer_->number;
         shared_.outgoing = std::move(outgoing);
     }
     send_->bind();

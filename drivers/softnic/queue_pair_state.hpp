@@ -20,8 +20,9 @@ struct QueuePairShared {
     // Set by connect() before the state turns ready, cleared by reset() with both gates closed;
     // constant between.
     std::shared_ptr<Link> link;
-    ChannelSender outgoing;    // the peer's ring
-    ChannelReceiver incoming;  // our ring, written by the peer
+    std::uint32_t peer_number = 0;  // the peer's queue pair
+    ChannelSender outgoing;         // the peer's ring
+    ChannelReceiver incoming;       // our ring, written by the peer
 
     // The peer's process or its queue pair is not there any more.
     bool peer_lost() const noexcept {

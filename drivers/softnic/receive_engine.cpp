@@ -15,19 +15,20 @@ constexpr int kRecordsPerRun = 64;
 }  // namespace
 
 ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
-                             CompletionRing& completions, const KeyTableView& keys,
+                             CompletionRing& completions, KeyTable& keys,
                              QueuePairShared& shared) noexcept
     : view_(view),
       list_(list),
       completions_(&completions),
       shared_(&shared),
-      local_(keys, shared.failure) {}
+      keys_(&keys),
+      local_(keys.view(), shared.failure) {}
 
 void ReceiveEngine::reset() noexcept {
     give_back();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
-    in_message_ = counted_not_ready_ = false;
+    in_message_ = placed_ = counted_not_ready_ = false;
     received_ = 0;
     first_error_ = Syndrome::flushed;
 }
@@ -58,14 +59,17 @@ void ReceiveEngine::run() noexcept {
 
 // False: stop for now (no receive posted, or the queue pair failed).
 bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
-    if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
-        shared_->failure.set("the peer's records do not form whole messages");
-        fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
-        return false;
+    if (!placed_) {
+        if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
+            shared_->failure.set("the peer's records do not form whole messages");
+            fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
+            return false;
+        }
+        if (!in_message_ && !begin()) return false;
+        if ((record.flags & kWriteRecord) == 0 && !place(record, payload)) return false;
     }
-    if (!in_message_ && !begin()) return false;
-    if ((record.flags & kWriteRecord) == 0 && !place(record, payload)) return false;
     if ((record.flags & kLastRecord) != 0) {
+        if ((record.flags & kHasInvalidate) != 0 && !invalidate(record)) return false;
         if (!complete(record)) return false;
         shared_->incoming.acknowledge();
     }
@@ -127,15 +131,26 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
     return true;
 }
 
+// Before the message is completed: its receiver may rely on it that the key is gone.
+bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
+    const std::uint32_t key = mlx5::be32::from_raw(record.immediate).native();
+    const KeyUpdate update = keys_->invalidate(key, shared_->number, shared_->failure);
+    placed_ = update == KeyUpdate::busy;
+    if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
+    return update == KeyUpdate::done;
+}
+
 bool ReceiveEngine::complete(const RecordHeader& record) noexcept {
+    const bool invalidated = (record.flags & kHasInvalidate) != 0;
     const bool written = (record.flags & kWriteRecord) != 0;
     const bool immediate = (record.flags & kHasImmediate) != 0;
-    const auto opcode = written     ? mlx5::CqeOpcode::write_immediate
-                        : immediate ? mlx5::CqeOpcode::send_immediate
-                                    : mlx5::CqeOpcode::send;
+    const auto opcode = written       ? mlx5::CqeOpcode::write_immediate
+                        : immediate   ? mlx5::CqeOpcode::send_immediate
+                        : invalidated ? mlx5::CqeOpcode::send_invalidate
+                                      : mlx5::CqeOpcode::send;
     mlx5::Cqe cqe;
     cqe.shared_receive_index = mlx5::be32(list_ != nullptr ? list_->number() : 0);
-    cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
+    cqe.immediate = mlx5::be32::from_raw(immediate || invalidated ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);
     cqe.wqe_counter = mlx5::be16(entry_);

@@ -23,8 +23,7 @@ class ReceiveEngine {
   public:
     // Receives come from the queue pair's own queue, or from `list` where it is not null.
     ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
-                  CompletionRing& completions, const KeyTableView& keys,
-                  QueuePairShared& shared) noexcept;
+                  CompletionRing& completions, KeyTable& keys, QueuePairShared& shared) noexcept;
 
     // Delivers what has arrived, a bounded number of records.
     void run() noexcept;
@@ -57,6 +56,7 @@ class ReceiveEngine {
     std::span<const std::byte> entry_segments() const noexcept;
     void finish_entry() noexcept;
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
+    bool invalidate(const RecordHeader& record) noexcept;
     bool complete(const RecordHeader& record) noexcept;
     mlx5::Syndrome receive_list(PieceList& list) noexcept;
     void fail(mlx5::Syndrome own, mlx5::Syndrome peers) noexcept;
@@ -67,12 +67,14 @@ class ReceiveEngine {
     SharedReceiveList* list_;
     CompletionRing* completions_;
     QueuePairShared* shared_;
+    KeyTable* keys_;
     LocalMemory local_;
 
     std::atomic<std::uint16_t> head_{0};    // of the own queue: next receive to fill
     std::atomic<bool> holds_entry_{false};  // of the shared queue: entry_ was taken
     std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
+    bool placed_ = false;  // the record at hand, but the key it names could not be changed yet
     bool counted_not_ready_ = false;
     std::uint64_t received_ = 0;                            // bytes of the current message
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first

@@ -12,20 +12,21 @@ namespace verbatim::softnic {
 using mlx5::Opcode;
 using mlx5::Syndrome;
 
-SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-                       const KeyTableView& keys, QueuePairShared& shared, bool strict)
+SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
+                       QueuePairShared& shared, bool strict)
     : view_(view),
       completions_(&completions),
       shared_(&shared),
-      local_(keys, shared.failure),
+      keys_(&keys),
+      local_(keys.view(), shared.failure),
       remote_(shared.failure),
       strict_(strict),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
 
-void SendEngine::bind() { remote_.bind(shared_->link); }
+void SendEngine::bind() { remote_.bind(shared_->link, shared_->peer_number); }
 
 void SendEngine::reset() noexcept {
-    remote_.bind(nullptr);
+    remote_.bind(nullptr, 0);
     head_.store(0, std::memory_order_relaxed);
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
@@ -160,6 +161,7 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
             return write(request);
         case Opcode::send:
         case Opcode::send_immediate:
+        case Opcode::send_invalidate:
             return send(request);
         case Opcode::read:
             return read(request);
@@ -168,10 +170,10 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
             return atomic(request);
         case Opcode::nop:
             return Verdict::done;
-        case Opcode::send_invalidate:
         case Opcode::local_invalidate:
+            return update_key(request);
         case Opcode::bind_window:
-            break;
+            break;  // never in an entry: it travels as local_invalidate
     }
     shared_->failure.set("opcode {:#x} is not supported by the software NIC",
                          request.result.opcode);
@@ -253,11 +255,21 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     return Verdict::done;
 }
 
+namespace {
+
+// What the last record of a message brings beside its bytes.
+std::uint32_t carried_by(Opcode opcode) noexcept {
+    if (opcode == Opcode::send_immediate) return kHasImmediate;
+    return opcode == Opcode::send_invalidate ? kHasInvalidate : 0;
+}
+
+}  // namespace
+
 SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     PieceList list;
     const Syndrome syndrome = collect(request, 1, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::send_immediate;
+    const std::uint32_t carries = carried_by(static_cast<Opcode>(request.result.opcode));
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
     for (;;) {
         std::size_t capacity = 0;
@@ -275,8 +287,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         sent_ += record.bytes;
         const bool last = sent_ == list.total;
         record.flags = (message_begun_ ? 0 : kFirstRecord) | (last ? kLastRecord : 0) |
-                       (last && immediate ? kHasImmediate : 0) |
-                       (last && solicited ? kSolicitedRecord : 0);
+                       (last ? carries : 0) | (last && solicited ? kSolicitedRecord : 0);
         record.total = static_cast<std::uint32_t>(list.total);
         record.immediate = request.control.immediate.raw();
         shared_->outgoing.commit(record);

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 class SendEngine {
   public:
-    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-               const KeyTableView& keys, QueuePairShared& shared, bool strict);
+    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
+               QueuePairShared& shared, bool strict);
 
     // Does what can be done now: at most what was posted when it began.
     void run() noexcept;
@@ -79,6 +79,8 @@ class SendEngine {
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    Verdict update_key(Request& request) noexcept;
+    KeyUpdate open_window(const Request& request) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;
@@ -97,6 +99,7 @@ class SendEngine {
     mlx5::QueuePairView view_;
     CompletionRing* completions_;
     QueuePairShared* shared_;
+    KeyTable* keys_;
     LocalMemory local_;
     RemoteMemory remote_;
     const bool strict_;

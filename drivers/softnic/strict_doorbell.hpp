@@ -26,10 +26,12 @@ class StrictDoorbell {
         std::uint16_t index = 0;
         std::uint32_t blocks = 0;
         mlx5::ControlSegment control;
+        bool updates_key = false;
     };
 
     bool check_half(const volatile std::byte* half) noexcept;
     bool walk(std::uint16_t record, Last& last) noexcept;
+    bool check_fence(std::uint16_t index, Last& last) noexcept;
     bool check_register(const volatile std::byte* half, const Last& last) noexcept;
     bool check_copy(const volatile std::byte* half, const Last& last) noexcept;
     void scrub() noexcept;
@@ -38,6 +40,7 @@ class StrictDoorbell {
     FailureText* failure_;
     std::uint16_t counter_ = 0;  // record of the last accepted doorbell
     const volatile std::byte* previous_half_ = nullptr;
+    bool updated_key_ = false;  // the last entry of that doorbell
 };
 
 }  // namespace verbatim::softnic

@@ -95,6 +95,10 @@ class End {
     }
 
     std::byte* at(std::size_t offset) const { return memory.data() + offset; }
+    // What a peer calls it.
+    std::uint64_t peer_address_of(std::size_t offset) const {
+        return reinterpret_cast<std::uint64_t>(at(offset));
+    }
     template <class T>
     T value(std::size_t offset) const {
         T result;

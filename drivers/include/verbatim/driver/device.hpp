@@ -22,6 +22,7 @@ enum class Access : std::uint8_t {
     remote_write = 2,
     remote_read = 4,
     remote_atomic = 8,
+    window_bind = 16,  // memory windows may be opened onto it
 };
 constexpr Access operator|(Access a, Access b) noexcept {
     return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
@@ -40,7 +41,8 @@ struct MemoryBacking {
 };
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
-// operations that name it invalid at their next post.
+// operations that name it invalid at their next post. Windows that are still open onto it are
+// closed for good then; who wants to hear of them calls release().
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -51,6 +53,9 @@ class MemoryRegion {
     std::size_t bytes() const noexcept { return bytes_; }
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
+    // Releases it now, as the destructor would; only that may follow. Throws
+    // Error(invalid_argument) while a memory window is open onto it: nothing happened then.
+    virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
     std::shared_ptr<const std::atomic<bool>> alive() const noexcept { return alive_; }
@@ -67,6 +72,29 @@ class MemoryRegion {
 
   private:
     std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
+};
+
+// Who may come through a memory window, and who chooses its key (InfiniBand Architecture
+// Specification, "Memory Windows").
+enum class WindowType : std::uint8_t {
+    domain,      // type 1: every queue pair of the device
+    queue_pair,  // type 2: only the queue pair that opened it; can be invalidated
+};
+
+// A memory window: a remote key that is opened onto a part of a region, and closed again, by work
+// requests (mlx5::WindowBinding). Freeing it (destructor) makes the key invalid at once.
+class MemoryWindow {
+  public:
+    virtual ~MemoryWindow() = default;
+    MemoryWindow(const MemoryWindow&) = delete;
+    MemoryWindow& operator=(const MemoryWindow&) = delete;
+    // As it was made: closed. Each request that opens or closes it says what its low byte is to be
+    // next.
+    std::uint32_t key() const noexcept { return key_; }
+
+  protected:
+    MemoryWindow() = default;
+    std::uint32_t key_ = 0;
 };
 
 // Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
@@ -152,6 +180,8 @@ class Device {
     // Throws Error(out_of_memory) with the memlock remedy where the kernel refuses to pin.
     virtual std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                           Access access, MemoryBacking backing) = 0;
+    // Closed. Throws Error: unsupported, out_of_memory.
+    virtual std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) = 0;
     virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(
         std::uint32_t entries) = 0;
     virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(

@@ -49,6 +49,11 @@ struct WindowBinding {
     bool of_queue_pair = true;  // type 2
 };
 
+// A key for the next time that this window is opened: only its low byte differs.
+constexpr std::uint32_t next_window_key(std::uint32_t key) noexcept {
+    return (key & ~0xffU) | ((key + 1) & 0xff);
+}
+
 // One request. The spans and `window` are read during the call only.
 struct WorkRequest {
     Opcode opcode = Opcode::nop;
