@@ -154,7 +154,9 @@ void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendQueue& q
     const auto opcode = static_cast<Opcode>(opcode_of(control));
     std::span<const std::byte> data = scattered(entry);
     const std::uint32_t units = units_of(control);
-    for (std::uint32_t unit = is_atomic(opcode) ? 3 : 2; unit < units && !data.empty(); ++unit) {
+    std::uint32_t unit = is_atomic(opcode) ? 3 : 2;
+    if (opcode == Opcode::masked_compare_swap && modifier_of(control) == kMaskedModifier8) ++unit;
+    for (; unit < units && !data.empty(); ++unit) {
         data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, data);
     }
 }

@@ -68,7 +68,7 @@ SendQueue::SendQueue(const QueuePairView& view, const volatile std::uint64_t* in
       number_(view.number),
       bell_(Doorbell::of(view)),
       limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements)},
+              std::min(view.max_send_elements, kMaxElements), view.masked_atomics},
       epoch_(invalidation_epoch) {}
 
 Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
@@ -111,7 +111,7 @@ void SendQueue::fence_block_at(std::uint32_t index) noexcept {
     if ((*flags & std::byte{kFence}) == std::byte{0}) *flags |= std::byte{fence};
 }
 
-Errc SendQueue::post_fenced(const WorkRequest& request) noexcept {
+Errc SendQueue::post_special(const WorkRequest& request) noexcept {
     if (const Errc error = check(request, limits_); error != Errc::ok) return error;
     const WqeShape shape = shape_of(request);
     const std::uint32_t index = next_, blocks = shape.blocks();
@@ -138,6 +138,12 @@ Opcode SendQueue::key_update_at(std::uint16_t counter) const noexcept {
     KeyUpdateSegment update;
     std::memcpy(&update, block_at(counter) + sizeof(ControlSegment), sizeof update);
     return key_update_opcode(update);
+}
+
+std::uint32_t SendQueue::atomic_bytes_at(std::uint16_t counter) const noexcept {
+    ControlSegment control;
+    std::memcpy(&control, block_at(counter), sizeof control);
+    return modifier_of(control) == kMaskedModifier4 ? 4 : 8;
 }
 
 std::uint32_t SendQueue::outstanding() const noexcept {

@@ -84,6 +84,7 @@ class RdmaDevice final : public Device {
             fmt::format("RDMA device, firmware {}, port {}, GID {}", port_->attributes.fw_ver,
                         port_->number, gid_text(port_->gid.bytes));
         info_.max_message_bytes = port_->port_attributes.max_msg_sz;
+        info_.masked_atomics = port_->masked_atomics;
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }

@@ -146,6 +146,7 @@ void QueuePair::make_view(const QueuePairOptions& options) {
     view_.number = queue_->qp_num;
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;
+    view_.masked_atomics = port_->masked_atomics;
 }
 
 QueuePairAddress QueuePair::address() const {

@@ -81,6 +81,7 @@ class SoftDevice final : public Device {
         info_.name = options.name;
         info_.description = "software NIC, same-host peers through shared memory, inline execution";
         info_.max_message_bytes = kMaxMessageBytes;
+        info_.masked_atomics = true;
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }

@@ -77,6 +77,7 @@ mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) 
     view.max_inline_bytes = options.max_inline_bytes;
     view.max_send_elements = options.max_send_elements;
     view.blueflame_bytes = kBlueFlameBytes;
+    view.masked_atomics = true;
     return view;
 }
 

@@ -1,4 +1,5 @@
-// Execution of send queue entries. Their completions are in send_retire.cpp.
+// Execution of send queue entries. Atomics: send_atomic.cpp; key updates: send_keys.cpp; their
+// completions: send_retire.cpp.
 #include "send_engine.hpp"
 
 #include <cstring>
@@ -167,6 +168,8 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
             return read(request);
         case Opcode::compare_swap:
         case Opcode::fetch_add:
+        case Opcode::masked_compare_swap:
+        case Opcode::masked_fetch_add:
             return atomic(request);
         case Opcode::nop:
             return Verdict::done;
@@ -316,47 +319,6 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
             syndrome = remote_.read_private(range, list);
     }
     return syndrome == kNoSyndrome ? Verdict::done : fail(request, syndrome);
-}
-
-// Eight bytes; operands come big endian in the WQE, memory and result are in host order.
-SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
-    PieceList list;
-    Syndrome syndrome = collect(request, 3, Access::local_write, list);
-    if (syndrome == kNoSyndrome && list.total != sizeof(std::uint64_t)) {
-        shared_->failure.set("an atomic operation returns 8 bytes, its elements have {}",
-                             list.total);
-        syndrome = Syndrome::local_length;
-    }
-    if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
-    const auto operands = request.wqe.read<mlx5::AtomicSegment>(2);
-    RemoteRange range;
-    syndrome = remote_.reach(target.key.native(), target.address.native(), sizeof(std::uint64_t),
-                             Access::remote_atomic, range);
-    if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    if (range.address % alignof(std::uint64_t) != 0 ||
-        (range.mapped != nullptr &&
-         reinterpret_cast<std::uintptr_t>(range.mapped) % alignof(std::uint64_t) != 0)) {
-        shared_->failure.set("atomic operation at {:#x}: not aligned to 8 bytes", range.address);
-        return fail(request, Syndrome::remote_invalid);
-    }
-    if (range.mapped == nullptr) {
-        shared_->failure.set(
-            "atomic operation on private memory of a peer; register memory of an arena instead");
-        return fail(request, Syndrome::remote_operation);
-    }
-    using Word __attribute__((may_alias)) = std::uint64_t;
-    auto* const word = reinterpret_cast<Word*>(range.mapped);
-    std::uint64_t before = operands.compare.native();
-    before_store();
-    if (static_cast<Opcode>(request.result.opcode) == Opcode::fetch_add)
-        before = __atomic_fetch_add(word, operands.swap_or_add.native(), __ATOMIC_ACQ_REL);
-    else
-        __atomic_compare_exchange_n(word, &before, operands.swap_or_add.native(), false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
-    request.result.bytes = sizeof before;
-    return Verdict::done;
 }
 
 }  // namespace verbatim::softnic

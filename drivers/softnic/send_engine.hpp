@@ -79,6 +79,8 @@ class SendEngine {
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    mlx5::Syndrome reach_word(const Request& request, std::uint32_t bytes,
+                              std::byte*& word) noexcept;
     Verdict update_key(Request& request) noexcept;
     KeyUpdate open_window(const Request& request) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;

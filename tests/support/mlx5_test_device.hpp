@@ -68,6 +68,7 @@ struct DeviceOptions {
     std::uint32_t max_send_elements = 40;
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
+    bool masked_atomics = true;
     bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
 };
 
@@ -81,6 +82,7 @@ struct SeenWqe {
     std::uint32_t immediate = 0;
     std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
     std::optional<mlx5_wqe_atomic_seg> atomic;
+    std::vector<std::byte> masked_operands;  // of a masked atomic operation
     std::vector<mlx5_wqe_data_seg> elements;
     std::vector<std::byte> inline_payload;
 
@@ -120,6 +122,7 @@ class TestDevice {
         view.max_inline_bytes = options_.max_inline_bytes;
         view.max_send_elements = options_.max_send_elements;
         view.max_receive_elements = options_.max_receive_elements;
+        view.masked_atomics = options_.masked_atomics;
         view.doorbell_hook =
             options_.strict_doorbells ? DoorbellHook{check_doorbell, this} : doorbell_hook;
         return view;
@@ -294,11 +297,21 @@ inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
     };
     const bool atomic =
         seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
-    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
+    const bool masked =
+        seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_CS || seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
+    if (atomic || masked || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
         seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || seen.opcode == MLX5_OPCODE_RDMA_READ) {
         take(seen.remote.emplace());
     }
     if (atomic) take(seen.atomic.emplace());
+    if (masked) {
+        // 8: operands of 4 bytes, 9: of 8.
+        const bool two = seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_CS && seen.modifier == 9;
+        const std::size_t end = at + (two ? 32 : 16);
+        if (end > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
+        seen.masked_operands.assign(seen.bytes.data() + at, seen.bytes.data() + end);
+        at = end;
+    }
     while (at < seen.bytes.size()) {
         mlx5_wqe_data_seg segment;
         take(segment);

@@ -216,7 +216,7 @@ TEST(Check, atomics_work_on_eight_aligned_bytes) {
     atomic.work.remote_address += 4;
     EXPECT_EQ(result(atomic), Errc::invalid_argument);
     atomic = atomic_request(Opcode::compare_swap);
-    atomic.elements[0].bytes = 4;
+    atomic.elements[0].bytes = 2;
     EXPECT_EQ(result(atomic), Errc::invalid_argument);
     atomic.elements.clear();
     EXPECT_EQ(result(atomic), Errc::invalid_argument);

@@ -171,6 +171,7 @@ struct DeviceInfo {
     std::string name;                                          // "softnic0", "mlx5_0"
     std::string description;                                   // one line for users
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
+    bool masked_atomics = false;                               // and so atomics of 4 bytes
 };
 
 class Device {

@@ -203,7 +203,9 @@ class CompletionQueue {
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queue.key_update_at(entry.wqe_counter.native());
         else
-            completion.bytes = is_atomic(completion.opcode) ? 8 : entry.byte_count.native();
+            completion.bytes = is_atomic(completion.opcode)
+                                   ? queue.atomic_bytes_at(entry.wqe_counter.native())
+                                   : entry.byte_count.native();
     }
 
     // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -16,8 +17,14 @@ namespace verbatim::mlx5 {
 
 // -- Which segments an opcode has --
 
-constexpr bool is_atomic(Opcode opcode) noexcept {
+constexpr bool is_plain_atomic(Opcode opcode) noexcept {
     return opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
+}
+constexpr bool is_masked_atomic(Opcode opcode) noexcept {
+    return opcode == Opcode::masked_compare_swap || opcode == Opcode::masked_fetch_add;
+}
+constexpr bool is_atomic(Opcode opcode) noexcept {
+    return is_plain_atomic(opcode) || is_masked_atomic(opcode);
 }
 constexpr bool is_write(Opcode opcode) noexcept {
     return opcode == Opcode::write || opcode == Opcode::write_immediate;
@@ -41,6 +48,8 @@ constexpr std::uint8_t wire_opcode(Opcode opcode) noexcept {
 constexpr bool names_remote_memory(Opcode opcode) noexcept {
     return is_write(opcode) || opcode == Opcode::read || is_atomic(opcode);
 }
+// Shaped otherwise than all others, and rare: masked atomics and key updates.
+constexpr bool is_special(Opcode opcode) noexcept { return opcode >= Opcode::masked_compare_swap; }
 constexpr bool takes_immediate(Opcode opcode) noexcept {
     return opcode == Opcode::write_immediate || opcode == Opcode::send_immediate;
 }
@@ -52,6 +61,7 @@ constexpr bool takes_inline_payload(Opcode opcode) noexcept {
 struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
+    bool masked_atomics = false;
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.
@@ -70,17 +80,42 @@ constexpr std::uint32_t inline_units(std::size_t bytes) noexcept {
 inline constexpr std::uint32_t kKeyUpdateUnits =
     (sizeof(ControlSegment) + sizeof(KeyUpdateSegment) + sizeof(KeySegment)) / kUnitBytes;
 
-// "Plain": of every request but key updates, which are rare and shaped otherwise.
+constexpr bool names_memory_plainly(Opcode opcode) noexcept {
+    return is_write(opcode) || opcode == Opcode::read || is_plain_atomic(opcode);
+}
+
+// Atomics that travel as masked ones: those, and the others of 4 bytes.
+constexpr bool travels_masked(const WorkRequest& request) noexcept {
+    return is_masked_atomic(request.opcode) ||
+           (is_plain_atomic(request.opcode) && request.elements.size() == 1 &&
+            request.elements[0].bytes == sizeof(std::uint32_t));
+}
+constexpr Opcode masked_opcode(Opcode opcode) noexcept {
+    const bool swaps = opcode == Opcode::compare_swap || opcode == Opcode::masked_compare_swap;
+    return swaps ? Opcode::masked_compare_swap : Opcode::masked_fetch_add;
+}
+constexpr std::uint32_t masked_operand_units(Opcode masked, std::uint32_t bytes) noexcept {
+    return masked == Opcode::masked_compare_swap && bytes == sizeof(std::uint64_t) ? 2 : 1;
+}
+
+// "Plain": of every request but special ones, and atomics of 4 bytes.
 constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     WqeShape shape;
-    if (names_remote_memory(request.opcode)) ++shape.payload_unit;
-    if (is_atomic(request.opcode)) ++shape.payload_unit;
+    if (names_memory_plainly(request.opcode)) ++shape.payload_unit;
+    if (is_plain_atomic(request.opcode)) ++shape.payload_unit;
     shape.units = shape.payload_unit + static_cast<std::uint32_t>(request.elements.size()) +
                   inline_units(request.inline_payload.size());
     return shape;
 }
 
 constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
+    if (travels_masked(request)) {
+        const std::uint32_t bytes = request.elements.empty() ? 0 : request.elements[0].bytes;
+        WqeShape shape;
+        shape.payload_unit = 2 + masked_operand_units(masked_opcode(request.opcode), bytes);
+        shape.units = shape.payload_unit + 1;
+        return shape;
+    }
     if (!is_key_update(request.opcode)) return plain_shape_of(request);
     const bool opens = request.window != nullptr && request.window->bytes != 0;
     WqeShape shape;
@@ -99,7 +134,17 @@ constexpr Errc check_elements(std::span<const Element> elements, std::uint32_t l
     return total > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
 }
 
-// Atomics work on exactly eight aligned bytes, and return as many.
+// Masked ones also on four.
+constexpr Errc check_masked(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (request.elements.size() != 1 || !request.inline_payload.empty() || limits.max_elements == 0)
+        return Errc::invalid_argument;
+    const std::uint32_t bytes = request.elements[0].bytes;
+    if ((bytes != 4 && bytes != 8) || request.remote_address % bytes != 0)
+        return Errc::invalid_argument;
+    return limits.masked_atomics ? Errc::ok : Errc::unsupported;
+}
+
+// Plain atomics work on exactly eight aligned bytes, and return as many.
 constexpr Errc check_atomic(const WorkRequest& request) noexcept {
     const bool fits = request.elements.size() == 1 && request.elements[0].bytes == 8 &&
                       request.remote_address % 8 == 0;
@@ -121,7 +166,7 @@ constexpr Errc check_key_update(const WorkRequest& request) noexcept {
 // or total).
 constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits) noexcept {
     const Opcode opcode = request.opcode;
-    if (!takes_inline_payload(opcode) && !names_remote_memory(opcode) && opcode != Opcode::nop) {
+    if (!takes_inline_payload(opcode) && !names_memory_plainly(opcode) && opcode != Opcode::nop) {
         return Errc::invalid_argument;
     }
     if (!request.inline_payload.empty()) {
@@ -137,10 +182,12 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     // Each limit alone keeps a WQE small enough, both together do not.
     if (!request.inline_payload.empty() && plain_shape_of(request).units > kMaxWqeUnits)
         return Errc::message_too_large;
-    return is_atomic(opcode) ? check_atomic(request) : Errc::ok;
+    return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
+// Errors: as check_plain(), and unsupported (masked atomics where the device has none).
 constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (travels_masked(request)) return check_masked(request, limits);
     return is_key_update(request.opcode) ? check_key_update(request) : check_plain(request, limits);
 }
 
@@ -252,9 +299,22 @@ struct WqePosition {
     std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
 
-// A checked key update. Cold.
+// A checked key update, or an atomic that travels masked. Cold.
 std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
                                 WqePosition position, UnitCursor to) noexcept;
+std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
+                            UnitCursor to) noexcept;
+
+// Operands of an atomic in memory order; of masked ones of 4 bytes in the low halves.
+struct AtomicOperands {
+    std::uint64_t swap_or_add = 0, compare = 0;
+    std::uint64_t compare_mask = 0, swap_mask = 0, field_ends = 0;
+};
+// Their segments in a WQE, of which masked_operand_units() count.
+std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
+                                          const AtomicOperands& operands) noexcept;
+// What is to be masked where the request says nothing of it: nothing.
+AtomicOperands operands_of(const WorkRequest& request) noexcept;
 
 // Writes a checked request. Returns the first word of its control segment, which a doorbell
 // repeats.
@@ -264,10 +324,10 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
         control_word(request.opcode, position.index, position.number, shape.units);
     const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
     to.put(first, flags_word(flags_of(request) | fence, plain_immediate_of(request)));
-    if (names_remote_memory(request.opcode)) {
+    if (names_memory_plainly(request.opcode)) {
         to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
     }
-    if (is_atomic(request.opcode)) {
+    if (is_plain_atomic(request.opcode)) {
         to.put(be64(request.swap_or_add).raw(), compare_word(request.opcode, request.compare));
     }
     if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
@@ -279,6 +339,7 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
 
 inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
+    if (travels_masked(request)) return encode_masked(request, shape, position, to);
     return is_key_update(request.opcode) ? encode_key_update(request, shape, position, to)
                                          : encode_plain(request, shape, position, to);
 }

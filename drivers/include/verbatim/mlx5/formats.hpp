@@ -84,6 +84,55 @@ static_assert(sizeof(AtomicSegment) == 16);
 static_assert(offsetof(AtomicSegment, swap_or_add) == 0);
 static_assert(offsetof(AtomicSegment, compare) == 8);
 
+// The same of masked ones of 4 bytes.
+struct MaskedSwapSegment {
+    be32 swap;
+    be32 compare;
+    be32 swap_mask;
+    be32 compare_mask;
+};
+static_assert(sizeof(MaskedSwapSegment) == 16);
+static_assert(offsetof(MaskedSwapSegment, swap) == 0);
+static_assert(offsetof(MaskedSwapSegment, compare) == 4);
+static_assert(offsetof(MaskedSwapSegment, swap_mask) == 8);
+static_assert(offsetof(MaskedSwapSegment, compare_mask) == 12);
+
+struct MaskedAddSegment {
+    be32 add;
+    be32 field_ends;
+    be64 reserved;
+};
+static_assert(sizeof(MaskedAddSegment) == 16);
+static_assert(offsetof(MaskedAddSegment, add) == 0);
+static_assert(offsetof(MaskedAddSegment, field_ends) == 4);
+static_assert(offsetof(MaskedAddSegment, reserved) == 8);
+
+// Of 8 bytes: swap and compare, then both masks in a second segment; or addend and ends of fields.
+struct MaskedSwapSegments8 {
+    be64 swap;
+    be64 compare;
+    be64 swap_mask;
+    be64 compare_mask;
+};
+static_assert(sizeof(MaskedSwapSegments8) == 32);
+static_assert(offsetof(MaskedSwapSegments8, swap) == 0);
+static_assert(offsetof(MaskedSwapSegments8, compare) == 8);
+static_assert(offsetof(MaskedSwapSegments8, swap_mask) == 16);
+static_assert(offsetof(MaskedSwapSegments8, compare_mask) == 24);
+
+struct MaskedAddSegment8 {
+    be64 add;
+    be64 field_ends;
+};
+static_assert(sizeof(MaskedAddSegment8) == 16);
+static_assert(offsetof(MaskedAddSegment8, add) == 0);
+static_assert(offsetof(MaskedAddSegment8, field_ends) == 8);
+
+// Opcode modifier of masked atomics: 8 and how often 4 must be doubled for the operands' size.
+inline constexpr std::uint8_t kMaskedModifier = 8;
+inline constexpr std::uint8_t kMaskedModifier4 = kMaskedModifier;
+inline constexpr std::uint8_t kMaskedModifier8 = kMaskedModifier + 1;
+
 // One gathered (send queue) or scattered (receive queue, read) piece of memory.
 struct DataSegment {
     be32 byte_count;  // [31] 0, [30:0] bytes; 0 stands for 2^31

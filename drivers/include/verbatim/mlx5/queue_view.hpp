@@ -40,6 +40,7 @@ struct QueuePairView {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_send_elements = 0;
     std::uint32_t max_receive_elements = 1;
+    bool masked_atomics = false;
     DoorbellHook doorbell_hook;
 };
 

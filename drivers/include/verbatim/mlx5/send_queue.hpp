@@ -34,12 +34,13 @@ class SendQueue {
     ~SendQueue() { prepared_.revoke_all(); }
 
     // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
-    // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
-    // is posted on an error.
+    // message_too_large (inline payload, total bytes, or more blocks than the queue has),
+    // unsupported (masked atomics, where the device has none). Nothing is posted on an error.
     Errc post(const WorkRequest& request) noexcept {
-        if (is_key_update(request.opcode) || pending_fence_ != 0) [[unlikely]]
-            return post_fenced(request);
-        if (const Errc error = check_plain(request, limits_); error != Errc::ok) return error;
+        if (is_special(request.opcode) || pending_fence_ != 0) [[unlikely]]
+            return post_special(request);
+        if (const Errc error = check_plain(request, limits_); error != Errc::ok) [[unlikely]]
+            return travels_masked(request) ? post_special(request) : error;
         const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
         if (blocks > free_blocks()) [[unlikely]]
@@ -90,6 +91,8 @@ class SendQueue {
     }
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
+    // How many bytes the atomic operation that starts there returned.
+    std::uint32_t atomic_bytes_at(std::uint16_t counter) const noexcept;
     // The ring's block with this counter (of an outstanding request).
     const std::byte* block_at(std::uint32_t counter) const noexcept {
         return ring_ + std::size_t{counter & mask_} * kBlockBytes;
@@ -222,8 +225,8 @@ class SendQueue {
     // At stop_ the queue is full, or the next WQE has to wait for a key update: then it gets its
     // fence. Cold.
     Errc post_block_at_stop(std::uint64_t id, Block block) noexcept;
-    // Key updates, and what comes behind one. Cold.
-    Errc post_fenced(const WorkRequest& request) noexcept;
+    // Special requests, atomics of 4 bytes, and what comes behind a key update. Cold.
+    Errc post_special(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
     std::uint8_t take_fence(bool updates) noexcept {
         const std::uint8_t fence = pending_fence_;
