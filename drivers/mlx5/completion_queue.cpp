@@ -63,7 +63,9 @@ CompletionQueue::CompletionQueue(const CompletionQueueView& view)
       entry_log2_(static_cast<std::uint32_t>(std::countr_zero(view.entry_bytes))),
       number_(view.number),
       record_(view.doorbell_record + kRecordConsumer),
-      progress_(view.progress_hook) {}
+      progress_(view.progress_hook),
+      register_(view.doorbell_register),
+      arm_hook_(view.arm_hook) {}
 
 void CompletionQueue::attach(SendQueue* send, ReceiveQueue* receive) {
     if (send == nullptr && receive == nullptr) return;

@@ -197,6 +197,8 @@ std::string cqe_body(const Cqe& cqe) {
         case CqeOpcode::send_invalidate:
             return fmt::format("received {}{} invalidates {:#x}", where, bytes,
                                cqe.immediate.native());
+        case CqeOpcode::resized:
+            return "goes on in another buffer";
         case CqeOpcode::requester_error:
             return fmt::format("failed {} {}{}", opcode, where,
                                error_text(std::bit_cast<ErrorCqe>(cqe)));

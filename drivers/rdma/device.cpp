@@ -96,8 +96,13 @@ class RdmaDevice final : public Device {
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
         return std::make_unique<Window>(port_, type);
     }
-    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
-        return std::make_unique<CompletionQueue>(port_, entries);
+    using Device::create_completion_queue;
+    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
+        return std::make_unique<CompletionChannel>(port_);
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries, CompletionChannelHandle* channel) override {
+        return std::make_unique<CompletionQueue>(port_, entries, channel);
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {

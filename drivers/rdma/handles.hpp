@@ -19,6 +19,9 @@ struct Release {
     void operator()(ibv_td* object) const noexcept { static_cast<void>(ibv_dealloc_td(object)); }
     void operator()(ibv_mr* object) const noexcept { static_cast<void>(ibv_dereg_mr(object)); }
     void operator()(ibv_mw* object) const noexcept { static_cast<void>(ibv_dealloc_mw(object)); }
+    void operator()(ibv_comp_channel* object) const noexcept {
+        static_cast<void>(ibv_destroy_comp_channel(object));
+    }
     void operator()(ibv_cq* object) const noexcept { static_cast<void>(ibv_destroy_cq(object)); }
     void operator()(ibv_srq* object) const noexcept { static_cast<void>(ibv_destroy_srq(object)); }
     void operator()(ibv_qp* object) const noexcept { static_cast<void>(ibv_destroy_qp(object)); }
@@ -30,6 +33,7 @@ using DomainHandle = std::unique_ptr<ibv_pd, Release>;
 using ThreadDomainHandle = std::unique_ptr<ibv_td, Release>;
 using RegionHandle = std::unique_ptr<ibv_mr, Release>;
 using WindowHandle = std::unique_ptr<ibv_mw, Release>;
+using ChannelHandle = std::unique_ptr<ibv_comp_channel, Release>;
 using CqHandle = std::unique_ptr<ibv_cq, Release>;
 using SrqHandle = std::unique_ptr<ibv_srq, Release>;
 using QpHandle = std::unique_ptr<ibv_qp, Release>;

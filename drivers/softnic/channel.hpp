@@ -23,10 +23,12 @@ struct ChannelHeader {
     // Owner: receiver, written before the file is handed out.
     struct alignas(64) {
         std::uint64_t magic;
-        std::uint64_t ring_bytes;  // power of two
+        std::uint64_t ring_bytes;       // power of two
+        std::uint64_t receiver_sleeps;  // 1: it may, and wants to be woken (peer_waking.hpp)
     } fixed;
     // Owner: receiver; any of its threads, only ever upwards.
     alignas(64) std::atomic<std::uint32_t> receiver_state;
+    std::atomic<std::uint32_t> receiver_asleep;  // a sleep word; by the polling thread
     // Owner: receiver; the thread inside its receive gate.
     struct alignas(64) {
         std::atomic<std::uint64_t> consumed;      // ring bytes given back
@@ -36,6 +38,8 @@ struct ChannelHeader {
     } drain;
     // Owner: sender; the thread inside its send gate.
     alignas(64) std::atomic<std::uint64_t> produced;  // ring bytes written
+    std::atomic<std::uint32_t> sender_sleeps;         // 1: it may; before the first record
+    std::atomic<std::uint32_t> sender_asleep;         // a sleep word; by the polling thread
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
@@ -80,6 +84,15 @@ class ChannelSender {
         return header_->drain.not_ready.load(std::memory_order_relaxed);
     }
 
+    // Whether the receiver's thread sleeps at times, and its last sleep.
+    bool wakes_receiver() const noexcept { return wakes_receiver_; }
+    std::uint32_t receiver_asleep() const noexcept {
+        return header_->receiver_asleep.load(std::memory_order_acquire);
+    }
+    // The same of this side's thread.
+    void set_sleeps() noexcept;
+    void set_asleep(std::uint32_t word) noexcept;
+
     // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
     std::byte* reserve(std::size_t& capacity) noexcept;
     // Hands over the reserved record with its payload.
@@ -95,22 +108,32 @@ class ChannelSender {
     std::uint64_t produced_ = 0;  // our own copies: the peer could write the shared words
     std::uint64_t consumed_ = 0;
     bool broken_ = false;
+    bool wakes_receiver_ = false;
 };
 
-// The receiver's end. Threads: the one inside the receive gate, but for pending() and set_state().
+// The receiver's end. Threads: the one inside the receive gate, but for pending(), set_state() and
+// set_asleep().
 class ChannelReceiver {
   public:
     enum class Peek : std::uint8_t { nothing, record, broken };
 
     ChannelReceiver() = default;
-    // A new ring of `ring_bytes` (power of two). Throws Error(out_of_memory).
-    explicit ChannelReceiver(std::size_t ring_bytes);
+    // A new ring of `ring_bytes` (power of two). `sleeps`: its thread may. Throws
+    // Error(out_of_memory).
+    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false);
 
     bool pending() const noexcept {
         return header_->produced.load(std::memory_order_acquire) !=
                header_->drain.consumed.load(std::memory_order_relaxed);
     }
     void set_state(ReceiverState state) noexcept;
+    bool wakes_sender() const noexcept {
+        return header_->sender_sleeps.load(std::memory_order_relaxed) != 0;
+    }
+    std::uint32_t sender_asleep() const noexcept {
+        return header_->sender_asleep.load(std::memory_order_acquire);
+    }
+    void set_asleep(std::uint32_t word) noexcept;
 
     // The next record; its header is a copy.
     Peek peek(RecordHeader& record, const std::byte*& payload) const noexcept;

@@ -92,10 +92,20 @@ class SoftDevice final : public Device {
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
         return std::make_unique<Window>(core_, type);
     }
-    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
+    using Device::create_completion_queue;
+    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
+        return std::make_unique<CompletionChannel>();
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries, CompletionChannelHandle* channel) override {
+        auto* const own = dynamic_cast<CompletionChannel*>(channel);
+        if (channel != nullptr && own == nullptr)
+            throw Error(Errc::invalid_argument, core_->options().name,
+                        "the completion channel belongs to another kind of device");
         const Options& options = core_->options();
-        return std::make_unique<CompletionQueue>(entries, options.completion_entry_bytes,
-                                                 core_->next_completion_queue(), options.parked);
+        return std::make_unique<CompletionQueue>(
+            CompletionQueue::Options{entries, options.completion_entry_bytes,
+                                     core_->next_completion_queue(), options.parked, own});
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {
@@ -154,6 +164,17 @@ int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_
     const int file = memory->file();
     keep_alive = std::move(memory);
     return file;
+}
+
+void DeviceCore::wake(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = queue_pairs_.find(number);
+    if (found != queue_pairs_.end()) found->second->wake();
+}
+
+void DeviceCore::wake_all() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
 }
 
 // Under mutex_.

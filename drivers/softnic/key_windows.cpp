@@ -165,7 +165,6 @@ KeyUpdate KeyTable::close_window(std::uint32_t window_key, FailureText& failure)
 KeyUpdate KeyTable::invalidate(std::uint32_t key, std::uint32_t queue_pair,
                                FailureText& failure) noexcept {
     const std::uint32_t index = key >> 8;
-    Grant grant;
     if (index < kFirstKeyIndex || index >= kKeyEntries ||
         records_[index].kind.load() != Kind::queue_pair_window) {
         failure.set("key {:#x} cannot be invalidated: it is no memory window of type 2", key);

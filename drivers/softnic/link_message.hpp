@@ -3,6 +3,7 @@
 // answer with the same sequence.
 //   hello -> welcome (key table file) | refusal;  list_files -> files (numbers and files);
 //   get_file -> files;  open_channel -> channel (ring file);  any of them -> refusal
+// But for one: wake has no answer, and may be sent while an answer is awaited.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@ enum class LinkOp : std::uint32_t {
     files,
     open_channel,
     channel,
+    wake,
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
@@ -47,7 +49,7 @@ struct LinkMessage {
     std::uint32_t status = 0;           // refusal: an Errc
     std::uint32_t count = 0;            // files: how many
     std::uint32_t from_queue_pair = 0;  // open_channel: the asking side's
-    std::uint32_t to_queue_pair = 0;    // open_channel: the answering side's
+    std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
     std::uint64_t file = 0;             // get_file: which; list_files: numbers above this one
     Nonce from{}, to{};                 // hello, welcome
     std::array<std::uint64_t, kFilesPerMessage> files{};

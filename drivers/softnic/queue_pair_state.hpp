@@ -38,7 +38,17 @@ struct QueuePairShared {
     void enter_error() noexcept {
         state.store(QueuePairState::error, std::memory_order_release);
         incoming.set_state(ReceiverState::error);
+        wake_peer();
     }
+
+    // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in
+    // the send gate; after its messages were acknowledged or room was made for more, by the one in
+    // the receive gate (false: try again later); after this queue pair failed or closed.
+    // `noteworthy`: also for those who sleep for solicited completions only.
+    bool wake_receiver(bool noteworthy) noexcept;
+    bool wake_sender(bool noteworthy) noexcept;
+    void wake_peer() noexcept;
+    std::uint32_t woken_receiver = 0, woken_sender = 0;  // the sleeps that ended last
     bool is(QueuePairState wanted) const noexcept {
         return state.load(std::memory_order_acquire) == wanted;
     }

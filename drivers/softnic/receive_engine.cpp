@@ -28,7 +28,8 @@ void ReceiveEngine::reset() noexcept {
     give_back();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
-    in_message_ = placed_ = counted_not_ready_ = false;
+    in_message_ = placed_ = moved_ = false;
+    counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = 0;
     first_error_ = Syndrome::flushed;
 }
@@ -53,6 +54,8 @@ void ReceiveEngine::run() noexcept {
                 break;
             }
         }
+        if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]]
+            moved_ = !shared_->wake_sender(false);
     }
     if (shared_->is(QueuePairState::error)) list_ != nullptr ? give_back() : flush_own();
 }
@@ -74,6 +77,7 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
         shared_->incoming.acknowledge();
     }
     shared_->incoming.release(record);
+    moved_ = true;
     return true;
 }
 
@@ -86,12 +90,12 @@ bool ReceiveEngine::begin() noexcept {
     }
     if (taken == Taken::nothing) {
         // Receiver not ready: the message waits in the ring, without limit.
-        if (!counted_not_ready_) shared_->incoming.count_not_ready();
-        counted_not_ready_ = true;
+        if (!not_ready()) shared_->incoming.count_not_ready();
+        counted_not_ready_.store(true, std::memory_order_relaxed);
         return false;
     }
     in_message_ = true;
-    counted_not_ready_ = false;
+    counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = 0;
     return true;
 }

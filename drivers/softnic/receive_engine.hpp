@@ -37,6 +37,9 @@ class ReceiveEngine {
         return posted() != head_.load(std::memory_order_relaxed);
     }
 
+    // A message found no receive posted, and waits. Any thread.
+    bool not_ready() const noexcept { return counted_not_ready_.load(std::memory_order_relaxed); }
+
     // Control path, gate closed.
     void reset() noexcept;
     // Before the queue pair forgets its messages: flushes the shared entry that one is arriving in.
@@ -75,8 +78,9 @@ class ReceiveEngine {
     std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
     bool placed_ = false;  // the record at hand, but the key it names could not be changed yet
-    bool counted_not_ready_ = false;
-    std::uint64_t received_ = 0;                            // bytes of the current message
+    std::atomic<bool> counted_not_ready_{false};
+    bool moved_ = false;          // something was received that the sender was not told of
+    std::uint64_t received_ = 0;  // bytes of the current message
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first
 };
 

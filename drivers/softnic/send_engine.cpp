@@ -32,7 +32,7 @@ void SendEngine::reset() noexcept {
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
     unretired_.store(0, std::memory_order_relaxed);
-    stopped_ = error_reported_ = message_begun_ = false;
+    stopped_ = error_reported_ = message_begun_ = wake_owed_ = false;
     messages_ = sent_ = 0;
     oldest_ = 0;
 }
@@ -222,6 +222,20 @@ std::size_t SendEngine::collect_inline(const WqeReader& wqe, std::size_t unit, s
     return (sizeof(mlx5::InlineHeader) + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes;
 }
 
+// The ring to the peer is full.
+SendEngine::Verdict SendEngine::no_room(Request& request) noexcept {
+    if (shared_->outgoing.broken()) return fail(request, Syndrome::remote_operation);
+    if (shared_->outgoing.wakes_receiver()) wake_owed_ = !shared_->wake_receiver(true);
+    return Verdict::waits;
+}
+
+// The ring has all of the message.
+void SendEngine::handed_over(Request& request, bool solicited) noexcept {
+    request.result.message = ++messages_;
+    if (shared_->outgoing.wakes_receiver()) [[unlikely]]
+        wake_owed_ = !shared_->wake_receiver(solicited);
+}
+
 SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::write_immediate;
     PieceList list;
@@ -237,10 +251,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     // Room for the immediate first: the data must not be written twice, its reader may have moved
     // on.
     std::size_t capacity = 0;
-    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) {
-        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
-                                          : Verdict::waits;
-    }
+    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
     if (list.total != 0 && range.mapped != nullptr) {
         gather_in_order(range.mapped, list);
     } else if (list.total != 0) {
@@ -254,7 +265,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
                                   (solicited ? kSolicitedRecord : 0),
                               static_cast<std::uint32_t>(list.total),
                               request.control.immediate.raw()});
-    request.result.message = ++messages_;
+    handed_over(request, solicited);
     return Verdict::done;
 }
 
@@ -277,9 +288,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     for (;;) {
         std::size_t capacity = 0;
         std::byte* to = shared_->outgoing.reserve(capacity);
-        if (to == nullptr)
-            return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
-                                              : Verdict::waits;
+        if (to == nullptr) return no_room(request);
         RecordHeader record;
         record.bytes =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(capacity, list.total - sent_));
@@ -298,7 +307,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         if (last) break;
     }
     sent_ = 0;
-    request.result.message = ++messages_;
+    handed_over(request, solicited);
     return Verdict::done;
 }
 

@@ -37,6 +37,8 @@ class SendEngine {
                limit() != head_.load(std::memory_order_relaxed) ||
                rejected_.load(std::memory_order_relaxed);
     }
+    // Requests that wait for room in the peer's ring, or for their turn.
+    bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
     // Strict doorbells: the request after the last good doorbell fails.
@@ -84,6 +86,8 @@ class SendEngine {
     Verdict update_key(Request& request) noexcept;
     KeyUpdate open_window(const Request& request) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
+    Verdict no_room(Request& request) noexcept;
+    void handed_over(Request& request, bool solicited) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;
     std::size_t collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
@@ -114,6 +118,7 @@ class SendEngine {
     std::uint64_t messages_ = 0;   // handed to the ring completely
     std::uint64_t sent_ = 0;       // bytes of the current message handed to the ring
     bool message_begun_ = false;
+    bool wake_owed_ = false;  // to the peer, which has not read what it was told before
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
     std::uint32_t oldest_ = 0;

@@ -116,6 +116,20 @@ class CompletionQueueHandle {
   public:
     virtual ~CompletionQueueHandle() = default;
     virtual const mlx5::CompletionQueueView& view() const noexcept = 0;
+    // Gives the queue another buffer: for mlx5::CompletionQueue::resize(), which takes along what
+    // is in the old one. Throws Error: unsupported, invalid_argument (more is unpolled than that).
+    virtual void resize(std::uint32_t entries) = 0;
+};
+
+// Where the events of armed completion queues arrive. It must outlive its queues. Threads: any.
+class CompletionChannelHandle {
+  public:
+    virtual ~CompletionChannelHandle() = default;
+    // A descriptor for poll(), epoll and their like: can be read while an event waits. Not to be
+    // read itself.
+    virtual int file() const noexcept = 0;
+    // Takes one event: of which queue; null where none waits. Never blocks.
+    virtual CompletionQueueHandle* take_event() = 0;
 };
 
 // A stock of receives for several queue pairs, which it must outlive.
@@ -183,8 +197,14 @@ class Device {
                                                           Access access, MemoryBacking backing) = 0;
     // Closed. Throws Error: unsupported, out_of_memory.
     virtual std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) = 0;
+    // Throws Error(device_error) where the process may have no more descriptors.
+    virtual std::unique_ptr<CompletionChannelHandle> create_completion_channel() = 0;
+    // `channel`: where its events go; without one it is never armed.
     virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(
-        std::uint32_t entries) = 0;
+        std::uint32_t entries, CompletionChannelHandle* channel) = 0;
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) {
+        return create_completion_queue(entries, nullptr);
+    }
     virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;

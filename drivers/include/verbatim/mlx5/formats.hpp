@@ -246,6 +246,7 @@ enum class CqeOpcode : std::uint8_t {
     send = 2,              // responder: a send arrived
     send_immediate = 3,    // responder: a send with immediate arrived
     send_invalidate = 4,   // responder: a send that invalidated a key arrived
+    resized = 5,           // the queue goes on in another buffer, one entry further
     requester_error = 13,  // ErrorCqe: a send queue entry failed or was flushed
     responder_error = 14,  // ErrorCqe: a receive queue entry failed or was flushed
     invalid = 15,          // never written by the device: marks entries it has not reached yet
@@ -390,5 +391,14 @@ inline constexpr std::size_t kRecordShared = 0;
 inline constexpr std::size_t kRecordConsumer = 0;
 inline constexpr std::size_t kRecordArm = 1;
 inline constexpr std::uint32_t kConsumerIndexMask = 0xffffff;
+
+// Arming: the record's second word, and the first of the two words (the second is the queue's
+// number) that are written to the register. [29:28] how many events came, modulo 4; [24] only of
+// solicited completions and errors; [23:0] consumer index.
+inline constexpr std::uint32_t kArmSolicited = 1 << 24;
+inline constexpr int kArmSequenceShift = 28;
+inline constexpr std::uint32_t kArmSequenceMask = 3;
+// Where in its page the register lies.
+inline constexpr std::size_t kArmRegisterOffset = 0x20;
 
 }  // namespace verbatim::mlx5

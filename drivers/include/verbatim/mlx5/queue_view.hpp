@@ -24,6 +24,12 @@ struct ProgressHook {
     void* context = nullptr;
 };
 
+// Called after a completion queue was armed, in the arming thread. Null on real devices. Bounded.
+struct ArmHook {
+    void (*call)(void* context) noexcept = nullptr;
+    void* context = nullptr;
+};
+
 // A queue pair as the data path sees it.
 struct QueuePairView {
     std::byte* send_buffer = nullptr;     // 64-byte building blocks, 64-byte aligned
@@ -61,9 +67,10 @@ struct CompletionQueueView {
     std::uint32_t entries = 0;                          // power of two
     std::uint32_t entry_bytes = 64;                     // 64 or 128
     volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] consumer index, [1] arm
-    volatile std::byte* doorbell_register = nullptr;    // for arming; null where it is not used
+    volatile std::byte* doorbell_register = nullptr;    // its page; null: cannot be armed
     std::uint32_t number = 0;
     ProgressHook progress_hook;
+    ArmHook arm_hook;
 };
 
 }  // namespace verbatim::mlx5
