@@ -3,6 +3,8 @@
 // bytes two.
 #include <verbatim/mlx5/encode.hpp>
 
+#include "encode_special.hpp"
+
 namespace verbatim::mlx5 {
 namespace {
 
@@ -10,7 +12,44 @@ constexpr std::uint64_t half_words(std::uint64_t first, std::uint64_t second) no
     return word(be32(static_cast<std::uint32_t>(first)), be32(static_cast<std::uint32_t>(second)));
 }
 
+// Masked atomics also work on four bytes.
+Errc check_masked(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (request.elements.size() != 1 || !request.inline_payload.empty() || limits.max_elements == 0)
+        return Errc::invalid_argument;
+    const std::uint32_t bytes = request.elements[0].bytes;
+    if ((bytes != 4 && bytes != 8) || request.remote_address % bytes != 0)
+        return Errc::invalid_argument;
+    return limits.masked_atomics ? Errc::ok : Errc::unsupported;
+}
+
+std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
+                            UnitCursor to) noexcept;
+
 }  // namespace
+
+Errc check_special(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (travels_masked(request)) return check_masked(request, limits);
+    return is_key_update(request.opcode) ? check_key_update(request) : Errc::invalid_argument;
+}
+
+WqeShape special_shape_of(const WorkRequest& request) noexcept {
+    WqeShape shape;
+    if (travels_masked(request)) {
+        const std::uint32_t bytes = request.elements.empty() ? 0 : request.elements[0].bytes;
+        shape.payload_unit = 2 + masked_operand_units(masked_opcode(request.opcode), bytes);
+        shape.units = shape.payload_unit + 1;
+        return shape;
+    }
+    const bool opens = request.window != nullptr && request.window->bytes != 0;
+    shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
+    return shape;
+}
+
+std::uint64_t encode_special(const WorkRequest& request, const WqeShape& shape,
+                             WqePosition position, UnitCursor to) noexcept {
+    return travels_masked(request) ? encode_masked(request, shape, position, to)
+                                   : encode_key_update(request, shape, position, to);
+}
 
 AtomicOperands operands_of(const WorkRequest& request) noexcept {
     AtomicOperands operands{request.swap_or_add, request.compare, request.compare_mask,
@@ -35,6 +74,8 @@ std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
             be64(operands.swap_mask).raw(), be64(operands.compare_mask).raw()};
 }
 
+namespace {
+
 std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
     const Opcode opcode = masked_opcode(request.opcode);
@@ -52,5 +93,7 @@ std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, W
     to.put(element_word(element), be64(element.address).raw());
     return first;
 }
+
+}  // namespace
 
 }  // namespace verbatim::mlx5

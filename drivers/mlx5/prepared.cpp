@@ -75,8 +75,12 @@ WqeImage::WqeImage(const SendQueue& queue, const WorkRequest& request)
       opcode_(travels_masked(request) ? masked_opcode(request.opcode) : request.opcode),
       elements_(static_cast<std::uint32_t>(request.elements.size())),
       inline_bytes_(static_cast<std::uint32_t>(request.inline_payload.size())),
+      remote_(names_remote_memory(request.opcode)),
       operands_(operands_of(request)) {
-    if (is_atomic(opcode_)) atomic_bytes_ = request.elements[0].bytes;
+    if (is_atomic(opcode_)) {
+        atomic_bytes_ = request.elements[0].bytes;
+        address_mask_ = atomic_bytes_ - 1;
+    }
     const std::size_t bytes = std::size_t{shape_.blocks()} * kBlockBytes;
     words_ = std::make_unique<std::uint64_t[]>(bytes / sizeof(std::uint64_t));
     auto* begin = reinterpret_cast<std::byte*>(words_.get());

@@ -86,9 +86,10 @@ constexpr bool names_memory_plainly(Opcode opcode) noexcept {
 
 // Atomics that travel as masked ones: those, and the others of 4 bytes.
 constexpr bool travels_masked(const WorkRequest& request) noexcept {
+    if (!is_atomic(request.opcode)) [[likely]]
+        return false;
     return is_masked_atomic(request.opcode) ||
-           (is_plain_atomic(request.opcode) && request.elements.size() == 1 &&
-            request.elements[0].bytes == sizeof(std::uint32_t));
+           (request.elements.size() == 1 && request.elements[0].bytes == sizeof(std::uint32_t));
 }
 constexpr Opcode masked_opcode(Opcode opcode) noexcept {
     const bool swaps = opcode == Opcode::compare_swap || opcode == Opcode::masked_compare_swap;
@@ -108,19 +109,14 @@ constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     return shape;
 }
 
-constexpr WqeShape shape_of(const WorkRequest& request) noexcept {
-    if (travels_masked(request)) {
-        const std::uint32_t bytes = request.elements.empty() ? 0 : request.elements[0].bytes;
-        WqeShape shape;
-        shape.payload_unit = 2 + masked_operand_units(masked_opcode(request.opcode), bytes);
-        shape.units = shape.payload_unit + 1;
-        return shape;
-    }
-    if (!is_key_update(request.opcode)) return plain_shape_of(request);
-    const bool opens = request.window != nullptr && request.window->bytes != 0;
-    WqeShape shape;
-    shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
-    return shape;
+// Of special requests, and of atomics of 4 bytes. Cold, and not here: what it adds to every post is
+// one comparison.
+WqeShape special_shape_of(const WorkRequest& request) noexcept;
+
+inline WqeShape shape_of(const WorkRequest& request) noexcept {
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return special_shape_of(request);
+    return plain_shape_of(request);
 }
 
 // Elements a device would choke on, and lists that no message can hold.
@@ -134,16 +130,6 @@ constexpr Errc check_elements(std::span<const Element> elements, std::uint32_t l
     return total > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
 }
 
-// Masked ones also on four.
-constexpr Errc check_masked(const WorkRequest& request, const SendLimits& limits) noexcept {
-    if (request.elements.size() != 1 || !request.inline_payload.empty() || limits.max_elements == 0)
-        return Errc::invalid_argument;
-    const std::uint32_t bytes = request.elements[0].bytes;
-    if ((bytes != 4 && bytes != 8) || request.remote_address % bytes != 0)
-        return Errc::invalid_argument;
-    return limits.masked_atomics ? Errc::ok : Errc::unsupported;
-}
-
 // Plain atomics work on exactly eight aligned bytes, and return as many.
 constexpr Errc check_atomic(const WorkRequest& request) noexcept {
     const bool fits = request.elements.size() == 1 && request.elements[0].bytes == 8 &&
@@ -151,15 +137,8 @@ constexpr Errc check_atomic(const WorkRequest& request) noexcept {
     return fits ? Errc::ok : Errc::invalid_argument;
 }
 
-constexpr Errc check_key_update(const WorkRequest& request) noexcept {
-    if (!request.elements.empty() || !request.inline_payload.empty()) return Errc::invalid_argument;
-    if (request.opcode == Opcode::local_invalidate) return Errc::ok;
-    if (request.window == nullptr) return Errc::invalid_argument;
-    const WindowBinding& window = *request.window;
-    if ((window.window_key ^ window.new_key) > 0xff) return Errc::invalid_argument;
-    if (window.of_queue_pair && window.bytes == 0) return Errc::invalid_argument;
-    return window.bytes > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
-}
+// Of special requests, and of atomics of 4 bytes. Cold.
+Errc check_special(const WorkRequest& request, const SendLimits& limits) noexcept;
 
 // Whether a queue with these limits can ever take the request.
 // Errors: invalid_argument (it contradicts itself or the limits), message_too_large (inline payload
@@ -186,9 +165,10 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
 }
 
 // Errors: as check_plain(), and unsupported (masked atomics where the device has none).
-constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
-    if (travels_masked(request)) return check_masked(request, limits);
-    return is_key_update(request.opcode) ? check_key_update(request) : check_plain(request, limits);
+inline Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return check_special(request, limits);
+    return check_plain(request, limits);
 }
 
 // -- Words: segments as pairs of 64-bit words in memory order. Stores of 8 bytes can be read back
@@ -299,11 +279,9 @@ struct WqePosition {
     std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
 
-// A checked key update, or an atomic that travels masked. Cold.
-std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
-                                WqePosition position, UnitCursor to) noexcept;
-std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
-                            UnitCursor to) noexcept;
+// A checked special request, or an atomic of 4 bytes. Cold.
+std::uint64_t encode_special(const WorkRequest& request, const WqeShape& shape,
+                             WqePosition position, UnitCursor to) noexcept;
 
 // Operands of an atomic in memory order; of masked ones of 4 bytes in the low halves.
 struct AtomicOperands {
@@ -339,9 +317,9 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
 
 inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
-    if (travels_masked(request)) return encode_masked(request, shape, position, to);
-    return is_key_update(request.opcode) ? encode_key_update(request, shape, position, to)
-                                         : encode_plain(request, shape, position, to);
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return encode_special(request, shape, position, to);
+    return encode_plain(request, shape, position, to);
 }
 
 }  // namespace verbatim::mlx5

@@ -26,14 +26,14 @@ class WqeImage {
 
     // Each refuses (invalid_argument) what the request does not have.
     Errc set_remote_address(std::uint64_t address) noexcept {
-        if (!names_remote_memory(opcode_) || (is_atomic(opcode_) && address % atomic_bytes_ != 0)) {
+        if (!remote_ || (address & address_mask_) != 0) {
             return Errc::invalid_argument;
         }
         words_[2] = be64(address).raw();
         return Errc::ok;
     }
     Errc set_remote_key(std::uint32_t key) noexcept {
-        if (!names_remote_memory(opcode_)) return Errc::invalid_argument;
+        if (!remote_) return Errc::invalid_argument;
         words_[3] = word(be32(key), be32(0));
         return Errc::ok;
     }
@@ -51,7 +51,7 @@ class WqeImage {
     }
     // compare_swap: both; fetch_add: the addend (`compare` is not looked at). Masks stay.
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
-        if (!is_atomic(opcode_)) return Errc::invalid_argument;
+        if (atomic_bytes_ == 0) return Errc::invalid_argument;
         operands_.swap_or_add = swap_or_add;
         operands_.compare = compare;
         if (is_masked_atomic(opcode_)) return write_operands();
@@ -81,7 +81,7 @@ class WqeImage {
     }
     bool takes_element(std::size_t index, const Element& element) const noexcept {
         return index < elements_ && element.bytes != 0 && element.bytes <= kMaxElementBytes &&
-               (!is_atomic(opcode_) || element.bytes == atomic_bytes_);
+               (atomic_bytes_ == 0 || element.bytes == atomic_bytes_);
     }
     // As many bytes as were prepared.
     Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
@@ -119,7 +119,9 @@ class WqeImage {
     Opcode opcode_;  // an atomic of 4 bytes is a masked one here
     std::uint32_t elements_;
     std::uint32_t inline_bytes_;
-    std::uint32_t atomic_bytes_ = 8;
+    std::uint32_t atomic_bytes_ = 0;  // 0: no atomic
+    std::uint64_t address_mask_ = 0;  // bits that a remote address must not have
+    bool remote_;                     // names remote memory
     AtomicOperands operands_;
 };
 
