@@ -109,7 +109,8 @@ struct FixedShape {
     static constexpr std::uint32_t kBlocks = blocks_for_units(kUnits);
     static_assert(kUnits <= kMaxWqeUnits);
 
-    // Throws Error(invalid_argument) where the request has another shape, or gets one on this queue.
+    // Throws Error(invalid_argument) where the request has another shape, or gets one on this
+    // queue.
     static void require(const WorkRequest& request, const QueuePairView& view) {
         require(request, view.transport, view.number);
     }
