@@ -78,7 +78,9 @@ CompletionQueue::CompletionQueue(const CompletionQueueView& view)
       entry_log2_(static_cast<std::uint32_t>(std::countr_zero(view.entry_bytes))),
       number_(view.number),
       record_(view.doorbell_record + kRecordConsumer),
-      progress_(view.progress_hook) {}
+      progress_(view.progress_hook),
+      register_(view.doorbell_register),
+      arm_hook_(view.arm_hook) {}
 
 void CompletionQueue::attach(SendRing* send, ReceiveQueue* receive) {
     if (send == nullptr && receive == nullptr) return;
@@ -177,6 +179,9 @@ void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendRing& qu
     std::memcpy(&control, queue.block_at(counter), sizeof control);
     const std::uint32_t units = units_of(control);
     std::uint32_t unit = is_atomic(completion.opcode) ? 3 : 2;
+    if (completion.opcode == Opcode::masked_compare_swap &&
+        modifier_of(control) == kMaskedModifier8)
+        ++unit;
     for (; unit < units && !data->empty(); ++unit)
         data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, *data);
     if (!data->empty()) fail(completion);

@@ -121,12 +121,47 @@ std::string target_text(Reader& reader) {
                               target->rate_priority >> 1 & 7);
 }
 
-std::string remote_text(Reader& reader, Opcode opcode) {
+std::string masked_swap_text(Reader& reader, bool small) {
+    MaskedSwapSegments8 whole;
+    if (small) {
+        const auto segment = reader.take<MaskedSwapSegment>();
+        if (!segment) return " (cut off)";
+        whole = {be64(segment->swap.native()), be64(segment->compare.native()),
+                 be64(segment->swap_mask.native()), be64(segment->compare_mask.native())};
+    } else {
+        const auto segments = reader.take<MaskedSwapSegments8>();
+        if (!segments) return " (cut off)";
+        whole = *segments;
+    }
+    return fmt::format(", {} bytes, swap {:#x} under {:#x} if {:#x} under {:#x}", small ? 4 : 8,
+                       whole.swap.native(), whole.swap_mask.native(), whole.compare.native(),
+                       whole.compare_mask.native());
+}
+
+std::string masked_add_text(Reader& reader, bool small) {
+    MaskedAddSegment8 whole;
+    if (small) {
+        const auto segment = reader.take<MaskedAddSegment>();
+        if (!segment) return " (cut off)";
+        whole = {be64(segment->add.native()), be64(segment->field_ends.native())};
+    } else {
+        const auto segment = reader.take<MaskedAddSegment8>();
+        if (!segment) return " (cut off)";
+        whole = *segment;
+    }
+    return fmt::format(", {} bytes, add {:#x}, fields end at {:#x}", small ? 4 : 8,
+                       whole.add.native(), whole.field_ends.native());
+}
+
+std::string remote_text(Reader& reader, Opcode opcode, std::uint8_t modifier) {
     const auto remote = reader.take<RemoteAddressSegment>();
     if (!remote) return " (cut off)";
     std::string text = fmt::format(", {} {:#x} key {:#x}", opcode == Opcode::read ? "from" : "to",
                                    remote->address.native(), remote->key.native());
     if (!is_atomic(opcode)) return text;
+    const bool small = modifier == kMaskedModifier4;
+    if (opcode == Opcode::masked_compare_swap) return text + masked_swap_text(reader, small);
+    if (opcode == Opcode::masked_fetch_add) return text + masked_add_text(reader, small);
     const auto atomic = reader.take<AtomicSegment>();
     if (!atomic) return text + " (cut off)";
     if (opcode == Opcode::fetch_add) {
@@ -140,7 +175,7 @@ struct OpcodeName {
     Opcode opcode;
     std::string_view name;
 };
-constexpr std::array<OpcodeName, 11> kOpcodeNames{{
+constexpr std::array<OpcodeName, 13> kOpcodeNames{{
     {Opcode::nop, "nop"},
     {Opcode::send_invalidate, "send_invalidate"},
     {Opcode::write, "write"},
@@ -150,6 +185,8 @@ constexpr std::array<OpcodeName, 11> kOpcodeNames{{
     {Opcode::read, "read"},
     {Opcode::compare_swap, "compare_swap"},
     {Opcode::fetch_add, "fetch_add"},
+    {Opcode::masked_compare_swap, "masked_compare_swap"},
+    {Opcode::masked_fetch_add, "masked_fetch_add"},
     {Opcode::local_invalidate, "local_invalidate"},
     {Opcode::bind_window, "bind_window"},
 }};
@@ -178,6 +215,8 @@ std::string cqe_body(const Cqe& cqe) {
         case CqeOpcode::send_invalidate:
             return fmt::format("received {}{} invalidates {:#x}", where, bytes,
                                cqe.immediate.native());
+        case CqeOpcode::resized:
+            return "goes on in another buffer";
         case CqeOpcode::requester_error:
             return fmt::format("failed {} {}{}", opcode, where,
                                error_text(std::bit_cast<ErrorCqe>(cqe)));
@@ -250,7 +289,7 @@ std::string dump_wqe(std::span<const std::byte> wqe, Transport transport) {
     reader = Reader(wqe.first(bytes).subspan(sizeof *control));
     if (opcode == Opcode::local_invalidate) return text;
     if (opcode == Opcode::bind_window) return text + window_text(reader);
-    if (names_remote_memory(opcode)) text += remote_text(reader, opcode);
+    if (names_remote_memory(opcode)) text += remote_text(reader, opcode, modifier_of(*control));
     if (transport == Transport::unreliable_datagram && is_send(opcode)) text += target_text(reader);
     return text + payload_text(reader);
 }

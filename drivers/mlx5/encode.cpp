@@ -1,9 +1,12 @@
-// The rare requests. Key updates: local invalidation of a key, and windows that open and close;
-// fields that the mask does not name are zero. Datagrams: sends that say where they go.
+// Requests that name more than memory. Key updates: local invalidation of a key, and windows that
+// open and close; fields that the mask does not name are zero. Datagrams: sends that say where they
+// go. Masked atomics: encode_masked.cpp.
 #include <array>
 #include <bit>
 
 #include <verbatim/mlx5/encode.hpp>
+
+#include "encode_special.hpp"
 
 namespace verbatim::mlx5 {
 namespace {
@@ -92,6 +95,16 @@ std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
     put_segment(to, segment_of(*request.target));
     put_payload(request, to);
     return first;
+}
+
+Errc check_key_update(const WorkRequest& request) noexcept {
+    if (!request.elements.empty() || !request.inline_payload.empty()) return Errc::invalid_argument;
+    if (request.opcode == Opcode::local_invalidate) return Errc::ok;
+    if (request.window == nullptr) return Errc::invalid_argument;
+    const WindowBinding& window = *request.window;
+    if ((window.window_key ^ window.new_key) > 0xff) return Errc::invalid_argument;
+    if (window.of_queue_pair && window.bytes == 0) return Errc::invalid_argument;
+    return window.bytes > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
 }
 
 std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,

@@ -1,5 +1,6 @@
 // The cold half of prepared operations: encoding, and the slow answer to "is all it names still
 // there?".
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -72,13 +73,26 @@ bool PreparedBinding::recheck() noexcept {
 
 WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
     : shape_(shape_of(checked(queue, request), queue.limits().transport)),
-      opcode_(request.opcode),
+      opcode_(travels_masked(request) ? masked_opcode(request.opcode) : request.opcode),
       elements_(static_cast<std::uint32_t>(request.elements.size())),
-      inline_bytes_(static_cast<std::uint32_t>(request.inline_payload.size())) {
+      inline_bytes_(static_cast<std::uint32_t>(request.inline_payload.size())),
+      remote_(names_remote_memory(request.opcode)),
+      operands_(operands_of(request)) {
+    if (is_atomic(opcode_)) {
+        atomic_bytes_ = request.elements[0].bytes;
+        address_mask_ = atomic_bytes_ - 1;
+    }
     const std::size_t bytes = std::size_t{shape_.blocks()} * kBlockBytes;
     words_ = std::make_unique<std::uint64_t[]>(bytes / sizeof(std::uint64_t));
     auto* begin = reinterpret_cast<std::byte*>(words_.get());
     encode(request, shape_, {queue.number(), 0}, UnitCursor(begin, begin, begin + bytes));
+}
+
+Errc WqeImage::write_operands() noexcept {
+    const auto words = masked_words(opcode_, atomic_bytes_, operands_);
+    const std::uint32_t count = 2 * masked_operand_units(opcode_, atomic_bytes_);
+    std::copy_n(words.begin(), count, words_.get() + 4);
+    return Errc::ok;
 }
 
 PreparedList::PreparedList(SendQueue& queue, std::span<const WorkRequest> requests,

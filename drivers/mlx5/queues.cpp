@@ -68,7 +68,7 @@ SendRing::SendRing(const QueuePairView& view)
       unlike_(view.transport != Transport::reliable_connection),
       bell_(Doorbell::of(view)),
       limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements), view.transport} {
+              std::min(view.max_send_elements, kMaxElements), view.transport, view.masked_atomics} {
     standard_register_ = view.blueflame_bytes == kBlueFlameBytes;
     set_stop();
 }
@@ -131,6 +131,12 @@ Opcode SendRing::key_update_at(std::uint16_t counter) const noexcept {
     KeyUpdateSegment update;
     std::memcpy(&update, block_at(counter) + sizeof(ControlSegment), sizeof update);
     return key_update_opcode(update);
+}
+
+std::uint32_t SendRing::atomic_bytes_at(std::uint16_t counter) const noexcept {
+    ControlSegment control;
+    std::memcpy(&control, block_at(counter), sizeof control);
+    return modifier_of(control) == kMaskedModifier4 ? 4 : 8;
 }
 
 std::uint32_t SendRing::outstanding() const noexcept {

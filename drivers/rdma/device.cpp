@@ -25,6 +25,7 @@ unsigned access_flags(Access access) noexcept {
     if (allows(access, Access::remote_write)) flags |= IBV_ACCESS_REMOTE_WRITE;
     if (allows(access, Access::remote_read)) flags |= IBV_ACCESS_REMOTE_READ;
     if (allows(access, Access::remote_atomic)) flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    if (allows(access, Access::window_bind)) flags |= IBV_ACCESS_MW_BIND;
     return flags;
 }
 
@@ -40,6 +41,17 @@ class Region final : public MemoryRegion {
         remote_key_ = region_->rkey;
     }
     ~Region() override {
+        if (region_ == nullptr) return;
+        mark_released();
+        port_->count_invalidation();
+    }
+
+    // The device knows of its windows, and refuses.
+    void release() override {
+        if (const int cause = ibv_dereg_mr(region_.get()); cause != 0)
+            throw call_error(fmt::format("memory region {:#x}", local_key_),
+                             "ibv_dereg_mr (is a memory window open onto it?)", cause);
+        static_cast<void>(region_.release());
         mark_released();
         port_->count_invalidation();
     }
@@ -47,6 +59,21 @@ class Region final : public MemoryRegion {
   private:
     std::shared_ptr<Port> port_;
     RegionHandle region_;
+};
+
+class Window final : public MemoryWindow {
+  public:
+    Window(std::shared_ptr<Port> port, WindowType type)
+        : port_(std::move(port)),
+          window_(ibv_alloc_mw(port_->domain.get(),
+                               type == WindowType::domain ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2)) {
+        if (window_ == nullptr) throw call_error(port_->name, "ibv_alloc_mw", errno);
+        key_ = window_->rkey;
+    }
+
+  private:
+    std::shared_ptr<Port> port_;
+    WindowHandle window_;
 };
 
 class RdmaDevice final : public Device {
@@ -57,6 +84,7 @@ class RdmaDevice final : public Device {
             fmt::format("RDMA device, firmware {}, port {}, GID {}", port_->attributes.fw_ver,
                         port_->number, gid_text(port_->gid.bytes));
         info_.max_message_bytes = port_->port_attributes.max_msg_sz;
+        info_.masked_atomics = port_->masked_atomics;
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }
@@ -65,8 +93,16 @@ class RdmaDevice final : public Device {
                                                   MemoryBacking /*backing*/) override {
         return std::make_unique<Region>(port_, address, bytes, access);
     }
-    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
-        return std::make_unique<CompletionQueue>(port_, entries);
+    std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        return std::make_unique<Window>(port_, type);
+    }
+    using Device::create_completion_queue;
+    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
+        return std::make_unique<CompletionChannel>(port_);
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries, CompletionChannelHandle* channel) override {
+        return std::make_unique<CompletionQueue>(port_, entries, channel);
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {

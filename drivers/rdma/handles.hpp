@@ -18,6 +18,10 @@ struct Release {
     void operator()(ibv_pd* object) const noexcept { static_cast<void>(ibv_dealloc_pd(object)); }
     void operator()(ibv_td* object) const noexcept { static_cast<void>(ibv_dealloc_td(object)); }
     void operator()(ibv_mr* object) const noexcept { static_cast<void>(ibv_dereg_mr(object)); }
+    void operator()(ibv_mw* object) const noexcept { static_cast<void>(ibv_dealloc_mw(object)); }
+    void operator()(ibv_comp_channel* object) const noexcept {
+        static_cast<void>(ibv_destroy_comp_channel(object));
+    }
     void operator()(ibv_cq* object) const noexcept { static_cast<void>(ibv_destroy_cq(object)); }
     void operator()(ibv_srq* object) const noexcept { static_cast<void>(ibv_destroy_srq(object)); }
     void operator()(ibv_qp* object) const noexcept { static_cast<void>(ibv_destroy_qp(object)); }
@@ -28,6 +32,8 @@ using ContextHandle = std::unique_ptr<ibv_context, Release>;
 using DomainHandle = std::unique_ptr<ibv_pd, Release>;
 using ThreadDomainHandle = std::unique_ptr<ibv_td, Release>;
 using RegionHandle = std::unique_ptr<ibv_mr, Release>;
+using WindowHandle = std::unique_ptr<ibv_mw, Release>;
+using ChannelHandle = std::unique_ptr<ibv_comp_channel, Release>;
 using CqHandle = std::unique_ptr<ibv_cq, Release>;
 using SrqHandle = std::unique_ptr<ibv_srq, Release>;
 using QpHandle = std::unique_ptr<ibv_qp, Release>;

@@ -11,6 +11,7 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "atomic_support.hpp"
 #include "messages.hpp"
 
 namespace verbatim::rdma {
@@ -99,6 +100,7 @@ std::unique_ptr<Port> open_port(const Options& options) {
         port->domain.reset(ibv_alloc_pd(port->context.get()));
         if (port->domain == nullptr) throw call_error(name, "ibv_alloc_pd", errno);
         pick_gid(*port, options.gid_index);
+        port->masked_atomics = has_masked_atomics(port->context.get());
         return port;
     }
     throw no_device_error({options.name, options.port}, rejected, list_errno);

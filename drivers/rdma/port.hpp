@@ -20,6 +20,7 @@ struct Port {
     ibv_port_attr port_attributes{};
     std::uint8_t number = 1;
     GidEntry gid;
+    bool masked_atomics = false;
     std::uint64_t epoch = 0;  // Device::invalidation_epoch
 
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE); }

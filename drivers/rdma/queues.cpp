@@ -1,6 +1,8 @@
 // Creation of queues through rdma-core, and the state machine of queue pairs.
 #include "queues.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -46,10 +48,36 @@ ibv_srq* shared_receives(SharedReceiveQueueHandle* handle) {
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries)
+CompletionChannel::CompletionChannel(std::shared_ptr<Port> port)
+    : port_(std::move(port)), channel_(ibv_create_comp_channel(port_->context.get())) {
+    if (channel_ == nullptr)
+        throw call_error(port_->name + " completion channel", "ibv_create_comp_channel", errno);
+    const int flags = fcntl(channel_->fd, F_GETFL);
+    if (flags < 0 || fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        throw call_error(port_->name + " completion channel", "fcntl", errno);
+}
+
+CompletionQueueHandle* CompletionChannel::take_event() {
+    ibv_cq* queue = nullptr;
+    void* context = nullptr;
+    if (ibv_get_cq_event(channel_.get(), &queue, &context) != 0) return nullptr;
+    ibv_ack_cq_events(queue, 1);
+    return static_cast<CompletionQueue*>(context);
+}
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
+                                 CompletionChannelHandle* channel)
     : port_(std::move(port)) {
     ibv_cq_init_attr_ex attributes{};
     attributes.cqe = std::max(entries, 1U);
+    if (channel != nullptr) {
+        auto* const own = dynamic_cast<CompletionChannel*>(channel);
+        if (own == nullptr)
+            throw Error(Errc::invalid_argument, port_->name + " completion queue",
+                        "the channel belongs to another kind of device");
+        attributes.channel = own->get();
+        attributes.cq_context = this;
+    }
     mlx5dv_cq_init_attr extra{};
     extra.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
     extra.cqe_size = sizeof(mlx5::Cqe);
@@ -69,6 +97,14 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entri
     view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(facts.dbrec);
     view_.doorbell_register = static_cast<volatile std::byte*>(facts.cq_uar);
     view_.number = facts.cqn;
+}
+
+void CompletionQueue::resize(std::uint32_t entries) {
+    throw Error(Errc::unsupported, fmt::format("{} completion queue {}", port_->name, view_.number),
+                fmt::format("it has {} entries, and rdma-core cannot give {} to a queue that it "
+                            "does not poll itself",
+                            view_.entries, entries),
+                "create it as large as it will ever be");
 }
 
 QueuePair::QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
@@ -146,6 +182,7 @@ void QueuePair::make_view(const QueuePairOptions& options) {
     view_.number = queue_->qp_num;
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;
+    view_.masked_atomics = port_->masked_atomics;
 }
 
 QueuePairAddress QueuePair::address() const {

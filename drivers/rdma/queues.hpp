@@ -10,10 +10,25 @@
 
 namespace verbatim::rdma {
 
+class CompletionChannel final : public CompletionChannelHandle {
+  public:
+    explicit CompletionChannel(std::shared_ptr<Port> port);
+    int file() const noexcept override { return channel_->fd; }
+    CompletionQueueHandle* take_event() override;
+    ibv_comp_channel* get() const noexcept { return channel_.get(); }
+
+  private:
+    std::shared_ptr<Port> port_;
+    ChannelHandle channel_;
+};
+
 class CompletionQueue final : public CompletionQueueHandle {
   public:
-    CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries);
+    CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
+                    CompletionChannelHandle* channel);
     const mlx5::CompletionQueueView& view() const noexcept override { return view_; }
+    // rdma-core moves entries from where its own polling stands, and it never polls.
+    [[noreturn]] void resize(std::uint32_t entries) override;
     ibv_cq* get() const noexcept { return queue_.get(); }
 
   private:

@@ -33,6 +33,13 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
                     "its length and its memory file disagree");
     header_ = header;
     ring_ = memory_->data() + kChannelHeaderBytes;
+    wakes_receiver_ = header->fixed.receiver_sleeps != 0;
+}
+
+void ChannelSender::set_sleeps() noexcept { store_release(header_->produced.sender_sleeps, 1U); }
+
+void ChannelSender::set_asleep(std::uint32_t word) noexcept {
+    store_release(header_->produced.sender_asleep, word);
 }
 
 std::byte* ChannelSender::reserve(std::size_t& capacity) noexcept {
@@ -77,13 +84,17 @@ void ChannelSender::give_up() noexcept {
     store_release(header_->produced.given_up, std::uint32_t{1});
 }
 
-ChannelReceiver::ChannelReceiver(std::size_t ring_bytes)
+ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps)
     : memory_(SharedMemory::create("verbatim-ring", kChannelHeaderBytes + ring_bytes, true)),
       header_(::new (memory_->data()) ChannelHeader{}),
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {
-    header_->fixed = {kChannelMagic, ring_bytes};
+    header_->fixed = {kChannelMagic, ring_bytes, sleeps ? 1U : 0U};
     set_allowed(Access::remote_write | Access::remote_read | Access::remote_atomic);
+}
+
+void ChannelReceiver::set_asleep(std::uint32_t word) noexcept {
+    store_release(header_->receiver_asleep, word);
 }
 
 void ChannelReceiver::set_state(ReceiverState state) noexcept {

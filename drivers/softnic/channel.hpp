@@ -30,7 +30,8 @@ struct ChannelHeader {
     // Owner: receiver, written before the file is handed out.
     struct alignas(64) {
         std::uint64_t magic;
-        std::uint64_t ring_bytes;  // power of two
+        std::uint64_t ring_bytes;       // power of two
+        std::uint64_t receiver_sleeps;  // 1: it may, and wants to be woken (peer_waking.hpp)
     } fixed;
     // Owner: receiver; control path.
     struct alignas(64) {
@@ -39,6 +40,7 @@ struct ChannelHeader {
     } terms;
     // Owner: receiver; any of its threads, only ever upwards.
     alignas(64) std::atomic<std::uint32_t> receiver_state;
+    std::atomic<std::uint32_t> receiver_asleep;  // a sleep word; by the polling thread
     // Owner: receiver; the thread inside its receive gate.
     struct alignas(64) {
         std::atomic<std::uint64_t> consumed;      // ring bytes given back
@@ -52,8 +54,10 @@ struct ChannelHeader {
     alignas(64) std::array<std::atomic<std::uint64_t>, kAtomicResults> results;
     // Owner: sender; the thread inside its send gate.
     struct alignas(64) {
-        std::atomic<std::uint64_t> bytes;     // ring bytes written
-        std::atomic<std::uint32_t> given_up;  // 1: what is not begun yet is not to be received
+        std::atomic<std::uint64_t> bytes;          // ring bytes written
+        std::atomic<std::uint32_t> given_up;       // 1: what is not begun yet is not to be received
+        std::atomic<std::uint32_t> sender_sleeps;  // 1: it may; before the first record
+        std::atomic<std::uint32_t> sender_asleep;  // a sleep word; by the polling thread
     } produced;
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
@@ -66,13 +70,13 @@ struct RecordHeader {
     std::uint32_t flags = 0;  // RecordFlags
     std::uint32_t total =
         0;  // in the last record: bytes of the message, or written by the RDMA write
-    std::uint32_t immediate = 0;  // as in the work request
+    std::uint32_t immediate = 0;  // as in the work request; or the key to invalidate
 };
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
-                               kSolicitedRecord = 8, kWriteRecord = 16, kFillerRecord = 64,
-                               kAtomicRecord = 128,
-                               kKnownRecordFlags = 31 | kFillerRecord | kAtomicRecord;
+                               kSolicitedRecord = 8, kWriteRecord = 16, kHasInvalidate = 32,
+                               kFillerRecord = 64, kAtomicRecord = 128,
+                               kKnownRecordFlags = 63 | kFillerRecord | kAtomicRecord;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -118,6 +122,15 @@ class ChannelSender {
     // Whatever the receiver has not begun is not to be received any more.
     void give_up() noexcept;
 
+    // Whether the receiver's thread sleeps at times, and its last sleep.
+    bool wakes_receiver() const noexcept { return wakes_receiver_; }
+    std::uint32_t receiver_asleep() const noexcept {
+        return header_->receiver_asleep.load(std::memory_order_acquire);
+    }
+    // The same of this side's thread.
+    void set_sleeps() noexcept;
+    void set_asleep(std::uint32_t word) noexcept;
+
     // Where the next record's payload goes, and how much of it fits. Null: the ring is full.
     std::byte* reserve(std::size_t& capacity) noexcept;
     // The same for a payload that must lie in one record; fills what is too short before the ring's
@@ -139,16 +152,19 @@ class ChannelSender {
     std::uint64_t consumed_ = 0;
     bool broken_ = false;
     bool news_ = false;
+    bool wakes_receiver_ = false;
 };
 
-// The receiver's end. Threads: the one inside the receive gate, but for pending() and set_state().
+// The receiver's end. Threads: the one inside the receive gate, but for pending(), set_state() and
+// set_asleep().
 class ChannelReceiver {
   public:
     enum class Peek : std::uint8_t { nothing, record, broken };
 
     ChannelReceiver() = default;
-    // A new ring of `ring_bytes` (power of two). Throws Error(out_of_memory).
-    explicit ChannelReceiver(std::size_t ring_bytes);
+    // A new ring of `ring_bytes` (power of two). `sleeps`: its thread may. Throws
+    // Error(out_of_memory).
+    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false);
 
     bool pending() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
@@ -161,6 +177,13 @@ class ChannelReceiver {
     bool given_up() const noexcept {
         return header_->produced.given_up.load(std::memory_order_acquire) != 0;
     }
+    bool wakes_sender() const noexcept {
+        return header_->produced.sender_sleeps.load(std::memory_order_relaxed) != 0;
+    }
+    std::uint32_t sender_asleep() const noexcept {
+        return header_->produced.sender_asleep.load(std::memory_order_acquire);
+    }
+    void set_asleep(std::uint32_t word) noexcept;
 
     // The next record; its header is a copy.
     Peek peek(RecordHeader& record, const std::byte*& payload) const noexcept;

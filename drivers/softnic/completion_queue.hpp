@@ -1,12 +1,19 @@
 // A completion queue of the software NIC: the device's side of it, the queue pairs that a poll of
-// it drives forward, and its memory, unless that is somebody else's.
+// it drives forward, and its memory, unless that is somebody else's. While its thread sleeps nobody
+// polls: then peers must say when there is something to do (peer_waking.hpp), and their word raises
+// the event.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include <verbatim/driver/device.hpp>
 
+#include "completion_channel.hpp"
 #include "completion_ring.hpp"
 #include "progress_list.hpp"
 #include "queue_memory.hpp"
@@ -23,12 +30,18 @@ struct EventHook {
 
 class CompletionQueue final : public CompletionQueueHandle {
   public:
-    CompletionQueue(std::uint32_t entries, std::uint32_t entry_bytes, std::uint32_t number,
-                    bool parked);
+    struct Options {
+        std::uint32_t entries = 0, entry_bytes = 64, number = 0;
+        bool parked = false;
+        CompletionChannel* channel = nullptr;
+    };
+    explicit CompletionQueue(const Options& options);
     // In memory of the caller's, who initialised its entries and polls them in ways of its own.
     CompletionQueue(const mlx5::CompletionQueueView& view, const EventHook& event);
+    ~CompletionQueue() override;
 
     const mlx5::CompletionQueueView& view() const noexcept override { return view_; }
+    void resize(std::uint32_t entries) override;
     CompletionRing& ring() noexcept { return ring_; }
 
     void progress() noexcept { list_.progress(); }
@@ -36,18 +49,39 @@ class CompletionQueue final : public CompletionQueueHandle {
         if (event_.call != nullptr) event_.call(event_.context);
     }
 
+    // Whether its thread may ever sleep.
+    bool may_sleep() const noexcept { return channel_ != nullptr; }
+    // What peers are told of its last arming (peer_waking.hpp).
+    std::uint32_t sleep_word() const noexcept { return sleep_word_.load(); }
+    // The control thread heard of something to do.
+    void wake() noexcept { ring_.fire(); }
+
+    // Control path: queue pairs whose engines may write here, from before they can until after.
+    void add_writer(QueuePair& queue_pair);
+    void remove_writer(const QueuePair& queue_pair);
+
     // Control path: after detach() returns, no poll touches the queue pair any more.
     void attach(QueuePair& queue_pair) { list_.attach(queue_pair); }
     void detach(const QueuePair& queue_pair) { list_.detach(queue_pair); }
 
   private:
     static void progress_hook(void* self) noexcept;
+    static void arm_hook(void* self) noexcept;
+    static void signal(void* self) noexcept;
+    void armed() noexcept;
 
     std::optional<CompletionQueueMemory> memory_;
     mlx5::CompletionQueueView view_;
     CompletionRing ring_;
     EventHook event_;
     ProgressList list_;
+    // Buffers after resize(): the driver may still read the one before.
+    std::unique_ptr<CompletionQueueMemory> buffer_, old_buffer_;
+    CompletionChannel* channel_ = nullptr;
+    CompletionChannel::Source source_;
+    std::atomic<std::uint32_t> sleep_word_{0};
+    std::mutex mutex_;  // of resize; guards writers_
+    std::vector<QueuePair*> writers_;
 };
 
 }  // namespace verbatim::softnic

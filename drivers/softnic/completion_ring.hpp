@@ -1,6 +1,8 @@
 // The device's side of a completion queue. Several queue pairs, in several threads, may write into
 // one queue: each claims the next entry with one compare-and-swap and fills it, the ownership bit
-// last. A thread that is preempted in between delays the reader, never another writer.
+// last. A thread that is preempted in between delays the reader, never another writer. That the
+// queue is armed is a bit of the claimed word itself: a writer either claims before the arming,
+// which then sees its entry counted, or sees the bit. Queues that are not armed pay nothing for it.
 #pragma once
 
 #include <atomic>
@@ -21,9 +23,18 @@ inline std::uint32_t read_record(const volatile std::uint32_t* word) noexcept {
 
 class CompletionRing {
   public:
-    CompletionRing() = default;
-    // The entries must have been initialised with initialize().
-    explicit CompletionRing(const mlx5::CompletionQueueView& view) noexcept : view_(view) {}
+    // The entries must have been initialised with initialize(). `produced`: how many completions
+    // came before, for tests of long lives.
+    explicit CompletionRing(const mlx5::CompletionQueueView& view,
+                            std::uint32_t produced = 0) noexcept
+        : view_(view), produced_(kFloor + produced) {}
+
+    // Called by the thread whose completion the armed queue waited for; once for each arming.
+    struct Signal {
+        void (*call)(void* context) noexcept = nullptr;
+        void* context = nullptr;
+    };
+    void set_signal(const Signal& signal) noexcept { signal_ = signal; }
 
     // Puts all entries into the device's hands and the counters to 0.
     static void initialize(const mlx5::CompletionQueueView& view) noexcept {
@@ -41,16 +52,48 @@ class CompletionRing {
     bool push(const Entry& completion) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
         do {
-            if (full(index)) return false;
+            if (used(index) >= view_.entries) [[unlikely]]
+                return push_slowly(completion);
         } while (!produced_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
         write(index, completion);
+        return true;
+    }
+
+    // The driver's arming word (mlx5::kArmSolicited). Threads: the polling one.
+    void arm(std::uint32_t word) noexcept {
+        if (word == last_arm_) return;  // it had its event already, or still waits for it
+        last_arm_ = word;
+        solicited_only_.store((word & mlx5::kArmSolicited) != 0, std::memory_order_relaxed);
+        const std::uint32_t now = produced_.fetch_or(kArmed, std::memory_order_acq_rel);
+        if (has_news(word & mlx5::kConsumerIndexMask, now)) fire();
+    }
+    // Raises the event if the queue is armed. Any thread.
+    void fire() noexcept {
+        const std::uint32_t before = produced_.fetch_and(~kArmed, std::memory_order_acq_rel);
+        if ((before & kArmed) != 0 && signal_.call != nullptr) signal_.call(signal_.context);
+    }
+
+    // Goes on in another buffer, whose entries are initialised; ends the old one with an entry that
+    // says so. False: more is unpolled than fits. Nobody pushes meanwhile.
+    bool move_to(const mlx5::CompletionQueueView& view) noexcept {
+        const std::uint32_t index = produced_.load(std::memory_order_relaxed) & ~kArmed;
+        const std::uint32_t unpolled = used(index) & mlx5::kConsumerIndexMask;
+        if (unpolled + 1 > view.entries) return false;
+        mlx5::Cqe end;
+        end.op_own = mlx5::make_op_own(mlx5::CqeOpcode::resized, false);
+        if (unpolled < view_.entries) write(index, end);
+        produced_.fetch_add(1, std::memory_order_relaxed);
+        view_ = view;
         return true;
     }
 
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
     // From now on completions say when they were written, in nanoseconds. Before the first one.
     void stamp() noexcept { stamps_ = true; }
-    std::uint32_t produced() const noexcept { return produced_.load(std::memory_order_relaxed); }
+    // Completions so far; counted from anywhere, and back to there after very many.
+    std::uint32_t produced() const noexcept {
+        return produced_.load(std::memory_order_relaxed) & ~kArmed;
+    }
 
     // Whether the driver, which has consumed up to `from`, would find a completion there;
     // `solicited`: one that asks for attention, as errors always do.
@@ -67,9 +110,7 @@ class CompletionRing {
             if (opcode == mlx5::CqeOpcode::invalid ||
                 phase != mlx5::owner_phase(index, view_.entries))
                 return false;  // claimed, and being written
-            if (!solicited || (op_own & mlx5::kSolicited) != 0 ||
-                opcode >= mlx5::CqeOpcode::requester_error)
-                return true;
+            if (!solicited || is_solicited(op_own)) return true;
         }
         return false;
     }
@@ -81,18 +122,71 @@ class CompletionRing {
                (view.entry_bytes - sizeof(mlx5::Cqe));
     }
 
-    // Judges by the newest value of produced_, which it leaves in `index`: between two reads other
-    // threads may have filled entries and the driver consumed them, and an index behind the
-    // consumer's would look like a full queue.
-    bool full(std::uint32_t& index) const noexcept {
+    // produced_: [31] armed, [30:0] counter, which never falls below the floor, so that the
+    // consumer's, of 24 bits, is never the greater one and no difference borrows from the armed
+    // bit. Bit 30 sends it back.
+    static constexpr std::uint32_t kArmed = std::uint32_t{1} << 31;
+    static constexpr std::uint32_t kLapped = std::uint32_t{1} << 30;
+    static constexpr std::uint32_t kFloor = mlx5::kConsumerIndexMask + 1;
+
+    // Entries that the driver has not consumed; more than any queue has if something is to be done
+    // before the next one is claimed.
+    std::uint32_t used(std::uint32_t index) const noexcept {
+        const std::uint32_t consumed = read_record(view_.doorbell_record + mlx5::kRecordConsumer);
+        return (index - consumed) & (kArmed | kLapped | mlx5::kConsumerIndexMask);
+    }
+
+    // The queue is armed or full, or the counter has to go back.
+    template <class Entry>
+    [[gnu::noinline]] bool push_slowly(const Entry& completion) noexcept {
+        std::uint32_t index = produced_.load(std::memory_order_relaxed);
         for (;;) {
-            const std::uint32_t consumed =
-                read_record(view_.doorbell_record + mlx5::kRecordConsumer);
-            if (((index - consumed) & mlx5::kConsumerIndexMask) < view_.entries) return false;
-            const std::uint32_t now = produced_.load(std::memory_order_relaxed);
-            if (now == index) return true;
-            index = now;
+            if ((used(index) & mlx5::kConsumerIndexMask) >= view_.entries) {
+                // Judged by the newest value: between two reads other threads may have filled
+                // entries and the driver consumed them, and an index behind the consumer's would
+                // look like a full queue.
+                const std::uint32_t now = produced_.load(std::memory_order_relaxed);
+                if (now == index) return false;
+                index = now;
+                continue;
+            }
+            const std::uint32_t next =
+                (index & kLapped) != 0 ? index + 1 - kLapped + kFloor : index + 1;
+            if (produced_.compare_exchange_weak(index, next, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed))
+                break;
         }
+        write(index & ~kArmed, completion);
+        const bool wanted =
+            !solicited_only_.load(std::memory_order_relaxed) || is_solicited(completion.op_own);
+        if ((index & kArmed) != 0 && wanted) fire();
+        return true;
+    }
+
+    static bool is_solicited(std::uint8_t op_own) noexcept {
+        const mlx5::CqeOpcode opcode = mlx5::cqe_opcode(op_own);
+        return (op_own & mlx5::kSolicited) != 0 || opcode == mlx5::CqeOpcode::requester_error ||
+               opcode == mlx5::CqeOpcode::responder_error;
+    }
+
+    // Whether something that the driver had not polled when it armed deserves the event. Of an
+    // entry that is claimed but not written nobody knows: the event comes, and its taker looks
+    // again.
+    bool has_news(std::uint32_t consumer, std::uint32_t now) const noexcept {
+        const std::uint32_t count = (now - consumer) & mlx5::kConsumerIndexMask;
+        if (count == 0) return false;
+        if (!solicited_only_.load(std::memory_order_relaxed) || count > view_.entries) return true;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint32_t index = (now & ~kArmed) - count + i;
+            const auto* const at = reinterpret_cast<const std::uint8_t*>(entry(view_, index)) +
+                                   offsetof(mlx5::Cqe, op_own);
+            const std::uint8_t op_own = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+            const bool written =
+                ((op_own & mlx5::kOwnerMask) != 0) == mlx5::owner_phase(index, view_.entries) &&
+                mlx5::cqe_opcode(op_own) != mlx5::CqeOpcode::invalid;
+            if (!written || is_solicited(op_own)) return true;
+        }
+        return false;
     }
 
     template <class Entry>
@@ -116,8 +210,11 @@ class CompletionRing {
     }
 
     mlx5::CompletionQueueView view_;
-    std::atomic<std::uint32_t> produced_{0};
+    std::atomic<std::uint32_t> produced_;
     bool stamps_ = false;
+    std::atomic<bool> solicited_only_{false};
+    std::uint32_t last_arm_ = 0xffffffff;  // no driver writes this; of the polling thread
+    Signal signal_;
 };
 
 }  // namespace verbatim::softnic

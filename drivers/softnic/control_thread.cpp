@@ -115,8 +115,13 @@ void ControlThread::wait_for_events() {
     std::size_t next = 2;
     for (Session& session : sessions_)
         if (entries_[next++].revents != 0) serve(session);
-    for (const auto& link : watched_now_)
-        if ((entries_[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) link->mark_lost();
+    bool lost = false;
+    for (const auto& link : watched_now_) {
+        if ((entries_[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
+        link->mark_lost();
+        lost = true;
+    }
+    if (lost) service_.wake_all();
     if (entries_[1].revents != 0) accept_sessions();
 }
 
@@ -187,6 +192,8 @@ void ControlThread::answer(Session& session, const LinkMessage& request) try {
             return answer_files(session, request, {request.file});
         case LinkOp::open_channel:
             return answer_channel(session, request);
+        case LinkOp::wake:
+            return service_.wake(request.to_queue_pair);
         default:
             return refuse(session, request, Errc::protocol_error, "unknown request");
     }

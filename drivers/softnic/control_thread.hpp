@@ -1,6 +1,6 @@
 // The control thread of a device: it answers the links of peers and watches the links this process
-// opened. It sleeps in poll() and touches no queue. All signals are blocked in it. Threads: the
-// public members may be called from any thread.
+// opened. It sleeps in poll() and touches no queue, but raises events for those who sleep. All
+// signals are blocked in it. Threads: the public members may be called from any thread.
 #pragma once
 
 #include <poll.h>
@@ -30,6 +30,10 @@ class ControlService {
     // the callee and is valid until keep_alive goes. Throws Error: the peer gets its code and text.
     virtual int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
                              std::shared_ptr<void>& keep_alive) = 0;
+    // A peer says that queue pair `number` has something to do.
+    virtual void wake(std::uint32_t number) = 0;
+    // A link was lost: its queue pairs have something to do.
+    virtual void wake_all() = 0;
 
   protected:
     ~ControlService() = default;

@@ -8,6 +8,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "completion_queue.hpp"
+#include "memory_window.hpp"
 #include "queue_pair.hpp"
 #include "shared_receive_queue.hpp"
 
@@ -44,6 +45,19 @@ class Region final : public MemoryRegion {
         remote_key_ = local_key_;
     }
     ~Region() override {
+        if (!released_) let_go();
+    }
+
+    void release() override {
+        if (!core_->inherited() && !core_->keys().retire(local_key_))
+            throw Error(Errc::invalid_argument, fmt::format("memory region {:#x}", local_key_),
+                        "a memory window is open onto it", "close or free the window first");
+        let_go();
+    }
+
+  private:
+    void let_go() noexcept {
+        released_ = true;
         mark_released();
         core_->count_invalidation();
         if (core_->inherited()) return;
@@ -51,9 +65,9 @@ class Region final : public MemoryRegion {
         core_->files().release(file_);
     }
 
-  private:
     std::shared_ptr<DeviceCore> core_;
     std::uint64_t file_ = 0;
+    bool released_ = false;
 };
 
 class SoftDevice final : public Device {
@@ -62,6 +76,7 @@ class SoftDevice final : public Device {
         info_.name = options.name;
         info_.description = "software NIC, same-host peers through shared memory, inline execution";
         info_.max_message_bytes = kMaxMessageBytes;
+        info_.masked_atomics = true;
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }
@@ -69,10 +84,23 @@ class SoftDevice final : public Device {
                                                   Access access, MemoryBacking backing) override {
         return std::make_unique<Region>(core_, address, bytes, access, backing);
     }
-    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) override {
+    std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        return std::make_unique<Window>(core_, type);
+    }
+    using Device::create_completion_queue;
+    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
+        return std::make_unique<CompletionChannel>();
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries, CompletionChannelHandle* channel) override {
+        auto* const own = dynamic_cast<CompletionChannel*>(channel);
+        if (channel != nullptr && own == nullptr)
+            throw Error(Errc::invalid_argument, core_->options().name,
+                        "the completion channel belongs to another kind of device");
         const Options& options = core_->options();
-        return std::make_unique<CompletionQueue>(entries, options.completion_entry_bytes,
-                                                 core_->next_completion_queue(), options.parked);
+        return std::make_unique<CompletionQueue>(
+            CompletionQueue::Options{entries, options.completion_entry_bytes,
+                                     core_->next_completion_queue(), options.parked, own});
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {
@@ -138,6 +166,17 @@ int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_
     const int file = memory->file();
     keep_alive = std::move(memory);
     return file;
+}
+
+void DeviceCore::wake(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = queue_pairs_.find(number);
+    if (found != queue_pairs_.end()) found->second->wake();
+}
+
+void DeviceCore::wake_all() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
 }
 
 // Under mutex_.

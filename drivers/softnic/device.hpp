@@ -50,6 +50,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
                      std::shared_ptr<void>& keep_alive) override;
+    void wake(std::uint32_t number) override;
+    void wake_all() override;
 
   private:
     std::shared_ptr<Link> find_link(const Nonce& peer);

@@ -1,4 +1,4 @@
-// Publication and look-up of keys.
+// Publication and look-up of keys. Windows: key_windows.cpp.
 #include "key_table.hpp"
 
 #include <new>
@@ -25,6 +25,8 @@ bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept 
     grant.bytes = entry.bytes.load(std::memory_order_acquire);
     grant.file = entry.file.load(std::memory_order_acquire);
     grant.file_offset = entry.file_offset.load(std::memory_order_acquire);
+    grant.origin = entry.origin.load(std::memory_order_acquire);
+    grant.serves = entry.serves.load(std::memory_order_acquire);
     return entry.version.load(std::memory_order_relaxed) == version;
 }
 
@@ -34,8 +36,8 @@ KeyTable::KeyTable() : view_(SharedMemory::create("verbatim-keys", kKeyTableByte
     for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) free_.push_back(index);
 }
 
-std::uint32_t KeyTable::add(const Registration& registration) {
-    const std::lock_guard lock(mutex_);
+// Under mutex_.
+std::uint32_t KeyTable::take_index() {
     if (free_.empty())
         throw Error(
             Errc::out_of_memory, "software NIC",
@@ -43,7 +45,22 @@ std::uint32_t KeyTable::add(const Registration& registration) {
             "register fewer and larger regions");
     const std::uint32_t index = free_.front();
     free_.pop_front();
-    const std::uint32_t key = index << 8 | ++variants_[index];
+    return index;
+}
+
+// Under mutex_.
+void KeyTable::give_index(std::uint32_t index) noexcept {
+    records_[index].kind.store(Kind::free, std::memory_order_release);
+    free_.push_back(index);
+}
+
+std::uint32_t KeyTable::add(const Registration& registration) {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t index = take_index();
+    Record& record = records_[index];
+    const std::uint32_t key = index << 8 | ++record.variant;
+    record.windows.store(0);
+    record.kind.store(Kind::region, std::memory_order_release);
     publish(index, key, registration);
     return key;
 }
@@ -52,22 +69,30 @@ void KeyTable::remove(std::uint32_t key) noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = key >> 8;
     publish(index, 0, {});
-    free_.push_back(index);
+    if ((records_[index].windows.fetch_or(kRetired) & ~kRetired) != 0) close_windows_of(index);
+    give_index(index);
 }
 
-void KeyTable::publish(std::uint32_t index, std::uint32_t key, const Registration& r) noexcept {
+// Of a region, which nobody else changes.
+void KeyTable::publish(std::uint32_t index, std::uint32_t key,
+                       const Registration& registration) noexcept {
     KeyEntry& entry = view_.entries()[index];
     const std::uint64_t version = entry.version.load(std::memory_order_relaxed);
-    // Every store releases the one before: a reader that sees any new word also sees the odd
-    // version.
     store_release(entry.version, version + 1);
+    store(entry, key, registration);
+    store_release(entry.version, version + 2);
+}
+
+// Every store releases the one before: a reader that sees any new word also sees the odd version.
+void KeyTable::store(KeyEntry& entry, std::uint32_t key, const Registration& r) noexcept {
     store_release(entry.key, key);
     store_release(entry.access, static_cast<std::uint32_t>(r.access));
     store_release(entry.address, r.address);
     store_release(entry.bytes, r.bytes);
     store_release(entry.file, r.file);
     store_release(entry.file_offset, r.file_offset);
-    store_release(entry.version, version + 2);
+    store_release(entry.origin, r.origin);
+    store_release(entry.serves, r.serves);
 }
 
 }  // namespace verbatim::softnic

@@ -191,6 +191,13 @@ std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32
     return SharedMemory::map(answer.files[0].get(), 1, Mapping::read_write, object_ + " ring");
 }
 
+bool Link::wake(std::uint32_t queue_pair) noexcept {
+    LinkMessage message;
+    message.op = LinkOp::wake;
+    message.to_queue_pair = queue_pair;
+    return send_message(socket_.get(), message);
+}
+
 class Link::Turn {
   public:
     Turn(Link& link, Instant deadline) : link_(link) {

@@ -63,6 +63,9 @@ class Link {
     // known here, too short, or the machine is out of memory. One system call per key and
     // registration, none afterwards.
     std::byte* place(const Grant& grant) noexcept;
+    // Tells the peer's device that its queue pair has something to do. False: the peer has not read
+    // what it was told before. One system call; any thread.
+    bool wake(std::uint32_t queue_pair) noexcept;
     bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
     // The peer is this very process: its addresses are ours.
     bool same_process() const noexcept { return same_process_; }

@@ -4,6 +4,7 @@
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
 //   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (ring
 //   file);  any of them -> refusal
+// But for one: wake has no answer, and may be sent while an answer is awaited.
 #pragma once
 
 #include <array>
@@ -33,10 +34,11 @@ enum class LinkOp : std::uint32_t {
     files,
     open_channel,
     channel,
+    wake,
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 1;
+inline constexpr std::uint32_t kLinkVersion = 2;
 inline constexpr std::size_t kFilesPerMessage = 32;
 
 struct LinkMessage {
@@ -48,7 +50,7 @@ struct LinkMessage {
     std::uint32_t status = 0;           // refusal: an Errc
     std::uint32_t count = 0;            // files: how many
     std::uint32_t from_queue_pair = 0;  // open_channel: the asking side's
-    std::uint32_t to_queue_pair = 0;    // open_channel: the answering side's
+    std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
     std::uint64_t file = 0;             // get_file: which; list_files: numbers above this one
     Nonce from{}, to{};                 // hello, welcome
     std::array<std::uint64_t, kFilesPerMessage> files{};

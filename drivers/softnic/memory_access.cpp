@@ -12,6 +12,13 @@ namespace verbatim::softnic {
 
 using mlx5::Syndrome;
 
+// A window's key is for peers only.
+bool LocalMemory::look_up(std::uint32_t key) noexcept {
+    if (keys_->find(key, grant_) && !grant_.of_window()) return true;
+    grant_ = {};
+    return false;
+}
+
 Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
                              std::uint64_t bytes) noexcept {
     failure_->set("local key {:#x} does not cover {} bytes at {:#x}, or forbids the access", key,
@@ -19,8 +26,9 @@ Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
     return Syndrome::local_protection;
 }
 
-void RemoteMemory::bind(std::shared_ptr<Link> link) noexcept {
+void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair) noexcept {
     link_ = std::move(link);
+    queue_pair_ = queue_pair;
     grant_ = {};
     base_ = nullptr;
 }
@@ -29,6 +37,11 @@ Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
     if (!link_->keys().find(key, grant_)) {
         grant_ = {};
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
+        return Syndrome::remote_access;
+    }
+    if (!grant_.serves_queue_pair(queue_pair_)) {
+        failure_->set("remote key {:#x} is a window for another queue pair", key);
+        grant_ = {};
         return Syndrome::remote_access;
     }
     const Syndrome syndrome = map_grant();
@@ -40,7 +53,7 @@ Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
 Syndrome RemoteMemory::map_grant() noexcept {
     base_ = nullptr;
     if (link_->same_process()) {
-        base_ = reinterpret_cast<std::byte*>(grant_.address);
+        base_ = reinterpret_cast<std::byte*>(grant_.address + grant_.origin);
         return kNoSyndrome;
     }
     if (grant_.file == 0) return kNoSyndrome;

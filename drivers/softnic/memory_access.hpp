@@ -29,7 +29,7 @@ class LocalMemory {
     mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
                        PieceList& list) noexcept {
         if (grant_.key != key || !grant_.current()) [[unlikely]]
-            if (!keys_->find(key, grant_)) return refuse(key, address, bytes);
+            if (!look_up(key)) return refuse(key, address, bytes);
         if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes);
         list.add(reinterpret_cast<std::byte*>(address), bytes);
@@ -37,6 +37,7 @@ class LocalMemory {
     }
 
   private:
+    bool look_up(std::uint32_t key) noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept;
 
     const KeyTableView* keys_;
@@ -53,7 +54,8 @@ struct RemoteRange {
 class RemoteMemory {
   public:
     explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
-    void bind(std::shared_ptr<Link> link) noexcept;
+    // `queue_pair`: the peer's, at which this one's requests arrive.
+    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair) noexcept;
 
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
@@ -62,7 +64,7 @@ class RemoteMemory {
                 return syndrome;
         if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes, wanted);
-        range.address = address;
+        range.address = address + grant_.origin;
         range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
         return kNoSyndrome;
     }
@@ -93,6 +95,7 @@ class RemoteMemory {
 
     FailureText* failure_;
     std::shared_ptr<Link> link_;
+    std::uint32_t queue_pair_ = 0;
     Grant grant_;
     std::byte* base_ = nullptr;  // of the granted range in this process, null: private
 };

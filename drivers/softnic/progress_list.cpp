@@ -1,4 +1,4 @@
-// The walk, and changes of the list under it.
+// Progress, and changes of the list under a walk.
 #include "progress_list.hpp"
 
 #include <sched.h>
@@ -10,13 +10,7 @@
 namespace verbatim::softnic {
 
 void ProgressList::progress() noexcept {
-    std::uint64_t round = rounds_.load(std::memory_order_relaxed);
-    if ((round & 1) != 0) return;
-    // Sequentially consistent, as are the accesses in replace(): either this round is seen there,
-    // or the new list is seen here.
-    if (!rounds_.compare_exchange_strong(round, round + 1)) return;
-    for (QueuePair* const queue_pair : *list_.load()) queue_pair->progress();
-    rounds_.store(round + 2, std::memory_order_release);
+    walk([](QueuePair& queue_pair) { queue_pair.progress(); });
 }
 
 void ProgressList::attach(QueuePair& queue_pair) {

@@ -21,6 +21,17 @@ class ProgressList {
     ProgressList& operator=(const ProgressList&) = delete;
 
     void progress() noexcept;
+    // Calls `function` with each queue pair, unless another thread walks already.
+    template <class Function>
+    void walk(Function&& function) noexcept {
+        std::uint64_t round = rounds_.load(std::memory_order_relaxed);
+        if ((round & 1) != 0) return;
+        // Sequentially consistent, as are the accesses in replace(): either this round is seen
+        // there, or the new list is seen here.
+        if (!rounds_.compare_exchange_strong(round, round + 1)) return;
+        for (QueuePair* const queue_pair : *list_.load()) function(*queue_pair);
+        rounds_.store(round + 2, std::memory_order_release);
+    }
 
     void attach(QueuePair& queue_pair);
     // After it returns no progress() touches the queue pair any more.

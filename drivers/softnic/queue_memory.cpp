@@ -77,6 +77,7 @@ mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) 
     view.max_inline_bytes = options.max_inline_bytes;
     view.max_send_elements = options.max_send_elements;
     view.blueflame_bytes = kBlueFlameBytes;
+    view.masked_atomics = true;
     return view;
 }
 
@@ -127,15 +128,16 @@ CompletionQueueMemory::CompletionQueueMemory(std::uint32_t entries, std::uint32_
                                              std::uint32_t number)
     : pages_(whole_pages(std::size_t{std::bit_ceil(std::clamp(entries, 1U, kMaxCompletions))} *
                          entry_bytes) +
-             kPageBytes) {
+             2 * kPageBytes) {
     check(entries <= kMaxCompletions, "completion queue entries", entries, kMaxCompletions);
     check(entry_bytes == 64 || entry_bytes == 128, "completion entry bytes", entry_bytes, 128);
     view_.number = number;
     view_.entries = std::bit_ceil(std::max(entries, 1U));
     view_.entry_bytes = entry_bytes;
     view_.buffer = pages_.data();
-    view_.doorbell_record =
-        reinterpret_cast<volatile std::uint32_t*>(pages_.data() + pages_.bytes() - kPageBytes);
+    std::byte* const record = pages_.data() + pages_.bytes() - 2 * kPageBytes;
+    view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(record);
+    view_.doorbell_register = record + kPageBytes;
     CompletionRing::initialize(view_);
 }
 

@@ -59,7 +59,7 @@ class SharedReceiveQueueMemory {
     Pages pages_;
 };
 
-// Entries, then the doorbell record. All entries in the device's hands.
+// Entries, then the doorbell record, then the register page. All entries in the device's hands.
 class CompletionQueueMemory {
   public:
     CompletionQueueMemory(std::uint32_t entries, std::uint32_t entry_bytes, std::uint32_t number);

@@ -8,6 +8,7 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "peer_waking.hpp"
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::softnic {
@@ -67,7 +68,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       memory_(std::move(parts.memory)),
       view_(parts.view) {
     const Options& device = core_->options();
-    shared_.incoming = ChannelReceiver(device.ring_bytes);
+    shared_.incoming = ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep());
     shared_.transport = view_.transport;
     shared_.flow_request = parts.flow_request;
     shared_.send_index = parts.send_index;
@@ -77,14 +78,18 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     try {
         if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
-        const KeyTableView& keys = core_->keys().view();
+        KeyTable& keys = core_->keys();
         send_.emplace(view(), send_completions_->ring(), keys, shared_,
                       device.strict_doorbells && !device.parked);
         receive_.emplace(view(), parts.shared_receives, receive_completions_->ring(), keys,
                          shared_);
+        send_completions_->add_writer(*this);
+        receive_completions_->add_writer(*this);
         attach();
     } catch (...) {
         detach();
+        send_completions_->remove_writer(*this);
+        receive_completions_->remove_writer(*this);
         core_->remove_queue_pair(shared_.number);
         throw;
     }
@@ -94,15 +99,22 @@ QueuePair::~QueuePair() {
     if (core_->inherited()) return;
     core_->remove_queue_pair(shared_.number);
     detach();
+    stop();
     receive_->give_back();
+    go_on();
+    send_completions_->remove_writer(*this);
+    receive_completions_->remove_writer(*this);
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.sources.set_state(ReceiverState::closed);
+    shared_.wake_peer();
 }
 
 void QueuePair::attach() {
     send_completions_->attach(*this);
     receive_completions_->attach(*this);
     if (progress_ != nullptr) progress_->attach(*this);
+    // Whoever armed the queue before this one was in it could not tell its peer.
+    tell_sleep(*receive_completions_);
 }
 
 void QueuePair::detach() {
@@ -174,38 +186,64 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     }
 }
 
-void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
+void QueuePair::stop() noexcept {
     send_gate_.enter_waiting();
     receive_gate_.enter_waiting();
+}
+
+void QueuePair::go_on() noexcept {
+    receive_gate_.leave_for_good();
+    send_gate_.leave_for_good();
+}
+
+void QueuePair::wake() noexcept {
+    send_completions_->wake();
+    receive_completions_->wake();
+}
+
+// As often as the queue is armed meanwhile: the last word counts.
+void QueuePair::tell_sleep(const CompletionQueue& queue) noexcept {
+    if (!queue.may_sleep()) return;
+    std::uint32_t word = 0;
+    do {
+        word = queue.sleep_word();
+        if (&queue == receive_completions_) shared_.incoming.set_asleep(word);
+        if (&queue == send_completions_ &&
+            shared_.state.load(std::memory_order_seq_cst) == QueuePairState::ready)
+            shared_.outgoing.set_asleep(word | (send_->unexecuted() ? kSleepsForRoom : 0));
+    } while (word != queue.sleep_word());
+}
+
+void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
+    stop();
     {
         const std::lock_guard lock(mutex_);
         shared_.link = std::move(link);
         shared_.sender = shared_.link;
+        shared_.peer_number = peer_->number;
         shared_.outgoing = std::move(outgoing);
     }
     send_->bind();
+    if (send_completions_->may_sleep()) shared_.outgoing.set_sleeps();
     // A message may have failed already where receiving began before.
-    if (!shared_.is(QueuePairState::error))
-        shared_.state.store(QueuePairState::ready, std::memory_order_release);
-    receive_gate_.leave_for_good();
-    send_gate_.leave_for_good();
+    if (!shared_.is(QueuePairState::error)) shared_.state.store(QueuePairState::ready);
+    tell_sleep(*send_completions_);
+    go_on();
     // What was posted too early has had its doorbell.
     if (!core_->options().parked) execute();
 }
 
 void QueuePair::reset() {
     if (core_->inherited()) return;
-    ChannelReceiver fresh(core_->options().ring_bytes);
+    ChannelReceiver fresh(core_->options().ring_bytes, receive_completions_->may_sleep());
     detach();
-    send_gate_.enter_waiting();
-    receive_gate_.enter_waiting();
+    stop();
     forget_peer(std::move(fresh));
     send_->reset();
     receive_->reset();
     if (memory_ != nullptr) memory_->clear();
     if (strict_) strict_->reset();
-    receive_gate_.leave_for_good();
-    send_gate_.leave_for_good();
+    go_on();
     core_->count_invalidation();
     attach();
 }
@@ -214,6 +252,8 @@ void QueuePair::reset() {
 void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.set_state(ReceiverState::closed);
+    shared_.wake_peer();
+    shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     shared_.incoming = std::move(fresh);
     shared_.outgoing = {};

@@ -65,6 +65,15 @@ class QueuePair final : public QueuePairHandle {
     void progress() noexcept;
     // Both sides, unconditionally.
     void execute() noexcept;
+    // From a completion queue that is armed: leaves its sleep word where the peer looks.
+    void tell_sleep(const CompletionQueue& queue) noexcept;
+    // Messages that could be received now.
+    bool has_arrivals() const noexcept { return receive_->waiting() && !receive_->not_ready(); }
+    // Control thread: raises the events of whoever sleeps.
+    void wake() noexcept;
+    // Control path: between the two no engine runs.
+    void stop() noexcept;
+    void go_on() noexcept;
 
     // Verbs' states; control path, one caller at a time, and no connect() beside them.
     // From reset to initialized: receives may be posted.

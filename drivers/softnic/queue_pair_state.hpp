@@ -35,9 +35,10 @@ struct QueuePairShared {
     std::shared_ptr<Link> link;
     // The receive gate's: whose bell to ring when messages were received. Known before `link` is.
     std::shared_ptr<Link> sender;
-    ChannelSender outgoing;    // the peer's ring
-    ChannelReceiver incoming;  // our ring, written by the peer
-    // Of datagram queue pairs instead of these three.
+    std::uint32_t peer_number = 0;  // the peer's queue pair
+    ChannelSender outgoing;         // the peer's ring
+    ChannelReceiver incoming;       // our ring, written by the peer
+    // Of datagram queue pairs instead of these four.
     Flows flows;
     FlowRequest flow_request;
     DatagramSources sources;
@@ -58,6 +59,7 @@ struct QueuePairShared {
         state.store(QueuePairState::error, std::memory_order_release);
         incoming.set_state(ReceiverState::error);
         sources.set_state(ReceiverState::error);
+        wake_peer();
     }
     bool reliable() const noexcept { return transport == mlx5::Transport::reliable_connection; }
     bool datagrams() const noexcept { return transport == mlx5::Transport::unreliable_datagram; }
@@ -65,6 +67,15 @@ struct QueuePairShared {
         const QueuePairState now = state.load(std::memory_order_acquire);
         return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
     }
+
+    // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in
+    // the send gate; after its messages were acknowledged or room was made for more, by the one in
+    // the receive gate (false: try again later); after this queue pair failed or closed.
+    // `noteworthy`: also for those who sleep for solicited completions only.
+    bool wake_receiver(bool noteworthy) noexcept;
+    bool wake_sender(bool noteworthy) noexcept;
+    void wake_peer() noexcept;
+    std::uint32_t woken_receiver = 0, woken_sender = 0;  // the sleeps that ended last
     bool is(QueuePairState wanted) const noexcept {
         return state.load(std::memory_order_acquire) == wanted;
     }

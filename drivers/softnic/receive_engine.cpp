@@ -16,19 +16,21 @@ constexpr int kRecordsPerRun = 64;
 }  // namespace
 
 ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
-                             CompletionRing& completions, const KeyTableView& keys,
+                             CompletionRing& completions, KeyTable& keys,
                              QueuePairShared& shared) noexcept
     : view_(view),
       list_(list),
       completions_(&completions),
       shared_(&shared),
-      local_(keys, shared.failure) {}
+      keys_(&keys),
+      local_(keys.view(), shared.failure) {}
 
 void ReceiveEngine::reset() noexcept {
     give_back();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
-    in_message_ = counted_not_ready_ = dropping_ = false;
+    in_message_ = dropping_ = placed_ = moved_ = false;
+    counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = atomics_ = 0;
     first_error_ = Syndrome::flushed;
 }
@@ -54,6 +56,8 @@ void ReceiveEngine::run() noexcept {
                 break;
             }
         }
+        if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]]
+            moved_ = !shared_->wake_sender(false);
     }
     // The sender may sleep until its requests are complete, or until there is room for more.
     if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
@@ -67,21 +71,25 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
         shared_->incoming.release(record);
         return true;
     }
-    if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
-        shared_->failure.set("the peer's records do not form whole messages");
-        fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
-        return false;
+    if (!placed_) {
+        if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
+            shared_->failure.set("the peer's records do not form whole messages");
+            fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
+            return false;
+        }
+        if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
+        if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
+        if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
+            return !shared_->reliable() && drop(record);
     }
-    if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
-    if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
-    if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
-        return !shared_->reliable() && drop(record);
     drained_ = true;
     if ((record.flags & kLastRecord) != 0) {
+        if ((record.flags & kHasInvalidate) != 0 && !invalidate(record)) return false;
         if (!complete(record)) return false;
         shared_->incoming.acknowledge();
     }
     shared_->incoming.release(record);
+    moved_ = true;
     return true;
 }
 
@@ -109,12 +117,12 @@ bool ReceiveEngine::begin() noexcept {
     }
     if (taken == Taken::nothing) {
         // Receiver not ready: the message waits in the ring, without limit.
-        if (!counted_not_ready_) shared_->incoming.count_not_ready();
-        counted_not_ready_ = true;
+        if (!not_ready()) shared_->incoming.count_not_ready();
+        counted_not_ready_.store(true, std::memory_order_relaxed);
         return false;
     }
     in_message_ = true;
-    counted_not_ready_ = false;
+    counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = 0;
     return true;
 }
@@ -155,14 +163,25 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
     return true;
 }
 
+// Before the message is completed: its receiver may rely on it that the key is gone.
+bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
+    const std::uint32_t key = mlx5::be32::from_raw(record.immediate).native();
+    const KeyUpdate update = keys_->invalidate(key, shared_->number, shared_->failure);
+    placed_ = update == KeyUpdate::busy;
+    if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
+    return update == KeyUpdate::done;
+}
+
 bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept {
+    const bool invalidated = (record.flags & kHasInvalidate) != 0;
     const bool written = (record.flags & kWriteRecord) != 0;
     const bool immediate = (record.flags & kHasImmediate) != 0;
-    const auto opcode = written     ? mlx5::CqeOpcode::write_immediate
-                        : immediate ? mlx5::CqeOpcode::send_immediate
-                                    : mlx5::CqeOpcode::send;
+    const auto opcode = written       ? mlx5::CqeOpcode::write_immediate
+                        : immediate   ? mlx5::CqeOpcode::send_immediate
+                        : invalidated ? mlx5::CqeOpcode::send_invalidate
+                                      : mlx5::CqeOpcode::send;
     cqe.shared_receive_index = mlx5::be32(shared_->receive_index);
-    cqe.immediate = mlx5::be32::from_raw(immediate ? record.immediate : 0);
+    cqe.immediate = mlx5::be32::from_raw(immediate || invalidated ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);
     cqe.wqe_counter = mlx5::be16(entry_);

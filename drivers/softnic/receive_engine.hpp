@@ -19,12 +19,13 @@
 
 namespace verbatim::softnic {
 
+struct RemoteAtomic;
+
 class ReceiveEngine {
   public:
     // Receives come from the queue pair's own queue, or from `list` where it is not null.
     ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList* list,
-                  CompletionRing& completions, const KeyTableView& keys,
-                  QueuePairShared& shared) noexcept;
+                  CompletionRing& completions, KeyTable& keys, QueuePairShared& shared) noexcept;
 
     // Delivers what has arrived, a bounded number of records.
     void run() noexcept;
@@ -38,6 +39,9 @@ class ReceiveEngine {
         if (list_ != nullptr) return holds_entry_.load(std::memory_order_relaxed);
         return posted() != head_.load(std::memory_order_relaxed);
     }
+
+    // A message found no receive posted, and waits. Any thread.
+    bool not_ready() const noexcept { return counted_not_ready_.load(std::memory_order_relaxed); }
 
     // Control path, gate closed.
     void reset() noexcept;
@@ -58,9 +62,11 @@ class ReceiveEngine {
     std::span<const std::byte> entry_segments() const noexcept;
     void finish_entry() noexcept;
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
+    bool invalidate(const RecordHeader& record) noexcept;
     bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
     bool drop(const RecordHeader& record) noexcept;
     bool execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept;
+    mlx5::Syndrome reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept;
     void run_datagrams() noexcept;
     void deliver_datagram(std::uint32_t sender, const RecordHeader& record,
                           const std::byte* payload) noexcept;
@@ -74,13 +80,16 @@ class ReceiveEngine {
     SharedReceiveList* list_;
     CompletionRing* completions_;
     QueuePairShared* shared_;
+    KeyTable* keys_;
     LocalMemory local_;
 
     std::atomic<std::uint16_t> head_{0};    // of the own queue: next receive to fill
     std::atomic<bool> holds_entry_{false};  // of the shared queue: entry_ was taken
     std::uint16_t entry_ = 0;               // of the current message, as its completion names it
     bool in_message_ = false;
-    bool counted_not_ready_ = false;
+    bool placed_ = false;  // the record at hand, but the key it names could not be changed yet
+    std::atomic<bool> counted_not_ready_{false};
+    bool moved_ = false;          // something was received that the sender was not told of
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection
     std::uint64_t atomics_ = 0;   // executed for the peer

@@ -51,16 +51,14 @@ SendEngine::Verdict SendEngine::atomic_at_peer(Request& request, const RemoteAto
                                                std::size_t result_unit) noexcept {
     if (atomics_asked_ - atomics_answered_ == kAtomicResults) return Verdict::waits;
     std::byte* const to = shared_->outgoing.reserve_whole(sizeof operation);
-    if (to == nullptr)
-        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
-                                          : Verdict::waits;
+    if (to == nullptr) return no_room(request);
     copy_bytes(to, reinterpret_cast<const std::byte*>(&operation), sizeof operation);
     shared_->outgoing.commit(
         {sizeof operation, kFirstRecord | kLastRecord | kAtomicRecord, sizeof operation, 0});
     ++atomics_asked_;
     request.result.bytes = operation.bytes;
     request.result.result_unit = static_cast<std::uint8_t>(result_unit);
-    request.result.message = ++messages_;
+    handed_over(request, true);  // nobody but the peer's thread can do it: that must wake
     return Verdict::done;
 }
 
@@ -77,6 +75,22 @@ void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
         scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
 }
 
+// The word in this process's memory, by a region's key or a window's. Looked up each time: such
+// operations are rare, and the key may go meanwhile.
+Syndrome ReceiveEngine::reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept {
+    if (operation.bytes != sizeof(std::uint32_t) && operation.bytes != sizeof(std::uint64_t))
+        return Syndrome::remote_invalid;
+    Grant grant;
+    if (!keys_->view().find(operation.key, grant) || !grant.serves_queue_pair(shared_->number) ||
+        !grant.covers(operation.address, operation.bytes) ||
+        !allows(grant.access, Access::remote_atomic))
+        return Syndrome::remote_access;
+    const std::uint64_t address = operation.address + grant.origin;
+    if (address % operation.bytes != 0) return Syndrome::remote_invalid;
+    word = reinterpret_cast<std::byte*>(address);
+    return kNoSyndrome;
+}
+
 // False: the queue pair failed. Takes no receive.
 bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept {
     RemoteAtomic operation;
@@ -86,24 +100,17 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
         return false;
     }
     std::memcpy(&operation, payload, sizeof operation);
-    PieceList list;
-    Syndrome syndrome = kNoSyndrome;
-    if ((operation.bytes != sizeof(std::uint32_t) && operation.bytes != sizeof(std::uint64_t)) ||
-        operation.address % operation.bytes != 0)
-        syndrome = Syndrome::remote_invalid;
-    else if (local_.add(operation.key, operation.address, operation.bytes, Access::remote_atomic,
-                        list) != kNoSyndrome)
-        syndrome = Syndrome::remote_access;
+    std::byte* at = nullptr;
+    const Syndrome syndrome = reach_word(operation, at);
     if (syndrome != kNoSyndrome) {
         shared_->failure.set("the peer's atomic operation at {:#x} is misaligned or not allowed",
                              operation.address);
         fail(Syndrome::flushed, syndrome);
         return false;
     }
-    auto* const at = reinterpret_cast<std::byte*>(operation.address);
     shared_->incoming.set_atomic_result(atomics_++, execute(operation, at));
     shared_->incoming.acknowledge();
-    drained_ = true;
+    drained_ = moved_ = true;
     shared_->incoming.release(record);
     return true;
 }

@@ -10,7 +10,7 @@ namespace verbatim::softnic {
 
 // Payload of such a record. Plain operations mask nothing out.
 struct RemoteAtomic {
-    std::uint64_t address = 0;
+    std::uint64_t address = 0;  // as the key counts
     std::uint32_t key = 0;
     std::uint16_t bytes = 8;  // 4 or 8
     std::uint16_t swaps = 0;  // 1: compare and swap, 0: fetch and add

@@ -1,4 +1,5 @@
-// Execution of send queue entries. Their completions are in send_retire.cpp.
+// Execution of send queue entries. Atomics: send_atomic.cpp; key updates: send_keys.cpp; their
+// completions: send_retire.cpp.
 #include "send_engine.hpp"
 
 #include <cstring>
@@ -17,25 +18,26 @@ namespace {
 constexpr std::uint8_t kWaitsForResults = 0xc0;
 }  // namespace
 
-SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-                       const KeyTableView& keys, QueuePairShared& shared, bool strict)
+SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
+                       QueuePairShared& shared, bool strict)
     : view_(view),
       completions_(&completions),
       shared_(&shared),
-      local_(keys, shared.failure),
+      keys_(&keys),
+      local_(keys.view(), shared.failure),
       remote_(shared.failure),
       strict_(strict),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
 
-void SendEngine::bind() { remote_.bind(shared_->link); }
+void SendEngine::bind() { remote_.bind(shared_->link, shared_->peer_number); }
 
 void SendEngine::reset() noexcept {
-    remote_.bind(nullptr);
+    remote_.bind(nullptr, 0);
     head_.store(0, std::memory_order_relaxed);
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
     unretired_.store(0, std::memory_order_relaxed);
-    stopped_ = error_reported_ = message_begun_ = false;
+    stopped_ = error_reported_ = message_begun_ = wake_owed_ = false;
     messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
     oldest_ = 0;
 }
@@ -184,20 +186,23 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
                                                  : fail(request, Syndrome::remote_invalid);
         case Opcode::send:
         case Opcode::send_immediate:
+        case Opcode::send_invalidate:
             return send(request);
         case Opcode::read:
             return allowed(Access::remote_read) ? read(request)
                                                 : fail(request, Syndrome::remote_invalid);
         case Opcode::compare_swap:
         case Opcode::fetch_add:
+        case Opcode::masked_compare_swap:
+        case Opcode::masked_fetch_add:
             return allowed(Access::remote_atomic) ? atomic(request)
                                                   : fail(request, Syndrome::remote_invalid);
         case Opcode::nop:
             return Verdict::done;
-        case Opcode::send_invalidate:
         case Opcode::local_invalidate:
+            return update_key(request);
         case Opcode::bind_window:
-            break;
+            break;  // never in an entry: it travels as local_invalidate
     }
     shared_->failure.set("opcode {:#x} is not supported by the software NIC",
                          request.result.opcode);
@@ -243,6 +248,20 @@ std::size_t SendEngine::collect_inline(const WqeReader& wqe, std::size_t unit, s
     return (sizeof(mlx5::InlineHeader) + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes;
 }
 
+// The ring to the peer is full.
+SendEngine::Verdict SendEngine::no_room(Request& request) noexcept {
+    if (shared_->outgoing.broken()) return fail(request, Syndrome::remote_operation);
+    if (shared_->outgoing.wakes_receiver()) wake_owed_ = !shared_->wake_receiver(true);
+    return Verdict::waits;
+}
+
+// The ring has all of the message.
+void SendEngine::handed_over(Request& request, bool solicited) noexcept {
+    if (shared_->reliable()) request.result.message = ++messages_;
+    if (shared_->outgoing.wakes_receiver()) [[unlikely]]
+        wake_owed_ = !shared_->wake_receiver(solicited);
+}
+
 SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::write_immediate;
     PieceList list;
@@ -258,10 +277,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     // Room for the immediate first: the data must not be written twice, its reader may have moved
     // on.
     std::size_t capacity = 0;
-    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) {
-        return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
-                                          : Verdict::waits;
-    }
+    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
     if (list.total != 0 && range.mapped != nullptr) {
         gather_in_order(range.mapped, list);
     } else if (list.total != 0) {
@@ -275,22 +291,30 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
                                   (solicited ? kSolicitedRecord : 0),
                               static_cast<std::uint32_t>(list.total),
                               request.control.immediate.raw()});
-    if (shared_->reliable()) request.result.message = ++messages_;
+    handed_over(request, solicited);
     return Verdict::done;
 }
+
+namespace {
+
+// What the last record of a message brings beside its bytes.
+std::uint32_t carried_by(Opcode opcode) noexcept {
+    if (opcode == Opcode::send_immediate) return kHasImmediate;
+    return opcode == Opcode::send_invalidate ? kHasInvalidate : 0;
+}
+
+}  // namespace
 
 SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     PieceList list;
     const Syndrome syndrome = collect(request, 1, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::send_immediate;
+    const std::uint32_t carries = carried_by(static_cast<Opcode>(request.result.opcode));
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
     for (;;) {
         std::size_t capacity = 0;
         std::byte* to = shared_->outgoing.reserve(capacity);
-        if (to == nullptr)
-            return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation)
-                                              : Verdict::waits;
+        if (to == nullptr) return no_room(request);
         RecordHeader record;
         record.bytes =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(capacity, list.total - sent_));
@@ -301,8 +325,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         sent_ += record.bytes;
         const bool last = sent_ == list.total;
         record.flags = (message_begun_ ? 0 : kFirstRecord) | (last ? kLastRecord : 0) |
-                       (last && immediate ? kHasImmediate : 0) |
-                       (last && solicited ? kSolicitedRecord : 0);
+                       (last ? carries : 0) | (last && solicited ? kSolicitedRecord : 0);
         record.total = static_cast<std::uint32_t>(list.total);
         record.immediate = request.control.immediate.raw();
         shared_->outgoing.commit(record);
@@ -310,7 +333,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
         if (last) break;
     }
     sent_ = 0;
-    if (shared_->reliable()) request.result.message = ++messages_;
+    handed_over(request, solicited);
     return Verdict::done;
 }
 
@@ -331,51 +354,6 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
             syndrome = remote_.read_private(range, list);
     }
     return syndrome == kNoSyndrome ? Verdict::done : fail(request, syndrome);
-}
-
-// Eight bytes; operands come big endian in the WQE, memory and result are in host order.
-SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
-    PieceList list;
-    Syndrome syndrome = collect(request, 3, Access::local_write, list);
-    if (syndrome == kNoSyndrome && list.total != sizeof(std::uint64_t)) {
-        shared_->failure.set("an atomic operation returns 8 bytes, its elements have {}",
-                             list.total);
-        syndrome = Syndrome::local_length;
-    }
-    if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
-    const auto operands = request.wqe.read<mlx5::AtomicSegment>(2);
-    RemoteRange range;
-    syndrome = remote_.reach(target.key.native(), target.address.native(), sizeof(std::uint64_t),
-                             Access::remote_atomic, range);
-    if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    if (range.address % alignof(std::uint64_t) != 0 ||
-        (range.mapped != nullptr &&
-         reinterpret_cast<std::uintptr_t>(range.mapped) % alignof(std::uint64_t) != 0)) {
-        shared_->failure.set("atomic operation at {:#x}: not aligned to 8 bytes", range.address);
-        return fail(request, Syndrome::remote_invalid);
-    }
-    if (range.mapped == nullptr) {
-        RemoteAtomic there;
-        there.address = range.address;
-        there.key = target.key.native();
-        there.swaps = static_cast<Opcode>(request.result.opcode) == Opcode::compare_swap;
-        there.swap_or_add = operands.swap_or_add.native();
-        there.compare = operands.compare.native();
-        return atomic_at_peer(request, there, 3);
-    }
-    using Word __attribute__((may_alias)) = std::uint64_t;
-    auto* const word = reinterpret_cast<Word*>(range.mapped);
-    std::uint64_t before = operands.compare.native();
-    before_store();
-    if (static_cast<Opcode>(request.result.opcode) == Opcode::fetch_add)
-        before = __atomic_fetch_add(word, operands.swap_or_add.native(), __ATOMIC_ACQ_REL);
-    else
-        __atomic_compare_exchange_n(word, &before, operands.swap_or_add.native(), false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
-    request.result.bytes = sizeof before;
-    return Verdict::done;
 }
 
 }  // namespace verbatim::softnic

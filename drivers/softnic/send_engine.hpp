@@ -27,8 +27,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 class SendEngine {
   public:
-    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions,
-               const KeyTableView& keys, QueuePairShared& shared, bool strict);
+    SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
+               QueuePairShared& shared, bool strict);
 
     // Does what can be done now: at most what was posted when it began.
     void run() noexcept;
@@ -39,6 +39,8 @@ class SendEngine {
                limit() != head_.load(std::memory_order_relaxed) ||
                rejected_.load(std::memory_order_relaxed);
     }
+    // Requests that wait for room in the peer's ring, or for their turn.
+    bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
     // Strict doorbells: the request after the last good doorbell fails.
@@ -86,12 +88,18 @@ class SendEngine {
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
     Verdict atomic(Request& request) noexcept;
+    mlx5::Syndrome reach_word(const Request& request, std::uint32_t bytes,
+                              RemoteRange& range) noexcept;
     Verdict atomic_at_peer(Request& request, const RemoteAtomic& operation,
                            std::size_t result_unit) noexcept;
     void take_atomic_result(Unretired& oldest) noexcept;
+    Verdict update_key(Request& request) noexcept;
+    KeyUpdate open_window(const Request& request) noexcept;
     Verdict send_datagram(Request& request) noexcept;
     Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
+    Verdict no_room(Request& request) noexcept;
+    void handed_over(Request& request, bool solicited) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;
     std::size_t collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
@@ -110,6 +118,7 @@ class SendEngine {
     mlx5::QueuePairView view_;
     CompletionRing* completions_;
     QueuePairShared* shared_;
+    KeyTable* keys_;
     LocalMemory local_;
     RemoteMemory remote_;
     const bool strict_;
@@ -127,6 +136,7 @@ class SendEngine {
     // The oldest message, since it was first seen to find no receive.
     std::uint64_t waiting_message_ = 0;
     std::chrono::steady_clock::time_point waiting_since_;
+    bool wake_owed_ = false;  // to the peer, which has not read what it was told before
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
     std::uint32_t oldest_ = 0;

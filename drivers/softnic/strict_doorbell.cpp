@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include <verbatim/mlx5/work_request.hpp>
+
 #include "completion_ring.hpp"
 #include "wqe_reader.hpp"
 
@@ -32,6 +34,7 @@ void StrictDoorbell::reset() noexcept {
     counter_ = 0;
     previous_half_ = nullptr;
     copies_ = false;
+    updated_key_ = false;
     scrub();
 }
 
@@ -47,7 +50,10 @@ bool StrictDoorbell::accept(const volatile void* register_half) noexcept {
     Last last;
     const bool good = check_half(half) && walk(record, last) && check_register(half, last) &&
                       check_copy(half, last);
-    if (good) counter_ = record;
+    if (good) {
+        counter_ = record;
+        updated_key_ = last.updates_key;
+    }
     copies_ = copies_ || copied_bytes(half) > kDoorbellBytes;
     previous_half_ = half;
     scrub();
@@ -82,6 +88,7 @@ bool StrictDoorbell::walk(std::uint16_t record, Last& last) noexcept {
                       record, view_.send_blocks);
         return false;
     }
+    last.updates_key = updated_key_;
     for (std::uint16_t index = counter_; index != record;) {
         last.control = WqeReader(view_, index).read<mlx5::ControlSegment>(0);
         last.index = index;
@@ -99,8 +106,23 @@ bool StrictDoorbell::walk(std::uint16_t record, Last& last) noexcept {
                 index, mlx5::index_of(last.control), mlx5::number_of(last.control), view_.number);
             return false;
         }
+        if (!check_fence(index, last)) return false;
         index = static_cast<std::uint16_t>(index + last.blocks);
     }
+    return true;
+}
+
+// A card begins the next entry while it still updates a key, unless that entry waits.
+bool StrictDoorbell::check_fence(std::uint16_t index, Last& last) noexcept {
+    const bool fenced =
+        (last.control.fence_completion_event & (mlx5::kFence | mlx5::kSmallFence)) != 0;
+    if (last.updates_key && !fenced) {
+        failure_->set("the send queue entry at {} follows the update of a key without a fence",
+                      index);
+        return false;
+    }
+    last.updates_key =
+        mlx5::opcode_of(last.control) == static_cast<std::uint8_t>(mlx5::Opcode::local_invalidate);
     return true;
 }
 

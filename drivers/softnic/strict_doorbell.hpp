@@ -26,10 +26,12 @@ class StrictDoorbell {
         std::uint16_t index = 0;
         std::uint32_t blocks = 0;
         mlx5::ControlSegment control;
+        bool updates_key = false;
     };
 
     bool check_half(const volatile std::byte* half) noexcept;
     bool walk(std::uint16_t record, Last& last) noexcept;
+    bool check_fence(std::uint16_t index, Last& last) noexcept;
     bool check_register(const volatile std::byte* half, const Last& last) noexcept;
     bool check_copy(const volatile std::byte* half, const Last& last) noexcept;
     // How far into the half something was written.
@@ -40,7 +42,8 @@ class StrictDoorbell {
     FailureText* failure_;
     std::uint16_t counter_ = 0;  // record of the last accepted doorbell
     const volatile std::byte* previous_half_ = nullptr;
-    bool copies_ = false;  // more than words were written: the halves must alternate
+    bool copies_ = false;       // more than words were written: the halves must alternate
+    bool updated_key_ = false;  // the last entry of that doorbell
 };
 
 }  // namespace verbatim::softnic

@@ -87,9 +87,8 @@ class DeviceFile {
     int destroy_address(const Command& command);
 
     int dispatch(std::span<const std::byte> bytes);
-    int add_key(std::uint32_t domain, const softnic::Registration& registration,
-                std::uint32_t& handle, std::uint32_t& key);
-    int remove_key(std::uint32_t handle);
+    std::uint32_t add_key(const Key& key);
+    void remove_key(std::uint32_t handle);
     int make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
                               const mlx5_ib_create_cq& provider, ib_uverbs_create_cq_resp& reply);
     int make_queue_pair(const ib_uverbs_ex_create_qp& wanted, const mlx5_ib_create_qp& provider,

@@ -19,12 +19,16 @@ enum : std::uint32_t {
     kHugePages = 1u << 7,
     kOptional = 0x3ffu << 20,  // hints, relaxed ordering among them
 };
-constexpr std::uint32_t kKeyAccess = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
-constexpr std::uint32_t kKnownAccess = kKeyAccess | kWindowBind | kHugePages | kOptional;
+constexpr std::uint32_t kKeyAccess =
+    kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind;
+constexpr std::uint32_t kKnownAccess = kKeyAccess | kHugePages | kOptional;
 static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
               static_cast<std::uint32_t>(Access::remote_write) == kRemoteWrite &&
               static_cast<std::uint32_t>(Access::remote_read) == kRemoteRead &&
-              static_cast<std::uint32_t>(Access::remote_atomic) == kRemoteAtomic);
+              static_cast<std::uint32_t>(Access::remote_atomic) == kRemoteAtomic &&
+              static_cast<std::uint32_t>(Access::window_bind) == kWindowBind);
+// ib_uverbs_alloc_mw::mw_type (enum ibv_mw_type).
+enum : std::uint8_t { kDomainWindow = 1, kQueuePairWindow = 2 };
 
 // A device pins the pages, which fails where there are none. False: there are none.
 bool make_present(std::uint64_t start, std::uint64_t bytes, bool writable) noexcept {
@@ -55,27 +59,16 @@ int DeviceFile::dealloc_domain(const Command& command) {
     return 0;
 }
 
-int DeviceFile::add_key(std::uint32_t domain_handle, const softnic::Registration& registration,
-                        std::uint32_t& handle, std::uint32_t& key) {
-    Domain* const domain = domains_.find(domain_handle);
-    if (domain == nullptr) return EINVAL;
-    key = core_->keys().add(registration);
-    handle = keys_.add(std::make_unique<Key>(Key{domain, key}));
-    if (handle == 0) {
-        core_->keys().remove(key);
-        return ENOMEM;
-    }
-    ++domain->users;
-    return 0;
+// 0: there are no more handles.
+std::uint32_t DeviceFile::add_key(const Key& key) {
+    const std::uint32_t handle = keys_.add(std::make_unique<Key>(key));
+    if (handle != 0) ++key.domain->users;
+    return handle;
 }
 
-int DeviceFile::remove_key(std::uint32_t handle) {
-    const Key* const key = keys_.find(handle);
-    if (key == nullptr) return EINVAL;
-    core_->keys().remove(key->key);
-    --key->domain->users;
+void DeviceFile::remove_key(std::uint32_t handle) {
+    --keys_.find(handle)->domain->users;
     keys_.remove(handle);
-    return 0;
 }
 
 int DeviceFile::register_memory(const Command& command) {
@@ -88,31 +81,55 @@ int DeviceFile::register_memory(const Command& command) {
     if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
     if (wanted.start != wanted.hca_va) return EOPNOTSUPP;
     if (!make_present(wanted.start, wanted.length, (access & kLocalWrite) != 0)) return EFAULT;
+    Domain* const domain = domains_.find(wanted.pd_handle);
+    if (domain == nullptr) return EINVAL;
     ib_uverbs_reg_mr_resp reply{};
-    const int error =
-        add_key(wanted.pd_handle,
-                {wanted.start, wanted.length, static_cast<Access>(access & kKeyAccess), 0, 0},
-                reply.mr_handle, reply.lkey);
-    reply.rkey = reply.lkey;
-    if (error == 0) command.reply(reply);
-    return error;
+    reply.lkey = reply.rkey = core_->keys().add(
+        {wanted.start, wanted.length, static_cast<Access>(access & kKeyAccess), 0, 0});
+    reply.mr_handle = add_key({domain, reply.lkey, false});
+    if (reply.mr_handle == 0) {
+        core_->keys().remove(reply.lkey);
+        return ENOMEM;
+    }
+    command.reply(reply);
+    return 0;
 }
 
 int DeviceFile::deregister_memory(const Command& command) {
-    return remove_key(command.core<ib_uverbs_dereg_mr>().mr_handle);
+    const std::uint32_t handle = command.core<ib_uverbs_dereg_mr>().mr_handle;
+    const Key* const region = keys_.find(handle);
+    if (region == nullptr || region->window) return EINVAL;
+    if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
+    core_->keys().remove(region->key);
+    remove_key(handle);
+    return 0;
 }
 
 // A window leads nowhere until it is bound.
 int DeviceFile::alloc_window(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_alloc_mw>();
+    Domain* const domain = domains_.find(wanted.pd_handle);
+    if (domain == nullptr) return EINVAL;
+    if (wanted.mw_type != kDomainWindow && wanted.mw_type != kQueuePairWindow) return EINVAL;
     ib_uverbs_alloc_mw_resp reply{};
-    const int error =
-        add_key(command.core<ib_uverbs_alloc_mw>().pd_handle, {}, reply.mw_handle, reply.rkey);
-    if (error == 0) command.reply(reply);
-    return error;
+    reply.rkey = core_->keys().add_window(wanted.mw_type == kDomainWindow ? WindowType::domain
+                                                                          : WindowType::queue_pair);
+    reply.mw_handle = add_key({domain, reply.rkey, true});
+    if (reply.mw_handle == 0) {
+        core_->keys().remove_window(reply.rkey);
+        return ENOMEM;
+    }
+    command.reply(reply);
+    return 0;
 }
 
 int DeviceFile::dealloc_window(const Command& command) {
-    return remove_key(command.core<ib_uverbs_dealloc_mw>().mw_handle);
+    const std::uint32_t handle = command.core<ib_uverbs_dealloc_mw>().mw_handle;
+    const Key* const window = keys_.find(handle);
+    if (window == nullptr || !window->window) return EINVAL;
+    core_->keys().remove_window(window->key);
+    remove_key(handle);
+    return 0;
 }
 
 int DeviceFile::create_address(const Command& command) {

@@ -23,6 +23,7 @@ struct Domain {
 struct Key {
     Domain* domain;
     std::uint32_t key;
+    bool window;
 };
 
 struct Address {

@@ -305,7 +305,9 @@ COMPLETION_ENTRIES = [
         "length_of_atomics_believed",
         "a device that says nothing there leaves the old value in the entry",
         f"{HEADERS}/completion_queue.hpp",
-        (("is_atomic(completion.opcode) ? 8 : entry.byte_count.native();", "entry.byte_count.native();"),),
+        (("""is_atomic(completion.opcode)
+                                   ? queue.atomic_bytes_at(entry.wqe_counter.native())
+                                   : entry.byte_count.native();""", "entry.byte_count.native();"),),
         COMPLETIONS),
     Mutation(
         "data_in_the_entry_ignored",

@@ -32,6 +32,27 @@ constexpr Field kAtomic[] = {
     {"compare_h", 0x08, 31, 0},
     {"compare_l", 0x0c, 31, 0},
 };
+constexpr Field kMaskedSwap4[] = {
+    {"swap_data", 0x00, 31, 0},
+    {"cmp_data", 0x04, 31, 0},
+    {"swap_mask", 0x08, 31, 0},
+    {"cmp_mask", 0x0c, 31, 0},
+};
+constexpr Field kMaskedAdd4[] = {
+    {"add_data", 0x00, 31, 0},
+    {"field_boundary", 0x04, 31, 0},
+};
+constexpr Field kMaskedSwap8[] = {
+    {"swap_data_h", 0x00, 31, 0}, {"swap_data_l", 0x04, 31, 0}, {"cmp_data_h", 0x08, 31, 0},
+    {"cmp_data_l", 0x0c, 31, 0},  {"swap_mask_h", 0x10, 31, 0}, {"swap_mask_l", 0x14, 31, 0},
+    {"cmp_mask_h", 0x18, 31, 0},  {"cmp_mask_l", 0x1c, 31, 0},
+};
+constexpr Field kMaskedAdd8[] = {
+    {"add_data_h", 0x00, 31, 0},
+    {"add_data_l", 0x04, 31, 0},
+    {"field_boundary_h", 0x08, 31, 0},
+    {"field_boundary_l", 0x0c, 31, 0},
+};
 constexpr Field kAddressVector[] = {
     {"qkey", 0x00, 31, 0},
     {"ext", 0x08, 31, 31},
@@ -105,8 +126,9 @@ constexpr Field kSharedRecord[] = {{"counter", 0x00, 15, 0}};
 constexpr Field kCompletionRecord[] = {{"update_ci", 0x00, 23, 0}};
 
 constexpr std::size_t kUnit = 16;
-constexpr std::size_t kControlBytes = 16, kRemoteBytes = 16, kAtomicBytes = 16, kVectorBytes = 48,
-                      kDataBytes = 16, kUpdateBytes = 48, kKeyBytes = 64, kCompletionBytes = 64;
+constexpr std::size_t kControlBytes = 16, kRemoteBytes = 16, kAtomicBytes = 16,
+                      kLongAtomicBytes = 32, kVectorBytes = 48, kDataBytes = 16, kUpdateBytes = 48,
+                      kKeyBytes = 64, kCompletionBytes = 64;
 constexpr std::uint32_t kInvalidKey = 0x100;
 
 std::uint32_t word_at(Bytes bytes, std::size_t at) {
@@ -249,10 +271,49 @@ void take_update(Walk& walk, SendWqe& to) {
 // Opcodes of the manual, "Send request opcodes".
 constexpr std::uint32_t kSendInvalidate = 0x01, kWrite = 0x08, kWriteImmediate = 0x09, kSend = 0x0a,
                         kSendImmediate = 0x0b, kRead = 0x10, kCompareSwap = 0x11, kFetchAdd = 0x12,
-                        kUpdate = 0x25;
+                        kMaskedSwap = 0x14, kMaskedAdd = 0x15, kUpdate = 0x25;
+// Opcode modifier of masked atomics: 8 and the binary logarithm of the operands' size in words
+// of 4.
+constexpr std::uint32_t kOfWords = 8, kOfDoubleWords = 9;
 
 bool any_of(std::uint32_t opcode, std::initializer_list<std::uint32_t> opcodes) {
     return std::find(opcodes.begin(), opcodes.end(), opcode) != opcodes.end();
+}
+
+void take_masked_words(Walk& walk, SendWqe& to) {
+    to.masked.emplace().bytes = 4;
+    if (to.opcode == kMaskedSwap) {
+        const auto view = walk.take("masked swap segment", kAtomicBytes, kMaskedSwap4);
+        if (!view) return;
+        to.masked->swap_or_add = (*view)["swap_data"];
+        to.masked->compare = (*view)["cmp_data"];
+        to.masked->swap_mask = (*view)["swap_mask"];
+        to.masked->compare_mask = (*view)["cmp_mask"];
+    } else if (const auto view = walk.take("masked add segment", kAtomicBytes, kMaskedAdd4)) {
+        to.masked->swap_or_add = (*view)["add_data"];
+        to.masked->field_boundary = (*view)["field_boundary"];
+    }
+}
+
+void take_masked_double_words(Walk& walk, SendWqe& to) {
+    to.masked.emplace().bytes = 8;
+    if (to.opcode == kMaskedSwap) {
+        const auto view = walk.take("masked swap segments", kLongAtomicBytes, kMaskedSwap8);
+        if (!view) return;
+        to.masked->swap_or_add = view->wide("swap_data_h", "swap_data_l");
+        to.masked->compare = view->wide("cmp_data_h", "cmp_data_l");
+        to.masked->swap_mask = view->wide("swap_mask_h", "swap_mask_l");
+        to.masked->compare_mask = view->wide("cmp_mask_h", "cmp_mask_l");
+    } else if (const auto view = walk.take("masked add segment", kAtomicBytes, kMaskedAdd8)) {
+        to.masked->swap_or_add = view->wide("add_data_h", "add_data_l");
+        to.masked->field_boundary = view->wide("field_boundary_h", "field_boundary_l");
+    }
+}
+
+void take_masked(Walk& walk, SendWqe& to) {
+    if (to.modifier == kOfWords) return take_masked_words(walk, to);
+    if (to.modifier == kOfDoubleWords) return take_masked_double_words(walk, to);
+    walk.complain("a masked atomic of another size than 4 and 8 bytes");
 }
 
 // What follows the control segment.
@@ -268,7 +329,8 @@ void take_body(Walk walk, SendWqe& seen, Service service) {
             seen.address_vector = address_vector(*view);
     }
     const bool atomic = any_of(seen.opcode, {kCompareSwap, kFetchAdd});
-    if (atomic || any_of(seen.opcode, {kWrite, kWriteImmediate, kRead})) {
+    const bool masked = any_of(seen.opcode, {kMaskedSwap, kMaskedAdd});
+    if (atomic || masked || any_of(seen.opcode, {kWrite, kWriteImmediate, kRead})) {
         if (const auto view = walk.take("remote address segment", kRemoteBytes, kRemote))
             seen.remote = Remote{view->wide("va_h", "va_l"), (*view)["rkey"]};
     }
@@ -277,6 +339,7 @@ void take_body(Walk walk, SendWqe& seen, Service service) {
             seen.atomic = Atomic{view->wide("swap_or_add_h", "swap_or_add_l"),
                                  view->wide("compare_h", "compare_l")};
     }
+    if (masked) take_masked(walk, seen);
     take_payload(walk, seen);
 }
 

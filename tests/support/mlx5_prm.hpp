@@ -30,6 +30,14 @@ struct Atomic {
 
     bool operator==(const Atomic&) const = default;
 };
+// Of 4 or 8 bytes; what the operation has no use for is 0.
+struct MaskedAtomic {
+    std::uint32_t bytes = 0;
+    std::uint64_t swap_or_add = 0, compare = 0;
+    std::uint64_t swap_mask = 0, compare_mask = 0, field_boundary = 0;
+
+    bool operator==(const MaskedAtomic&) const = default;
+};
 struct AddressVector {
     std::uint32_t queue_key = 0, number = 0;
     bool extended = false, global = false;
@@ -71,6 +79,7 @@ struct SendWqe {
     std::optional<AddressVector> address_vector;
     std::optional<Remote> remote;
     std::optional<Atomic> atomic;
+    std::optional<MaskedAtomic> masked;
     std::optional<KeyUpdate> update;
     std::vector<std::byte> payload;
     std::vector<Piece> pieces;

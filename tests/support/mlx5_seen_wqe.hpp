@@ -28,6 +28,7 @@ struct SeenWqe {
     std::uint32_t immediate = 0;
     std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
     std::optional<mlx5_wqe_atomic_seg> atomic;
+    std::vector<std::byte> masked_operands;  // of a masked atomic operation
     std::optional<mlx5_wqe_av> address_vector;
     std::optional<mlx5_wqe_umr_ctrl_seg> update;
     std::optional<mlx5_wqe_mkey_context_seg> key;
@@ -57,11 +58,21 @@ inline void take_payload(SeenWqe& seen, bool datagram) {
         take(seen.address_vector.emplace());
     const bool atomic =
         seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
-    if (atomic || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
+    const bool masked =
+        seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_CS || seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
+    if (atomic || masked || seen.opcode == MLX5_OPCODE_RDMA_WRITE ||
         seen.opcode == MLX5_OPCODE_RDMA_WRITE_IMM || seen.opcode == MLX5_OPCODE_RDMA_READ) {
         take(seen.remote.emplace());
     }
     if (atomic) take(seen.atomic.emplace());
+    if (masked) {
+        // 8: operands of 4 bytes, 9: of 8.
+        const bool two = seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_CS && seen.modifier == 9;
+        const std::size_t end = at + (two ? 32 : 16);
+        if (end > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
+        seen.masked_operands.assign(seen.bytes.data() + at, seen.bytes.data() + end);
+        at = end;
+    }
     while (at < seen.bytes.size()) {
         mlx5_wqe_data_seg segment;
         take(segment);
@@ -77,6 +88,36 @@ inline void take_payload(SeenWqe& seen, bool datagram) {
         }
         seen.elements.push_back(segment);
     }
+}
+
+// Masked operands as rdma-core writes them: of 4 bytes swap, compare, swap mask, compare mask; or
+// addend and field boundary. Of 8 bytes the same in words of that size.
+inline void compare_masked(const SeenWqe& seen, std::string& text) {
+    const prm::SendWqe& other = seen.described;
+    if (seen.masked_operands.empty() || !other.masked) {
+        text += " masked";
+        return;
+    }
+    const auto value = [&](std::size_t nth) -> std::uint64_t {
+        const std::byte* const at = seen.masked_operands.data();
+        if (seen.modifier == 9) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, at + nth * sizeof word, sizeof word);
+            return be64toh(word);
+        }
+        std::uint32_t word = 0;
+        std::memcpy(&word, at + nth * sizeof word, sizeof word);
+        return be32toh(word);
+    };
+    const prm::MaskedAtomic& masked = *other.masked;
+    if (value(0) != masked.swap_or_add) text += " masked operand";
+    if (seen.opcode == MLX5_OPCODE_ATOMIC_MASKED_FA) {
+        if (value(1) != masked.field_boundary) text += " field boundary";
+        return;
+    }
+    if (value(1) != masked.compare || value(2) != masked.swap_mask ||
+        value(3) != masked.compare_mask)
+        text += " masked comparand or masks";
 }
 
 // What the two descriptions of a WQE see differently; empty: nothing.
@@ -105,6 +146,7 @@ inline std::string disagreement(const SeenWqe& seen) {
         compare("operand", be64toh(seen.atomic->swap_add), other.atomic->swap_or_add);
         compare("comparand", be64toh(seen.atomic->compare), other.atomic->compare);
     }
+    if (!seen.masked_operands.empty() || other.masked) compare_masked(seen, text);
     compare("address vector", seen.address_vector.has_value(), other.address_vector.has_value());
     if (seen.address_vector && other.address_vector) {
         const mlx5_wqe_av& av = *seen.address_vector;

@@ -70,6 +70,7 @@ struct DeviceOptions {
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
     Transport transport = Transport::reliable_connection;
+    bool masked_atomics = true;
     bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
 };
 
@@ -106,6 +107,7 @@ class TestDevice {
         view.max_inline_bytes = options_.max_inline_bytes;
         view.max_send_elements = options_.max_send_elements;
         view.max_receive_elements = options_.max_receive_elements;
+        view.masked_atomics = options_.masked_atomics;
         view.doorbell_hook =
             options_.strict_doorbells ? DoorbellHook{check_doorbell, this} : doorbell_hook;
         return view;

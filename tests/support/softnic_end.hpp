@@ -59,6 +59,7 @@ struct EndOptions {
     Access access = kAllAccess;
     bool private_memory = false;  // registered without its file
     std::uint32_t completions = 256;
+    bool channel = false;  // of the completion queue
     QueuePairOptions queues{.send_blocks = 64, .receive_entries = 16, .max_receive_elements = 3};
 };
 
@@ -75,7 +76,8 @@ class End {
         : memory(options.memory_bytes), device(open_device(options.device)) {
         region = device->register_memory(memory.data(), memory.bytes(), options.access,
                                          {options.private_memory ? -1 : memory.file(), 0});
-        completion_queue = device->create_completion_queue(options.completions);
+        if (options.channel) channel = device->create_completion_channel();
+        completion_queue = device->create_completion_queue(options.completions, channel.get());
         QueuePairOptions wanted = options.queues;
         wanted.send_completions = wanted.receive_completions = completion_queue.get();
         queue_pair = device->create_queue_pair(wanted);
@@ -95,6 +97,10 @@ class End {
     }
 
     std::byte* at(std::size_t offset) const { return memory.data() + offset; }
+    // What a peer calls it.
+    std::uint64_t peer_address_of(std::size_t offset) const {
+        return reinterpret_cast<std::uint64_t>(at(offset));
+    }
     template <class T>
     T value(std::size_t offset) const {
         T result;
@@ -143,6 +149,7 @@ class End {
     SharedPages memory;
     std::unique_ptr<Device> device;
     std::unique_ptr<MemoryRegion> region;
+    std::unique_ptr<CompletionChannelHandle> channel;
     std::unique_ptr<CompletionQueueHandle> completion_queue;
     std::unique_ptr<QueuePairHandle> queue_pair;
     std::unique_ptr<mlx5::SendQueue> send;

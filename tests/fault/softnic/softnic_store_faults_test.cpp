@@ -26,6 +26,8 @@ constexpr int kSurvived = 0;
 EndOptions small_ring() {
     EndOptions options;
     options.device.ring_bytes = kRingBytes;
+    options.access = kAllAccess | Access::window_bind;
+    options.channel = true;
     return options;
 }
 
@@ -57,8 +59,26 @@ bool post_all_kinds(End& end) {
            end.send->post(immediate) == Errc::ok && end.send->post(add) == Errc::ok;
 }
 
-// Everything a process does to memory that others map: registers and releases keys, connects,
-// writes, sends, receives, acknowledges, fails. From the beginning it may die at the nth store.
+// Opens a window and invalidates it.
+bool lend_and_take_back(End& end) {
+    const auto window = end.device->create_memory_window(WindowType::queue_pair);
+    mlx5::WindowBinding binding;
+    binding.window_key = window->key();
+    binding.new_key = mlx5::next_window_key(window->key());
+    binding.local_key = end.region->local_key();
+    binding.address = end.peer_address_of(0);
+    binding.bytes = 64;
+    WorkRequest updates[2];
+    updates[0].opcode = Opcode::bind_window;
+    updates[0].window = &binding;
+    updates[1].opcode = Opcode::local_invalidate;
+    updates[1].invalidated_key = binding.new_key;
+    return end.send->post(updates) == Errc::ok && gather(end, 2, 0);
+}
+
+// Everything a process does to memory that others map: registers and releases keys, opens and
+// closes windows, connects, says that it sleeps, writes, sends, receives, acknowledges, fails. From
+// the beginning it may die at the nth store.
 int victim(Wire& wire, std::uint64_t nth) {
     die_before_store(nth);
     End end(small_ring());
@@ -68,7 +88,8 @@ int victim(Wire& wire, std::uint64_t nth) {
     for (std::size_t i = 0; i < 2; ++i)
         if (end.post_receive(100000 + i * kMessageBytes, kMessageBytes) != Errc::ok) return 2;
     if (!wire.signal() || !wire.wait()) return 3;
-    if (!post_all_kinds(end) || !gather(end, 5, 1)) return 4;
+    if (!post_all_kinds(end) || end.completions->arm() != Errc::ok || !gather(end, 5, 1)) return 4;
+    if (!lend_and_take_back(end)) return 5;
     {
         const auto extra =
             end.device->register_memory(end.at(4096), 64, kAllAccess, {end.memory.file(), 4096});

@@ -174,5 +174,37 @@ TEST_F(Opened, queue_pairs_may_share_their_receives) {
     EXPECT_EQ(pair->view().receive_entries, 0u);
 }
 
+TEST_F(Opened, windows_have_keys_of_their_own_and_regions_are_released_by_request) {
+    const auto one = device->create_memory_window(WindowType::domain);
+    const auto two = device->create_memory_window(WindowType::queue_pair);
+    EXPECT_NE(one->key(), two->key());
+    alignas(4096) static std::array<std::byte, 4096> memory;
+    const auto region = device->register_memory(memory.data(), memory.size(),
+                                                Access::local_write | Access::window_bind, {});
+    const std::uint64_t before = *device->invalidation_epoch();
+    EXPECT_TRUE(region->alive()->load());
+    region->release();
+    EXPECT_FALSE(region->alive()->load());
+    EXPECT_GT(*device->invalidation_epoch(), before);
+}
+
+TEST_F(Opened, completion_queues_with_a_channel_are_armed) {
+    const auto channel = device->create_completion_channel();
+    const auto queue = device->create_completion_queue(16, channel.get());
+    EXPECT_GE(channel->file(), 0);
+    EXPECT_EQ(channel->take_event(), nullptr) << "and it does not block";
+    mlx5::CompletionQueue armed(queue->view());
+    ASSERT_EQ(armed.arm(mlx5::Notify::solicited), Errc::ok);
+    EXPECT_EQ(be32toh(queue->view().doorbell_record[1]), 1u << 24);
+    EXPECT_THROW(armed.resize(*queue, 64), Error);
+    EXPECT_EQ(armed.entries(), queue->view().entries);
+}
+
+// The software NIC's device file has no answer to a question for the firmware.
+TEST_F(Opened, device_that_cannot_be_asked_has_no_masked_atomics) {
+    EXPECT_FALSE(device->info().masked_atomics);
+    EXPECT_FALSE(make_pair()->view().masked_atomics);
+}
+
 }  // namespace
 }  // namespace verbatim

@@ -121,6 +121,40 @@ TEST_F(TwoPairs, atomics_return_what_was_there) {
     EXPECT_EQ(other.word(128), 1000u);
 }
 
+using Window = std::unique_ptr<ibv_mw, Destroyer<ibv_dealloc_mw>>;
+
+TEST_F(TwoPairs, a_window_of_a_queue_pair_is_bound_used_and_invalidated) {
+    const Region region(good(ibv_reg_mr(other.domain.get(), other.memory.data(), Side::kBytes,
+                                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND),
+                             "ibv_reg_mr"));
+    const Window window(good(ibv_alloc_mw(other.domain.get(), IBV_MW_TYPE_2), "ibv_alloc_mw"));
+    const std::uint32_t key = ibv_inc_rkey(window->rkey);
+    Request bind(IBV_WR_BIND_MW, nullptr, 0, 0);
+    bind.work.num_sge = 0;
+    bind.work.bind_mw = {window.get(),
+                         key,
+                         {region.get(), reinterpret_cast<std::uint64_t>(&other.memory[4096]), 64,
+                          IBV_ACCESS_REMOTE_WRITE}};
+    bind.post(other.pair.get(), 3);
+    const ibv_wc bound = other.poll();
+    EXPECT_EQ(bound.status, IBV_WC_SUCCESS) << ibv_wc_status_str(bound.status);
+    EXPECT_EQ(bound.wr_id, 3u);
+
+    one.fill(0, 64, 9);
+    one.request(IBV_WR_RDMA_WRITE, 0, 64).to(&other.memory[4096], key).post(one.pair.get(), 4);
+    expect_done(4, IBV_WC_RDMA_WRITE);
+    expect_equal(0, 4096, 64);
+    EXPECT_EQ(ibv_dereg_mr(region.get()), EBUSY);
+
+    Request invalidate(IBV_WR_LOCAL_INV, nullptr, 0, 0);
+    invalidate.work.num_sge = 0;
+    invalidate.work.invalidate_rkey = key;
+    invalidate.post(other.pair.get(), 5);
+    EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    one.request(IBV_WR_RDMA_WRITE, 0, 64).to(&other.memory[4096], key).post(one.pair.get(), 6);
+    expect_failed(6, IBV_WC_REM_ACCESS_ERR);
+}
+
 TEST_F(TwoPairs, a_wrong_remote_key_is_a_remote_access_error) {
     one.request(IBV_WR_RDMA_WRITE, 0, 8)
         .to(other.memory.data(), other.region->rkey ^ 0x100)

@@ -47,6 +47,21 @@ TEST(Dump, send_wqes) {
               "#7 fetch_add qp 0x101 ds 4 signaled, to 0x7f0011223340 key 0xc0ffee, add "
               "0x99aabbccddeeff00, local "
               "{0x560000002000 +8 key 0x77}");
+    EXPECT_EQ(dumped(masked_request(Opcode::masked_compare_swap, 8)),
+              "#7 masked_compare_swap qp 0x101 ds 5 signaled, to 0x7f0011223340 key 0xc0ffee, 8 "
+              "bytes, swap 0x99aabbccddeeff00 under 0xff00ff00ff00ff00 if 0x1122334455667788 "
+              "under 0xffffffff0000, local {0x560000002000 +8 key 0x77}");
+    EXPECT_EQ(dumped(masked_request(Opcode::masked_compare_swap, 4)),
+              "#7 masked_compare_swap qp 0x101 ds 4 signaled, to 0x7f0011223340 key 0xc0ffee, 4 "
+              "bytes, swap 0xddeeff00 under 0xff00ff00 if 0x55667788 under 0xffff0000, local "
+              "{0x560000002000 +4 key 0x77}");
+    EXPECT_EQ(dumped(masked_request(Opcode::masked_fetch_add, 8)),
+              "#7 masked_fetch_add qp 0x101 ds 4 signaled, to 0x7f0011223340 key 0xc0ffee, 8 "
+              "bytes, add 0x99aabbccddeeff00, fields end at 0x8000000080000000, local "
+              "{0x560000002000 +8 key 0x77}");
+    EXPECT_EQ(dumped(masked_request(Opcode::fetch_add, 4)),
+              "#7 masked_fetch_add qp 0x101 ds 4 signaled, to 0x7f0011223340 key 0xc0ffee, 4 "
+              "bytes, add 0xddeeff00, fields end at 0x0, local {0x560000002000 +4 key 0x77}");
     const std::string large = dumped(inline_request(Opcode::send, 100));
     EXPECT_TRUE(large.ends_with(" d2 d9 ...")) << large;
 }
@@ -128,7 +143,8 @@ TEST(Dump, cqes) {
     error.syndrome = 0x77;
     EXPECT_EQ(dump_cqe(std::bit_cast<Cqe>(error)),
               "[0] failed receive qp 0x101 wqe #9: unknown syndrome (syndrome 0x77, vendor 0x88)");
-    EXPECT_EQ(dump_cqe(cqe(static_cast<CqeOpcode>(5))), "[1] cqe opcode 5 qp 0x101 wqe #9");
+    EXPECT_EQ(dump_cqe(cqe(CqeOpcode::resized)), "[1] goes on in another buffer");
+    EXPECT_EQ(dump_cqe(cqe(static_cast<CqeOpcode>(7))), "[1] cqe opcode 7 qp 0x101 wqe #9");
 }
 
 TEST(Dump, completions_are_sentences) {
@@ -159,7 +175,7 @@ TEST(Dump, never_reads_beyond_what_it_is_given) {
         std::vector<std::byte> bytes(random() % 130);
         for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
         if (bytes.size() > 8 && random() % 2 == 0)
-            bytes[3] = static_cast<std::byte>(random() % 0x13);
+            bytes[3] = static_cast<std::byte>(random() % 0x16);
         if (bytes.size() > 8 && random() % 2 == 0)
             bytes[7] = static_cast<std::byte>(bytes.size() / 16);
         EXPECT_FALSE(dump_wqe(bytes).empty());

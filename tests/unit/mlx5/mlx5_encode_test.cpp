@@ -205,6 +205,12 @@ TEST(Check, takes_of_a_transport_what_it_has) {
         EXPECT_EQ(check(asked.get(), kDatagrams), goes ? Errc::ok : Errc::invalid_argument);
     }
     EXPECT_EQ(check(atomic_request(Opcode::fetch_add).get(), kUnreliable), Errc::invalid_argument);
+    for (const Transport transport :
+         {Transport::unreliable_connection, Transport::unreliable_datagram}) {
+        const SendLimits limits{700, 40, transport, true};
+        EXPECT_EQ(check(masked_request(Opcode::masked_fetch_add, 4).get(), limits),
+                  Errc::invalid_argument);
+    }
     const auto sent = [&](Request asked, DatagramTarget to) {
         asked.work.target = &to;
         return check(asked.get(), kDatagrams);
@@ -294,7 +300,7 @@ TEST(Check, atomics_work_on_eight_aligned_bytes) {
     atomic.work.remote_address += 4;
     EXPECT_EQ(result(atomic), Errc::invalid_argument);
     atomic = atomic_request(Opcode::compare_swap);
-    atomic.elements[0].bytes = 4;
+    atomic.elements[0].bytes = 2;
     EXPECT_EQ(result(atomic), Errc::invalid_argument);
     atomic.elements.clear();
     EXPECT_EQ(result(atomic), Errc::invalid_argument);

@@ -194,7 +194,8 @@ TYPED_TEST(Fixed, refuses_a_request_of_another_shape) {
 class FakeRegion final : public MemoryRegion {
   public:
     explicit FakeRegion(std::uint64_t& epoch) : epoch_(epoch) { local_key_ = remote_key_ = 7; }
-    ~FakeRegion() override {
+    ~FakeRegion() override { release(); }
+    void release() override {
         mark_released();
         ++epoch_;
     }

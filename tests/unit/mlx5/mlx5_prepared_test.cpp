@@ -21,7 +21,8 @@ class FakeRegion final : public MemoryRegion {
     FakeRegion(std::uint64_t& epoch, std::uint32_t key) : epoch_(epoch) {
         local_key_ = remote_key_ = key;
     }
-    ~FakeRegion() override {
+    ~FakeRegion() override { release(); }
+    void release() override {
         mark_released();
         __atomic_fetch_add(&epoch_, 1, __ATOMIC_RELEASE);
     }

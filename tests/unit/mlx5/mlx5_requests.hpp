@@ -68,6 +68,16 @@ inline Request atomic_request(Opcode opcode, std::uint64_t id = 0) {
     return made;
 }
 
+// Plain opcodes too, which then travel masked if they are of 4 bytes.
+inline Request masked_request(Opcode opcode, std::uint32_t bytes, std::uint64_t id = 0) {
+    Request made = atomic_request(opcode, id);
+    made.elements[0].bytes = bytes;
+    made.work.compare_mask = 0x0000ffffffff0000;
+    made.work.swap_mask = 0xff00ff00ff00ff00;
+    made.work.field_ends = 0x8000000080000000;
+    return made;
+}
+
 inline bool has_remote(Opcode opcode) {
     return opcode != Opcode::nop && !is_send(opcode) && !is_key_update(opcode);
 }

@@ -78,6 +78,66 @@ TEST(KeyTable, file_cannot_be_written_by_others) {
     EXPECT_NE(ftruncate(table.view().file(), 4096), 0);
 }
 
+// Each of two threads opens and closes the same windows; whatever a reader finds is one opening.
+TEST(KeyTable, reader_never_sees_a_mixture_of_openings) {
+    KeyTable table;
+    const std::uint32_t region =
+        table.add({1 << 20, 1 << 20, Access::window_bind | Access::local_write});
+    const std::uint32_t window = table.add_window(WindowType::domain);
+    std::atomic<int> running{2};
+    FailureText failure;
+    const auto open = [&](std::uint64_t seed) {
+        for (std::uint64_t i = 0; i < 20000; ++i) {
+            WindowOpening opening{window, static_cast<std::uint8_t>(window), WindowType::domain};
+            opening.region_key = region;
+            opening.bytes = (i * 2 + seed) % 1000 + 1;
+            opening.address = (1 << 20) + opening.bytes;
+            opening.start = opening.bytes << 12;
+            ASSERT_NE(table.open_window(opening, failure), KeyUpdate::refused) << failure.view();
+            if (i % 16 == 0) {
+                ASSERT_NE(table.close_window(window, failure), KeyUpdate::refused);
+            }
+        }
+        running.fetch_sub(1);
+    };
+    std::thread one(open, 0), two(open, 1);
+    while (running.load() != 0) {
+        Grant grant;
+        if (!table.view().find(window, grant)) continue;
+        ASSERT_EQ(grant.address, grant.bytes << 12);
+        ASSERT_EQ(grant.address + grant.origin, (1 << 20) + grant.bytes);
+    }
+    one.join();
+    two.join();
+    table.remove_window(window);
+    EXPECT_TRUE(table.retire(region)) << "nothing holds it any more";
+}
+
+// A region that is released while another thread opens windows onto it: none stays open.
+TEST(KeyTable, no_window_survives_its_region) {
+    KeyTable table;
+    FailureText failure;
+    const std::uint32_t window = table.add_window(WindowType::domain);
+    for (int round = 0; round < 300; ++round) {
+        const std::uint32_t region =
+            table.add({1 << 20, 1 << 20, Access::window_bind | Access::local_write});
+        std::thread opener([&] {
+            WindowOpening opening{window, static_cast<std::uint8_t>(window), WindowType::domain};
+            opening.region_key = region;
+            opening.address = opening.start = 1 << 20;
+            opening.bytes = 64;
+            while (table.open_window(opening, failure) != KeyUpdate::refused) {
+            }
+        });
+        if (round % 2 == 0) std::this_thread::yield();
+        table.remove(region);
+        Grant grant;
+        EXPECT_FALSE(table.view().find(window, grant) && grant.address == 1 << 20);
+        opener.join();
+        ASSERT_FALSE(table.view().find(window, grant)) << round;
+    }
+}
+
 TEST(KeyTable, reader_never_sees_a_mixture) {
     KeyTable table;
     std::atomic<std::uint32_t> key{table.add(registration(1 << 12, 1))};

@@ -122,6 +122,84 @@ TEST_P(Operations, atomics_return_the_old_value_and_change_the_new) {
     EXPECT_EQ(a.poll().size(), 3u);
 }
 
+// One operation on the word at 64; what it returned.
+template <class Value>
+Value masked(Pair& pair, WorkRequest request) {
+    const Element result = pair.a.element(8, sizeof(Value));
+    request.elements = std::span(&result, 1);
+    request.remote_address = pair.a.peer.address + 64;
+    request.remote_key = pair.a.peer.key;
+    EXPECT_EQ(pair.a.send->post(request), Errc::ok);
+    const auto seen = pair.a.poll();
+    EXPECT_EQ(seen.size(), 1u);
+    EXPECT_EQ(seen.at(0).status, Errc::ok);
+    EXPECT_EQ(seen.at(0).bytes, sizeof(Value));
+    return pair.a.value<Value>(8);
+}
+
+template <class Value>
+void expect_masked_operations(Pair& pair) {
+    const auto set = [&](Value value) { std::memcpy(pair.b.at(64), &value, sizeof value); };
+    const auto now = [&] { return pair.b.value<Value>(64); };
+    constexpr auto kTop = static_cast<Value>(Value{1} << (8 * sizeof(Value) - 1));
+    WorkRequest swap;
+    swap.opcode = Opcode::masked_compare_swap;
+    swap.compare = 0x00aa00;
+    swap.compare_mask = 0x00ff00;
+    swap.swap_or_add = kTop | 0x123456;
+    swap.swap_mask = kTop | 0xff00ff;
+    set(0x99aa77);
+    EXPECT_EQ(masked<Value>(pair, swap), 0x99aa77u);
+    EXPECT_EQ(now(), kTop | 0x12aa56u) << "only what is under the mask";
+    set(0x99ab77);
+    EXPECT_EQ(masked<Value>(pair, swap), 0x99ab77u);
+    EXPECT_EQ(now(), 0x99ab77u) << "differs where it is compared";
+
+    WorkRequest add;
+    add.opcode = Opcode::masked_fetch_add;
+    add.swap_or_add = 0x010181;
+    set(kTop | 0x80ff80);
+    EXPECT_EQ(masked<Value>(pair, add), kTop | 0x80ff80u);
+    EXPECT_EQ(now(), kTop | 0x820101u) << "one field: carries run through";
+    add.field_ends = 0x8080;  // two fields of 8 bits, the rest is a third
+    set(0x80ff80);
+    masked<Value>(pair, add);
+    EXPECT_EQ(now(), 0x810001u);
+    add.field_ends = kTop;
+    set(static_cast<Value>(~Value{0}));
+    masked<Value>(pair, add);
+    EXPECT_EQ(now(), 0x010180u);
+}
+
+TEST_P(Operations, masked_atomics_change_what_is_under_the_mask) {
+    std::memset(b.at(56), 0x5a, 24);
+    expect_masked_operations<std::uint64_t>(pair);
+    std::memset(b.at(68), 0x5a, 4);
+    expect_masked_operations<std::uint32_t>(pair);
+    EXPECT_EQ(b.value<std::uint32_t>(68), 0x5a5a5a5au) << "a neighbour";
+    EXPECT_EQ(b.value<std::uint64_t>(56), 0x5a5a5a5a5a5a5a5au);
+}
+
+TEST_P(Operations, atomics_of_four_bytes_do_what_those_of_eight_do) {
+    const std::uint32_t before = 0xfffffff0;
+    std::memcpy(b.at(64), &before, sizeof before);
+    WorkRequest add;
+    add.opcode = Opcode::fetch_add;
+    add.swap_or_add = 0x20;
+    add.compare = 5;  // says nothing
+    EXPECT_EQ(masked<std::uint32_t>(pair, add), before);
+    EXPECT_EQ(b.value<std::uint64_t>(64), 0x10u) << "no carry into the next word";
+    WorkRequest swap;
+    swap.opcode = Opcode::compare_swap;
+    swap.compare = 0x11;
+    swap.swap_or_add = 7;
+    EXPECT_EQ(masked<std::uint32_t>(pair, swap), 0x10u);
+    EXPECT_EQ(b.value<std::uint32_t>(64), 0x10u);
+    swap.compare = 0x10;
+    masked<std::uint32_t>(pair, swap);
+    EXPECT_EQ(b.value<std::uint64_t>(64), 7u);
+}
+
 TEST_P(Operations, messages_of_any_length_arrive_whole_and_in_order) {
     const std::vector<std::size_t> lengths{0,    1,    15,   16,    17,    4080,
                                            4096, 4097, 8192, 65520, 65536, 200000};

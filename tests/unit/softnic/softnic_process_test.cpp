@@ -165,7 +165,7 @@ TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) 
         if (!meet(end, wire)) return 1;
         auto* const counter = reinterpret_cast<std::uint64_t*>(end.at(400000));
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) != 7)
+        while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) != 0x5'0000'0107)
             if (execute(*end.queue_pair); std::chrono::steady_clock::now() > deadline) return 3;
         if (!wire.wait()) return 1;
         return std::memcmp(end.at(200001), bytes.data(), bytes.size()) == 0 ? 0 : 2;
@@ -180,15 +180,32 @@ TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) 
     write.elements = elements;
     ASSERT_EQ(end.send->post(write), Errc::ok);
     for (const Completion& completion : end.poll()) EXPECT_EQ(completion.status, Errc::ok);
-    const Element result = end.element(0, 8);
+    const auto atomic = [&](WorkRequest request, std::uint32_t bytes) {
+        std::memset(end.at(0), 0xee, 8);
+        const Element result = end.element(0, bytes);
+        request.elements = std::span(&result, 1);
+        EXPECT_EQ(end.send->post(request), Errc::ok);
+        std::vector<Completion> seen;
+        EXPECT_TRUE(collect(end, 1, seen));
+        EXPECT_EQ(seen.at(0).status, Errc::ok);
+        EXPECT_EQ(seen.at(0).bytes, bytes);
+        std::uint64_t before = 0;
+        std::memcpy(&before, end.at(0), bytes);
+        return before;
+    };
     WorkRequest add = end.request(Opcode::fetch_add, 400000);
-    add.elements = std::span(&result, 1);
     add.swap_or_add = 7;
-    ASSERT_EQ(end.send->post(add), Errc::ok);
-    std::vector<Completion> seen;
-    ASSERT_TRUE(collect(end, 1, seen));
-    EXPECT_EQ(seen[0].status, Errc::ok);
-    EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(end.at(0)), 0u);
+    EXPECT_EQ(atomic(add, 8), 0u);
+    WorkRequest swap = end.request(Opcode::masked_compare_swap, 400000);
+    swap.compare = 0xff07, swap.compare_mask = 0xff;
+    swap.swap_or_add = 0xf1ff, swap.swap_mask = 0xf00;
+    EXPECT_EQ(atomic(swap, 8), 7u);
+    EXPECT_EQ(atomic(swap, 8), 0x107u);
+    WorkRequest fields = end.request(Opcode::masked_fetch_add, 400004);
+    fields.swap_or_add = 0xff05, fields.field_ends = 0x8080;
+    EXPECT_EQ(atomic(fields, 4), 0u);
+    fields.swap_or_add = 0x0100;
+    EXPECT_EQ(atomic(fields, 4), 0xff05u);
     child.wire().signal();
     EXPECT_EQ(child.reap(), 0);
 }

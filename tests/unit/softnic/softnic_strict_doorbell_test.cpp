@@ -79,6 +79,32 @@ TEST_F(StrictDoorbells, chain_is_rung_with_its_last_request) {
     EXPECT_TRUE(ring()) << why();
 }
 
+TEST_F(StrictDoorbells, request_behind_a_key_update_needs_a_fence) {
+    for (const bool one_doorbell : {true, false}) {
+        for (const std::uint8_t fence : {mlx5::kFence, mlx5::kSmallFence, std::uint8_t{0}}) {
+            bell.reset();
+            failure.clear();
+            next = 0;
+            half = 0;
+            const std::uint16_t update = place(2);
+            *(block(update) + 3) = std::byte{0x25};
+            if (!one_doorbell) {
+                record(next);
+                copy(update, 8);
+                ASSERT_TRUE(ring()) << why();
+            }
+            const std::uint16_t index = place(1);
+            *(block(index) + offsetof(ControlSegment, fence_completion_event)) = std::byte{fence};
+            record(next);
+            copy(index, 8);
+            EXPECT_EQ(ring(), fence != 0) << why();
+            if (fence == 0) {
+                EXPECT_NE(why().find("without a fence"), std::string::npos) << why();
+            }
+        }
+    }
+}
+
 TEST_F(StrictDoorbells, missing_record_is_refused) {
     copy(place(1), 8);
     EXPECT_FALSE(ring());

@@ -22,6 +22,7 @@ enum class Access : std::uint8_t {
     remote_write = 2,
     remote_read = 4,
     remote_atomic = 8,
+    window_bind = 16,  // memory windows may be opened onto it
 };
 constexpr Access operator|(Access a, Access b) noexcept {
     return static_cast<Access>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
@@ -40,7 +41,8 @@ struct MemoryBacking {
 };
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
-// operations that name it invalid at their next post.
+// operations that name it invalid at their next post. Windows that are still open onto it are
+// closed for good then; who wants to hear of them calls release().
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -51,6 +53,9 @@ class MemoryRegion {
     std::size_t bytes() const noexcept { return bytes_; }
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
+    // Releases it now, as the destructor would; only that may follow. Throws
+    // Error(invalid_argument) while a memory window is open onto it: nothing happened then.
+    virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
     std::shared_ptr<const std::atomic<bool>> alive() const noexcept { return alive_; }
@@ -67,6 +72,29 @@ class MemoryRegion {
 
   private:
     std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
+};
+
+// Who may come through a memory window, and who chooses its key (InfiniBand Architecture
+// Specification, "Memory Windows").
+enum class WindowType : std::uint8_t {
+    domain,      // type 1: every queue pair of the device
+    queue_pair,  // type 2: only the queue pair that opened it; can be invalidated
+};
+
+// A memory window: a remote key that is opened onto a part of a region, and closed again, by work
+// requests (mlx5::WindowBinding). Freeing it (destructor) makes the key invalid at once.
+class MemoryWindow {
+  public:
+    virtual ~MemoryWindow() = default;
+    MemoryWindow(const MemoryWindow&) = delete;
+    MemoryWindow& operator=(const MemoryWindow&) = delete;
+    // As it was made: closed. Each request that opens or closes it says what its low byte is to be
+    // next.
+    std::uint32_t key() const noexcept { return key_; }
+
+  protected:
+    MemoryWindow() = default;
+    std::uint32_t key_ = 0;
 };
 
 // Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
@@ -88,6 +116,20 @@ class CompletionQueueHandle {
   public:
     virtual ~CompletionQueueHandle() = default;
     virtual const mlx5::CompletionQueueView& view() const noexcept = 0;
+    // Gives the queue another buffer: for mlx5::CompletionQueue::resize(), which takes along what
+    // is in the old one. Throws Error: unsupported, invalid_argument (more is unpolled than that).
+    virtual void resize(std::uint32_t entries) = 0;
+};
+
+// Where the events of armed completion queues arrive. It must outlive its queues. Threads: any.
+class CompletionChannelHandle {
+  public:
+    virtual ~CompletionChannelHandle() = default;
+    // A descriptor for poll(), epoll and their like: can be read while an event waits. Not to be
+    // read itself.
+    virtual int file() const noexcept = 0;
+    // Takes one event: of which queue; null where none waits. Never blocks.
+    virtual CompletionQueueHandle* take_event() = 0;
 };
 
 // A stock of receives for several queue pairs, which it must outlive.
@@ -143,6 +185,7 @@ struct DeviceInfo {
     std::string name;                                          // "softnic0", "mlx5_0"
     std::string description;                                   // one line for users
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
+    bool masked_atomics = false;                               // and so atomics of 4 bytes
 };
 
 class Device {
@@ -152,8 +195,16 @@ class Device {
     // Throws Error(out_of_memory) with the memlock remedy where the kernel refuses to pin.
     virtual std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                           Access access, MemoryBacking backing) = 0;
+    // Closed. Throws Error: unsupported, out_of_memory.
+    virtual std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) = 0;
+    // Throws Error(device_error) where the process may have no more descriptors.
+    virtual std::unique_ptr<CompletionChannelHandle> create_completion_channel() = 0;
+    // `channel`: where its events go; without one it is never armed.
     virtual std::unique_ptr<CompletionQueueHandle> create_completion_queue(
-        std::uint32_t entries) = 0;
+        std::uint32_t entries, CompletionChannelHandle* channel) = 0;
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(std::uint32_t entries) {
+        return create_completion_queue(entries, nullptr);
+    }
     virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;

@@ -19,7 +19,17 @@
 #include <verbatim/mlx5/shared_receive_queue.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
+namespace verbatim {
+class CompletionQueueHandle;
+}
+
 namespace verbatim::mlx5 {
+
+// What an armed completion queue raises its event for.
+enum class Notify : std::uint8_t {
+    any,        // the next completion
+    solicited,  // the next receive whose sender asked for it, or the next error
+};
 
 // Which queues the entries of a queue pair retire from, by its number. Open addressing: numbers are
 // handed out one after the other, so their low bits hardly collide.
@@ -86,6 +96,22 @@ class CompletionQueue {
         }
         return count;
     }
+
+    // -- Events: how to sleep without missing a completion --
+    // Asks for one event, once, for completions that no poll has taken yet or that are still to
+    // come. The rule: arm, poll once more, and only if that finds nothing wait for the event
+    // (completion_wait.hpp does it); when it came, count_event(), poll, and arm again. Receives
+    // must be posted before. An event may come without a completion. Threads: the polling one.
+    // Errors: unsupported (the device gives no register).
+    Errc arm(Notify notify = Notify::any) noexcept;
+    // For each event of this queue that was taken from its channel: a device takes no arming that
+    // still carries the sequence of an event it raised.
+    void count_event() noexcept { ++events_; }
+
+    // Goes on in a longer or shorter buffer, by way of the device; what was not polled yet comes
+    // along. `handle` is this queue's. Threads: the polling one; others may post meanwhile.
+    // Throws Error as CompletionQueueHandle::resize(): nothing happened then.
+    void resize(CompletionQueueHandle& handle, std::uint32_t entries);
 
     std::uint32_t entries() const noexcept { return mask_ + 1; }
     std::uint32_t number() const noexcept { return number_; }
@@ -244,8 +270,13 @@ class CompletionQueue {
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queue.key_update_at(entry.wqe_counter.native());
         else
-            completion.bytes = is_atomic(completion.opcode) ? 8 : entry.byte_count.native();
+            completion.bytes = is_atomic(completion.opcode)
+                                   ? queue.atomic_bytes_at(entry.wqe_counter.native())
+                                   : entry.byte_count.native();
     }
+
+    // The device goes on in this buffer.
+    void move_to(const CompletionQueueView& view);
 
     // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to
     // us. Status local_length where the request's memory cannot take them, or the CQE cannot hold
@@ -272,6 +303,9 @@ class CompletionQueue {
     QueuePairTable table_;
     ProgressHook progress_;
     std::uint64_t strays_ = 0;
+    volatile std::byte* register_;  // null: cannot be armed
+    ArmHook arm_hook_;
+    std::uint32_t events_ = 0;
 };
 
 }  // namespace verbatim::mlx5

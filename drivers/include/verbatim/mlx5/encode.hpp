@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -16,8 +17,14 @@ namespace verbatim::mlx5 {
 
 // -- Which segments an opcode has --
 
-constexpr bool is_atomic(Opcode opcode) noexcept {
+constexpr bool is_plain_atomic(Opcode opcode) noexcept {
     return opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
+}
+constexpr bool is_masked_atomic(Opcode opcode) noexcept {
+    return opcode == Opcode::masked_compare_swap || opcode == Opcode::masked_fetch_add;
+}
+constexpr bool is_atomic(Opcode opcode) noexcept {
+    return is_plain_atomic(opcode) || is_masked_atomic(opcode);
 }
 constexpr bool is_write(Opcode opcode) noexcept {
     return opcode == Opcode::write || opcode == Opcode::write_immediate;
@@ -41,6 +48,8 @@ constexpr std::uint8_t wire_opcode(Opcode opcode) noexcept {
 constexpr bool names_remote_memory(Opcode opcode) noexcept {
     return is_write(opcode) || opcode == Opcode::read || is_atomic(opcode);
 }
+// Shaped otherwise than all others, and rare: masked atomics and key updates.
+constexpr bool is_special(Opcode opcode) noexcept { return opcode >= Opcode::masked_compare_swap; }
 constexpr bool takes_immediate(Opcode opcode) noexcept {
     return opcode == Opcode::write_immediate || opcode == Opcode::send_immediate;
 }
@@ -53,6 +62,7 @@ struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
     Transport transport = Transport::reliable_connection;
+    bool masked_atomics = false;
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.
@@ -72,15 +82,38 @@ constexpr std::uint32_t inline_units(std::size_t bytes) noexcept {
 inline constexpr std::uint32_t kKeyUpdateUnits =
     (sizeof(ControlSegment) + sizeof(KeyUpdateSegment) + sizeof(KeySegment)) / kUnitBytes;
 
-// "Plain": of every request but key updates, which are rare and shaped otherwise.
+constexpr bool names_memory_plainly(Opcode opcode) noexcept {
+    return is_write(opcode) || opcode == Opcode::read || is_plain_atomic(opcode);
+}
+
+// Atomics that travel as masked ones: those, and the others of 4 bytes.
+constexpr bool travels_masked(const WorkRequest& request) noexcept {
+    if (!is_atomic(request.opcode)) [[likely]]
+        return false;
+    return is_masked_atomic(request.opcode) ||
+           (request.elements.size() == 1 && request.elements[0].bytes == sizeof(std::uint32_t));
+}
+constexpr Opcode masked_opcode(Opcode opcode) noexcept {
+    const bool swaps = opcode == Opcode::compare_swap || opcode == Opcode::masked_compare_swap;
+    return swaps ? Opcode::masked_compare_swap : Opcode::masked_fetch_add;
+}
+constexpr std::uint32_t masked_operand_units(Opcode masked, std::uint32_t bytes) noexcept {
+    return masked == Opcode::masked_compare_swap && bytes == sizeof(std::uint64_t) ? 2 : 1;
+}
+
+// "Plain": of every request but special ones, and atomics of 4 bytes.
 constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     WqeShape shape;
-    if (names_remote_memory(request.opcode)) ++shape.payload_unit;
-    if (is_atomic(request.opcode)) ++shape.payload_unit;
+    if (names_memory_plainly(request.opcode)) ++shape.payload_unit;
+    if (is_plain_atomic(request.opcode)) ++shape.payload_unit;
     shape.units = shape.payload_unit + static_cast<std::uint32_t>(request.elements.size()) +
                   inline_units(request.inline_payload.size());
     return shape;
 }
+
+// Of special requests, and of atomics of 4 bytes. Cold, and not here: what it adds to every post is
+// one comparison.
+WqeShape special_shape_of(const WorkRequest& request) noexcept;
 
 inline constexpr std::uint32_t kDatagramUnits = sizeof(DatagramSegment) / kUnitBytes;
 
@@ -93,14 +126,12 @@ constexpr WqeShape datagram_shape_of(const WorkRequest& request) noexcept {
     return shape;
 }
 
-constexpr WqeShape shape_of(const WorkRequest& request,
-                            Transport transport = Transport::reliable_connection) noexcept {
+inline WqeShape shape_of(const WorkRequest& request,
+                         Transport transport = Transport::reliable_connection) noexcept {
     if (transport == Transport::unreliable_datagram) return datagram_shape_of(request);
-    if (!is_key_update(request.opcode)) return plain_shape_of(request);
-    const bool opens = request.window != nullptr && request.window->bytes != 0;
-    WqeShape shape;
-    shape.units = kKeyUpdateUnits + (opens ? kTranslationBytes / kUnitBytes : 0);
-    return shape;
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return special_shape_of(request);
+    return plain_shape_of(request);
 }
 
 // Elements a device would choke on, and lists that no message can hold.
@@ -114,29 +145,22 @@ constexpr Errc check_elements(std::span<const Element> elements, std::uint32_t l
     return total > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
 }
 
-// Atomics work on exactly eight aligned bytes, and return as many.
+// Plain atomics work on exactly eight aligned bytes, and return as many.
 constexpr Errc check_atomic(const WorkRequest& request) noexcept {
     const bool fits = request.elements.size() == 1 && request.elements[0].bytes == 8 &&
                       request.remote_address % 8 == 0;
     return fits ? Errc::ok : Errc::invalid_argument;
 }
 
-constexpr Errc check_key_update(const WorkRequest& request) noexcept {
-    if (!request.elements.empty() || !request.inline_payload.empty()) return Errc::invalid_argument;
-    if (request.opcode == Opcode::local_invalidate) return Errc::ok;
-    if (request.window == nullptr) return Errc::invalid_argument;
-    const WindowBinding& window = *request.window;
-    if ((window.window_key ^ window.new_key) > 0xff) return Errc::invalid_argument;
-    if (window.of_queue_pair && window.bytes == 0) return Errc::invalid_argument;
-    return window.bytes > kMaxElementBytes ? Errc::message_too_large : Errc::ok;
-}
+// Of special requests, and of atomics of 4 bytes. Cold.
+Errc check_special(const WorkRequest& request, const SendLimits& limits) noexcept;
 
 // Whether a queue with these limits can ever take the request.
 // Errors: invalid_argument (it contradicts itself or the limits), message_too_large (inline payload
 // or total).
 constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits) noexcept {
     const Opcode opcode = request.opcode;
-    if (!takes_inline_payload(opcode) && !names_remote_memory(opcode) && opcode != Opcode::nop) {
+    if (!takes_inline_payload(opcode) && !names_memory_plainly(opcode) && opcode != Opcode::nop) {
         return Errc::invalid_argument;
     }
     if (!request.inline_payload.empty()) {
@@ -152,7 +176,7 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     // Each limit alone keeps a WQE small enough, both together do not.
     if (!request.inline_payload.empty() && plain_shape_of(request).units > kMaxWqeUnits)
         return Errc::message_too_large;
-    return is_atomic(opcode) ? check_atomic(request) : Errc::ok;
+    return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
 // Whether the transport has such requests; of datagrams also whether they fit.
@@ -168,12 +192,15 @@ constexpr Errc check_transport(const WorkRequest& request, Transport transport) 
     return datagram_shape_of(request).units > kMaxWqeUnits ? Errc::message_too_large : Errc::ok;
 }
 
-constexpr Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
+// Errors: as check_plain(), and unsupported (masked atomics where the device has none).
+inline Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
     if (limits.transport != Transport::reliable_connection) {
         const Errc error = check_transport(request, limits.transport);
         if (error != Errc::ok) return error;
     }
-    return is_key_update(request.opcode) ? check_key_update(request) : check_plain(request, limits);
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return check_special(request, limits);
+    return check_plain(request, limits);
 }
 
 // -- Words: segments as pairs of 64-bit words in memory order. Stores of 8 bytes can be read back
@@ -291,9 +318,20 @@ inline void put_payload(const WorkRequest& request, UnitCursor& to) noexcept {
     }
 }
 
-// A checked key update. Cold.
-std::uint64_t encode_key_update(const WorkRequest& request, const WqeShape& shape,
-                                WqePosition position, UnitCursor to) noexcept;
+// A checked special request, or an atomic of 4 bytes. Cold.
+std::uint64_t encode_special(const WorkRequest& request, const WqeShape& shape,
+                             WqePosition position, UnitCursor to) noexcept;
+
+// Operands of an atomic in memory order; of masked ones of 4 bytes in the low halves.
+struct AtomicOperands {
+    std::uint64_t swap_or_add = 0, compare = 0;
+    std::uint64_t compare_mask = 0, swap_mask = 0, field_ends = 0;
+};
+// Their segments in a WQE, of which masked_operand_units() count.
+std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
+                                          const AtomicOperands& operands) noexcept;
+// What is to be masked where the request says nothing of it: nothing.
+AtomicOperands operands_of(const WorkRequest& request) noexcept;
 
 // Writes a checked request. Returns the first word of its control segment, which a doorbell
 // repeats.
@@ -303,10 +341,10 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
         control_word(request.opcode, position.index, position.number, shape.units);
     const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
     to.put(first, flags_word(flags_of(request) | fence, plain_immediate_of(request)));
-    if (names_remote_memory(request.opcode)) {
+    if (names_memory_plainly(request.opcode)) {
         to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
     }
-    if (is_atomic(request.opcode)) {
+    if (is_plain_atomic(request.opcode)) {
         to.put(be64(request.swap_or_add).raw(), compare_word(request.opcode, request.compare));
     }
     put_payload(request, to);
@@ -319,9 +357,11 @@ std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
 
 inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
-    if (shape.datagram) return encode_datagram(request, shape, position, to);
-    return is_key_update(request.opcode) ? encode_key_update(request, shape, position, to)
-                                         : encode_plain(request, shape, position, to);
+    if (shape.datagram) [[unlikely]]
+        return encode_datagram(request, shape, position, to);
+    if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
+        return encode_special(request, shape, position, to);
+    return encode_plain(request, shape, position, to);
 }
 
 }  // namespace verbatim::mlx5

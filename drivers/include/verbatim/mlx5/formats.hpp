@@ -84,6 +84,55 @@ static_assert(sizeof(AtomicSegment) == 16);
 static_assert(offsetof(AtomicSegment, swap_or_add) == 0);
 static_assert(offsetof(AtomicSegment, compare) == 8);
 
+// The same of masked ones of 4 bytes.
+struct MaskedSwapSegment {
+    be32 swap;
+    be32 compare;
+    be32 swap_mask;
+    be32 compare_mask;
+};
+static_assert(sizeof(MaskedSwapSegment) == 16);
+static_assert(offsetof(MaskedSwapSegment, swap) == 0);
+static_assert(offsetof(MaskedSwapSegment, compare) == 4);
+static_assert(offsetof(MaskedSwapSegment, swap_mask) == 8);
+static_assert(offsetof(MaskedSwapSegment, compare_mask) == 12);
+
+struct MaskedAddSegment {
+    be32 add;
+    be32 field_ends;
+    be64 reserved;
+};
+static_assert(sizeof(MaskedAddSegment) == 16);
+static_assert(offsetof(MaskedAddSegment, add) == 0);
+static_assert(offsetof(MaskedAddSegment, field_ends) == 4);
+static_assert(offsetof(MaskedAddSegment, reserved) == 8);
+
+// Of 8 bytes: swap and compare, then both masks in a second segment; or addend and ends of fields.
+struct MaskedSwapSegments8 {
+    be64 swap;
+    be64 compare;
+    be64 swap_mask;
+    be64 compare_mask;
+};
+static_assert(sizeof(MaskedSwapSegments8) == 32);
+static_assert(offsetof(MaskedSwapSegments8, swap) == 0);
+static_assert(offsetof(MaskedSwapSegments8, compare) == 8);
+static_assert(offsetof(MaskedSwapSegments8, swap_mask) == 16);
+static_assert(offsetof(MaskedSwapSegments8, compare_mask) == 24);
+
+struct MaskedAddSegment8 {
+    be64 add;
+    be64 field_ends;
+};
+static_assert(sizeof(MaskedAddSegment8) == 16);
+static_assert(offsetof(MaskedAddSegment8, add) == 0);
+static_assert(offsetof(MaskedAddSegment8, field_ends) == 8);
+
+// Opcode modifier of masked atomics: 8 and how often 4 must be doubled for the operands' size.
+inline constexpr std::uint8_t kMaskedModifier = 8;
+inline constexpr std::uint8_t kMaskedModifier4 = kMaskedModifier;
+inline constexpr std::uint8_t kMaskedModifier8 = kMaskedModifier + 1;
+
 // Follows the control segment of every send of a datagram queue pair (PRM, "Address Vector").
 struct DatagramSegment {
     be32 queue_key;
@@ -228,6 +277,7 @@ enum class CqeOpcode : std::uint8_t {
     send = 2,              // responder: a send arrived
     send_immediate = 3,    // responder: a send with immediate arrived
     send_invalidate = 4,   // responder: a send that invalidated a key arrived
+    resized = 5,           // the queue goes on in another buffer, one entry further
     requester_error = 13,  // ErrorCqe: a send queue entry failed or was flushed
     responder_error = 14,  // ErrorCqe: a receive queue entry failed or was flushed
     invalid = 15,          // never written by the device: marks entries it has not reached yet
@@ -372,5 +422,14 @@ inline constexpr std::size_t kRecordShared = 0;
 inline constexpr std::size_t kRecordConsumer = 0;
 inline constexpr std::size_t kRecordArm = 1;
 inline constexpr std::uint32_t kConsumerIndexMask = 0xffffff;
+
+// Arming: the record's second word, and the first of the two words (the second is the queue's
+// number) that are written to the register. [29:28] how many events came, modulo 4; [24] only of
+// solicited completions and errors; [23:0] consumer index.
+inline constexpr std::uint32_t kArmSolicited = 1 << 24;
+inline constexpr int kArmSequenceShift = 28;
+inline constexpr std::uint32_t kArmSequenceMask = 3;
+// Where in its page the register lies.
+inline constexpr std::size_t kArmRegisterOffset = 0x20;
 
 }  // namespace verbatim::mlx5

@@ -65,6 +65,12 @@ class Prepared {
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
         return image_.set_operands(swap_or_add, compare);
     }
+    Errc set_masks(std::uint64_t compare_mask, std::uint64_t swap_mask) noexcept {
+        return image_.set_masks(compare_mask, swap_mask);
+    }
+    Errc set_field_ends(std::uint64_t field_ends) noexcept {
+        return image_.set_field_ends(field_ends);
+    }
     Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
         return image_.set_inline_payload(bytes);
     }

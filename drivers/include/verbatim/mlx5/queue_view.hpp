@@ -32,6 +32,12 @@ enum class Transport : std::uint8_t {
     unreliable_datagram
 };
 
+// Called after a completion queue was armed, in the arming thread. Null on real devices. Bounded.
+struct ArmHook {
+    void (*call)(void* context) noexcept = nullptr;
+    void* context = nullptr;
+};
+
 // A queue pair as the data path sees it.
 struct QueuePairView {
     Transport transport = Transport::reliable_connection;
@@ -49,6 +55,7 @@ struct QueuePairView {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_send_elements = 0;
     std::uint32_t max_receive_elements = 1;
+    bool masked_atomics = false;
     DoorbellHook doorbell_hook;
 };
 
@@ -69,9 +76,10 @@ struct CompletionQueueView {
     std::uint32_t entries = 0;                          // power of two
     std::uint32_t entry_bytes = 64;                     // 64 or 128
     volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] consumer index, [1] arm
-    volatile std::byte* doorbell_register = nullptr;    // for arming; null where it is not used
+    volatile std::byte* doorbell_register = nullptr;    // its page; null: cannot be armed
     std::uint32_t number = 0;
     ProgressHook progress_hook;
+    ArmHook arm_hook;
 };
 
 }  // namespace verbatim::mlx5

@@ -28,12 +28,13 @@ class SendQueue : public SendRing {
     ~SendQueue() { prepared_.revoke_all(); }
 
     // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
-    // message_too_large (inline payload, total bytes, or more blocks than the queue has). Nothing
-    // is posted on an error.
+    // message_too_large (inline payload, total bytes, or more blocks than the queue has),
+    // unsupported (masked atomics, where the device has none). Nothing is posted on an error.
     Errc post(const WorkRequest& request) noexcept {
-        if (is_key_update(request.opcode) || pending_fence_ != 0 || unlike_) [[unlikely]]
+        if (is_special(request.opcode) || pending_fence_ != 0 || unlike_) [[unlikely]]
             return post_carefully(request);
-        if (const Errc error = check_plain(request, limits_); error != Errc::ok) return error;
+        if (const Errc error = check_plain(request, limits_); error != Errc::ok) [[unlikely]]
+            return travels_masked(request) ? post_carefully(request) : error;
         const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
         if (blocks > free_blocks()) [[unlikely]]
@@ -179,8 +180,8 @@ class SendQueue : public SendRing {
     // Gives the WQE that starts at this counter the pending fence, unless it has one. Cold.
     void fence_block_at(std::uint32_t index) noexcept;
 
-    // Key updates, what comes behind one, and all that goes over other transports than reliable
-    // connections. Cold.
+    // Special requests, atomics of 4 bytes, what comes behind a key update, and all that goes over
+    // other transports than reliable connections. Cold.
     Errc post_carefully(const WorkRequest& request) noexcept;
     // The fence of the next WQE, which takes it; `updates`: and is a key update itself.
     std::uint8_t take_fence(bool updates) noexcept {

@@ -87,6 +87,8 @@ class SendRing {
     };
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
+    // How many bytes the atomic operation that starts there returned.
+    std::uint32_t atomic_bytes_at(std::uint16_t counter) const noexcept;
     // The ring's block with this counter (of an outstanding request).
     const std::byte* block_at(std::uint32_t counter) const noexcept {
         return ring_ + std::size_t{counter & mask_} * kBlockBytes;

@@ -12,7 +12,8 @@
 namespace verbatim::mlx5 {
 
 // Values are the mlx5 opcodes of the control segment (PRM, "Send WQE opcodes"); bind_window travels
-// as local_invalidate does, as an update of a memory key (wire_opcode()).
+// as local_invalidate does, as an update of a memory key (wire_opcode()). Atomics of 4 bytes
+// travel, and complete, as masked ones; where the device has none they are Errc::unsupported.
 enum class Opcode : std::uint8_t {
     nop = 0x00,
     send_invalidate = 0x01,
@@ -23,6 +24,8 @@ enum class Opcode : std::uint8_t {
     read = 0x10,
     compare_swap = 0x11,
     fetch_add = 0x12,
+    masked_compare_swap = 0x14,
+    masked_fetch_add = 0x15,
     local_invalidate = 0x25,
     bind_window = 0x26,
 };
@@ -49,6 +52,11 @@ struct WindowBinding {
     bool zero_based = false;    // peers count from 0 instead of `address`
     bool of_queue_pair = true;  // type 2
 };
+
+// A key for the next time that this window is opened: only its low byte differs.
+constexpr std::uint32_t next_window_key(std::uint32_t key) noexcept {
+    return (key & ~0xffU) | ((key + 1) & 0xff);
+}
 
 // Where a datagram goes: a queue pair at a RoCE address.
 struct DatagramTarget {
@@ -77,8 +85,13 @@ struct WorkRequest {
     std::uint32_t immediate = 0;                // host byte order
     std::span<const Element> elements;          // gather list (scatter list for read and atomics)
     std::span<const std::byte> inline_payload;  // before the elements; copied into the work request
-    std::uint64_t compare = 0;                  // compare_swap
-    std::uint64_t swap_or_add = 0;              // compare_swap: swap; fetch_add: addend
+    // Atomics are of 8 bytes, or 4, as their one element is; operands are in its low bytes.
+    std::uint64_t compare = 0;      // compare_swap
+    std::uint64_t swap_or_add = 0;  // compare_swap: swap; fetch_add: addend
+    // Masked: bits that are compared, and bits that are swapped.
+    std::uint64_t compare_mask = 0, swap_mask = 0;
+    // masked_fetch_add: highest bit of each field; no carry leaves one. 0: one field.
+    std::uint64_t field_ends = 0;
     std::uint32_t invalidated_key = 0;  // the peer's (send_invalidate) or ours (local_invalidate)
     const WindowBinding* window = nullptr;   // bind_window
     const DatagramTarget* target = nullptr;  // sends of datagram queue pairs

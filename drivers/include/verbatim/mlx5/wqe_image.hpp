@@ -27,14 +27,14 @@ class WqeImage {
 
     // Each refuses (invalid_argument) what the request does not have.
     Errc set_remote_address(std::uint64_t address) noexcept {
-        if (!names_remote_memory(opcode_) || (is_atomic(opcode_) && address % 8 != 0)) {
+        if (!remote_ || (address & address_mask_) != 0) {
             return Errc::invalid_argument;
         }
         words_[2] = be64(address).raw();
         return Errc::ok;
     }
     Errc set_remote_key(std::uint32_t key) noexcept {
-        if (!names_remote_memory(opcode_)) return Errc::invalid_argument;
+        if (!remote_) return Errc::invalid_argument;
         words_[3] = word(be32(key), be32(0));
         return Errc::ok;
     }
@@ -50,12 +50,28 @@ class WqeImage {
         words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(key).raw()} << 32;
         return Errc::ok;
     }
-    // compare_swap: both; fetch_add: the addend (`compare` is not looked at).
+    // compare_swap: both; fetch_add: the addend (`compare` is not looked at). Masks stay.
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
-        if (!is_atomic(opcode_)) return Errc::invalid_argument;
+        if (atomic_bytes_ == 0) return Errc::invalid_argument;
+        operands_.swap_or_add = swap_or_add;
+        operands_.compare = compare;
+        if (is_masked_atomic(opcode_)) return write_operands();
         words_[4] = be64(swap_or_add).raw();
         words_[5] = compare_word(opcode_, compare);
         return Errc::ok;
+    }
+    // masked_compare_swap: what is compared and what is swapped.
+    Errc set_masks(std::uint64_t compare_mask, std::uint64_t swap_mask) noexcept {
+        if (opcode_ != Opcode::masked_compare_swap) return Errc::invalid_argument;
+        operands_.compare_mask = compare_mask;
+        operands_.swap_mask = swap_mask;
+        return write_operands();
+    }
+    // masked_fetch_add: highest bits of the fields.
+    Errc set_field_ends(std::uint64_t field_ends) noexcept {
+        if (opcode_ != Opcode::masked_fetch_add) return Errc::invalid_argument;
+        operands_.field_ends = field_ends;
+        return write_operands();
     }
     Errc set_element(std::size_t index, const Element& element) noexcept {
         if (!takes_element(index, element)) return Errc::invalid_argument;
@@ -66,7 +82,7 @@ class WqeImage {
     }
     bool takes_element(std::size_t index, const Element& element) const noexcept {
         return index < elements_ && element.bytes != 0 && element.bytes <= kMaxElementBytes &&
-               (!is_atomic(opcode_) || element.bytes == 8);
+               (atomic_bytes_ == 0 || element.bytes == atomic_bytes_);
     }
     // As many bytes as were prepared.
     Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
@@ -89,6 +105,7 @@ class WqeImage {
     std::uint64_t* payload() const noexcept {
         return words_.get() + std::size_t{shape_.payload_unit} * 2;
     }
+    Errc write_operands() noexcept;
     // Elements follow the inline payload.
     std::uint64_t* segment(std::size_t index) const noexcept {
         return payload() + (inline_units(inline_bytes_) + index) * 2;
@@ -100,9 +117,13 @@ class WqeImage {
 
     std::unique_ptr<std::uint64_t[]> words_;
     WqeShape shape_;
-    Opcode opcode_;
+    Opcode opcode_;  // an atomic of 4 bytes is a masked one here
     std::uint32_t elements_;
     std::uint32_t inline_bytes_;
+    std::uint32_t atomic_bytes_ = 0;  // 0: no atomic
+    std::uint64_t address_mask_ = 0;  // bits that a remote address must not have
+    bool remote_;                     // names remote memory
+    AtomicOperands operands_;
 };
 
 }  // namespace verbatim::mlx5

@@ -17,6 +17,13 @@
 //   executed by the target, when it polls any of its completion queues.
 // - Keys are enforced by the requester against the target's own table. A released key fails at
 //   once, but a peer that breaks the rules keeps the mapping of a file it was given once.
+// - Memory windows of both types are opened, closed and invalidated by the thread that runs the
+// send
+//   (or, for a send with invalidate, the receive) queue. A refused key update is window_bind
+//   (0x06); a send with invalidate that names no open window of type 2 of the receiving queue pair
+//   fails there with local_access (0x11) and at the sender with remote_access (0x13).
+// - A thread that sleeps for an event of an armed completion queue does not run the engine: its
+//   receives must have been posted before it armed the queue.
 // - After fork() the child's copies of devices and queues are dead (requests are flushed); it opens
 //   its own.
 #pragma once

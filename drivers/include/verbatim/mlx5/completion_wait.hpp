@@ -1,0 +1,22 @@
+// Sleeping until a completion comes, by the rule that loses none: poll; arm; poll once more,
+// because what came before the arming raises its event only for entries that no poll has taken;
+// sleep until the channel can be read; count the event; begin again.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+#include <verbatim/driver/device.hpp>
+#include <verbatim/mlx5/completion_queue.hpp>
+
+namespace verbatim::mlx5 {
+
+// Polls, sleeping while there is nothing, for at most `timeout`. How many completions; 0: the time
+// is over, or the queue cannot be armed. `channel` is the queue's and no other queue's. Threads:
+// the polling one. Makes system calls only when it sleeps.
+std::size_t wait_and_poll(CompletionQueue& queue, CompletionChannelHandle& channel,
+                          std::span<Completion> completions, std::chrono::milliseconds timeout,
+                          Notify notify = Notify::any);
+
+}  // namespace verbatim::mlx5

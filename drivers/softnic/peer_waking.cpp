@@ -1,0 +1,32 @@
+// Waking the peer's sleeping threads.
+#include "peer_waking.hpp"
+
+#include "queue_pair_state.hpp"
+
+namespace verbatim::softnic {
+
+bool QueuePairShared::wake_receiver(bool noteworthy) noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t word = outgoing.receiver_asleep();
+    if (!is_to_wake(word, woken_receiver, noteworthy)) return true;
+    if (!link->wake(peer_number)) return false;
+    woken_receiver = word;
+    return true;
+}
+
+bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t word = incoming.sender_asleep();
+    if (!is_to_wake(word, woken_sender, noteworthy)) return true;
+    if (!link->wake(peer_number)) return false;
+    woken_sender = word;
+    return true;
+}
+
+void QueuePairShared::wake_peer() noexcept {
+    if (link == nullptr || !outgoing) return;
+    if (outgoing.wakes_receiver() || incoming.wakes_sender())
+        static_cast<void>(link->wake(peer_number));
+}
+
+}  // namespace verbatim::softnic
