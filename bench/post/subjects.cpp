@@ -14,21 +14,12 @@
 #include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
+#include "fixed_subjects.hpp"
 #include "operation.hpp"
 #include "parked_device.hpp"
 
 namespace verbatim::bench {
 namespace {
-
-// A refused post would be measured as a fast one.
-void must(Errc error) {
-    if (error != Errc::ok) std::abort();
-}
-
-// What the completion of the last operation of a batch, of `blocks` blocks, does.
-void retire_all(mlx5::SendQueue& queue, std::uint64_t posted, std::uint32_t blocks) {
-    if (!queue.retire(static_cast<std::uint16_t>((posted - 1) * blocks))) std::abort();
-}
 
 // Runs batches: the last operation of each is signaled and retires all.
 template <class Post>
@@ -42,104 +33,6 @@ template <class Post>
         retire_all(queue, posted, blocks);
     }
 }
-
-// What varies from operation to operation of a case, as fixed shapes take it.
-template <class Payload>
-struct Varying;
-template <std::uint32_t kBytes>
-struct Varying<mlx5::Inline<kBytes>> {
-    std::array<std::byte, kBytes> payload{};
-    [[gnu::always_inline]] auto number(std::uint64_t i) {
-        if constexpr (kBytes == 8) {
-            return i;
-        } else {
-            std::memcpy(payload.data(), &i, sizeof i);
-            return static_cast<const std::byte*>(payload.data());
-        }
-    }
-};
-template <std::uint32_t kCount>
-struct Varying<mlx5::Gather<kCount>> {
-    [[gnu::always_inline]] auto number(std::uint64_t i) {
-        return [first = local_address(i)](std::uint32_t k) { return first + k * kElementBytes; };
-    }
-};
-
-template <std::uint32_t kCount>
-struct Varying<mlx5::Elements<kCount>> {
-    [[gnu::always_inline]] mlx5::Unchanged number(std::uint64_t) { return {}; }
-};
-
-// A shape known at compile time, by either copy strategy.
-template <class Prepared, class Payload>
-class FixedSubject : public PostSubject {
-  public:
-    explicit FixedSubject(const PostCase& of) : operation_(of) {}
-    void run(std::uint64_t count) final {
-        for (const std::uint64_t end = posted_ + count; posted_ != end;) {
-            const std::uint64_t batch = std::min(kBatch, end - posted_);
-            Prepared& prepared = prepared_();
-            prepared.set_signaled(false);
-            post(prepared, posted_, posted_ + batch - 1);
-            prepared.set_signaled(true);
-            post(prepared, posted_ + batch - 1, posted_ + batch);
-            posted_ += batch;
-            retire(posted_ - 1);
-        }
-    }
-
-  protected:
-    virtual Prepared& prepared_() = 0;
-    virtual void retire(std::uint64_t last) = 0;
-    ParkedDevice device_;
-    Operation operation_;
-
-  private:
-    [[gnu::noinline]] void post(Prepared& prepared, std::uint64_t from, std::uint64_t to) {
-        for (std::uint64_t i = from; i != to; ++i)
-            if constexpr (requires { prepared.post(i, remote_address(i), varying_.number(i)); })
-                must(prepared.post(i, remote_address(i), varying_.number(i)));
-            else
-                must(prepared.post(i, varying_.number(i)));
-    }
-    Varying<Payload> varying_;
-    std::uint64_t posted_ = 0;
-};
-
-template <mlx5::Opcode kOpcode, class Payload>
-class CopiedSubject final : public FixedSubject<mlx5::PreparedFixed<kOpcode, Payload>, Payload> {
-    using Prepared = mlx5::PreparedFixed<kOpcode, Payload>;
-
-  public:
-    using FixedSubject<Prepared, Payload>::FixedSubject;
-
-  private:
-    Prepared& prepared_() override { return write_; }
-    void retire(std::uint64_t last) override {
-        retire_all(queue_, last + 1, mlx5::FixedShape<kOpcode, Payload>::kBlocks);
-    }
-    mlx5::SendQueue queue_{this->device_.view()};
-    Prepared write_{queue_, this->operation_.number(0, true)};
-};
-
-template <mlx5::Opcode kOpcode, class Payload>
-class InPlaceSubject final
-    : public FixedSubject<mlx5::PrebuiltSendQueue<kOpcode, Payload>, Payload> {
-    using Prepared = mlx5::PrebuiltSendQueue<kOpcode, Payload>;
-
-  public:
-    using FixedSubject<Prepared, Payload>::FixedSubject;
-
-  private:
-    static constexpr std::uint32_t kBlocks = mlx5::FixedShape<kOpcode, Payload>::kBlocks;
-    static constexpr std::uint32_t kSlot = std::bit_ceil(kBlocks);
-    Prepared& prepared_() override { return queue_; }
-    void retire(std::uint64_t last) override {
-        const std::uint64_t counter = last * kSlot + (kSlot - kBlocks);
-        if (!queue_.retire(static_cast<std::uint16_t>(counter))) std::abort();
-    }
-    Prepared queue_{this->device_.view(), this->operation_.number(0, true)};
-};
 
 // Built from scratch.
 class FreshSubject final : public PostSubject {
@@ -198,7 +91,7 @@ class PreparedSubject final : public PostSubject {
     std::uint64_t posted_ = 0;
 };
 
-// Lists of `Size` prepared operations under one doorbell; the last one is signaled.
+// Lists of `Size` operations of any shape; the last one is signaled.
 template <std::uint64_t Size>
 class ListSubject final : public PostSubject {
   public:
@@ -228,26 +121,6 @@ class ListSubject final : public PostSubject {
     Operation operation_;
     std::uint32_t blocks_ = operation_.blocks();
     mlx5::PreparedList list_;
-    std::uint64_t posted_ = 0;
-};
-
-// Lists of `Size` of the operation made for the smallest write.
-template <std::uint32_t Size>
-class Write8ListSubject final : public PostSubject {
-  public:
-    [[gnu::noinline]] void run(std::uint64_t count) override {
-        for (const std::uint64_t end = posted_ + count; posted_ < end; posted_ += Size) {
-            must(write_.post_list(posted_, Size, [first = posted_](std::uint32_t i) {
-                return mlx5::PreparedWrite8::Write{remote_address(first + i), first + i};
-            }));
-            retire_all(queue_, posted_ + Size, 1);
-        }
-    }
-
-  private:
-    ParkedDevice device_;
-    mlx5::SendQueue queue_{device_.view()};
-    mlx5::PreparedWrite8 write_{queue_, {kRemoteAddress, kRemoteKey}};
     std::uint64_t posted_ = 0;
 };
 
@@ -294,13 +167,22 @@ std::unique_ptr<PostSubject> make(const PostCase& of) {
         return std::make_unique<Subject>();
 }
 
+using Make = std::unique_ptr<PostSubject> (*)(const PostCase&);
+struct Strategy {
+    Make one, list10, list32;
+};
+template <class Posting, class Payload>
+constexpr Strategy strategy() {
+    return {make<FixedSubject<Posting, Payload>>, make<FixedListSubject<Posting, Payload, 10>>,
+            make<FixedListSubject<Posting, Payload, 32>>};
+}
 struct FixedSubjects {
-    std::unique_ptr<PostSubject> (*copied)(const PostCase&);
-    std::unique_ptr<PostSubject> (*in_place)(const PostCase&);
+    Strategy copied, in_place;
 };
 template <mlx5::Opcode kOpcode, class Payload>
 constexpr FixedSubjects fixed() {
-    return {make<CopiedSubject<kOpcode, Payload>>, make<InPlaceSubject<kOpcode, Payload>>};
+    return {strategy<Copied<kOpcode, Payload>, Payload>(),
+            strategy<InPlace<kOpcode, Payload>, Payload>()};
 }
 // By kPostCases.
 constexpr FixedSubjects kFixed[] = {
@@ -318,15 +200,16 @@ std::vector<NamedSubject> subjects() {
         const PostCase& of = kPostCases[i];
         // The strategy that docs/development.md recommends for this length is the one to look at.
         const bool longer = of.elements > 4;
-        all.push_back({&of, "verbatim.prepared", longer ? kFixed[i].in_place : kFixed[i].copied});
-        all.push_back({&of, longer ? "verbatim.copied" : "verbatim.in_place",
-                       longer ? kFixed[i].copied : kFixed[i].in_place});
+        const Strategy& first = longer ? kFixed[i].in_place : kFixed[i].copied;
+        const Strategy& second = longer ? kFixed[i].copied : kFixed[i].in_place;
+        all.push_back({&of, "verbatim.prepared", first.one});
+        all.push_back({&of, longer ? "verbatim.copied" : "verbatim.in_place", second.one});
         all.push_back({&of, "verbatim.any_shape", make<PreparedSubject>});
-        const bool smallest = i == 0;
-        all.push_back({&of, "verbatim.list10",
-                       smallest ? make<Write8ListSubject<10>> : make<ListSubject<10>>});
-        all.push_back({&of, "verbatim.list32",
-                       smallest ? make<Write8ListSubject<32>> : make<ListSubject<32>>});
+        all.push_back({&of, "verbatim.list10", first.list10});
+        all.push_back({&of, "verbatim.list32", first.list32});
+        all.push_back(
+            {&of, longer ? "verbatim.copied_list32" : "verbatim.in_place_list32", second.list32});
+        all.push_back({&of, "verbatim.any_shape_list32", make<ListSubject<32>>});
         all.push_back({&of, "verbatim.fresh", make<FreshSubject>});
         all.push_back({&of, "libmlx5.ibv_post_send", make_libmlx5_post_send});
         all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});

@@ -32,6 +32,7 @@ PrebuiltRing::PrebuiltRing(const QueuePairView& view, const WorkRequest& request
                     "it names memory regions, but does not know when they are released",
                     "construct it with Device::invalidation_epoch()");
     standard_register_ = true;  // words fit any
+    single_blocks_ = slot_blocks == 1;
     set_stop();
     image_.assign(image.words(), image.words() + image.blocks() * kWordsPerBlock);
     fillers_ = slot_blocks - image.blocks();

@@ -106,6 +106,7 @@ std::uint64_t SendQueue::place_image(std::uint64_t id, const std::uint64_t* imag
     if (updates) pending_fence_ = kSmallFence;
     ids_[index & mask_] = id;
     next_ = index + blocks;
+    if (blocks != 1) single_blocks_ = false;
     set_stop();
     return first_word;
 }

@@ -2,99 +2,20 @@
 // what it sees of a fresh one, at every place of the ring; nothing else is ever heard of.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prebuilt_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 
-#include "mlx5_requests.hpp"
+#include "mlx5_fixed_cases.hpp"
 
 namespace verbatim::mlx5 {
 namespace {
 
 using namespace test;
 
-constexpr std::uint32_t kLaps = 5;
-
-Request of_shape(Opcode opcode, const ShapeFacts& facts) {
-    Request made = gather_request(opcode, facts.elements);
-    made.inline_payload = pattern(facts.inline_bytes);
-    return made;
-}
-
-// Changes what posts of the shape may change, and posts that.
-template <class Payload>
-struct Change;
-template <std::uint32_t kBytes>
-struct Change<Inline<kBytes>> {
-    static auto apply(Request& fresh, std::uint32_t i) {
-        fresh.inline_payload = pattern(kBytes, static_cast<std::uint8_t>(i));
-        if constexpr (kBytes == 8) {
-            std::uint64_t payload;
-            std::memcpy(&payload, fresh.inline_payload.data(), sizeof payload);
-            return payload;
-        } else {
-            return static_cast<const std::byte*>(fresh.inline_payload.data());
-        }
-    }
-};
-template <std::uint32_t kCount>
-struct Change<Gather<kCount>> {
-    static auto apply(Request& fresh, std::uint32_t i) {
-        for (Element& element : fresh.elements) element.address += 0x100000001U * (i + 1);
-        return [&fresh](std::size_t k) { return fresh.elements[k].address; };
-    }
-};
-template <std::uint32_t kCount>
-struct Change<Elements<kCount>> {
-    static Unchanged apply(Request&, std::uint32_t) { return {}; }
-};
-
-template <Opcode kOpcode, class PayloadOf>
-struct Of {
-    static constexpr Opcode opcode = kOpcode;
-    using Payload = PayloadOf;
-    using Shape = FixedShape<kOpcode, Payload>;
-    using Copied = PreparedFixed<kOpcode, Payload>;
-    using InPlace = PrebuiltSendQueue<kOpcode, Payload>;
-
-    static Request request() {
-        return of_shape(kOpcode, {kOpcode, Payload::kInlineBytes, Payload::kElements});
-    }
-    template <class Poster>
-    static Errc post(Poster& poster, Request& fresh, std::uint32_t i) {
-        fresh.work.remote_address += 24;
-        fresh.work.id = i;
-        fresh.work.signaled = i % 3 != 0;
-        poster.set_signaled(fresh.work.signaled);
-        const auto payload = Change<Payload>::apply(fresh, i);
-        if constexpr (Shape::kNamesRemoteMemory)
-            return poster.post(i, fresh.work.remote_address, payload);
-        else
-            return poster.post(i, payload);
-    }
-};
-
-template <class Case>
-class Fixed : public testing::Test {};
-using Cases = testing::Types<
-    Of<Opcode::write, Inline<8>>, Of<Opcode::write, Inline<16>>, Of<Opcode::write, Inline<28>>,
-    Of<Opcode::write, Inline<64>>, Of<Opcode::write, Inline<200>>, Of<Opcode::write, Inline<333>>,
-    Of<Opcode::write_immediate, Inline<17>>, Of<Opcode::send, Inline<8>>,
-    Of<Opcode::send, Inline<63>>, Of<Opcode::send_immediate, Inline<100>>,
-    Of<Opcode::write, Gather<1>>, Of<Opcode::send, Gather<2>>, Of<Opcode::read, Gather<10>>,
-    Of<Opcode::read, Elements<10>>, Of<Opcode::send_immediate, Elements<3>>>;
 TYPED_TEST_SUITE(Fixed, Cases);
-
-// The WQE that is not a no-op.
-SeenWqe only_request(TestDevice& device) {
-    std::vector<SeenWqe> seen = device.fetch();
-    std::erase_if(seen, [](const SeenWqe& wqe) { return wqe.opcode == MLX5_OPCODE_NOP; });
-    EXPECT_EQ(seen.size(), 1U);
-    return seen.empty() ? SeenWqe{} : seen[0];
-}
 
 TYPED_TEST(Fixed, copied_equals_a_fresh_post_at_every_place_and_register) {
     for (const std::uint32_t blueflame_bytes : {256U, 64U, 128U, 512U, 0U}) {

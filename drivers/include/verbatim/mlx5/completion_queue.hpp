@@ -16,6 +16,7 @@
 #include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
+#include <verbatim/mlx5/sent_completion.hpp>
 #include <verbatim/mlx5/shared_receive_queue.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
@@ -141,39 +142,44 @@ class CompletionQueue {
     }
 
     // What most entries are: finished requests that return nothing, of the queue whose entry came
-    // before. Up to the end of the ring; stops at anything else, which the caller then looks at.
+    // before, in 64-byte entries. Up to the end of the ring; stops at anything else, which the
+    // caller then looks at.
     [[gnu::always_inline]] std::size_t take_sends(const Cqe* entry,
                                                   std::span<Completion> completions) noexcept {
-        const std::uint8_t done = owner_phase(consumer_, entries()) ? kOwnerMask : 0;
         static_assert(make_op_own(CqeOpcode::requester, true) == kOwnerMask);
-        if (entry->op_own != done || recent_ == nullptr) return 0;
-        Completion* out = completions.data();
+        if (entry->op_own > kOwnerMask || recent_ == nullptr || entry_log2_ != kCqeLog2) return 0;
         const std::size_t room =
             std::min<std::size_t>(completions.size(), entries() - (consumer_ & mask_));
-        const Completion* const end = out + room;
-        SendRing::Retirement retirement(*recent_);
-        const std::uint32_t number = recent_number_, number_raw = be32(number).raw();
-        const std::size_t stride = std::size_t{1} << entry_log2_;
+        return recent_->single_blocks() ? take_run<true>(entry, completions.first(room))
+                                        : take_run<false>(entry, completions.first(room));
+    }
+    template <bool kSingle>
+    [[gnu::always_inline]] std::size_t take_run(const Cqe* entry,
+                                                std::span<Completion> completions) noexcept {
+        const std::uint8_t done = entry->op_own;
+        SendRing::Retirement<kSingle> retirement(*recent_);
+        const std::uint32_t number_raw = be32(recent_number_).raw();
+        const SentCompletion common(recent_number_);
+        Completion* out = completions.data();
+        Completion* const end = out + completions.size();
         do {
-            const std::uint32_t opcode_number = entry->opcode_number.raw();
-            const auto opcode = static_cast<Opcode>(opcode_number);  // its lowest byte
+            // The number's bytes gone, the opcode is left.
+            const std::uint32_t opcode = entry->opcode_number.raw() ^ number_raw;
             std::uint64_t id;
-            if (((opcode_number ^ number_raw) & ~0xffU) != 0 || opcode >= Opcode::read ||
+            if (opcode >= static_cast<std::uint32_t>(Opcode::read) ||
                 !retirement.take(entry->wqe_counter, id))
                 break;
-            *out = Completion{};
-            out->id = id;
-            out->opcode = opcode;
-            out->queue_pair = number;
-            entry =
-                reinterpret_cast<const Cqe*>(reinterpret_cast<const std::byte*>(entry) + stride);
+            common.store(out, id, opcode);
+            ++entry;
         } while (++out != end && __atomic_load_n(&entry->op_own, __ATOMIC_ACQUIRE) == done);
         const auto count = static_cast<std::size_t>(out - completions.data());
-        if (count == 0 || !recent_->retire(retirement.last())) return 0;
+        if (count == 0 || !retirement.retire(*recent_)) return 0;
         consumer_ += static_cast<std::uint32_t>(count);
         return count;
     }
 
+    static constexpr std::uint32_t kCqeLog2 = 6;
+    static_assert(sizeof(Cqe) == 1 << kCqeLog2);
     // In a 128-byte entry the CQE is the second half.
     Cqe* entry_at(std::uint32_t counter) const noexcept {
         std::byte* entry = ring_ + (std::size_t{counter & mask_} << entry_log2_);

@@ -22,6 +22,7 @@ template <std::uint32_t kBytes>
 struct Inline {
     static_assert(kBytes == 8 || kBytes >= 16, "the copy moves 16 bytes at a time");
     static constexpr std::uint32_t kUnits = inline_units(kBytes), kInlineBytes = kBytes;
+    static constexpr std::uint32_t kConstantUnits = 1;  // have bytes that patch() does not write
     static constexpr std::uint32_t kElements = 0;
 
     template <std::size_t kFirst, class Wqe>
@@ -49,6 +50,7 @@ template <std::uint32_t kCount>
 struct Gather {
     static_assert(kCount >= 1);
     static constexpr std::uint32_t kUnits = kCount, kInlineBytes = 0, kElements = kCount;
+    static constexpr std::uint32_t kConstantUnits = kCount;
 
     template <std::size_t kFirst, class Wqe, class Address>
     [[gnu::always_inline]] static void compose(Wqe& wqe, Address&& address) noexcept {
@@ -84,10 +86,18 @@ inline constexpr Unchanged kUnchanged;
 template <std::uint32_t kCount>
 struct Elements {
     static constexpr std::uint32_t kUnits = kCount, kInlineBytes = 0, kElements = kCount;
+    static constexpr std::uint32_t kConstantUnits = kCount;
 
     template <std::size_t kFirst, class Wqe>
     static void compose(Wqe&, Unchanged) noexcept {}
     static void patch(std::byte*, Unchanged) noexcept {}
+};
+
+// One request of a list: what varies in it. Sends have no remote address.
+template <class Variable>
+struct Listed {
+    std::uint64_t remote_address = 0;
+    Variable payload;
 };
 
 struct ShapeFacts {

@@ -65,6 +65,8 @@ class PrebuiltSendQueue : public PrebuiltRing {
     using Shape = FixedShape<kOpcode, Payload>;
     static constexpr std::uint32_t kSlotBlocks = std::bit_ceil(Shape::kBlocks);
     static constexpr std::uint32_t kFillers = kSlotBlocks - Shape::kBlocks;
+    using Word [[gnu::may_alias]] = std::uint64_t;
+    static constexpr std::size_t kFillerBytes = kFillers * kBlockBytes;
 
   public:
     // `request` says what stays; its spans are read during the call only. `invalidation_epoch`:
@@ -96,6 +98,41 @@ class PrebuiltSendQueue : public PrebuiltRing {
         });
     }
 
+    // Posts `count` of them under one doorbell, or none: `next(i)` returns the i-th, a Listed with
+    // a payload as above. Their ids are first_id, first_id + 1, ...; only the last one is signaled,
+    // if this operation is. Errors: invalid_prepared, would_block, message_too_large (more than the
+    // queue has slots).
+    template <class Next>
+    [[gnu::always_inline]] Errc post_list(std::uint64_t first_id, std::uint32_t count,
+                                          Next&& next) noexcept {
+        if constexpr (Payload::kElements != 0)
+            if (!regions_unchanged()) [[unlikely]]
+                return Errc::invalid_prepared;
+        const std::uint64_t blocks_asked = std::uint64_t{count} * kSlotBlocks;
+        if (blocks_asked > free_blocks()) [[unlikely]]
+            return full(blocks_asked);
+        if (count == 0) return Errc::ok;
+        const std::uint64_t unsignaled = flags_word_ & ~flags_word(kCompletionAlways, 0);
+        std::uint32_t index = next_;
+        std::uint64_t first = 0;
+        std::byte* wqe = nullptr;
+        for (std::uint32_t i = 0; i != count; ++i, index += kSlotBlocks) {
+            const std::size_t slot = index & mask_;
+            wqe = ring_ + slot * kBlockBytes + kFillerBytes;
+            const auto number = __builtin_bswap16(static_cast<std::uint16_t>(index));
+            first = begin_slot(wqe, std::uint32_t{number} << 8, unsignaled);
+            const auto item = next(i);
+            if constexpr (Shape::kNamesRemoteMemory)
+                store(wqe + kUnitBytes, be64(item.remote_address).raw());
+            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, item.payload);
+            ids_[slot + kFillers] = first_id + i;
+        }
+        store(wqe + sizeof first, flags_word_);  // the last one speaks for all
+        next_ = index;
+        ring_doorbell(bell_, next_, DoorbellWordOnly{{first}});
+        return Errc::ok;
+    }
+
     void set_signaled(bool on) noexcept {
         const std::uint64_t bit = flags_word(kCompletionAlways, 0);
         flags_word_ = on ? flags_word_ | bit : flags_word_ & ~bit;
@@ -104,6 +141,22 @@ class PrebuiltSendQueue : public PrebuiltRing {
   private:
     static void store(std::byte* to, std::uint64_t value) noexcept {
         std::memcpy(to, &value, sizeof value);
+    }
+    // Writes what every request of a slot changes, in the fillers before it too; its first word.
+    // `bits`: the number of the slot's first block, where control segments have it.
+    [[gnu::always_inline]] std::uint64_t begin_slot(std::byte* wqe, std::uint32_t bits,
+                                                    std::uint64_t flags) const noexcept {
+        // A slot's first index has zeros where the numbers of its blocks go.
+        for (std::uint32_t i = 0; i < kFillers; ++i) {
+            const std::uint32_t word = bits | index_bits(i);  // and opcode 0, a no-op
+            std::memcpy(wqe - kFillerBytes + i * kBlockBytes, &word, sizeof word);
+        }
+        const std::uint64_t first = first_word_ | bits;
+        store(wqe, first);
+        // Atomic only so that compilers do not collect both words in one register, which takes
+        // longer than to store them.
+        __atomic_store_n(reinterpret_cast<Word*>(wqe + sizeof first), flags, __ATOMIC_RELAXED);
+        return first;
     }
     template <class Patch>
     [[gnu::always_inline]] Errc patch_and_ring(std::uint64_t id, Patch&& patch) noexcept {
@@ -114,17 +167,8 @@ class PrebuiltSendQueue : public PrebuiltRing {
         if (index == stop_) [[unlikely]]  // both count whole slots
             return Errc::would_block;
         const std::size_t slot = index & mask_;
-        std::byte* const begin = ring_ + slot * kBlockBytes;
-        // A slot's first index has zeros where the numbers of its blocks go.
-        const std::uint32_t bits = bell_.index_bits();
-        for (std::uint32_t i = 0; i < kFillers; ++i) {
-            const std::uint32_t word = bits | index_bits(i);  // and opcode 0, a no-op
-            std::memcpy(begin + i * kBlockBytes, &word, sizeof word);
-        }
-        std::byte* const wqe = begin + kFillers * kBlockBytes;
-        const std::uint64_t first = first_word_ | bits;
-        store(wqe, first);
-        store(wqe + sizeof first, flags_word_);
+        std::byte* const wqe = ring_ + slot * kBlockBytes + kFillerBytes;
+        const std::uint64_t first = begin_slot(wqe, bell_.index_bits(), flags_word_);
         patch(wqe);
         ids_[slot + kFillers] = id;
         next_ = index + kSlotBlocks;

@@ -140,10 +140,7 @@ class PreparedWrite8 {
             const Write only = next(0);
             return post(first_id, only.remote_address, only.payload);
         }
-        const Errc error = fixed_.queue().post_writes8(fixed_.image(), first_id, count, next);
-        if (error == Errc::ok) [[likely]]
-            return error;
-        return fixed_.refusal(error);
+        return fixed_.post_list(first_id, count, next);
     }
 
     void set_remote_address(std::uint64_t address) noexcept { remote_address_ = address; }

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 #include <verbatim/mlx5/fixed_shape.hpp>
 #include <verbatim/mlx5/prepared_binding.hpp>
@@ -52,6 +54,22 @@ class PreparedFixed {
         return post_made(id, 0, payload);
     }
 
+    // Posts `count` of them under one doorbell, or none: `next(i)` returns the i-th, a Listed with
+    // a payload as above. Their ids are first_id, first_id + 1, ...; only the last one is signaled,
+    // if this operation is. Errors: invalid_prepared, would_block, message_too_large (more than the
+    // queue has blocks).
+    template <class Next>
+    [[gnu::always_inline]] Errc post_list(std::uint64_t first_id, std::uint32_t count,
+                                          Next&& next) noexcept {
+        if constexpr (Payload::kElements != 0)
+            if (!binding_.check()) [[unlikely]]
+                return Errc::invalid_prepared;
+        const Errc error = post_alike(first_id, count, next, kConstantUnits);
+        if (error == Errc::ok) [[likely]]
+            return error;
+        return binding_.refusal(error);
+    }
+
     void set_remote_key(std::uint32_t key) noexcept requires Shape::kNamesRemoteMemory {
         image_.words[3] = word(be32(key), be32(0));
     }
@@ -80,6 +98,36 @@ class PreparedFixed {
             Payload::template compose<Shape::kPayloadUnit>(wqe, payload);
         }
         return wqe;
+    }
+    // What a request of a list starts as, before what changes is put into it.
+    using ConstantUnits = std::make_index_sequence<Shape::kPayloadUnit + Payload::kConstantUnits>;
+    static constexpr ConstantUnits kConstantUnits{};
+
+    // Copies of the constant units stay in registers, if they are few.
+    template <class Next, std::size_t... kUnit>
+    [[gnu::always_inline]] Errc post_alike(std::uint64_t first_id, std::uint32_t count, Next& next,
+                                           std::index_sequence<kUnit...>) noexcept {
+        const auto* const units = reinterpret_cast<const __m128i*>(image_.words);
+        const __m128i signaled = _mm_set_epi64x(flags_word(kCompletionAlways, 0), 0);
+        const __m128i constant[] = {
+            (kUnit == 0 ? _mm_andnot_si128(signaled, units[kUnit]) : units[kUnit])...};
+        const auto place = [&](std::byte* at, std::uint64_t first, std::uint32_t i) {
+            auto* const to = reinterpret_cast<__m128i*>(at);
+            (_mm_store_si128(to + kUnit, constant[kUnit]), ...);
+            store(at, first);
+            patch(at, next(i));
+        };
+        return binding_.queue().template post_alike<Shape::kBlocks>(
+            {first_id, count, image_.words[0], image_.words[1]}, place);
+    }
+    template <class Item>
+    [[gnu::always_inline]] static void patch(std::byte* at, const Item& item) noexcept {
+        if constexpr (Shape::kNamesRemoteMemory)
+            store(at + kUnitBytes, be64(item.remote_address).raw());
+        Payload::patch(at + Shape::kPayloadUnit * kUnitBytes, item.payload);
+    }
+    static void store(std::byte* to, std::uint64_t word) noexcept {
+        std::memcpy(to, &word, sizeof word);
     }
     template <class Variable>
     [[gnu::always_inline]] Errc post_made(std::uint64_t id, std::uint64_t remote_address,

@@ -19,6 +19,13 @@
 
 namespace verbatim::mlx5 {
 
+// Requests of one shape and consecutive ids that are posted together.
+struct AlikeRequests {
+    std::uint64_t first_id;
+    std::uint32_t count;
+    std::uint64_t control, last_flags;  // the words of the control segment; index 0
+};
+
 class SendQueue : public SendRing {
   public:
     // `invalidation_epoch`: Device::invalidation_epoch(), where prepared operations that name
@@ -44,6 +51,7 @@ class SendQueue : public SendRing {
             encode_plain(request, shape, {number_, index}, cursor_at(index));
         ids_[index & mask_] = request.id;
         next_ = index + blocks;
+        if (blocks != 1) single_blocks_ = false;
         ring_doorbell(bell_, next_, DoorbellRing{first_word, ring_, mask_, index, blocks});
         return Errc::ok;
     }
@@ -78,6 +86,7 @@ class SendQueue : public SendRing {
         ids_[slot] = id;
         wqe.store(ring_ + slot * kBlockBytes);
         next_ = index + Units<kUnits>::kBlocks;
+        if constexpr (Units<kUnits>::kBlocks != 1) single_blocks_ = false;
         ring_doorbell(bell_, next_, DoorbellUnits<kUnits>{wqe});
     }
     // Posts a finished WQE of one block that is not of a fixed shape.
@@ -97,28 +106,37 @@ class SendQueue : public SendRing {
         return Errc::ok;
     }
 
-    // What PreparedWrite8 knows of its writes: control (index 0), remote address, inline header.
-    using Write8Image = UnitImage<3>;
-    // See PreparedWrite8::post_list().
-    template <class Next>
-    [[gnu::always_inline]] Errc post_writes8(const Write8Image& image, std::uint64_t first_id,
-                                             std::uint32_t count, Next&& next) noexcept {
-        if (count > free_blocks()) [[unlikely]]
-            return full(count);
-        if (count == 0) return Errc::ok;
-        // Up to the end of the ring there is nothing to wrap.
-        const std::uint32_t to_end = blocks() - (next_ & mask_);
-        const std::uint32_t before = std::min(count, to_end);
-        std::uint64_t word = place_writes8(image, {first_id, next_, before}, next);
-        if (before != count)
-            word = place_writes8(image, {first_id + before, next_ + before, count - before},
-                                 [&](std::uint32_t i) { return next(before + i); });
-        if (pending_fence_ != 0) [[unlikely]]
-            fence_block_at(next_);
-        next_ += count;
+    // Posts `count` requests of one shape under one doorbell, or none; only the last one is
+    // signaled, if `last_flags` (the second word of its control segment) says so. `place(at, first,
+    // i)` writes the i-th but for that last word: `first` is the first word of its control segment,
+    // index included. See PreparedFixed::post_list().
+    template <std::uint32_t kBlocks, class Place>
+    [[gnu::always_inline]] Errc post_alike(const AlikeRequests& asked, Place&& place) noexcept {
+        const std::uint64_t blocks_asked = std::uint64_t{asked.count} * kBlocks;
+        if (blocks_asked > free_blocks()) [[unlikely]]
+            return full(blocks_asked);
+        if (asked.count == 0) return Errc::ok;
+        const std::uint32_t start = next_;
+        std::uint64_t word = 0;
+        for (std::uint32_t done = 0; done != asked.count;) {
+            // Up to the end of the ring there is nothing to wrap.
+            const std::uint32_t to_end = (blocks() - (next_ & mask_)) / kBlocks;
+            const std::uint32_t run = std::min(asked.count - done, to_end);
+            if constexpr (kBlocks != 1)
+                if (run == 0) [[unlikely]] {
+                    word = place_over_end<kBlocks>(asked, done++, place);
+                    continue;
+                }
+            word = place_run<kBlocks>(asked, {done, done + run}, place);
+            next_ += run * kBlocks;
+            done += run;
+            if (pending_fence_ != 0) [[unlikely]]
+                fence_block_at(start);
+        }
+        if constexpr (kBlocks != 1) single_blocks_ = false;
         // The last one speaks for all.
-        store_at(ring_ + std::size_t{(next_ - 1) & mask_} * kBlockBytes + sizeof word,
-                 image.words[1]);
+        store_at(ring_ + std::size_t{(next_ - kBlocks) & mask_} * kBlockBytes + sizeof word,
+                 asked.last_flags);
         set_stop();
         ring(word);
         return Errc::ok;
@@ -143,35 +161,39 @@ class SendQueue : public SendRing {
   private:
     constexpr SendQueue() noexcept = default;
 
-    struct Part {
-        std::uint64_t first_id;
-        std::uint32_t index;
-        std::uint32_t count;
+    struct Run {
+        std::uint32_t first, end;
     };
-    // Blocks that do not wrap; the first word of the last one.
-    template <class Next>
-    [[gnu::always_inline]] std::uint64_t place_writes8(const Write8Image& image, const Part& part,
-                                                       Next&& next) noexcept {
-        const std::uint64_t control = image.words[0], remote_key = image.words[3];
-        constexpr std::uint64_t kFlags = 0;  // unsignaled
-        const auto header = static_cast<std::uint32_t>(image.words[4]);
-        std::byte* at = ring_ + std::size_t{part.index & mask_} * kBlockBytes;
-        std::uint64_t* ids = &ids_[part.index & mask_];
+    // Requests that do not wrap; the first word of the last one.
+    template <std::uint32_t kBlocks, class Place>
+    [[gnu::always_inline]] std::uint64_t place_run(const AlikeRequests& asked, Run run,
+                                                   Place& place) noexcept {
+        const std::uint64_t control = asked.control, first_id = asked.first_id;
+        std::byte* at = ring_ + std::size_t{next_ & mask_} * kBlockBytes;
+        std::uint64_t* id = &ids_[next_ & mask_];
+        // No carry within a run: the ring's end is also the end of 16 bits, or before.
+        std::uint32_t index = (next_ & 0xffff) << 8;
         std::uint64_t first = 0;
 #pragma GCC unroll 4
-        for (std::uint32_t i = 0; i != part.count; ++i, at += kBlockBytes) {
-            const auto write = next(i);
-            const auto index = static_cast<std::uint16_t>(part.index + i);
-            first = control | std::uint32_t{__builtin_bswap16(index)} << 8;
-            store_at(at, first);
-            store_at(at + 8, kFlags);
-            store_at(at + 16, be64(write.remote_address).raw());
-            store_at(at + 24, remote_key);
-            store_at(at + 32, header);
-            store_at(at + 36, write.payload);
-            ids[i] = part.first_id + i;
+        for (std::uint32_t i = run.first; i != run.end; ++i) {
+            first = control | be32(index).raw();
+            place(at, first, i);
+            // Atomic only so that compilers do not make a loop of its own of it.
+            __atomic_store_n(id, first_id + i, __ATOMIC_RELAXED);
+            at += kBlocks * kBlockBytes;
+            id += kBlocks;
+            index += kBlocks << 8;
         }
         return first;
+    }
+    // One that does wrap.
+    template <std::uint32_t kBlocks, class Place>
+    [[gnu::noinline]] std::uint64_t place_over_end(const AlikeRequests& asked, std::uint32_t i,
+                                                   Place& place) noexcept {
+        alignas(kBlockBytes)
+            std::uint64_t image[kBlocks * kBlockBytes / sizeof(std::uint64_t)] = {};
+        place(reinterpret_cast<std::byte*>(image), asked.control, i);
+        return place_image(asked.first_id + i, image, kBlocks);
     }
     template <class Value>
     static void store_at(std::byte* to, Value value) noexcept {
@@ -199,6 +221,7 @@ class SendQueue : public SendRing {
             encode(request, shape, {number_, next_, fence}, cursor_at(next_));
         ids_[next_ & mask_] = request.id;
         next_ += shape.blocks();
+        if (shape.blocks() != 1) single_blocks_ = false;
         set_stop();
         return first_word;
     }

@@ -51,39 +51,53 @@ class SendRing {
             stop_ = limit_;
         return ids_[counter & mask_];
     }
-    // Completions of one ring in a row, as they are polled: each gives its id, and retire(last())
-    // retires them all.
+    // Whether each request took one block, so that each counter starts one.
+    bool single_blocks() const noexcept { return single_blocks_; }
+    // Completions of one ring in a row, as they are polled: each gives its id, and retire() retires
+    // them all. `kSingle`: single_blocks().
+    template <bool kSingle>
     class Retirement {
       public:
         explicit Retirement(const SendRing& ring) noexcept
             : ring_(ring.ring_),
               ids_(ring.ids_.get()),
               mask_(ring.mask_),
-              oldest_(ring.limit_ - ring.blocks()),
-              outstanding_(ring.next_ - oldest_) {}
+              last_(ring.next_ - 1),
+              left_(ring.next_ - (ring.limit_ - ring.blocks())) {}
         // False where no outstanding request behind those taken so far starts at this counter (as
         // entries have it).
         [[gnu::always_inline]] bool take(be16 counter, std::uint64_t& id) noexcept {
             const std::uint32_t native = counter.native();
-            const std::uint32_t ahead = static_cast<std::uint16_t>(native - oldest_);
+            const std::uint32_t behind = static_cast<std::uint16_t>(last_ - native);
             const std::size_t slot = native & mask_;
-            std::uint16_t index;  // behind the opcode modifier
-            std::memcpy(&index, ring_ + slot * kBlockBytes + 1, sizeof index);
-            if (ahead < least_ || ahead >= outstanding_ || index != counter.raw()) [[unlikely]]
+            if (behind >= left_) [[unlikely]]
                 return false;
-            least_ = ahead + 1;
+            if constexpr (!kSingle) {
+                std::uint16_t index;  // behind the opcode modifier
+                std::memcpy(&index, ring_ + slot * kBlockBytes + 1, sizeof index);
+                if (index != counter.raw()) [[unlikely]]
+                    return false;
+            }
+            left_ = behind;
             id = ids_[slot];
             return true;
         }
-        std::uint16_t last() const noexcept {
-            return static_cast<std::uint16_t>(oldest_ + least_ - 1);
+        // Something was taken.
+        [[gnu::always_inline]] bool retire(SendRing& ring) const noexcept {
+            if constexpr (!kSingle)
+                return ring.retire(static_cast<std::uint16_t>(last_ - left_)).has_value();
+            ring.limit_ = ring.next_ - left_ + ring.blocks();
+            if (!ring.slow_) [[likely]]
+                ring.stop_ = ring.limit_;
+            return true;
         }
 
       private:
         const std::byte* const ring_;
         const std::uint64_t* const ids_;
-        const std::uint32_t mask_, oldest_, outstanding_;
-        std::uint32_t least_ = 0;
+        const std::uint32_t mask_;
+        const std::uint32_t last_;  // the youngest block's counter
+        std::uint32_t left_;        // blocks outstanding behind the first of what was taken last
     };
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
@@ -141,6 +155,7 @@ class SendRing {
     bool slow_ = false;  // the next WQE must be fenced, or every register write needs a look
     bool standard_register_ = true;  // has halves of kBlueFlameBytes
     bool unlike_ = false;            // limits_.transport is not a reliable connection
+    bool single_blocks_ = true;      // no request of two blocks was ever posted
     Doorbell bell_;
     SendLimits limits_;
     std::uint64_t generation_ = 0;
