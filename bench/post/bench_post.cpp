@@ -13,14 +13,14 @@ int main(int argc, char** argv) {
         const std::string name = "post/" + case_name(*subject.of) + "/" + std::string(subject.name);
         benchmark::RegisterBenchmark(name.c_str(), [subject](benchmark::State& state) {
             // Whole lists of 10 and of 32.
-            const std::uint64_t operations = subject.of == &kPollCase ? kMaxPolled : 160 * kBatch;
+            const std::uint64_t operations = is_poll(*subject.of) ? kMaxPolled : 160 * kBatch;
             const auto posts = subject.make(*subject.of);
             for (int i = 0; i < 2; ++i) {  // touches every page
                 posts->prepare();
                 posts->run(operations);
             }
             for (auto _ : state) {
-                if (subject.of == &kPollCase) {
+                if (is_poll(*subject.of)) {
                     state.PauseTiming();
                     posts->prepare();
                     state.ResumeTiming();

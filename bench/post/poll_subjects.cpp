@@ -1,6 +1,6 @@
 // Polling: thousands of completions lie in the queue when the clock starts; what is measured is
-// taking them, sixteen at a time, and retiring what they complete. Posting and writing the entries,
-// as a device would, happens before.
+// taking them, sixteen at a time or one by one, and retiring what they complete. Posting and
+// writing the entries, as a device would, happens before.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -18,12 +18,12 @@ namespace verbatim::bench {
 namespace {
 
 constexpr std::uint32_t kEntries = 8192;  // more than one run takes
-constexpr std::uint32_t kAtOnce = 16;
 
 void must_be(bool holds) {
     if (!holds) std::abort();
 }
 
+template <std::uint32_t kAtOnce>
 class OursPolled final : public PostSubject {
   public:
     OursPolled() { completions_.attach(&queue_, nullptr); }
@@ -125,6 +125,7 @@ class LibPolled : public PostSubject {
     std::uint64_t posted_ = 0;
 };
 
+template <std::uint32_t kAtOnce>
 class PollCq final : public LibPolled {
   public:
     PollCq() : LibPolled(false) {}
@@ -138,6 +139,7 @@ class PollCq final : public LibPolled {
     }
 };
 
+template <std::uint32_t kAtOnce>
 class StartPoll final : public LibPolled {
   public:
     StartPoll() : LibPolled(true) {}
@@ -159,6 +161,7 @@ class StartPoll final : public LibPolled {
 
 // What no poll can avoid: a look at each entry's owner and at what it completes, the record once a
 // batch.
+template <std::uint32_t kAtOnce>
 class PollFloor final : public PostSubject {
   public:
     void prepare() override {}
@@ -188,13 +191,18 @@ std::unique_ptr<PostSubject> make(const PostCase&) {
     return std::make_unique<Subject>();
 }
 
+template <std::uint32_t kAtOnce>
+void add(const PostCase& of, std::vector<NamedSubject>& all) {
+    all.push_back({&of, "verbatim.poll", make<OursPolled<kAtOnce>>});
+    all.push_back({&of, "libmlx5.ibv_poll_cq", make<PollCq<kAtOnce>>});
+    all.push_back({&of, "libmlx5.ibv_start_poll", make<StartPoll<kAtOnce>>});
+    all.push_back({&of, "floor", make<PollFloor<kAtOnce>>});
+}
 }  // namespace
 
 void add_poll_subjects(std::vector<NamedSubject>& all) {
-    all.push_back({&kPollCase, "verbatim.poll", make<OursPolled>});
-    all.push_back({&kPollCase, "libmlx5.ibv_poll_cq", make<PollCq>});
-    all.push_back({&kPollCase, "libmlx5.ibv_start_poll", make<StartPoll>});
-    all.push_back({&kPollCase, "floor", make<PollFloor>});
+    add<16>(kPollCases[0], all);
+    add<1>(kPollCases[1], all);
 }
 
 }  // namespace verbatim::bench

@@ -41,7 +41,11 @@ inline constexpr PostCase kPostCases[] = {
 };
 
 // Taking completions, at most this many in one run.
-inline constexpr PostCase kPollCase{"poll_16", mlx5::Opcode::write, 8, 0};
+inline constexpr PostCase kPollCases[] = {
+    {"poll_16", mlx5::Opcode::write, 8, 0},
+    {"poll_1", mlx5::Opcode::write, 8, 0},
+};
+inline bool is_poll(const PostCase& of) { return &of == &kPollCases[0] || &of == &kPollCases[1]; }
 inline constexpr std::uint64_t kMaxPolled = 6400;
 
 struct NamedSubject {
