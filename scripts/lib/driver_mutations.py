@@ -6,8 +6,8 @@ from dataclasses import dataclass
 # The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
 PROGRAMS = [
     *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
-        "send_queue", "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue",
-        "shared_receive_queue", "shared_completion", "wrap", "random")),
+        "send_queue", "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue",
+        "receive_queue", "shared_receive_queue", "shared_completion", "wrap", "random")),
     "tests/unit/softnic/softnic_operations_test",
 ]
 
@@ -24,10 +24,10 @@ class Mutation:
 
 
 HEADERS = "drivers/include/verbatim/mlx5"
-ORDER, ENCODE, PREPARED, FIXED, COMPLETIONS, RECEIVES, SHARED, SHARED_COMPLETIONS, WRAP = (
+ORDER, ENCODE, PREPARED, FIXED, FIXED_LIST, COMPLETIONS, RECEIVES, SHARED, SHARED_COMPLETIONS, WRAP = (
     f"mlx5_{name}_test" for name in (
-        "store_order", "encode", "prepared", "fixed", "completion_queue", "receive_queue", "shared_receive_queue",
-        "shared_completion", "wrap"))
+        "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue", "receive_queue",
+        "shared_receive_queue", "shared_completion", "wrap"))
 STORE_RECORD = "    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);\n"
 
 DOORBELL = [
@@ -146,6 +146,24 @@ SEND_QUEUE = [
         "flushed_filler_is_told",
         "the program hears of a request that it never posted",
         "drivers/mlx5/completion_queue.cpp", (("if (id && queues.send->is_filler(", "if (false && queues.send->is_filler("),), FIXED),
+    Mutation(
+        "listed_request_without_its_flags",
+        "the peer gets another immediate than the one prepared",
+        f"{HEADERS}/prepared_fixed.hpp",
+        (("(kUnit == 0 ? _mm_andnot_si128(signaled, units[kUnit])", "(kUnit == 0 ? _mm_setzero_si128()"),), FIXED_LIST),
+    Mutation(
+        "list_signaled_in_its_last_block",
+        "nobody hears of a list of longer requests",
+        f"{HEADERS}/send_queue.hpp", (("(next_ - kBlocks) & mask_", "(next_ - 1) & mask_"),), FIXED_LIST),
+    Mutation(
+        "polled_run_goes_beyond_the_youngest",
+        "a request is told as finished that was never posted",
+        f"{HEADERS}/send_ring.hpp", (("if (behind >= left_)", "if (behind > left_)"),), COMPLETIONS),
+    Mutation(
+        "polled_run_trusts_counters_within_a_request",
+        "a request is told as finished with the id of an older one",
+        f"{HEADERS}/send_queue.hpp",
+        (("        if (blocks != 1) single_blocks_ = false;\n", ""),), COMPLETIONS),
     Mutation(
         "retired_one_block_too_far",
         "the block behind is posted over while the device still has to execute it",

@@ -219,6 +219,33 @@ TEST(CompletionQueue, a_completion_for_nothing_outstanding_is_a_stray) {
     EXPECT_EQ(test.device.consumer_record(), 7U);
 }
 
+// Completions in a row take a shorter way, and another one where each request has one block.
+TEST(CompletionQueue, a_run_ends_where_an_entry_names_nothing_outstanding) {
+    for (const std::uint32_t bytes : {8U, 60U}) {  // one block, two
+        Fixture test;
+        std::vector<SeenWqe> seen;
+        for (std::uint64_t id = 0; id < 5; ++id)
+            seen.push_back(test.post(inline_request(Opcode::write, bytes, id)));
+        SeenWqe inside = seen[2], beyond = seen[4];
+        ++inside.index;
+        beyond.index = static_cast<std::uint16_t>(beyond.index + bytes / 32 + 1);
+        test.device.complete(seen[0]);
+        test.device.complete(seen[1]);
+        test.device.complete(seen[1]);  // twice
+        if (bytes > 8) test.device.complete(inside);
+        test.device.complete(beyond);
+        test.device.complete(seen[2]);
+        test.device.complete(seen[4]);
+        const auto polled = test.poll();
+        std::vector<std::uint64_t> ids;
+        for (const Completion& one : polled) ids.push_back(one.id);
+        EXPECT_EQ(ids, (std::vector<std::uint64_t>{0, 1, 2, 4})) << bytes;
+        EXPECT_EQ(test.completions.strays(), bytes > 8 ? 3U : 2U);
+        EXPECT_EQ(test.send.outstanding(), 0U);
+        EXPECT_EQ(test.send.free_blocks(), test.send.blocks());
+    }
+}
+
 TEST(CompletionQueue, lets_a_software_device_work_once_when_empty) {
     struct Work {
         TestDevice* device = nullptr;
