@@ -6,6 +6,7 @@
 #include <array>
 #include <type_traits>
 
+#include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
 
 #include "tag.hpp"
@@ -26,6 +27,12 @@ mlx5::ErrorCqe error_entry(const Tag& tag, std::uint32_t queue_pair, Syndrome sy
     entry.op_own = mlx5::make_op_own(
         tag.receive ? CqeOpcode::responder_error : CqeOpcode::requester_error, false);
     return entry;
+}
+
+// What a device says of a request that its driver would not even take.
+Syndrome refusal_of(const Tag& tag) noexcept {
+    const bool updates_key = tag.opcode == mlx5::wire_opcode(mlx5::Opcode::local_invalidate);
+    return updates_key ? Syndrome::window_bind : Syndrome::local_queue_pair;
 }
 
 CqeOpcode received_by(const ibv_wc& completion) noexcept {
@@ -106,19 +113,18 @@ void CompletionTranslator::progress() noexcept {
 
 void CompletionTranslator::push(const ibv_wc& completion) noexcept {
     if (!Life::current(completion.wr_id)) return;
-    Tag tag = Tag::of(completion.wr_id);
+    const Tag tag = Tag::of(completion.wr_id);
     if (completion.status == IBV_WC_SUCCESS && !tag.refused) {
         ring_.push(good_entry(tag, completion));
         return;
     }
-    const Syndrome syndrome =
-        tag.refused ? Syndrome::local_queue_pair : syndrome_of(completion.status);
+    const Syndrome syndrome = tag.refused ? refusal_of(tag) : syndrome_of(completion.status);
     ring_.push(error_entry(tag, completion.qp_num, syndrome, completion.vendor_err));
 }
 
-void CompletionTranslator::push_error(std::uint32_t queue_pair, std::uint64_t tag,
-                                      Syndrome syndrome) noexcept {
-    ring_.push(error_entry(Tag::of(tag), queue_pair, syndrome, 0));
+void CompletionTranslator::push_failure(std::uint32_t queue_pair, std::uint64_t bits) noexcept {
+    const Tag tag = Tag::of(bits);
+    ring_.push(error_entry(tag, queue_pair, tag.refused ? refusal_of(tag) : Syndrome::flushed, 0));
 }
 
 void CompletionTranslator::arm() noexcept {

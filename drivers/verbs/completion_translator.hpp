@@ -23,8 +23,8 @@ class CompletionTranslator {
     void progress() noexcept;
     // After the arming word was written.
     void arm() noexcept;
-    // An error completion that the device itself will never give.
-    void push_error(std::uint32_t queue_pair, std::uint64_t tag, mlx5::Syndrome syndrome) noexcept;
+    // Of a request that the device did not take, and will not even flush.
+    void push_failure(std::uint32_t queue_pair, std::uint64_t tag) noexcept;
 
   private:
     static constexpr int kBatch = 16;

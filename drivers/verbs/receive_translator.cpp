@@ -86,8 +86,7 @@ void ReceiveTranslator::refuse() noexcept {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
     static_cast<void>(ibv_modify_qp(queue_pair_, &attributes, IBV_QP_STATE));
-    completions_.push_error(view_.number, Tag{.receive = true, .counter = posted_}.bits(),
-                            mlx5::Syndrome::flushed);
+    completions_.push_failure(view_.number, Tag{.receive = true, .counter = posted_}.bits());
     ++posted_;
 }
 

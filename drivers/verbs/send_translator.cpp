@@ -124,10 +124,8 @@ void SendTranslator::refuse() noexcept {
 
 // The provider takes nothing, not even to flush it.
 void SendTranslator::tell_failure() noexcept {
-    const mlx5::Syndrome syndrome =
-        tells_refusal_ ? mlx5::Syndrome::local_queue_pair : mlx5::Syndrome::flushed;
     static_cast<void>(translate(executed_, 0));  // for its tag
-    parts_.completions->push_error(parts_.view.number, work_[0].wr_id, syndrome);
+    parts_.completions->push_failure(parts_.view.number, work_[0].wr_id);
     tells_refusal_ = false;
     step_over_first();
 }

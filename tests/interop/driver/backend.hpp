@@ -35,6 +35,7 @@ using softnic::test::kAllAccess;
 using softnic::test::kPatience;
 using softnic::test::Pair;
 using softnic::test::pattern;
+using softnic::test::poll_until;
 
 // Two connected ends of one backend. Nothing is assumed about when something happens: tests post,
 // and poll until what they wait for has come.
@@ -60,9 +61,9 @@ class DriverTest : public testing::TestWithParam<Backend> {
             &end == &a ? pair.poll_for(taken + count, 0) : pair.poll_for(0, taken + count);
         EXPECT_TRUE(came) << seen.size() - taken << " of " << count << " completions came";
         const std::size_t now = std::min(seen.size() - taken, count);
+        const auto first = seen.begin() + static_cast<std::ptrdiff_t>(taken);
         taken += now;
-        return {seen.end() - static_cast<std::ptrdiff_t>(seen.size() - (taken - now)),
-                seen.begin() + static_cast<std::ptrdiff_t>(taken)};
+        return {first, first + static_cast<std::ptrdiff_t>(now)};
     }
     mlx5::Completion wait_one(End& end) {
         const auto seen = wait(end, 1);
