@@ -39,32 +39,16 @@ ibv_comp_channel* channel_of(CompletionChannelHandle* handle) {
     return channel->get();
 }
 
-template <class Translator>
-void run(void* translator) noexcept {
-    static_cast<Translator*>(translator)->run();
-}
-
 }  // namespace
 
 VerbsCompletionQueue::VerbsCompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
                                            CompletionChannelHandle* channel)
-    : port_(std::move(port)), memory_(std::max(entries, 1U), sizeof(mlx5::Cqe), 0) {
-    mlx5::CompletionQueueView& view = memory_.view();
-    queue_.reset(ibv_create_cq(port_->context.get(), static_cast<int>(view.entries),
+    : port_(std::move(port)), shown_(entries) {
+    queue_.reset(ibv_create_cq(port_->context.get(), static_cast<int>(shown_.view().entries),
                                static_cast<CompletionQueueHandle*>(this), channel_of(channel), 0));
     if (queue_ == nullptr)
         throw call_error(port_->name + " completion queue", "ibv_create_cq", errno);
-    view.number = queue_->handle;
-    translator_.emplace(queue_.get(), view);
-    view.progress_hook = {[](void* translator) noexcept {
-                              static_cast<verbs::CompletionTranslator*>(translator)->progress();
-                          },
-                          &*translator_};
-    view.arm_hook = {[](void* translator) noexcept {
-                         static_cast<verbs::CompletionTranslator*>(translator)->arm();
-                     },
-                     &*translator_};
-    if (channel == nullptr) view.doorbell_register = nullptr;  // cannot be armed
+    shown_.bind(queue_.get(), channel != nullptr);
 }
 
 void VerbsCompletionQueue::resize(std::uint32_t entries) {
@@ -78,105 +62,77 @@ void VerbsCompletionQueue::resize(std::uint32_t entries) {
 
 VerbsSharedReceiveQueue::VerbsSharedReceiveQueue(std::shared_ptr<Port> port,
                                                  const SharedReceiveQueueOptions& options)
-    : port_(std::move(port)), memory_(options, 0), view_(memory_.view()) {
+    : port_(std::move(port)), shown_(options) {
     ibv_srq_init_attr attributes{};
-    attributes.attr.max_wr = view_.entries - 1;
-    attributes.attr.max_sge = view_.max_elements;
+    attributes.attr.max_wr = shown_.view().entries - 1;
+    attributes.attr.max_sge = shown_.view().max_elements;
     queue_.reset(ibv_create_srq(port_->domain.get(), &attributes));
     if (queue_ == nullptr)
         throw call_error(port_->name + " shared receive queue", "ibv_create_srq", errno);
-    view_.number = queue_->handle;
-    translator_.emplace(view_, queue_.get());
-    view_.receive_hook = {run<verbs::SharedReceiveTranslator>, &*translator_};
+    shown_.bind(queue_.get());
 }
 
 VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
-    : QueuePairStates(std::move(port)), memory_(options, 0) {
-    mlx5::QueuePairView& view = memory_.view();
-    ring_.reset(ibv_reg_mr(port_->domain.get(), view.send_buffer,
-                           std::size_t{view.send_blocks} * mlx5::kBlockBytes, 0));
+    : QueuePairStates(std::move(port)), shown_(options) {
+    ring_.reset(ibv_reg_mr(port_->domain.get(), shown_.view().send_buffer, shown_.send_bytes(), 0));
     if (ring_ == nullptr)
-        throw registration_error(std::size_t{view.send_blocks} * mlx5::kBlockBytes, errno,
-                                 current_memory_limits());
-    make_queue(options);
-    view.number = queue_->qp_num;
-    view.masked_atomics = false;  // verbs has none
-    make_translators(options);
+        throw registration_error(shown_.send_bytes(), errno, current_memory_limits());
+    const ibv_qp_cap given = make_queue(options);
+    shown_.bind(
+        {.queue_pair = queue_.get(),
+         .send_completions =
+             &completion_queue(options.send_completions, "send_completions").translator(),
+         .receive_completions =
+             &completion_queue(options.receive_completions, "receive_completions").translator(),
+         .keys = &port_->keys,
+         .ring_key = ring_->lkey,
+         .inline_bytes = given.max_inline_data,
+         .max_elements = given.max_send_sge});
 }
 
-void VerbsQueuePair::make_queue(const QueuePairOptions& options) {
-    const mlx5::QueuePairView& view = memory_.view();
-    // Payload inside a request may be gathered from the ring, in two pieces where it wraps.
-    max_elements_ = view.max_send_elements + 2;
+ibv_qp_cap VerbsQueuePair::make_queue(const QueuePairOptions& options) {
+    const mlx5::QueuePairView& view = shown_.view();
     const auto most = static_cast<std::uint32_t>(port_->attributes.max_sge);
     if (view.max_send_elements > most)
         throw Error(Errc::unsupported, object(),
                     fmt::format("{} elements are asked for, the device takes {}",
                                 view.max_send_elements, most),
                     "ask for fewer");
-    max_elements_ = std::min(max_elements_, most);
     ibv_qp_init_attr attributes{};
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = completion_queue(options.send_completions, "send_completions").get();
     attributes.recv_cq = completion_queue(options.receive_completions, "receive_completions").get();
     attributes.srq = shared_receives(options.shared_receives);
     attributes.cap.max_send_wr = view.send_blocks;  // as many as the ring can hold
-    attributes.cap.max_send_sge = max_elements_;
+    // Payload inside a request may be gathered from the ring, in two pieces where it wraps.
+    attributes.cap.max_send_sge = std::min(view.max_send_elements + 2, most);
     attributes.cap.max_inline_data = options.max_inline_bytes;
     if (attributes.srq == nullptr) {
         attributes.cap.max_recv_wr = view.receive_entries;
         attributes.cap.max_recv_sge = view.max_receive_elements;
     }
-    ibv_qp_init_attr wanted = attributes;
-    queue_.reset(ibv_create_qp(port_->domain.get(), &wanted));
-    if (queue_ == nullptr) {  // the device takes less inline, or none
-        wanted = attributes;
-        wanted.cap.max_inline_data = 0;
+    // Where the device takes less inline than that, none will do: the ring is gathered from.
+    for (const std::uint32_t inline_bytes : {options.max_inline_bytes, 0U}) {
+        ibv_qp_init_attr wanted = attributes;
+        wanted.cap.max_inline_data = inline_bytes;
         queue_.reset(ibv_create_qp(port_->domain.get(), &wanted));
+        if (queue_ == nullptr) continue;
+        wanted.cap.max_send_sge = attributes.cap.max_send_sge;
+        return wanted.cap;
     }
-    if (queue_ == nullptr) throw call_error(object(), "ibv_create_qp", errno);
-    inline_bytes_ = wanted.cap.max_inline_data;
+    throw call_error(object(), "ibv_create_qp", errno);
 }
-
-void VerbsQueuePair::make_translators(const QueuePairOptions& options) {
-    mlx5::QueuePairView& view = memory_.view();
-    send_.emplace(verbs::SendTranslator::Parts{
-        .view = view,
-        .queue_pair = queue_.get(),
-        .completions = &completion_queue(options.send_completions, "send_completions").translator(),
-        .keys = &port_->keys,
-        .ring_key = ring_->lkey,
-        .inline_bytes = inline_bytes_,
-        .max_elements = max_elements_});
-    view.doorbell_hook = {[](void* translator, const volatile void* /*half*/) noexcept {
-                              static_cast<verbs::SendTranslator*>(translator)->run();
-                          },
-                          &*send_};
-    if (options.shared_receives != nullptr) return;
-    receive_.emplace(
-        view, queue_.get(),
-        completion_queue(options.receive_completions, "receive_completions").translator());
-    view.receive_hook = {run<verbs::ReceiveTranslator>, &*receive_};
-}
-
-void VerbsQueuePair::initialized() {
-    if (receive_) receive_->open();
-}
-
-void VerbsQueuePair::ready() { send_->open(); }
 
 // What waits for a connection is flushed as well.
 void VerbsQueuePair::fail() noexcept {
     QueuePairStates::fail();
-    if (receive_) receive_->open();
-    send_->open();
+    shown_.take_receives();
+    shown_.take_requests();
 }
 
 void VerbsQueuePair::reset() {
-    send_->reset();
-    if (receive_) receive_->reset();
     QueuePairStates::reset();
-    memory_.clear();
+    shown_.reset();
 }
 
 }  // namespace verbatim::rdma

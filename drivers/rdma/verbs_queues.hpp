@@ -3,14 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include <verbatim/driver/device.hpp>
 
-#include "../softnic/queue_memory.hpp"
-#include "../verbs/completion_translator.hpp"
-#include "../verbs/receive_translator.hpp"
-#include "../verbs/send_translator.hpp"
+#include "../verbs/queues.hpp"
 #include "handles.hpp"
 #include "port.hpp"
 #include "queue_pair_states.hpp"
@@ -21,31 +17,28 @@ class VerbsCompletionQueue final : public CompletionQueueHandle {
   public:
     VerbsCompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
                          CompletionChannelHandle* channel);
-    const mlx5::CompletionQueueView& view() const noexcept override { return memory_.view(); }
+    const mlx5::CompletionQueueView& view() const noexcept override { return shown_.view(); }
     // What no poll has taken lies in two queues, and only one can be told to move it.
     [[noreturn]] void resize(std::uint32_t entries) override;
     ibv_cq* get() const noexcept { return queue_.get(); }
-    verbs::CompletionTranslator& translator() noexcept { return *translator_; }
+    verbs::CompletionTranslator& translator() noexcept { return shown_.translator(); }
 
   private:
     std::shared_ptr<Port> port_;
-    softnic::CompletionQueueMemory memory_;
+    verbs::CompletionQueue shown_;
     CqHandle queue_;
-    std::optional<verbs::CompletionTranslator> translator_;
 };
 
 class VerbsSharedReceiveQueue final : public SharedReceiveQueueHandle {
   public:
     VerbsSharedReceiveQueue(std::shared_ptr<Port> port, const SharedReceiveQueueOptions& options);
-    const mlx5::SharedReceiveQueueView& view() const noexcept override { return view_; }
+    const mlx5::SharedReceiveQueueView& view() const noexcept override { return shown_.view(); }
     ibv_srq* get() const noexcept { return queue_.get(); }
 
   private:
     std::shared_ptr<Port> port_;
-    softnic::SharedReceiveQueueMemory memory_;
-    mlx5::SharedReceiveQueueView view_;
+    verbs::SharedReceiveQueue shown_;
     SrqHandle queue_;
-    std::optional<verbs::SharedReceiveTranslator> translator_;
 };
 
 class VerbsQueuePair final : public QueuePairStates {
@@ -53,21 +46,18 @@ class VerbsQueuePair final : public QueuePairStates {
     VerbsQueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options);
     ~VerbsQueuePair() override { queue_.reset(); }  // before the memory it was posted from
 
-    const mlx5::QueuePairView& view() const noexcept override { return memory_.view(); }
+    const mlx5::QueuePairView& view() const noexcept override { return shown_.view(); }
     void fail() noexcept override;
     void reset() override;
 
   private:
-    void initialized() override;
-    void ready() override;
-    void make_queue(const QueuePairOptions& options);
-    void make_translators(const QueuePairOptions& options);
+    void initialized() override { shown_.take_receives(); }
+    void ready() override { shown_.take_requests(); }
+    // Makes queue_; what the device gives is in the result.
+    ibv_qp_cap make_queue(const QueuePairOptions& options);
 
-    softnic::QueuePairMemory memory_;
+    verbs::QueuePair shown_;
     RegionHandle ring_;  // the send buffer, as memory that the device reads
-    std::uint32_t inline_bytes_ = 0, max_elements_ = 0;
-    std::optional<verbs::SendTranslator> send_;
-    std::optional<verbs::ReceiveTranslator> receive_;
 };
 
 }  // namespace verbatim::rdma
