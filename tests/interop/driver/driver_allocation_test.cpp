@@ -1,5 +1,5 @@
-// Posting and polling allocate nothing, whoever executes: on the backends of this machine. A program
-// of its own, because it replaces operator new.
+// Posting and polling allocate nothing, whoever executes: on the backends of this machine. A
+// program of its own, because it replaces operator new.
 #include <array>
 
 #include <verbatim/mlx5/prepared.hpp>
