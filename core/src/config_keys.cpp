@@ -141,6 +141,9 @@ void add_device(std::vector<ConfigKey>& keys) {
                     integer(at(&Config::device, &D::port), 1, 255)});
     keys.push_back({"device", "gid_index", "a number from -1 to 255",
                     integer(at(&Config::device, &D::gid_index), -1, 255)});
+    keys.push_back({"device", "data_path", R"("auto", "mlx5" or "verbs")",
+                    one_of<std::string>(at(&Config::device, &D::data_path),
+                                        {{"auto", "auto"}, {"mlx5", "mlx5"}, {"verbs", "verbs"}})});
     keys.push_back({"device", "strict_doorbells", "true or false",
                     boolean(at(&Config::device, &D::strict_doorbells))});
     keys.push_back({"device", "same_user_only", "true or false",

@@ -15,9 +15,16 @@ std::unique_ptr<Device> open_software_nic(const Config::DeviceSection& wanted) {
     return softnic::open_device(options);
 }
 
+rdma::DataPath data_path(const std::string& wanted) {
+    if (wanted == "mlx5") return rdma::DataPath::mlx5;
+    return wanted == "verbs" ? rdma::DataPath::verbs : rdma::DataPath::automatic;
+}
+
 std::unique_ptr<Device> open_rdma_device(const Config::DeviceSection& wanted) {
-    return rdma::open_device(
-        {.name = wanted.name, .port = wanted.port, .gid_index = wanted.gid_index});
+    return rdma::open_device({.name = wanted.name,
+                              .port = wanted.port,
+                              .gid_index = wanted.gid_index,
+                              .data_path = data_path(wanted.data_path)});
 }
 
 }  // namespace

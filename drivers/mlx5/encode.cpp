@@ -71,7 +71,9 @@ void put_window(UnitCursor& to, const WindowBinding& window, std::uint32_t numbe
     for (std::uint32_t i = 1; i < kTranslationBytes / kUnitBytes; ++i) to.put(0, 0);
 }
 
-DatagramSegment segment_of(const DatagramTarget& target) noexcept {
+}  // namespace
+
+DatagramSegment datagram_segment(const DatagramTarget& target) noexcept {
     DatagramSegment segment;
     segment.queue_key = be32(target.queue_key);
     segment.extended_number = be32(kExtendedAddress | target.queue_pair);
@@ -85,14 +87,12 @@ DatagramSegment segment_of(const DatagramTarget& target) noexcept {
     return segment;
 }
 
-}  // namespace
-
 std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
                               WqePosition position, UnitCursor to) noexcept {
     const std::uint64_t first =
         control_word(request.opcode, position.index, position.number, shape.units);
     to.put(first, flags_word(flags_of(request), plain_immediate_of(request)));
-    put_segment(to, segment_of(*request.target));
+    put_segment(to, datagram_segment(*request.target));
     put_payload(request, to);
     return first;
 }

@@ -2,6 +2,7 @@
 // there?".
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include <verbatim/mlx5/prepared.hpp>
@@ -86,6 +87,14 @@ WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
     words_ = std::make_unique<std::uint64_t[]>(bytes / sizeof(std::uint64_t));
     auto* begin = reinterpret_cast<std::byte*>(words_.get());
     encode(request, shape_, {queue.number(), 0}, UnitCursor(begin, begin, begin + bytes));
+}
+
+Errc WqeImage::set_target(const DatagramTarget& target) noexcept {
+    if (!shape_.datagram || !can_be_target(target)) return Errc::invalid_argument;
+    const DatagramSegment segment = datagram_segment(target);
+    std::memcpy(words_.get() + sizeof(ControlSegment) / sizeof(std::uint64_t), &segment,
+                sizeof segment);
+    return Errc::ok;
 }
 
 Errc WqeImage::write_operands() noexcept {

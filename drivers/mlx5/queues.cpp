@@ -171,7 +171,8 @@ ReceiveQueue::ReceiveQueue(const QueuePairView& view)
       mask_(view.receive_entries - 1),
       stride_log2_(view.receive_stride_log2),
       max_elements_(std::min(view.max_receive_elements, 1U << (view.receive_stride_log2 - 4))),
-      number_(view.number) {}
+      number_(view.number),
+      hook_(view.receive_hook) {}
 
 void ReceiveQueue::reset() noexcept {
     next_ = 0;

@@ -48,7 +48,8 @@ SharedReceiveQueue::SharedReceiveQueue(const SharedReceiveQueueView& view)
       tail_(static_cast<std::uint16_t>(view.entries - 1)),
       stride_log2_(view.stride_log2),
       max_elements_(std::min(view.max_elements, elements_in(view.stride_log2))),
-      number_(view.number) {
+      number_(view.number),
+      hook_(view.receive_hook) {
     // What is reserved beside the links must be zero, and nobody said that the memory is.
     for (std::uint32_t i = 0; i < entries_; ++i)
         std::memset(entry(i), 0, sizeof(SharedReceiveNextSegment));

@@ -11,6 +11,7 @@
 #include "port.hpp"
 #include "queues.hpp"
 #include "shared_receive_queue.hpp"
+#include "verbs_queues.hpp"
 
 namespace verbatim::rdma {
 namespace {
@@ -39,9 +40,11 @@ class Region final : public MemoryRegion {
         bytes_ = bytes;
         local_key_ = region_->lkey;
         remote_key_ = region_->rkey;
+        if (allows(access, Access::window_bind)) port_->keys.add(local_key_, region_.get());
     }
     ~Region() override {
         if (region_ == nullptr) return;
+        port_->keys.remove(region_.get());
         mark_released();
         port_->count_invalidation();
     }
@@ -51,7 +54,7 @@ class Region final : public MemoryRegion {
         if (const int cause = ibv_dereg_mr(region_.get()); cause != 0)
             throw call_error(fmt::format("memory region {:#x}", local_key_),
                              "ibv_dereg_mr (is a memory window open onto it?)", cause);
-        static_cast<void>(region_.release());
+        port_->keys.remove(region_.release());
         mark_released();
         port_->count_invalidation();
     }
@@ -69,7 +72,9 @@ class Window final : public MemoryWindow {
                                type == WindowType::domain ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2)) {
         if (window_ == nullptr) throw call_error(port_->name, "ibv_alloc_mw", errno);
         key_ = window_->rkey;
+        port_->keys.add(key_, window_.get());
     }
+    ~Window() override { port_->keys.remove(window_.get()); }
 
   private:
     std::shared_ptr<Port> port_;
@@ -80,11 +85,12 @@ class RdmaDevice final : public Device {
   public:
     explicit RdmaDevice(std::shared_ptr<Port> port) : port_(std::move(port)) {
         info_.name = port_->name;
-        info_.description =
-            fmt::format("RDMA device, firmware {}, port {}, GID {}", port_->attributes.fw_ver,
-                        port_->number, gid_text(port_->gid.bytes));
+        info_.description = fmt::format(
+            "RDMA device, firmware {}, port {}, GID {}{}", port_->attributes.fw_ver, port_->number,
+            gid_text(port_->gid.bytes), port_->mlx5_queues ? "" : ", through verbs");
         info_.max_message_bytes = port_->port_attributes.max_msg_sz;
         info_.masked_atomics = port_->masked_atomics;
+        info_.data_path = port_->mlx5_queues ? "mlx5" : "verbs";
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }
@@ -102,13 +108,17 @@ class RdmaDevice final : public Device {
     }
     std::unique_ptr<CompletionQueueHandle> create_completion_queue(
         std::uint32_t entries, CompletionChannelHandle* channel) override {
+        if (!port_->mlx5_queues)
+            return std::make_unique<VerbsCompletionQueue>(port_, entries, channel);
         return std::make_unique<CompletionQueue>(port_, entries, channel);
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {
+        if (!port_->mlx5_queues) return std::make_unique<VerbsSharedReceiveQueue>(port_, options);
         return std::make_unique<SharedReceiveQueue>(port_, options);
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        if (!port_->mlx5_queues) return std::make_unique<VerbsQueuePair>(port_, options);
         return std::make_unique<QueuePair>(port_, options);
     }
     const volatile std::uint64_t* invalidation_epoch() const noexcept override {

@@ -25,7 +25,8 @@ std::string limit_text(std::uint64_t bytes) {
 Error no_device_error(const Wanted& wanted, const std::vector<Rejected>& rejected, int list_errno) {
     std::string cause =
         wanted.name.empty()
-            ? fmt::format("looked for a device with mlx5 queues and port {} active; ", wanted.port)
+            ? fmt::format("looked for a device with {}port {} active; ",
+                          wanted.mlx5_queues ? "mlx5 queues and " : "", wanted.port)
             : fmt::format("looked for {} with port {} active; ", wanted.name, wanted.port);
     if (list_errno != 0) {
         cause += fmt::format("the kernel offers no RDMA devices ({})", std::strerror(list_errno));

@@ -22,6 +22,7 @@ struct Rejected {
 struct Wanted {
     std::string name;  // empty: any
     int port = 1;
+    bool mlx5_queues = true;
 };
 
 // `list_errno`: of ibv_get_device_list, 0 if it worked.

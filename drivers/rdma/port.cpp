@@ -51,13 +51,20 @@ void pick_gid(Port& port, int wanted) {
               gid_text(gid->bytes));
 }
 
-// Opens the device if its port is active; else says why not.
-std::unique_ptr<Port> try_open(ibv_device* device, int port_number, std::string& reason) {
-    if (!mlx5dv_is_supported(device)) {
+// Opens the device if its port is active; else says why not. Before anything is opened, whether it
+// has queues of the kind that is wanted.
+std::unique_ptr<Port> try_open(ibv_device* device, int port_number, bool mlx5_queues,
+                               std::string& reason) {
+    if (mlx5_queues && !mlx5dv_is_supported(device)) {
         reason = "no mlx5 queues";
         return nullptr;
     }
+    if (device->transport_type == IBV_TRANSPORT_IWARP) {
+        reason = "iWARP, which connects through a connection manager only";
+        return nullptr;
+    }
     auto port = std::make_unique<Port>();
+    port->mlx5_queues = mlx5_queues;
     port->name = ibv_get_device_name(device);
     port->number = static_cast<std::uint8_t>(port_number);
     port->context.reset(ibv_open_device(device));
@@ -79,6 +86,20 @@ std::unique_ptr<Port> try_open(ibv_device* device, int port_number, std::string&
     return port;
 }
 
+// The first device that will do; null: none, and `rejected` says why.
+std::unique_ptr<Port> find_port(const DeviceList& devices, int count, const Options& options,
+                                bool mlx5_queues, std::vector<Rejected>& rejected) {
+    for (int i = 0; devices != nullptr && i < count; ++i) {
+        ibv_device* const device = devices[static_cast<std::size_t>(i)];
+        const std::string name = ibv_get_device_name(device);
+        std::string reason = "another name";
+        if (options.name.empty() || options.name == name)
+            if (auto port = try_open(device, options.port, mlx5_queues, reason)) return port;
+        rejected.push_back({name, reason});
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Port> open_port(const Options& options) {
@@ -86,24 +107,21 @@ std::unique_ptr<Port> open_port(const Options& options) {
     const DeviceList devices(ibv_get_device_list(&count));
     const int list_errno = devices == nullptr ? errno : 0;
     std::vector<Rejected> rejected;
-    for (int i = 0; devices != nullptr && i < count; ++i) {
-        ibv_device* const device = devices[static_cast<std::size_t>(i)];
-        const std::string name = ibv_get_device_name(device);
-        std::string reason = "another name";
-        std::unique_ptr<Port> port;
-        if (options.name.empty() || options.name == name)
-            port = try_open(device, options.port, reason);
-        if (port == nullptr) {
-            rejected.push_back({name, reason});
-            continue;
-        }
-        port->domain.reset(ibv_alloc_pd(port->context.get()));
-        if (port->domain == nullptr) throw call_error(name, "ibv_alloc_pd", errno);
-        pick_gid(*port, options.gid_index);
-        port->masked_atomics = has_masked_atomics(port->context.get());
-        return port;
+    std::unique_ptr<Port> port;
+    if (options.data_path != DataPath::verbs)
+        port = find_port(devices, count, options, true, rejected);
+    if (port == nullptr && options.data_path != DataPath::mlx5) {
+        rejected.clear();
+        port = find_port(devices, count, options, false, rejected);
     }
-    throw no_device_error({options.name, options.port}, rejected, list_errno);
+    if (port == nullptr)
+        throw no_device_error({options.name, options.port, options.data_path == DataPath::mlx5},
+                              rejected, list_errno);
+    port->domain.reset(ibv_alloc_pd(port->context.get()));
+    if (port->domain == nullptr) throw call_error(port->name, "ibv_alloc_pd", errno);
+    pick_gid(*port, options.gid_index);
+    port->masked_atomics = port->mlx5_queues && has_masked_atomics(port->context.get());
+    return port;
 }
 
 }  // namespace verbatim::rdma

@@ -7,6 +7,7 @@
 #include <verbatim/driver/device.hpp>
 #include <verbatim/rdma/rdma.hpp>
 
+#include "../verbs/key_table.hpp"
 #include "gid_choice.hpp"
 #include "handles.hpp"
 
@@ -20,7 +21,9 @@ struct Port {
     ibv_port_attr port_attributes{};
     std::uint8_t number = 1;
     GidEntry gid;
+    bool mlx5_queues = false;  // our data path writes them; else it goes through verbs
     bool masked_atomics = false;
+    verbs::KeyTable keys;     // for verbs; destroyed after all that is in it
     std::uint64_t epoch = 0;  // Device::invalidation_epoch
 
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE); }

@@ -1,4 +1,4 @@
-// Creation of queues through rdma-core, and the state machine of queue pairs.
+// Creation of mlx5 queues through rdma-core.
 #include "queues.hpp"
 
 #include <fcntl.h>
@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -17,16 +16,6 @@
 
 namespace verbatim::rdma {
 namespace {
-
-constexpr std::uint8_t kAddressKind = 2;  // QueuePairAddress::kind of RDMA devices
-constexpr std::uint32_t kPacketMask = 0xffffff;
-// The usual values of connection managers: 4.096 us * 2^14 = 67 ms per try, as often as can be
-// said.
-constexpr std::uint8_t kTimeout = 14, kRetries = 7, kRetriesForever = 7, kRnrTimer = 12;
-constexpr std::uint8_t kMaxReadsInFlight = 16;
-constexpr std::uint8_t kHopLimit = 64;
-// ibv_mtu 1 means 256 bytes.
-constexpr int kMtuLog2Base = 7;
 
 CompletionQueue& completion_queue(CompletionQueueHandle* handle, const char* which) {
     auto* const queue = dynamic_cast<CompletionQueue*>(handle);
@@ -62,7 +51,7 @@ CompletionQueueHandle* CompletionChannel::take_event() {
     void* context = nullptr;
     if (ibv_get_cq_event(channel_.get(), &queue, &context) != 0) return nullptr;
     ibv_ack_cq_events(queue, 1);
-    return static_cast<CompletionQueue*>(context);
+    return static_cast<CompletionQueueHandle*>(context);
 }
 
 CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
@@ -76,7 +65,7 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entri
             throw Error(Errc::invalid_argument, port_->name + " completion queue",
                         "the channel belongs to another kind of device");
         attributes.channel = own->get();
-        attributes.cq_context = this;
+        attributes.cq_context = static_cast<CompletionQueueHandle*>(this);
     }
     mlx5dv_cq_init_attr extra{};
     extra.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
@@ -108,14 +97,10 @@ void CompletionQueue::resize(std::uint32_t entries) {
 }
 
 QueuePair::QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
-    : port_(std::move(port)), first_packet_(std::random_device{}() & kPacketMask) {
+    : QueuePairStates(std::move(port)) {
     make_domain();
     make_queue(options);
     make_view(options);
-}
-
-std::string QueuePair::object() const {
-    return fmt::format("{} queue pair {}", port_->name, queue_ == nullptr ? 0 : queue_->qp_num);
 }
 
 void QueuePair::make_domain() {
@@ -183,113 +168,6 @@ void QueuePair::make_view(const QueuePairOptions& options) {
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;
     view_.masked_atomics = port_->masked_atomics;
-}
-
-QueuePairAddress QueuePair::address() const {
-    QueuePairAddress address;
-    address.kind = kAddressKind;
-    address.mtu_log2 = static_cast<std::uint8_t>(kMtuLog2Base + port_->port_attributes.active_mtu);
-    address.lid = port_->port_attributes.lid;
-    address.number = queue_->qp_num;
-    address.packet_sequence = first_packet_;
-    address.gid = port_->gid.bytes;
-    return address;
-}
-
-void QueuePair::connect(const QueuePairAddress& peer, int /*timeout_ms*/) {
-    if (peer.kind != kAddressKind)
-        throw Error(Errc::unsupported, object(), "the peer's device is no RDMA device",
-                    "choose the same device.kind on both sides");
-    to_initialized();
-    to_ready_to_receive(peer);
-    to_ready();
-}
-
-void QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* target) {
-    if (const int cause = ibv_modify_qp(queue_.get(), &attributes, mask); cause != 0)
-        throw call_error(object(), target, cause);
-}
-
-void QueuePair::to_initialized() {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_INIT;
-    attributes.pkey_index = 0;
-    attributes.port_num = port_->number;
-    attributes.qp_access_flags =
-        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-           "ibv_modify_qp to INIT");
-}
-
-void QueuePair::to_ready_to_receive(const QueuePairAddress& peer) {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RTR;
-    const int mtu = std::min<int>(port_->port_attributes.active_mtu, peer.mtu_log2 - kMtuLog2Base);
-    attributes.path_mtu = static_cast<ibv_mtu>(std::max<int>(mtu, IBV_MTU_256));
-    attributes.dest_qp_num = peer.number;
-    attributes.rq_psn = peer.packet_sequence & kPacketMask;
-    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(
-        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_rd_atom));
-    attributes.min_rnr_timer = kRnrTimer;
-    attributes.ah_attr.port_num = port_->number;
-    attributes.ah_attr.dlid = peer.lid;
-    attributes.ah_attr.is_global = port_->is_infiniband() ? 0 : 1;
-    std::copy(peer.gid.begin(), peer.gid.end(), attributes.ah_attr.grh.dgid.raw);
-    attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(port_->gid.index);
-    attributes.ah_attr.grh.hop_limit = kHopLimit;
-    modify(attributes,
-           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-           "ibv_modify_qp to RTR");
-}
-
-void QueuePair::to_ready() {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RTS;
-    attributes.timeout = kTimeout;
-    attributes.retry_cnt = kRetries;
-    attributes.rnr_retry = kRetriesForever;
-    attributes.sq_psn = first_packet_;
-    attributes.max_rd_atomic = static_cast<std::uint8_t>(
-        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_init_rd_atom));
-    modify(attributes,
-           IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-               IBV_QP_MAX_QP_RD_ATOMIC,
-           "ibv_modify_qp to RTS");
-}
-
-void QueuePair::fail() noexcept {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
-    static_cast<void>(ibv_modify_qp(queue_.get(), &attributes, IBV_QP_STATE));
-}
-
-void QueuePair::reset() {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RESET;
-    modify(attributes, IBV_QP_STATE, "ibv_modify_qp to RESET");
-    port_->count_invalidation();
-}
-
-// The device turns a queue pair to error by itself, so it is asked.
-QueuePairState QueuePair::state() const noexcept {
-    ibv_qp_attr attributes{};
-    ibv_qp_init_attr unused{};
-    if (ibv_query_qp(queue_.get(), &attributes, IBV_QP_STATE, &unused) != 0)
-        return QueuePairState::error;
-    switch (attributes.qp_state) {
-        case IBV_QPS_RESET:
-            return QueuePairState::reset;
-        case IBV_QPS_INIT:
-            return QueuePairState::initialized;
-        case IBV_QPS_RTR:
-            return QueuePairState::ready_to_receive;
-        case IBV_QPS_RTS:
-        case IBV_QPS_SQD:
-            return QueuePairState::ready;
-        default:
-            return QueuePairState::error;
-    }
 }
 
 }  // namespace verbatim::rdma

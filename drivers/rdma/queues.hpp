@@ -1,4 +1,4 @@
-// Completion queues and queue pairs of a real device, reduced to queue views.
+// Completion queues and queue pairs of a device with mlx5 queues, reduced to queue views.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include "handles.hpp"
 #include "port.hpp"
+#include "queue_pair_states.hpp"
 
 namespace verbatim::rdma {
 
@@ -37,36 +38,22 @@ class CompletionQueue final : public CompletionQueueHandle {
     mlx5::CompletionQueueView view_;
 };
 
-class QueuePair final : public QueuePairHandle {
+class QueuePair final : public QueuePairStates {
   public:
     QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options);
+    ~QueuePair() override { queue_.reset(); }  // before its domains
 
     const mlx5::QueuePairView& view() const noexcept override { return view_; }
-    QueuePairAddress address() const override;
-    void connect(const QueuePairAddress& peer, int timeout_ms) override;
-    void fail() noexcept override;
-    void reset() override;
-    QueuePairState state() const noexcept override;
-    // A device does not watch its peer: its silence shows as retry_exceeded.
-    bool peer_lost() const noexcept override { return false; }
 
   private:
     void make_domain();
     void make_queue(const QueuePairOptions& options);
     void make_view(const QueuePairOptions& options);
-    void to_initialized();
-    void to_ready_to_receive(const QueuePairAddress& peer);
-    void to_ready();
-    void modify(ibv_qp_attr& attributes, int mask, const char* target);
-    std::string object() const;
 
-    std::shared_ptr<Port> port_;
     // A register of its own: posting takes no lock, so the doorbell page must not be shared.
     ThreadDomainHandle thread_domain_;
     DomainHandle parent_domain_;
-    QpHandle queue_;
     mlx5::QueuePairView view_;
-    std::uint32_t first_packet_ = 0;
 };
 
 }  // namespace verbatim::rdma

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Layers include downwards only: apps -> api -> core -> drivers (tests and bench may include anything).
 
-Inside drivers, mlx5 knows neither of the devices that feed it, and the devices do not know each other. Public
+Inside drivers, mlx5 knows none of the devices that feed it, and the devices do not know each other (verbs, a software
+device that executes nothing itself, is made of parts of the software NIC and serves rdma). Public
 headers of core, and everything in api, do not name mlx5: applications see one library, whatever the device.
 """
 
@@ -16,10 +17,11 @@ from common import LAYERS, Case
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
 # Components of drivers -> components they must not include.
 SEPARATE = {
-    "mlx5": {"softnic", "rdma", "uverbs"},
-    "softnic": {"rdma", "uverbs"},
+    "mlx5": {"softnic", "rdma", "uverbs", "verbs"},
+    "softnic": {"rdma", "uverbs", "verbs"},
+    "verbs": {"rdma", "uverbs"},
     "rdma": {"softnic", "uverbs"},
-    "uverbs": {"rdma"},
+    "uverbs": {"rdma", "verbs"},
 }
 
 

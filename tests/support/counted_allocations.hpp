@@ -9,11 +9,13 @@
 
 namespace verbatim::test {
 inline std::atomic<std::uint64_t> allocations{0};
+inline thread_local std::uint64_t allocations_of_this_thread = 0;
 }  // namespace verbatim::test
 
 // Not inlined: compilers that see malloc and delete together suspect a mistake.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     verbatim::test::allocations.fetch_add(1, std::memory_order_relaxed);
+    ++verbatim::test::allocations_of_this_thread;
     if (void* memory = std::malloc(bytes)) return memory;
     throw std::bad_alloc();
 }

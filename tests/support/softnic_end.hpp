@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,7 +55,8 @@ class SharedPages {
 };
 
 struct EndOptions {
-    Options device{.strict_doorbells = true};  // what hardware would punish fails a test
+    Options device{.strict_doorbells = true};       // what hardware would punish fails a test
+    std::function<std::unique_ptr<Device>()> open;  // another device than that, where it is set
     std::size_t memory_bytes = 1 << 20;
     Access access = kAllAccess;
     bool private_memory = false;  // registered without its file
@@ -73,7 +75,8 @@ struct EndAddress {
 class End {
   public:
     explicit End(const EndOptions& options = {})
-        : memory(options.memory_bytes), device(open_device(options.device)) {
+        : memory(options.memory_bytes),
+          device(options.open ? options.open() : open_device(options.device)) {
         region = device->register_memory(memory.data(), memory.bytes(), options.access,
                                          {options.private_memory ? -1 : memory.file(), 0});
         if (options.channel) channel = device->create_completion_channel();

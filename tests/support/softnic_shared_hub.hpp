@@ -10,6 +10,7 @@ namespace verbatim::softnic::test {
 
 struct HubOptions {
     Options device;
+    std::function<std::unique_ptr<Device>()> open;  // another device than that, where it is set
     std::size_t peers = 2;
     std::uint32_t completions = 256;
     SharedReceiveQueueOptions receives{.entries = 15, .max_elements = 3};
@@ -33,7 +34,9 @@ class Hub {
     };
 
     explicit Hub(const HubOptions& options = {})
-        : memory(1 << 20), device(open_device(options.device)), options_(options) {
+        : memory(1 << 20),
+          device(options.open ? options.open() : open_device(options.device)),
+          options_(options) {
         region =
             device->register_memory(memory.data(), memory.bytes(), kAllAccess, {memory.file(), 0});
         completion_queue = device->create_completion_queue(options.completions);
@@ -106,6 +109,7 @@ class Hub {
         completions->attach(spoke.number(), *receives);
         EndOptions for_peer;
         for_peer.device = options_.device;
+        for_peer.open = options_.open;
         spoke.peer = std::make_unique<End>(for_peer);
         spoke.peer->connect({spoke.queue_pair->address(),
                              reinterpret_cast<std::uint64_t>(memory.data()), region->remote_key()});

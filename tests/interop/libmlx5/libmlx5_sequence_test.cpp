@@ -130,10 +130,12 @@ TEST(Libmlx5, datagrams_to_many_peers_in_lists_are_written_alike) {
 
 TEST(Libmlx5, prepared_datagrams_are_written_as_it_writes_them) {
     Twin twin({.type = IBV_QPT_UD});
-    const auto& target = twin.add_target(address_attributes(9), 0x123456, 0x11111111);
+    std::vector<const mlx5::DatagramTarget*> targets;
+    for (std::uint8_t i = 0; i < 7; ++i)
+        targets.push_back(&twin.add_target(address_attributes(i), 0x123456u + i, 0x11111111u * i));
     for (Request asked : {request(Opcode::send), inline_request(Opcode::send_immediate, 100),
                           gather_request(Opcode::send, 5)}) {
-        asked.work.target = &target;
+        asked.work.target = targets[0];
         mlx5::Prepared prepared(twin.ours(), asked.get());
         for (std::uint8_t round = 0; round < 100 && !HasFailure(); ++round) {
             if (!asked.inline_payload.empty()) {
@@ -144,12 +146,24 @@ TEST(Libmlx5, prepared_datagrams_are_written_as_it_writes_them) {
                 asked.elements[4].address += round;
                 ASSERT_EQ(prepared.set_element(4, asked.elements[4].address, 72), Errc::ok);
             }
+            asked.work.target = targets[round % targets.size()];
+            ASSERT_EQ(prepared.set_target(*asked.work.target), Errc::ok);
             twin.post_to_lib(asked);
             ASSERT_EQ(prepared.post(0), Errc::ok);
             twin.expect_same(1);
             twin.complete(twin.last_first_block());
         }
+        mlx5::DatagramTarget impossible = *targets[0];
+        impossible.priority = 8;
+        EXPECT_EQ(prepared.set_target(impossible), Errc::invalid_argument);
     }
+}
+
+TEST(Libmlx5, a_prepared_request_of_a_connection_has_no_target) {
+    Twin twin;
+    Request asked = request(Opcode::send);
+    mlx5::Prepared prepared(twin.ours(), asked.get());
+    EXPECT_EQ(prepared.set_target({}), Errc::invalid_argument);
 }
 
 TEST(Libmlx5, error_completions_are_read_alike) {

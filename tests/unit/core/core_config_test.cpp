@@ -76,27 +76,15 @@ TEST(Config, every_member_has_a_key) {
 }
 
 TEST(Config, every_key_changes_something) {
-    const std::map<std::string_view, std::string> other{{"kind", "'softnic'"},
-                                                        {"name", "'mlx5_1'"},
-                                                        {"port", "2"},
-                                                        {"gid_index", "3"},
-                                                        {"strict_doorbells", "true"},
-                                                        {"same_user_only", "false"},
-                                                        {"segment_bytes", "'64M'"},
-                                                        {"max_bytes", "'1G'"},
-                                                        {"initial_bytes", "'1M'"},
-                                                        {"pages", "'4K'"},
-                                                        {"lock_memory", "true"},
-                                                        {"numa_node", "0"},
-                                                        {"timeout", "'7ms'"},
-                                                        {"loopback_only", "false"},
-                                                        {"bytes", "'4K'"},
-                                                        {"send_blocks", "64"},
-                                                        {"spin", "'5us'"},
-                                                        {"sleep_max", "'1ms'"},
-                                                        {"staging_bytes", "8192"},
-                                                        {"direct_bytes", "0"},
-                                                        {"checksum", "true"}};
+    const std::map<std::string_view, std::string> other{
+        {"kind", "'softnic'"},       {"name", "'mlx5_1'"},       {"port", "2"},
+        {"gid_index", "3"},          {"data_path", "'verbs'"},   {"strict_doorbells", "true"},
+        {"same_user_only", "false"}, {"segment_bytes", "'64M'"}, {"max_bytes", "'1G'"},
+        {"initial_bytes", "'1M'"},   {"pages", "'4K'"},          {"lock_memory", "true"},
+        {"numa_node", "0"},          {"timeout", "'7ms'"},       {"loopback_only", "false"},
+        {"bytes", "'4K'"},           {"send_blocks", "64"},      {"spin", "'5us'"},
+        {"sleep_max", "'1ms'"},      {"staging_bytes", "8192"},  {"direct_bytes", "0"},
+        {"checksum", "true"}};
     std::set<std::string> seen{print_all(Config{})};
     for (const ConfigKey& key : config_keys()) {
         const std::string text =

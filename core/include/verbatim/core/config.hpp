@@ -16,9 +16,12 @@ struct Config {
     struct DeviceSection {
         std::string kind =
             "auto";  // "auto": an RDMA device if there is one, else softnic; "softnic"; "rdma"
-        std::string name;               // RDMA device name, empty: the first active one
-        int port = 1;                   // RDMA port
-        int gid_index = -1;             // -1: the first RoCE v2 entry, chosen and logged
+        std::string name;    // RDMA device name, empty: the first active one
+        int port = 1;        // RDMA port
+        int gid_index = -1;  // -1: the first RoCE v2 entry, chosen and logged
+        // RDMA: "mlx5": we write the device's queues; "verbs": rdma-core does; "auto": mlx5 where
+        // the device has such queues
+        std::string data_path = "auto";
         bool strict_doorbells = false;  // softnic: refuse doorbells that disagree with the ring
         bool same_user_only = true;     // softnic: peers must run as the same user
     } device;

@@ -186,6 +186,7 @@ struct DeviceInfo {
     std::string description;                                   // one line for users
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
     bool masked_atomics = false;                               // and so atomics of 4 bytes
+    std::string data_path = "mlx5";  // who executes: the device itself, or "verbs" (ibv_post_send)
 };
 
 class Device {

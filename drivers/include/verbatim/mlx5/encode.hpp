@@ -179,6 +179,12 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
+// Whether a datagram can go there.
+constexpr bool can_be_target(const DatagramTarget& target) noexcept {
+    return target.queue_pair <= 0xffffff && target.flow_label <= kFlowLabelMask &&
+           target.priority <= 7;
+}
+
 // Whether the transport has such requests; of datagrams also whether they fit.
 constexpr Errc check_transport(const WorkRequest& request, Transport transport) noexcept {
     const Opcode opcode = request.opcode;
@@ -186,9 +192,7 @@ constexpr Errc check_transport(const WorkRequest& request, Transport transport) 
     if (transport == Transport::unreliable_connection || opcode == Opcode::nop) return Errc::ok;
     const bool goes_there = opcode == Opcode::send || opcode == Opcode::send_immediate;
     if (!goes_there || request.target == nullptr) return Errc::invalid_argument;
-    const DatagramTarget& target = *request.target;
-    if (target.queue_pair > 0xffffff || target.flow_label > kFlowLabelMask || target.priority > 7)
-        return Errc::invalid_argument;
+    if (!can_be_target(*request.target)) return Errc::invalid_argument;
     return datagram_shape_of(request).units > kMaxWqeUnits ? Errc::message_too_large : Errc::ok;
 }
 
@@ -351,6 +355,8 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
     return first;
 }
 
+// Where a datagram goes, as it stands behind the control segment. Cold.
+DatagramSegment datagram_segment(const DatagramTarget& target) noexcept;
 // A checked datagram. Cold.
 std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
                               WqePosition position, UnitCursor to) noexcept;

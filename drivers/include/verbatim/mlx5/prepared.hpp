@@ -61,6 +61,7 @@ class Prepared {
     }
     Errc set_remote_key(std::uint32_t key) noexcept { return image_.set_remote_key(key); }
     Errc set_immediate(std::uint32_t immediate) noexcept { return image_.set_immediate(immediate); }
+    Errc set_target(const DatagramTarget& target) noexcept { return image_.set_target(target); }
     Errc set_invalidated_key(std::uint32_t key) noexcept { return image_.set_invalidated_key(key); }
     Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
         return image_.set_operands(swap_or_add, compare);

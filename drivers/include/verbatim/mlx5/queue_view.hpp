@@ -24,6 +24,14 @@ struct ProgressHook {
     void* context = nullptr;
 };
 
+// Called after the doorbell record of receives was written, in the posting thread: for devices that
+// must be handed them. Null on real devices and on the software NIC, which look at the record.
+// Bounded.
+struct ReceiveHook {
+    void (*call)(void* context) noexcept = nullptr;
+    void* context = nullptr;
+};
+
 // What connects a queue pair with others. Unreliable connections take no reads and no atomics;
 // datagrams are sends, and each says where it goes.
 enum class Transport : std::uint8_t {
@@ -57,6 +65,7 @@ struct QueuePairView {
     std::uint32_t max_receive_elements = 1;
     bool masked_atomics = false;
     DoorbellHook doorbell_hook;
+    ReceiveHook receive_hook;
 };
 
 // A shared receive queue as the data path sees it: entries of 1 << stride_log2 bytes, each a link
@@ -68,6 +77,7 @@ struct SharedReceiveQueueView {
     volatile std::uint32_t* doorbell_record = nullptr;  // big endian: [0] counter of posts
     std::uint32_t number = 0;
     std::uint32_t max_elements = 1;
+    ReceiveHook receive_hook;
 };
 
 // A completion queue as the data path sees it.

@@ -92,6 +92,8 @@ class ReceiveQueue {
     // it.
     void publish() noexcept {
         __atomic_store_n(record_, be32(next_ & 0xffff).raw(), __ATOMIC_RELEASE);
+        if (hook_.call != nullptr) [[unlikely]]
+            hook_.call(hook_.context);
     }
 
     std::byte* ring_;
@@ -103,6 +105,7 @@ class ReceiveQueue {
     std::uint32_t stride_log2_;
     std::uint32_t max_elements_;
     std::uint32_t number_;
+    ReceiveHook hook_;
     bool lapped_ = false;  // every entry has been filled once
 };
 

@@ -133,6 +133,8 @@ class SharedReceiveQueue {
         outstanding_ += count;
         posted_ += count;
         __atomic_store_n(record_, be32(posted_ & 0xffff).raw(), __ATOMIC_RELEASE);
+        if (hook_.call != nullptr) [[unlikely]]
+            hook_.call(hook_.context);
     }
 
     std::byte* ring_;
@@ -147,6 +149,7 @@ class SharedReceiveQueue {
     std::uint32_t stride_log2_;
     std::uint32_t max_elements_;
     std::uint32_t number_;
+    ReceiveHook hook_;
 };
 
 }  // namespace verbatim::mlx5

@@ -43,6 +43,8 @@ class WqeImage {
         words_[1] = (words_[1] & 0xffffffff) | std::uint64_t{be32(immediate).raw()} << 32;
         return Errc::ok;
     }
+    // Of a datagram: another peer, or another way to it.
+    Errc set_target(const DatagramTarget& target) noexcept;
     // Of a send that invalidates the peer's key, or of a local invalidation.
     Errc set_invalidated_key(std::uint32_t key) noexcept {
         if (opcode_ != Opcode::send_invalidate && opcode_ != Opcode::local_invalidate)

@@ -1,6 +1,7 @@
-// Real RDMA devices with mlx5 queues (ConnectX-4 and later, BlueField), opened through rdma-core.
-// Only the control path is here: once a queue pair is made, posting and polling use its queue view
-// and nothing of this.
+// Real RDMA devices, opened through rdma-core. Those with mlx5 queues (ConnectX-4 and later,
+// BlueField) execute what the data path writes; only their control path is here: once a queue pair
+// is made, posting and polling use its queue view and nothing of this. All others, and those if so
+// wished, are posted to by ibv_post_send and polled by ibv_poll_cq, behind the same views.
 #pragma once
 
 #include <memory>
@@ -10,10 +11,19 @@
 
 namespace verbatim::rdma {
 
+// How work requests get to the device.
+enum class DataPath {
+    automatic,  // mlx5 where the device has such queues, else verbs
+    mlx5,
+    verbs,
+};
+
 struct Options {
-    std::string name;  // empty: the first device with mlx5 queues whose port is active
+    // Empty: the first device whose port is active, those with mlx5 queues before others.
+    std::string name;
     int port = 1;
     int gid_index = -1;  // -1: the first RoCE v2 entry; the choice is logged
+    DataPath data_path = DataPath::automatic;
 };
 
 // Throws Error: no_device (the text lists what was found and why it does not do), device_error,
