@@ -15,6 +15,10 @@ namespace verbatim::rdmacm {
 namespace {
 
 constexpr std::uint32_t kMaxBacklog = 1024;
+// How long a request waits for somebody to listen. A real network needs some milliseconds until the
+// answer comes that nobody does; programs count on that without knowing (perftest -R says that it
+// is about to listen before it does).
+constexpr std::chrono::milliseconds kListenerTime{500};
 
 template <class Wanted>
 SideFacts facts_of(const Identifier& identifier, const Wanted& wanted) {
@@ -84,6 +88,7 @@ int Manager::connect(const std::shared_ptr<Channel>& channel, const Command& com
     identifier->unsent_request = request;
     identifier->state = State::asking;
     identifier->deadline = Clock::now() + answer_time_;
+    identifier->listener_by = Clock::now() + kListenerTime;
     send_request(*identifier);
     watcher_.wake();
     return 0;

@@ -56,7 +56,8 @@ struct Identifier {
     // In asking, accepting and leaving: when the peer has had enough time. In over: when the
     // queue pair's number may be used again.
     std::optional<Clock::time_point> deadline;
-    std::optional<PeerMessage> unsent_request;  // the listener has no time for it now
+    std::optional<PeerMessage> unsent_request;  // nobody has taken it so far
+    Clock::time_point listener_by;              // until then somebody may begin to listen
 
     std::uint32_t room = 0;  // listening: requests that may come before the program looks
     std::uint32_t events_reported = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kRequestTime{5};  // of a newcomer
 constexpr std::size_t kMaxNewcomers = 4096;
-// A listener whose process does not run for a while is tried again this often.
+// Listeners that are not there yet, or whose processes do not run for a while, are tried again.
 constexpr std::chrono::milliseconds kRetryPause{10};
 // After a connection packets of it could still be on their way; half a second, as over RoCE.
 constexpr std::chrono::milliseconds kWaitOut{500};
@@ -238,10 +238,10 @@ void Manager::run_out(Identifier& identifier) {
     }
 }
 
-// Kept for later if the listener has no time now.
+// Kept for later if the listener has no time now, or there is none yet.
 void Manager::send_request(Identifier& identifier) {
     const int error = link_to(identifier.destination, identifier.space, identifier.link);
-    if (error == EAGAIN) return;
+    if (error == EAGAIN || (error == ECONNREFUSED && Clock::now() < identifier.listener_by)) return;
     const PeerMessage request = *identifier.unsent_request;
     identifier.unsent_request.reset();
     const bool sent = error == 0 && watcher_.add(identifier.link, identifier.handle) == 0 &&
