@@ -24,9 +24,10 @@ bool only_family(const Identifier& identifier, std::uint16_t family) {
 int Manager::bind_to(Identifier& identifier, Endpoint endpoint) {
     if (identifier.state != State::idle) return EINVAL;
     if (!endpoint.is_any() && !is_local(endpoint)) return EADDRNOTAVAIL;
-    identifier.only_family = only_family(identifier, endpoint.family);
-    const ClaimTerms terms{identifier.space, *identifier.only_family, identifier.shares_port};
+    const bool only = only_family(identifier, endpoint.family);
+    const ClaimTerms terms{identifier.space, only, identifier.shares_port};
     if (const int error = claim_port(endpoint, terms, identifier.claim); error != 0) return error;
+    identifier.only_family = only;
     identifier.source = endpoint;
     if (!endpoint.is_any()) identifier.device = device_of(endpoint);
     identifier.state = State::bound;

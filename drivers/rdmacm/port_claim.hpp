@@ -25,8 +25,7 @@ struct ClaimTerms {
 // Claims endpoint.port, or a free one if it is 0, which is then set. 0 or an errno (EADDRINUSE).
 int claim_port(Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim);
 
-// A link to whoever listens at `to`: the specific address goes before the wildcards. ECONNREFUSED:
-// nobody; EAGAIN: somebody who has no time now.
+// A link to whoever listens at `to`. ECONNREFUSED: nobody; EAGAIN: somebody who has no time now.
 int link_to(const Endpoint& to, PortSpace space, softnic::Descriptor& link);
 
 // Whether the process at the other end belongs to this user.
