@@ -77,8 +77,7 @@ int Manager::resolve(Identifier& identifier, const Endpoint& source, const Endpo
     identifier.device = device_of(identifier.source);
     identifier.state = State::address_known;
     // Learnt for good when the peer answers.
-    identifier.theirs.gid =
-        gid_of(device_of(identifier.destination), identifier.destination).bytes;
+    identifier.theirs.gid = gid_of(device_of(identifier.destination), identifier.destination).bytes;
     raise(identifier, plain_event(EventType::address_resolved));
     return 0;
 }

@@ -46,8 +46,7 @@ class Command {
     int reply(std::uint64_t address, const T& value, std::size_t least = sizeof(T)) const noexcept {
         if (reply_bytes_ < least) return ENOSPC;
         if (address == 0) return EFAULT;
-        std::memcpy(reinterpret_cast<void*>(address), &value,
-                    std::min(sizeof value, reply_bytes_));
+        std::memcpy(reinterpret_cast<void*>(address), &value, std::min(sizeof value, reply_bytes_));
         return 0;
     }
 

@@ -50,8 +50,7 @@ rdma_ucm_event_resp plain_event(EventType type, int status = 0) noexcept;
 rdma_ucm_event_resp message_event(EventType type, const PeerMessage& message,
                                   bool datagrams) noexcept;
 // Datagrams may be sent: to where.
-rdma_ucm_event_resp datagram_event(const Identifier& identifier,
-                                   const PeerMessage& reply) noexcept;
+rdma_ucm_event_resp datagram_event(const Identifier& identifier, const PeerMessage& reply) noexcept;
 
 // The way to the peer, as queue pairs and address handles take it.
 ib_uverbs_ah_attr way_to_peer(const Identifier& identifier) noexcept;

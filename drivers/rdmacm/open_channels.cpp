@@ -31,9 +31,9 @@ struct Table {
 };
 Table& table() {
     static Table* const instance = new Table;
-    static const bool handlers = pthread_atfork([] { table().mutex.lock(); },
-                                                [] { table().mutex.unlock(); },
-                                                [] { table().mutex.unlock(); }) == 0;
+    static const bool handlers =
+        pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
+                       [] { table().mutex.unlock(); }) == 0;
     static_cast<void>(handlers);
     return *instance;
 }
@@ -56,8 +56,8 @@ int open_channel() noexcept try {
     auto channel = std::make_shared<Channel>();
     const int descriptor = channel->descriptor();
     if (static_cast<std::size_t>(descriptor) >= kDescriptors)
-        throw Error(Errc::device_error, "connection manager",
-                    "a descriptor beyond 65535", "close files");
+        throw Error(Errc::device_error, "connection manager", "a descriptor beyond 65535",
+                    "close files");
     const std::lock_guard lock(table().mutex);
     table().channels[descriptor] = std::move(channel);
     g_is_channel[static_cast<std::size_t>(descriptor)].store(true, std::memory_order_release);

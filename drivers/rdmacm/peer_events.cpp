@@ -42,7 +42,8 @@ int Manager::meet_deadlines() {
     }
     std::vector<std::uint64_t> silent;
     for (const auto& [key, newcomer] : newcomers_)
-        newcomer.deadline <= now ? silent.push_back(key) : void(next = std::min(next, newcomer.deadline));
+        newcomer.deadline <= now ? silent.push_back(key)
+                                 : void(next = std::min(next, newcomer.deadline));
     for (const std::uint64_t key : silent) {
         watcher_.remove(newcomers_.at(key).link);
         newcomers_.erase(key);
@@ -173,8 +174,7 @@ void Manager::take_refusal(Identifier& identifier, const PeerMessage& refusal) {
     identifier.deadline.reset();
     identifier.unsent_request.reset();
     identifier.state = State::over;
-    const auto type =
-        identifier.datagrams() ? EventType::unreachable : EventType::rejected;
+    const auto type = identifier.datagrams() ? EventType::unreachable : EventType::rejected;
     raise(identifier, message_event(type, refusal, identifier.datagrams()));
 }
 
@@ -198,9 +198,9 @@ void Manager::lose(Identifier& identifier) {
         case State::answered:
         case State::asked:
         case State::accepting:
-            return take_refusal(identifier, refusal_of(identifier.datagrams()
-                                                           ? kDatagramsRejected
-                                                           : kRejectedByProgram));
+            return take_refusal(
+                identifier,
+                refusal_of(identifier.datagrams() ? kDatagramsRejected : kRejectedByProgram));
         case State::connected:
             return leave(identifier);
         case State::leaving:

@@ -49,10 +49,10 @@ struct PeerMessage {
     std::uint64_t magic = kPeerMagic;
     std::uint32_t version = kPeerVersion;
     PeerOp op = PeerOp::reject;
-    std::uint32_t reason = 0;        // reject
+    std::uint32_t reason = 0;         // reject
     std::uint32_t private_bytes = 0;  // request, reply, reject
-    SideFacts side;                  // request, reply
-    Endpoint source, destination;    // request
+    SideFacts side;                   // request, reply
+    Endpoint source, destination;     // request
     std::array<std::uint8_t, kMaxPrivateBytes> private_data{};
 };
 static_assert(std::is_trivially_copyable_v<PeerMessage>);

@@ -1,8 +1,8 @@
 // Ports of the connection manager. A port belongs to whoever holds an abstract Unix socket named
 // after user, port space, port and address:
 //     verbatim-rdmacm-<uid>-<port space>-<port>-<address>
-// with the address in hexadecimal digits, or any4, any6, any (both families). The name vanishes with
-// its process, whatever way that ends, and connection requests for the port go to that socket.
+// with the address in hexadecimal digits, or any4, any6, any (both families). The name vanishes
+// with its process, whatever way that ends, and connection requests for the port go to that socket.
 // Threads: any.
 #pragma once
 

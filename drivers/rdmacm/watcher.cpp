@@ -90,8 +90,8 @@ void* Watcher::entry(void* self) {
 void Watcher::run() {
     for (;;) try {
             std::array<epoll_event, 64> events;
-            const int ready = epoll_wait(epoll_.get(), events.data(), events.size(),
-                                         service_.meet_deadlines());
+            const int ready =
+                epoll_wait(epoll_.get(), events.data(), events.size(), service_.meet_deadlines());
             bool short_of_descriptors = false;
             for (int i = 0; i < ready; ++i) {
                 const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;

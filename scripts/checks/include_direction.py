@@ -16,10 +16,11 @@ from common import LAYERS, Case
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
 # Components of drivers -> components they must not include.
 SEPARATE = {
-    "mlx5": {"softnic", "rdma", "uverbs"},
-    "softnic": {"rdma", "uverbs"},
-    "rdma": {"softnic", "uverbs"},
+    "mlx5": {"softnic", "rdma", "uverbs", "rdmacm"},
+    "softnic": {"rdma", "uverbs", "rdmacm"},
+    "rdma": {"softnic", "uverbs", "rdmacm"},
     "uverbs": {"rdma"},
+    "rdmacm": {"rdma"},
 }
 
 

@@ -299,8 +299,8 @@ TEST_F(Datagrams, find_the_queue_pair_and_the_way_back) {
     EXPECT_EQ(completion.status, IBV_WC_SUCCESS);
     EXPECT_STREQ(arrived.data() + sizeof(ibv_grh), "a datagram");
     EXPECT_EQ(completion.src_qp, asker->qp->qp_num);
-    ibv_ah* const back = ibv_create_ah_from_wc(
-        answerer->pd, &completion, reinterpret_cast<ibv_grh*>(arrived.data()), 1);
+    ibv_ah* const back = ibv_create_ah_from_wc(answerer->pd, &completion,
+                                               reinterpret_cast<ibv_grh*>(arrived.data()), 1);
     ASSERT_NE(back, nullptr);
     ASSERT_EQ(rdma_get_send_comp(asker.get(), &completion), 1);
     EXPECT_EQ(ibv_destroy_ah(back) | ibv_destroy_ah(peer), 0);
