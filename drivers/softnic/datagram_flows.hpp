@@ -2,6 +2,7 @@
 // and a ring of its own for each that sends to it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -16,6 +17,7 @@ namespace verbatim::softnic {
 
 inline constexpr std::uint32_t kMaxDatagramBytes = 4096;  // of payload: the largest path MTU
 inline constexpr std::uint32_t kGlobalRouteBytes = 40;    // before the payload in every receive
+using GlobalRoute = std::array<std::byte, kGlobalRouteBytes>;
 
 // The way to one destination. Threads: the one inside the send gate.
 struct Flow {

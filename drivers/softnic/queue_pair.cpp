@@ -71,6 +71,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.incoming = ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep());
     shared_.transport = view_.transport;
     shared_.flow_request = parts.flow_request;
+    shared_.route = parts.route;
     shared_.send_index = parts.send_index;
     shared_.receive_index = parts.receive_index;
     shared_.ends_with_peer = !parts.follows_verbs;

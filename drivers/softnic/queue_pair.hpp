@@ -30,6 +30,7 @@ struct QueuePairParts {
     SharedReceiveList* shared_receives = nullptr;  // null: the queue pair has receives of its own
     ProgressList* progress = nullptr;  // null, or another one than its completion queues
     FlowRequest flow_request;          // of datagram queue pairs
+    GlobalRoute route{};               // likewise: precedes what is received
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and

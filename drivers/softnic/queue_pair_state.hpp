@@ -43,6 +43,7 @@ struct QueuePairShared {
     FlowRequest flow_request;
     DatagramSources sources;
     std::atomic<std::uint32_t> queue_key{0};
+    GlobalRoute route{};  // what its receives say of the way back
 
     // The peer's process or its queue pair is not there any more.
     bool peer_lost() const noexcept {

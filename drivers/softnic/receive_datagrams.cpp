@@ -1,7 +1,5 @@
 // Messages of unreliable senders: what does not fit, or finds no receive, is dropped, and nobody
 // learns of it.
-#include <array>
-
 #include "receive_engine.hpp"
 
 namespace verbatim::softnic {
@@ -48,8 +46,7 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
     const std::uint64_t bytes = kGlobalRouteBytes + std::uint64_t{record.bytes};
     // The receive stays for a message that fits.
     if (bytes > list.total) return;
-    static constexpr std::array<std::byte, kGlobalRouteBytes> kNoRoute{};
-    scatter(list, 0, kNoRoute.data(), kNoRoute.size());
+    scatter(list, 0, shared_->route.data(), shared_->route.size());
     scatter(list, kGlobalRouteBytes, payload, record.bytes);
     mlx5::Cqe cqe;
     const mlx5::be32 from(kHasGlobalRoute | sender);

@@ -141,6 +141,7 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
         root_ = pattern;
         lock_ = lock_tree(root_, LOCK_SH);
         put(fs::path(root_) / "class/infiniband_verbs/abi_version", "6");
+        put(fs::path(root_) / "class/misc/rdma_cm/abi_version", "4");
         for (int i = 0; i < devices; ++i) put_device(Identity{i}, root_);
     } catch (const fs::filesystem_error& error) {
         throw Error(Errc::device_error, "software NIC under rdma-core",

@@ -17,6 +17,7 @@ struct Identity {
     static constexpr unsigned kPciVendor = 0x15b3;  // as PCI says it
     static constexpr unsigned kPciDevice = 4121;    // ConnectX-5 Ex
     static constexpr unsigned kMajor = 231, kFirstMinor = 192;
+    static constexpr unsigned kManagerMinor = 191;  // of the connection manager's device
     static constexpr int kGids = 4;
 
     std::string name() const { return "mlx5_" + std::to_string(index); }

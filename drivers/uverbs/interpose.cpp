@@ -24,6 +24,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,8 @@
 #include <verbatim/uverbs/device_tree.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
+#include "../rdmacm/manager.hpp"
+#include "../rdmacm/open_channels.hpp"
 #include "device_file.hpp"
 #include "identity.hpp"
 #include "progress_hooks.hpp"
@@ -132,11 +135,22 @@ int open_device(const Identity& identity) noexcept {
 }
 
 // What stat() says of a character device.
-void describe_device(const Identity& identity, struct stat* facts) noexcept {
+void describe_device(unsigned minor, struct stat* facts) noexcept {
     *facts = {};
     facts->st_mode = S_IFCHR | 0666;
-    facts->st_rdev = makedev(Identity::kMajor, identity.minor());
+    facts->st_rdev = makedev(Identity::kMajor, minor);
     facts->st_nlink = 1;
+}
+
+bool is_connection_manager(const char* path) noexcept {
+    return g_tree != nullptr && path != nullptr && std::strcmp(path, rdmacm::kDevicePath) == 0;
+}
+
+// What write() returns after a command.
+ssize_t result(int error, std::size_t bytes) noexcept {
+    if (error == 0) return static_cast<ssize_t>(bytes);
+    errno = error;
+    return -1;
 }
 
 }  // namespace
@@ -154,11 +168,13 @@ DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(desc
 }  // namespace verbatim::uverbs
 
 using namespace verbatim::uverbs;
+namespace rdmacm = verbatim::rdmacm;
 
 extern "C" {
 
 [[gnu::visibility("default")]] int open(const char* path, int flags, ...) {
     if (const auto identity = device_at(path)) return open_device(*identity);
+    if (is_connection_manager(path)) return rdmacm::open_channel();
     va_list arguments;
     va_start(arguments, flags);
     const mode_t mode =
@@ -171,32 +187,32 @@ extern "C" {
 [[gnu::visibility("default")]] int stat(const char* path, struct stat* facts) noexcept {
     static auto* const real = next<int(const char*, struct stat*)>("stat");
     const auto identity = device_at(path);
-    if (!identity) return real(path, facts);
-    describe_device(*identity, facts);
+    if (!identity && !is_connection_manager(path)) return real(path, facts);
+    describe_device(identity ? identity->minor() : Identity::kManagerMinor, facts);
     return 0;
 }
 
 [[gnu::visibility("default")]] int fstat(int fd, struct stat* facts) noexcept {
     static auto* const real = next<int(int, struct stat*)>("fstat");
     const DeviceFile* const file = g_files.find(fd);
-    if (file == nullptr) return real(fd, facts);
-    describe_device(file->identity(), facts);
+    if (file == nullptr && rdmacm::find_channel(fd) == nullptr) return real(fd, facts);
+    describe_device(file != nullptr ? file->identity().minor() : Identity::kManagerMinor, facts);
     return 0;
 }
 
 [[gnu::visibility("default")]] ssize_t write(int fd, const void* data, std::size_t bytes) {
     static auto* const real = next<ssize_t(int, const void*, std::size_t)>("write");
-    DeviceFile* const file = g_files.find(fd);
-    if (file == nullptr) return real(fd, data, bytes);
-    const int error = file->execute({static_cast<const std::byte*>(data), bytes});
-    if (error == 0) return static_cast<ssize_t>(bytes);
-    errno = error;
-    return -1;
+    const std::span command(static_cast<const std::byte*>(data), bytes);
+    if (DeviceFile* const file = g_files.find(fd)) return result(file->execute(command), bytes);
+    if (const auto channel = rdmacm::find_channel(fd))
+        return result(rdmacm::Manager::instance().execute(channel, command), bytes);
+    return real(fd, data, bytes);
 }
 
 [[gnu::visibility("default")]] int close(int fd) {
     static auto* const real = next<int(int)>("close");
     g_files.remove(fd);
+    rdmacm::forget_channel(fd);
     return real(fd);
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "datagram_route.hpp"
 #include "device_file.hpp"
 
 namespace verbatim::uverbs {
@@ -222,6 +223,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     parts.view = view_of(provider, pair->shared_receives == nullptr);
     parts.view.transport = *transport;
     parts.flow_request = {ask_for_flow, pair.get()};
+    parts.route = way_back(identity_);
     pair->connector = &connector_;
     parts.send_completions = &pair->send_completions->engine();
     parts.receive_completions = &pair->receive_completions->engine();

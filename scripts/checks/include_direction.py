@@ -17,11 +17,12 @@ from common import LAYERS, Case
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
 # Components of drivers -> components they must not include.
 SEPARATE = {
-    "mlx5": {"softnic", "rdma", "uverbs", "verbs"},
-    "softnic": {"rdma", "uverbs", "verbs"},
-    "verbs": {"rdma", "uverbs"},
-    "rdma": {"softnic", "uverbs"},
+    "mlx5": {"softnic", "rdma", "uverbs", "verbs", "rdmacm"},
+    "softnic": {"rdma", "uverbs", "verbs", "rdmacm"},
+    "verbs": {"rdma", "uverbs", "rdmacm"},
+    "rdma": {"softnic", "uverbs", "rdmacm"},
     "uverbs": {"rdma", "verbs"},
+    "rdmacm": {"rdma", "verbs"},
 }
 
 

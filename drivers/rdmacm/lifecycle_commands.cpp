@@ -1,0 +1,134 @@
+// Commands about identifiers themselves: making them, their events, channels and options.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "manager.hpp"
+#include "open_channels.hpp"
+
+namespace verbatim::rdmacm {
+
+int Manager::create(const std::shared_ptr<Channel>& channel, const Command& command) {
+    const auto wanted = command.body<rdma_ucm_create_id>();
+    const auto space = static_cast<PortSpace>(wanted.ps);
+    // Without AF_IB (RDMA_PS_IB) librdmacm goes by IP addresses, which is what there is here.
+    if (space != PortSpace::tcp && space != PortSpace::udp) return EPROTONOSUPPORT;
+    Identifier& identifier = add(channel, space);
+    identifier.user_id = wanted.uid;
+    const int error = command.reply(wanted.response, rdma_ucm_create_id_resp{identifier.handle});
+    if (error != 0) end(identifier.handle);
+    return error;
+}
+
+int Manager::destroy(const std::shared_ptr<Channel>& channel, const Command& command) {
+    const auto wanted = command.body<rdma_ucm_destroy_id>();
+    const Identifier* const identifier = find(channel, wanted.id);
+    if (identifier == nullptr) return ENOENT;
+    const rdma_ucm_destroy_id_resp reply{identifier->events_reported};
+    if (const int error = command.reply(wanted.response, reply); error != 0) return error;
+    end(wanted.id);
+    return 0;
+}
+
+// `channel` is the new one; the command names the descriptor of the old one.
+int Manager::migrate(const std::shared_ptr<Channel>& channel, const Command& command) {
+    const auto wanted = command.body<rdma_ucm_migrate_id>();
+    const std::shared_ptr<Channel> old = find_channel(static_cast<int>(wanted.fd));
+    if (old == nullptr) return EINVAL;
+    Identifier* const identifier = find(old, wanted.id);
+    if (identifier == nullptr) return ENOENT;
+    const rdma_ucm_migrate_resp reply{identifier->events_reported};
+    if (const int error = command.reply(wanted.response, reply); error != 0) return error;
+    identifier->channel = channel;
+    for (const Event& event : old->take_events_of(wanted.id)) {
+        if (event.request != 0) identifiers_.at(event.request).channel = channel;
+        channel->push(event);
+    }
+    return 0;
+}
+
+// Waits without the lock.
+int Manager::get_event(Channel& channel, const Command& command) {
+    constexpr std::size_t kOldest = offsetof(rdma_ucm_event_resp, reserved);
+    const auto wanted = command.body<rdma_ucm_get_event>();
+    if (command.reply_bytes() < kOldest) return ENOSPC;
+    for (;;) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (channel.ended()) return EBADF;
+            if (!channel.empty()) {
+                const Event event = channel.pop();
+                Identifier& owner = identifiers_.at(event.owner);
+                ++owner.events_reported;
+                if (event.request != 0) ++owner.room;
+                return command.reply(wanted.response, event.facts, kOldest);
+            }
+        }
+        if (const int error = channel.wait(); error != 0) return error;
+    }
+}
+
+namespace {
+
+template <class T>
+int read_option(const rdma_ucm_set_option& wanted, T& value) {
+    if (wanted.optlen != sizeof value) return EINVAL;
+    if (wanted.optval == 0) return EFAULT;
+    std::memcpy(&value, reinterpret_cast<const void*>(wanted.optval), sizeof value);
+    return 0;
+}
+
+int set_traffic_class(Identifier& identifier, const rdma_ucm_set_option& wanted) {
+    return read_option(wanted, identifier.traffic_class);
+}
+
+int set_shares_port(Identifier& identifier, const rdma_ucm_set_option& wanted) {
+    int value = 0;
+    if (const int error = read_option(wanted, value); error != 0) return error;
+    // Later it would come too late, as its port is claimed.
+    if (identifier.claim && identifier.shares_port != (value != 0)) return EINVAL;
+    identifier.shares_port = value != 0;
+    return 0;
+}
+
+int set_only_family(Identifier& identifier, const rdma_ucm_set_option& wanted) {
+    int value = 0;
+    if (const int error = read_option(wanted, value); error != 0) return error;
+    if (identifier.state != State::idle) return EINVAL;
+    identifier.only_family = value != 0;
+    return 0;
+}
+
+int set_acknowledge_timeout(Identifier& identifier, const rdma_ucm_set_option& wanted) {
+    constexpr std::uint8_t kLargest = 31;
+    std::uint8_t value = 0;
+    if (const int error = read_option(wanted, value); error != 0) return error;
+    if (identifier.datagrams() || value > kLargest) return EINVAL;
+    identifier.acknowledge_timeout = value;
+    return 0;
+}
+
+}  // namespace
+
+int Manager::set_option(const std::shared_ptr<Channel>& channel, const Command& command) {
+    const auto wanted = command.body<rdma_ucm_set_option>();
+    Identifier* const identifier = find(channel, wanted.id);
+    if (identifier == nullptr) return ENOENT;
+    // The other level hands over a path of a subnet manager, which Ethernet has not.
+    if (wanted.level != RDMA_OPTION_ID) return EOPNOTSUPP;
+    switch (wanted.optname) {
+        case RDMA_OPTION_ID_TOS:
+            return set_traffic_class(*identifier, wanted);
+        case RDMA_OPTION_ID_REUSEADDR:
+            return set_shares_port(*identifier, wanted);
+        case RDMA_OPTION_ID_AFONLY:
+            return set_only_family(*identifier, wanted);
+        case RDMA_OPTION_ID_ACK_TIMEOUT:
+            return set_acknowledge_timeout(*identifier, wanted);
+        default:
+            return ENOSYS;
+    }
+}
+
+}  // namespace verbatim::rdmacm

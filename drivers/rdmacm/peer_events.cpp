@@ -1,0 +1,254 @@
+// What peers and clocks cause. Called by the watcher's thread.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "device_gid.hpp"
+#include "events.hpp"
+#include "manager.hpp"
+
+namespace verbatim::rdmacm {
+namespace {
+
+constexpr std::chrono::seconds kRequestTime{5};  // of a newcomer
+constexpr std::size_t kMaxNewcomers = 4096;
+// Listeners that are not there yet, or whose processes do not run for a while, are tried again.
+constexpr std::chrono::milliseconds kRetryPause{10};
+// After a connection packets of it could still be on their way; half a second, as over RoCE.
+constexpr std::chrono::milliseconds kWaitOut{500};
+
+PeerMessage refusal_of(std::uint32_t reason) {
+    PeerMessage refusal;
+    refusal.op = PeerOp::reject;
+    refusal.reason = reason;
+    return refusal;
+}
+
+}  // namespace
+
+int Manager::meet_deadlines() {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    auto next = Clock::time_point::max();
+    for (auto& [handle, identifier] : identifiers_) {
+        if (identifier.unsent_request) {
+            send_request(identifier);
+            if (identifier.unsent_request) next = std::min(next, now + kRetryPause);
+        }
+        if (identifier.deadline && *identifier.deadline <= now) run_out(identifier);
+        if (identifier.deadline) next = std::min(next, *identifier.deadline);
+    }
+    std::vector<std::uint64_t> silent;
+    for (const auto& [key, newcomer] : newcomers_)
+        newcomer.deadline <= now ? silent.push_back(key)
+                                 : void(next = std::min(next, newcomer.deadline));
+    for (const std::uint64_t key : silent) {
+        watcher_.remove(newcomers_.at(key).link);
+        newcomers_.erase(key);
+    }
+    if (next == Clock::time_point::max()) return -1;
+    return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next - now).count());
+}
+
+bool Manager::serve(std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    if (newcomers_.contains(key)) return hear_newcomer(key), true;
+    const auto found = identifiers_.find(static_cast<std::uint32_t>(key));
+    if (key >> 32 != 0 || found == identifiers_.end()) return true;
+    if (found->second.state == State::listening) return welcome(found->second);
+    hear(found->second);
+    return true;
+}
+
+// All who wait at a listener. False: there are no descriptors left for them.
+bool Manager::welcome(Identifier& listener) {
+    for (;;) {
+        softnic::Descriptor link(
+            accept4(listener.claim.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!link) return errno != EMFILE && errno != ENFILE;
+        if (!same_user(link.get()) || newcomers_.size() >= kMaxNewcomers) continue;
+        const std::uint64_t key = ++last_newcomer_;
+        if (watcher_.add(link, key) != 0) continue;
+        newcomers_[key] = {std::move(link), listener.handle, Clock::now() + kRequestTime};
+    }
+}
+
+void Manager::hear_newcomer(std::uint64_t key) {
+    PeerMessage request;
+    const Received received = receive_message(newcomers_.at(key).link.get(), request);
+    if (received == Received::nothing) return;
+    Newcomer newcomer = std::move(newcomers_.at(key));
+    newcomers_.erase(key);
+    const auto listener = identifiers_.find(newcomer.listener);
+    if (received == Received::message && request.op == PeerOp::request &&
+        listener != identifiers_.end() && listener->second.state == State::listening)
+        take_request(listener->second, newcomer.link, request);
+    watcher_.remove(newcomer.link);
+}
+
+// Takes the link over, unless the listener has no room for more requests.
+void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
+                           const PeerMessage& request) {
+    if (listener.room == 0) {
+        const bool datagrams = listener.datagrams();
+        send_message(link.get(), refusal_of(datagrams ? kDatagramsRejected : kRejectedByProgram));
+        return;
+    }
+    --listener.room;
+    Identifier& made = add(listener.channel, listener.space);
+    made.passive = true;
+    made.state = State::asked;
+    made.source = request.destination;
+    made.destination = request.source;
+    made.device = device_of(made.source);
+    made.traffic_class = listener.traffic_class;
+    made.acknowledge_timeout = listener.acknowledge_timeout;
+    made.theirs = request.side;
+    made.ours.first_packet = request.side.first_packet ^ 0x555555;
+    made.link = std::move(link);
+    watcher_.rename(made.link, made.handle);
+    rdma_ucm_event_resp facts =
+        message_event(EventType::connect_request, request, listener.datagrams());
+    facts.uid = listener.user_id;
+    facts.id = made.handle;
+    listener.channel->push({listener.handle, facts, made.handle});
+}
+
+void Manager::hear(Identifier& identifier) {
+    while (identifier.link) {
+        PeerMessage message;
+        switch (receive_message(identifier.link.get(), message)) {
+            case Received::nothing:
+                return;
+            case Received::message:
+                obey(identifier, message);
+                break;
+            case Received::ended:
+                watcher_.remove(identifier.link);
+                return lose(identifier);
+        }
+    }
+}
+
+// What comes when it should not says nothing.
+void Manager::obey(Identifier& identifier, const PeerMessage& message) {
+    const State state = identifier.state;
+    switch (message.op) {
+        case PeerOp::reply:
+            if (state == State::asking) take_reply(identifier, message);
+            return;
+        case PeerOp::ready:
+            if (state == State::accepting) establish(identifier);
+            return;
+        case PeerOp::reject:
+            if (state < State::connected) take_refusal(identifier, message);
+            return;
+        case PeerOp::disconnect:
+            if (state == State::accepting || state == State::connected) leave(identifier);
+            if (state == State::leaving) part(identifier);  // both at once
+            return;
+        case PeerOp::disconnected:
+            if (state == State::leaving) part(identifier);
+            return;
+        default:
+            return;
+    }
+}
+
+void Manager::take_reply(Identifier& identifier, const PeerMessage& reply) {
+    identifier.deadline.reset();
+    identifier.theirs = reply.side;
+    if (!identifier.datagrams()) {
+        identifier.state = State::answered;
+        return raise(identifier, message_event(EventType::connect_response, reply, false));
+    }
+    watcher_.remove(identifier.link);
+    identifier.state = State::connected;
+    raise(identifier, datagram_event(identifier, reply));
+}
+
+void Manager::take_refusal(Identifier& identifier, const PeerMessage& refusal) {
+    watcher_.remove(identifier.link);
+    identifier.deadline.reset();
+    identifier.unsent_request.reset();
+    identifier.state = State::over;
+    const auto type = identifier.datagrams() ? EventType::unreachable : EventType::rejected;
+    raise(identifier, message_event(type, refusal, identifier.datagrams()));
+}
+
+void Manager::establish(Identifier& identifier) {
+    identifier.deadline.reset();
+    identifier.state = State::connected;
+    raise(identifier, plain_event(EventType::established));
+}
+
+// The peer has left: the program is to answer that, which ends the connection.
+void Manager::leave(Identifier& identifier) {
+    identifier.deadline.reset();
+    identifier.state = State::left_by_peer;
+    raise(identifier, plain_event(EventType::disconnected));
+}
+
+// The link has ended: the peer's program has destroyed its identifier, or died.
+void Manager::lose(Identifier& identifier) {
+    switch (identifier.state) {
+        case State::asking:
+        case State::answered:
+        case State::asked:
+        case State::accepting:
+            return take_refusal(
+                identifier,
+                refusal_of(identifier.datagrams() ? kDatagramsRejected : kRejectedByProgram));
+        case State::connected:
+            return leave(identifier);
+        case State::leaving:
+            return part(identifier);
+        default:
+            return;
+    }
+}
+
+// The connection is over on both sides.
+void Manager::part(Identifier& identifier, int status) {
+    watcher_.remove(identifier.link);
+    if (identifier.state == State::leaving)
+        raise(identifier, plain_event(EventType::disconnected, status));
+    identifier.state = State::over;
+    identifier.deadline = Clock::now() + kWaitOut;
+    watcher_.wake();
+}
+
+void Manager::run_out(Identifier& identifier) {
+    identifier.deadline.reset();
+    switch (identifier.state) {
+        case State::asking:
+        case State::accepting:
+            watcher_.remove(identifier.link);
+            identifier.unsent_request.reset();
+            identifier.state = State::over;
+            return raise(identifier, plain_event(EventType::unreachable, -ETIMEDOUT));
+        case State::leaving:
+            return part(identifier, -ETIMEDOUT);
+        case State::over:
+            return raise(identifier, plain_event(EventType::waited_out));
+        default:
+            return;
+    }
+}
+
+// Kept for later if the listener has no time now, or there is none yet.
+void Manager::send_request(Identifier& identifier) {
+    const int error = link_to(identifier.destination, identifier.space, identifier.link);
+    if (error == EAGAIN || (error == ECONNREFUSED && Clock::now() < identifier.listener_by)) return;
+    const PeerMessage request = *identifier.unsent_request;
+    identifier.unsent_request.reset();
+    const bool sent = error == 0 && watcher_.add(identifier.link, identifier.handle) == 0 &&
+                      send_message(identifier.link.get(), request);
+    if (sent) return;
+    const bool datagrams = identifier.datagrams();
+    take_refusal(identifier, refusal_of(datagrams ? kNoDatagramsHere : kNobodyListens));
+}
+
+}  // namespace verbatim::rdmacm

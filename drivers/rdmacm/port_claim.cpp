@@ -1,0 +1,164 @@
+// Names, and who else holds one.
+#include "port_claim.hpp"
+
+#include <stddef.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace verbatim::rdmacm {
+namespace {
+
+constexpr const char* kBoth = "any";
+
+std::string prefix_of(PortSpace space, std::uint16_t port) {
+    return fmt::format("verbatim-rdmacm-{}-{:x}-{}-", geteuid(), static_cast<unsigned>(space),
+                       port);
+}
+
+std::string any_of(std::uint16_t family) { return family == AF_INET ? "any4" : "any6"; }
+
+std::string place_of(const Endpoint& endpoint, bool only_family) {
+    if (!endpoint.is_any()) return endpoint.digits();
+    return only_family ? any_of(endpoint.family) : kBoth;
+}
+
+bool is_wildcard(const std::string& place) { return place.starts_with(kBoth); }
+bool serves(const std::string& wildcard, bool four) {
+    return wildcard == kBoth || (wildcard == any_of(AF_INET)) == four;
+}
+
+// Whether two places of one port share addresses.
+bool overlap(const std::string& a, const std::string& b) {
+    constexpr std::size_t kDigitsOfFour = 8;
+    if (is_wildcard(a) && is_wildcard(b)) return a == b || a == kBoth || b == kBoth;
+    if (is_wildcard(a)) return serves(a, b.size() == kDigitsOfFour);
+    return is_wildcard(b) ? serves(b, a.size() == kDigitsOfFour) : a == b;
+}
+
+socklen_t socket_address(const std::string& name, sockaddr_un& address) {
+    address = {};
+    address.sun_family = AF_UNIX;
+    const std::size_t bytes = std::min(name.size(), sizeof address.sun_path - 1);
+    std::memcpy(address.sun_path + 1, name.data(), bytes);
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+}
+
+int open_socket(softnic::Descriptor& made) {
+    made = softnic::Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    return made ? 0 : errno;
+}
+
+int bind_name(const std::string& name, softnic::Descriptor& claim) {
+    if (const int error = open_socket(claim); error != 0) return error;
+    sockaddr_un address;
+    const socklen_t bytes = socket_address(name, address);
+    return bind(claim.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? 0 : errno;
+}
+
+// Names with this prefix that are bound now, without it. Accepted links carry the name of the
+// listener and do not hold it: they are connected (state 03).
+std::vector<std::string> names_in_use(const std::string& prefix) {
+    std::vector<std::string> names;
+    std::ifstream table("/proc/net/unix");
+    for (std::string line; std::getline(table, line);) {
+        const std::size_t at = line.find("@" + prefix);
+        if (at == std::string::npos) continue;
+        std::istringstream fields(line);
+        std::string number, count, protocol, flags, type, state;
+        fields >> number >> count >> protocol >> flags >> type >> state;
+        if (state != "03") names.push_back(line.substr(at + 1 + prefix.size()));
+    }
+    return names;
+}
+
+// Shared claims have a suffix that makes their names differ.
+std::string suffix_of(const ClaimTerms& terms) {
+    static std::atomic<unsigned> count{0};
+    return terms.shared ? fmt::format("+{}.{}", getpid(), count.fetch_add(1)) : std::string();
+}
+
+int claim_exactly(const Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim) {
+    const std::string prefix = prefix_of(terms.space, endpoint.port);
+    const std::string place = place_of(endpoint, terms.only_family);
+    const std::string own = place + suffix_of(terms);
+    softnic::Descriptor held;
+    if (const int error = bind_name(prefix + own, held); error != 0) return error;
+    for (const std::string& name : names_in_use(prefix)) {
+        const std::size_t suffix = name.find('+');
+        const bool both_shared = terms.shared && suffix != std::string::npos;
+        if (name != own && !both_shared && overlap(place, name.substr(0, suffix)))
+            return EADDRINUSE;
+    }
+    claim = std::move(held);
+    return 0;
+}
+
+struct Range {
+    std::uint16_t first = 32768, last = 60999;
+};
+Range free_range() {
+    Range range;
+    unsigned first, last;
+    if (std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last && first > 0 &&
+        first <= last && last <= 0xffff)
+        range = {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+    return range;
+}
+
+int claim_any(Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim) {
+    const Range range = free_range();
+    const unsigned ports = range.last - range.first + 1u;
+    const unsigned start = std::random_device{}() % ports;
+    for (unsigned i = 0; i < ports; ++i) {
+        endpoint.port = static_cast<std::uint16_t>(range.first + (start + i) % ports);
+        const int error = claim_exactly(endpoint, terms, claim);
+        if (error != EADDRINUSE) return error;
+    }
+    endpoint.port = 0;
+    return EADDRNOTAVAIL;
+}
+
+}  // namespace
+
+int claim_port(Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim) {
+    return endpoint.port == 0 ? claim_any(endpoint, terms, claim)
+                              : claim_exactly(endpoint, terms, claim);
+}
+
+int link_to(const Endpoint& to, PortSpace space, softnic::Descriptor& link) {
+    const std::string prefix = prefix_of(space, to.port);
+    for (const std::string& place : {to.digits(), any_of(to.family), std::string(kBoth)}) {
+        softnic::Descriptor made;
+        if (const int error = open_socket(made); error != 0) return error;
+        sockaddr_un address;
+        const socklen_t bytes = socket_address(prefix + place, address);
+        if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) {
+            if (!same_user(made.get())) return ECONNREFUSED;
+            link = std::move(made);
+            return 0;
+        }
+        if (errno != ECONNREFUSED) return errno;
+    }
+    return ECONNREFUSED;
+}
+
+bool same_user(int link) noexcept {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    return getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+}  // namespace verbatim::rdmacm
