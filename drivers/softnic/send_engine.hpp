@@ -41,6 +41,8 @@ class SendEngine {
     }
     // Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
+    // Requests executed so far, modulo 2^16 blocks. Any thread.
+    std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
     // Strict doorbells: the request after the last good doorbell fails.
