@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from two_processes import TwoProcesses
+from two_processes import TwoProcesses, forbid_attach
 
 TwoProcesses.library = os.path.abspath(sys.argv[1])
 
@@ -58,7 +58,7 @@ class Listings(TwoProcesses):
             self.assertEqual(out, "mlx5_0\nmlx5_0\n")
 
 
-class Ucx(TwoProcesses):
+class UcxTests(TwoProcesses):
     """ucx_perftest: tagged messages with their rendezvous, active messages, and what goes to memory."""
     variables = {"UCX_NET_DEVICES": "mlx5_0:1", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 
@@ -78,6 +78,8 @@ class Ucx(TwoProcesses):
         self.run_tests(transports, self.LATENCY + self.ONE_SIDED, "-n", "300", "-w", "10")
         self.run_tests(transports, self.RENDEZVOUS, "-n", "50", "-w", "5")
 
+
+class Ucx(UcxTests):
     def test_verbs(self):
         self.run_all("rc_verbs,ud_verbs")
 
@@ -95,6 +97,17 @@ class Ucx(TwoProcesses):
 
     def test_ud_mlx5_alone(self):
         self.run_all("ud_mlx5")
+
+
+class UcxWithoutAttach(UcxTests):
+    """Where the peer's memory is reached by the peer's own threads."""
+    prepare = staticmethod(forbid_attach)
+
+    def test_verbs(self):
+        self.run_all("rc_v")
+
+    def test_queues_that_ucx_writes_itself(self):
+        self.run_all("rc_x")
 
 
 if __name__ == "__main__":

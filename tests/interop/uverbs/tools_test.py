@@ -3,7 +3,7 @@ import os
 import sys
 import unittest
 
-from two_processes import TwoProcesses
+from two_processes import TwoProcesses, forbid_attach
 
 TwoProcesses.library = os.path.abspath(sys.argv[1])
 # perftest's programs need GID and say nothing else about the machine; they look at the CPU's frequency.
@@ -67,5 +67,22 @@ class Tools(TwoProcesses):
                 self.both(options[0], *PERFTEST, *options[1:])
 
 
+class WithoutAttach(TwoProcesses):
+    """The peer's memory is reached by the peer's own threads."""
+    prepare = staticmethod(forbid_attach)
+
+    def test_pingpongs(self):
+        for tool in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
+            self.assertIn("usec/iter", self.both(tool, "-g", "0", "-c"))
+
+    def test_perftest(self):
+        for options in (("ib_write_lat", "-n", "200"), ("ib_read_lat", "-n", "200"),
+                        ("ib_write_bw", "-n", "200"), ("ib_read_bw", "-n", "200"), ("ib_write_bw", "-b", "-n", "100"),
+                        ("ib_read_bw", "-q", "4", "-n", "100"), ("ib_write_bw", "-c", "UC", "-n", "100")):
+            with self.subTest(options=options):
+                out = self.both(options[0], *PERFTEST, *options[1:])
+                self.assertIn("is refused (Operation not permitted)", out)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

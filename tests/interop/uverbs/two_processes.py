@@ -1,8 +1,10 @@
 """Unmodified programs on the software NIC, server and client as two processes of this machine."""
+import ctypes
 import glob
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -27,10 +29,29 @@ def listens(port):
     return False
 
 
+def forbid_attach():
+    """For a new process: cross-memory attach is refused, as containers do without CAP_SYS_PTRACE."""
+    instructions = (
+        (0x20, 0, 0, 0),  # load the number of the system call
+        (0x15, 1, 0, 310),  # process_vm_readv
+        (0x15, 0, 1, 311),  # process_vm_writev
+        (0x06, 0, 0, 0x00050001),  # EPERM
+        (0x06, 0, 0, 0x7fff0000),  # allowed
+    )
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in instructions)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(instructions), ctypes.addressof(buffer)), 16)
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_rights, set_filter, filters = 38, 22, 2
+    if libc.prctl(no_new_rights, 1, 0, 0, 0) != 0 or libc.prctl(set_filter, filters, program, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp filter")
+
+
 class TwoProcesses(unittest.TestCase):
     """Programs with the library preloaded, which leave nothing behind."""
     library = None  # set by the test's main part
     variables = {}  # more environment
+    prepare = None  # called in each new process
 
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -40,7 +61,7 @@ class TwoProcesses(unittest.TestCase):
 
     def start(self, *command):
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env=self.environment)
+                                env=self.environment, preexec_fn=type(self).prepare)
 
     def finish(self, process):
         try:
