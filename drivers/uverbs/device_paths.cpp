@@ -16,6 +16,8 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
+#include "identity.hpp"
+
 namespace verbatim::uverbs {
 namespace {
 
@@ -58,7 +60,7 @@ bool redirected(std::string_view path) noexcept {
 
 const std::string* tree_root() noexcept { return g_tree; }
 
-std::optional<Identity> device_at(const char* path) noexcept {
+std::optional<unsigned> device_at(const char* path) noexcept {
     constexpr std::string_view kPath = Identity::kDevicePath;
     if (g_tree == nullptr || path == nullptr || std::strncmp(path, kPath.data(), kPath.size()) != 0)
         return std::nullopt;
@@ -73,13 +75,13 @@ std::optional<Identity> device_at(const char* path) noexcept {
                                        "{}/class/infiniband_verbs/uverbs{}", *g_tree, index);
     *text.out = '\0';
     if (access(node.data(), F_OK) != 0) return std::nullopt;
-    return Identity{index};
+    return Identity{index}.minor_number();
 }
 
-void describe_device(const Identity& identity, struct stat* facts) noexcept {
+void describe_device(unsigned minor_number, struct stat* facts) noexcept {
     *facts = {};
     facts->st_mode = S_IFCHR | 0666;
-    facts->st_rdev = makedev(Identity::kMajor, identity.minor_number());
+    facts->st_rdev = makedev(Identity::kMajor, minor_number);
     facts->st_nlink = 1;
 }
 

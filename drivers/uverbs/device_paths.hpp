@@ -11,20 +11,18 @@
 #include <optional>
 #include <string>
 
-#include "identity.hpp"
-
 namespace verbatim::uverbs {
 
 // The tree's root, null where there is none. Known when the library is loaded, before libibverbs
 // first looks for devices; until then nothing is redirected.
 const std::string* tree_root() noexcept;
 
-// Which device a path means, if one of ours.
-std::optional<Identity> device_at(const char* path) noexcept;
+// The minor number of the device file that a path means, if it is one of ours.
+std::optional<unsigned> device_at(const char* path) noexcept;
 // A descriptor for it, or -1 and errno. Defined where descriptors are handed out.
-int open_device(const Identity& identity) noexcept;
+int open_device(unsigned minor_number) noexcept;
 // What stat() says of it: a character device.
-void describe_device(const Identity& identity, struct stat* facts) noexcept;
+void describe_device(unsigned minor_number, struct stat* facts) noexcept;
 
 // A path as the C library is to be given it: in the tree, if it is one of a device in /sys. Without
 // a tree, and for every other path, the caller's own. Costs five characters' comparison then. The

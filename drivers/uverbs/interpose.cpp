@@ -76,8 +76,9 @@ constinit OpenFiles g_files;
 
 DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(descriptor); }
 
-int open_device(const Identity& identity) noexcept {
+int open_device(unsigned minor_number) noexcept {
     try {
+        const Identity identity{static_cast<int>(minor_number - Identity::kFirstMinor)};
         return g_files.add(std::make_unique<DeviceFile>(identity, g_files.parked.load()));
     } catch (const std::bad_alloc&) {
         errno = ENOMEM;
@@ -98,7 +99,7 @@ extern "C" {
     static auto* const real = next<int(int, struct stat*)>("fstat");
     const DeviceFile* const file = g_files.find(fd);
     if (file == nullptr) return real(fd, facts);
-    describe_device(file->identity(), facts);
+    describe_device(file->identity().minor_number(), facts);
     return 0;
 }
 

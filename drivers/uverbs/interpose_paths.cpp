@@ -28,13 +28,13 @@ namespace {
 bool makes_files(int flags) noexcept { return (flags & (O_CREAT | O_TMPFILE)) != 0; }
 
 int open_path(const char* path, int flags, mode_t mode) {
-    if (const auto identity = device_at(path)) return open_device(*identity);
+    if (const auto device = device_at(path)) return open_device(*device);
     static auto* const real = next<int(const char*, int, ...)>("open");
     return real(SystemPath(path).get(), flags, mode);
 }
 
 int open_path_at(int directory, const char* path, int flags, mode_t mode) {
-    if (const auto identity = device_at(path)) return open_device(*identity);
+    if (const auto device = device_at(path)) return open_device(*device);
     static auto* const real = next<int(int, const char*, int, ...)>("openat");
     return real(directory, SystemPath(path).get(), flags, mode);
 }
@@ -51,8 +51,8 @@ int check_access(int directory, const char* path, int mode, int flags) noexcept 
 }
 
 int describe_path(int directory, const char* path, struct stat* facts, int flags) noexcept {
-    if (const auto identity = device_at(path)) {
-        describe_device(*identity, facts);
+    if (const auto device = device_at(path)) {
+        describe_device(*device, facts);
         return 0;
     }
     static auto* const real = next<int(int, const char*, struct stat*, int)>("fstatat");
