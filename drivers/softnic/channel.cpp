@@ -28,7 +28,8 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
         throw Error(Errc::protocol_error, "two-sided ring", "the peer's memory file is no ring");
     ring_bytes_ = header->fixed.ring_bytes;
     if (!std::has_single_bit(ring_bytes_) || ring_bytes_ < 2 * sizeof(RecordHeader) ||
-        ring_bytes_ > memory_->bytes() - kChannelHeaderBytes)
+        memory_->bytes() - kChannelHeaderBytes < kAnswers * kAnswerBytes ||
+        ring_bytes_ > memory_->bytes() - kChannelHeaderBytes - kAnswers * kAnswerBytes)
         throw Error(Errc::protocol_error, "two-sided ring",
                     "its length and its memory file disagree");
     header_ = header;
@@ -85,7 +86,8 @@ void ChannelSender::give_up() noexcept {
 }
 
 ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps)
-    : memory_(SharedMemory::create("verbatim-ring", kChannelHeaderBytes + ring_bytes, true)),
+    : memory_(SharedMemory::create(
+          "verbatim-ring", kChannelHeaderBytes + ring_bytes + kAnswers * kAnswerBytes, true)),
       header_(::new (memory_->data()) ChannelHeader{}),
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {
@@ -141,6 +143,11 @@ void ChannelReceiver::refuse(std::uint8_t syndrome) noexcept {
 
 void ChannelReceiver::set_atomic_result(std::uint64_t nth, std::uint64_t before) noexcept {
     store_release(header_->results[nth % kAtomicResults], before);
+}
+
+void ChannelReceiver::set_answer(std::uint64_t nth, const std::byte* from,
+                                 std::size_t bytes) noexcept {
+    copy_bytes(ring_ + ring_bytes_ + nth % kAnswers * kAnswerBytes, from, bytes);
 }
 
 void ChannelReceiver::count_not_ready() noexcept {

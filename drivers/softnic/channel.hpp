@@ -25,7 +25,11 @@ enum class ReceiverState : std::uint32_t { open = 0, error = 1, closed = 2 };
 // Atomic operations whose results a sender has not taken yet.
 inline constexpr std::size_t kAtomicResults = 16;
 
-// Start of the memory file. Each cache line has one owner.
+// Pieces of the receiver's memory that a sender has asked for and not taken yet, and their length.
+inline constexpr std::size_t kAnswers = 8, kAnswerBytes = 4096;
+
+// Start of the memory file: this, the ring, and the answers (owner: receiver; the thread inside its
+// receive gate; the nth piece asked for lies at n modulo kAnswers). Each cache line has one owner.
 struct ChannelHeader {
     // Owner: receiver, written before the file is handed out.
     struct alignas(64) {
@@ -62,7 +66,7 @@ struct ChannelHeader {
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
-inline constexpr std::uint64_t kChannelMagic = 0x766263686e303031;  // "vbchn001"
+inline constexpr std::uint64_t kChannelMagic = 0x766263686e303032;  // "vbchn002"
 
 // Precedes each record's payload; records start at multiples of 16 and do not wrap.
 struct RecordHeader {
@@ -75,8 +79,8 @@ struct RecordHeader {
 static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
                                kSolicitedRecord = 8, kWriteRecord = 16, kHasInvalidate = 32,
-                               kFillerRecord = 64, kAtomicRecord = 128,
-                               kKnownRecordFlags = 63 | kFillerRecord | kAtomicRecord;
+                               kFillerRecord = 64, kAtomicRecord = 128, kPutRecord = 256,
+                               kGetRecord = 512, kKnownRecordFlags = 1023;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -118,6 +122,9 @@ class ChannelSender {
     }
     std::uint64_t atomic_result(std::uint64_t nth) const noexcept {
         return header_->results[nth % kAtomicResults].load(std::memory_order_acquire);
+    }
+    const std::byte* answer(std::uint64_t nth) const noexcept {
+        return ring_ + ring_bytes_ + nth % kAnswers * kAnswerBytes;
     }
     // Whatever the receiver has not begun is not to be received any more.
     void give_up() noexcept;
@@ -191,6 +198,7 @@ class ChannelReceiver {
     void acknowledge() noexcept;
     void refuse(std::uint8_t syndrome) noexcept;
     void set_atomic_result(std::uint64_t nth, std::uint64_t before) noexcept;
+    void set_answer(std::uint64_t nth, const std::byte* from, std::size_t bytes) noexcept;
     void count_not_ready() noexcept;
 
     const std::shared_ptr<SharedMemory>& memory() const noexcept { return memory_; }

@@ -70,6 +70,9 @@ class Link {
     // The peer is this very process: its addresses are ours.
     bool same_process() const noexcept { return same_process_; }
     pid_t process() const noexcept { return process_; }
+    // Whether the peer's private memory can be reached by cross-memory attach, as far as is known.
+    bool attaches() const noexcept { return !attach_refused_.load(std::memory_order_relaxed); }
+    void refuse_attach(int cause) noexcept;
     const Nonce& peer_nonce() const noexcept { return peer_nonce_; }
 
     // For the control thread, which watches the socket.
@@ -118,6 +121,7 @@ class Link {
     // Per key: version of the entry whose range was populated.
     std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;
     std::atomic<bool> lost_{false};
+    std::atomic<bool> attach_refused_{false};
 };
 
 }  // namespace verbatim::softnic

@@ -113,13 +113,13 @@ Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
         }
         const int cause = moved == 0 ? EFAULT : errno;
         if (cause == ESRCH) return Syndrome::retry_exceeded;
-        failure_->set(
-            "cross-memory attach to process {} failed ({}): private memory of a peer needs ptrace "
-            "rights over it; "
-            "register memory of an arena instead, or allow it (prctl(PR_SET_PTRACER) in the peer, "
-            "or "
-            "kernel.yama.ptrace_scope = 0)",
-            link_->process(), std::strerror(cause));
+        // Other system calls of this kind would be refused as well.
+        if (cause == EPERM || cause == EACCES || cause == ENOSYS) {
+            link_->refuse_attach(cause);
+            return kNoSyndrome;
+        }
+        failure_->set("cross-memory attach to process {} failed ({})", link_->process(),
+                      std::strerror(cause));
         return Syndrome::remote_access;
     }
     return kNoSyndrome;

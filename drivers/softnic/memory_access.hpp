@@ -79,10 +79,11 @@ class RemoteMemory {
     }
 
     // Private memory of the peer: one system call per request, no order that a poller could rely
-    // on.
+    // on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
     mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
     mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
 
+    bool attaches() const noexcept { return link_->attaches(); }
     const Link* link() const noexcept { return link_.get(); }
 
   private:

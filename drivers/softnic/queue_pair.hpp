@@ -88,6 +88,8 @@ class QueuePair final : public QueuePairHandle {
     // There is no way to the peer: requests fail as those of a peer that does not answer.
     void give_up() noexcept;
     bool has_requests() const noexcept { return send_->waiting(); }
+    // Where in the send queue the next request is executed.
+    std::uint16_t executed() const noexcept { return send_->executed(); }
     // Of datagram queue pairs: from ready_to_receive to ready, and the answers to flow requests.
     void send_datagrams() noexcept;
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;

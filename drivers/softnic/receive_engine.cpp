@@ -31,7 +31,7 @@ void ReceiveEngine::reset() noexcept {
     head_.store(0, std::memory_order_relaxed);
     in_message_ = dropping_ = placed_ = moved_ = false;
     counted_not_ready_.store(false, std::memory_order_relaxed);
-    received_ = atomics_ = 0;
+    received_ = atomics_ = answers_ = 0;
     first_error_ = Syndrome::flushed;
 }
 
@@ -78,6 +78,7 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
             return false;
         }
         if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
+        if ((record.flags & (kPutRecord | kGetRecord)) != 0) return copy_for_peer(record, payload);
         if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
         if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
             return !shared_->reliable() && drop(record);

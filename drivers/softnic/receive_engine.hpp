@@ -20,6 +20,7 @@
 namespace verbatim::softnic {
 
 struct RemoteAtomic;
+struct RemoteCopy;
 
 class ReceiveEngine {
   public:
@@ -66,7 +67,9 @@ class ReceiveEngine {
     bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
     bool drop(const RecordHeader& record) noexcept;
     bool execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept;
+    bool copy_for_peer(const RecordHeader& record, const std::byte* payload) noexcept;
     mlx5::Syndrome reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept;
+    std::byte* reach(const RemoteCopy& piece, std::uint64_t bytes, Access wanted) noexcept;
     void run_datagrams() noexcept;
     void deliver_datagram(std::uint32_t sender, const RecordHeader& record,
                           const std::byte* payload) noexcept;
@@ -93,6 +96,7 @@ class ReceiveEngine {
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection
     std::uint64_t atomics_ = 0;   // executed for the peer
+    std::uint64_t answers_ = 0;   // pieces of memory read for it
     std::uint64_t received_ = 0;  // bytes of the current message
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "receive_engine.hpp"
+#include "remote_copy.hpp"
 #include "send_engine.hpp"
 
 namespace verbatim::softnic {
@@ -75,20 +76,13 @@ void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
         scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
 }
 
-// The word in this process's memory, by a region's key or a window's. Looked up each time: such
-// operations are rare, and the key may go meanwhile.
 Syndrome ReceiveEngine::reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept {
     if (operation.bytes != sizeof(std::uint32_t) && operation.bytes != sizeof(std::uint64_t))
         return Syndrome::remote_invalid;
-    Grant grant;
-    if (!keys_->view().find(operation.key, grant) || !grant.serves_queue_pair(shared_->number) ||
-        !grant.covers(operation.address, operation.bytes) ||
-        !allows(grant.access, Access::remote_atomic))
-        return Syndrome::remote_access;
-    const std::uint64_t address = operation.address + grant.origin;
-    if (address % operation.bytes != 0) return Syndrome::remote_invalid;
-    word = reinterpret_cast<std::byte*>(address);
-    return kNoSyndrome;
+    word = reach({operation.address, operation.key, 0}, operation.bytes, Access::remote_atomic);
+    if (word == nullptr) return Syndrome::remote_access;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(word) % operation.bytes == 0;
+    return aligned ? kNoSyndrome : Syndrome::remote_invalid;
 }
 
 // False: the queue pair failed. Takes no receive.

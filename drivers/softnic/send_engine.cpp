@@ -39,6 +39,7 @@ void SendEngine::reset() noexcept {
     unretired_.store(0, std::memory_order_relaxed);
     stopped_ = error_reported_ = message_begun_ = wake_owed_ = false;
     messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
+    pieces_asked_ = pieces_taken_ = taken_ = 0;
     oldest_ = 0;
 }
 
@@ -143,7 +144,7 @@ bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
     request.result.opcode = mlx5::opcode_of(request.control);
     request.result.signaled =
         (request.control.fence_completion_event & mlx5::kCompletionAlways) != 0;
-    const Verdict verdict = silent ? fail(request, Syndrome::retry_exceeded) : execute(request);
+    const Verdict verdict = silent ? fail(request, silence()) : execute(request);
     if (verdict == Verdict::waits) return false;
     head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
     finish(request.result);
@@ -278,13 +279,22 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     // on.
     std::size_t capacity = 0;
     if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
+    bool acknowledged = immediate;
     if (list.total != 0 && range.mapped != nullptr) {
         gather_in_order(range.mapped, list);
     } else if (list.total != 0) {
-        syndrome = remote_.write_private(range, list);
+        if (remote_.attaches()) syndrome = remote_.write_private(range, list);
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
+        if (!remote_.attaches()) {
+            if (!put_through_peer(request, list, !immediate)) return no_room(request);
+            if (immediate && shared_->outgoing.reserve(capacity) == nullptr)
+                return no_room(request);
+            sent_ = 0;
+            acknowledged = true;
+        }
     }
-    if (!immediate) return Verdict::done;
+    if (!acknowledged) return Verdict::done;
+    if (!immediate) return handed_over(request, true), Verdict::done;
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
     shared_->outgoing.commit({0,
                               kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
@@ -350,9 +360,11 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     if (syndrome == kNoSyndrome) {
         if (range.mapped != nullptr)
             scatter(list, 0, range.mapped, list.total);
-        else
+        else if (remote_.attaches())
             syndrome = remote_.read_private(range, list);
     }
+    if (syndrome == kNoSyndrome && range.mapped == nullptr && !remote_.attaches())
+        return get_through_peer(request, list);
     return syndrome == kNoSyndrome ? Verdict::done : fail(request, syndrome);
 }
 

@@ -41,6 +41,8 @@ class SendEngine {
     }
     // Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
+    // Requests executed so far, modulo 2^16 blocks. Any thread.
+    std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
     // Strict doorbells: the request after the last good doorbell fails.
@@ -93,6 +95,11 @@ class SendEngine {
     Verdict atomic_at_peer(Request& request, const RemoteAtomic& operation,
                            std::size_t result_unit) noexcept;
     void take_atomic_result(Unretired& oldest) noexcept;
+    bool put_through_peer(const Request& request, const PieceList& list, bool last) noexcept;
+    Verdict get_through_peer(Request& request, const PieceList& list) noexcept;
+    void take_answers(const PieceList& list) noexcept;
+    mlx5::Syndrome silence() const noexcept;
+    void ask_for_pieces(const Request& request, const PieceList& list) noexcept;
     Verdict update_key(Request& request) noexcept;
     KeyUpdate open_window(const Request& request) noexcept;
     Verdict send_datagram(Request& request) noexcept;
@@ -129,10 +136,12 @@ class SendEngine {
     bool stopped_ = false;  // a failed request waits for those before it; nothing more is executed
     bool error_reported_ = false;  // the completion that says why was written
     std::uint64_t messages_ = 0;   // handed to the ring completely
-    std::uint64_t sent_ = 0;       // bytes of the current message handed to the ring
+    std::uint64_t sent_ = 0;       // bytes of the current request handed to the ring, or asked for
     bool message_begun_ = false;
     // Atomic operations that the peer executes.
     std::uint64_t atomics_asked_ = 0, atomics_answered_ = 0;
+    // Pieces of the peer's memory; bytes of them that the current request has.
+    std::uint64_t pieces_asked_ = 0, pieces_taken_ = 0, taken_ = 0;
     // The oldest message, since it was first seen to find no receive.
     std::uint64_t waiting_message_ = 0;
     std::chrono::steady_clock::time_point waiting_since_;

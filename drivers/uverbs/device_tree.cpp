@@ -57,7 +57,9 @@ void put_port(const Identity& identity, const fs::path& port) {
     put(port / "phys_state", "5: LinkUp");
     put(port / "rate", "100 Gb/sec (4X EDR)");
     put(port / "link_layer", "Ethernet");
-    put(port / "lid", "0x0");
+    for (const char* const number : {"lid", "sm_lid", "sm_sl", "lid_mask_count"})
+        put(port / number, "0x0");
+    put(port / "cap_mask", "0x04010000");
     put(port / "pkeys/0", "0xffff");
     for (int i = 0; i < Identity::kGids; ++i) {
         const std::string number = std::to_string(i);
@@ -67,23 +69,51 @@ void put_port(const Identity& identity, const fs::path& port) {
     }
 }
 
+// A mask of the machine's processors, as /sys has them: words of 32, the highest first.
+std::string processors() {
+    const long count = std::max(1L, sysconf(_SC_NPROCESSORS_CONF));
+    std::string text;
+    for (long first = 0; first < count; first += 32) {
+        const long here = std::min(32L, count - first);
+        const std::uint64_t mask = (std::uint64_t{1} << here) - 1;
+        text = fmt::format("{:x}{}{}", mask, first == 0 ? "" : ",", text);
+    }
+    return text;
+}
+
 void put_pci(const fs::path& device) {
     put(device / "modalias",
         fmt::format("pci:v{:08X}d{:08X}sv{:08X}sd00000020bc02sc07i00", Identity::kPciVendor,
                     Identity::kPciDevice, Identity::kPciVendor));
     put(device / "vendor", fmt::format("{:#06x}", Identity::kPciVendor));
     put(device / "device", fmt::format("{:#06x}", Identity::kPciDevice));
+    put(device / "class", "0x020700");
+    put(device / "current_link_speed", "16.0 GT/s PCIe");
+    put(device / "current_link_width", "16");
     put(device / "numa_node", "-1");
-    put(device / "local_cpus", "ff");
+    put(device / "local_cpus", processors());
 }
 
+void link(const fs::path& name, const fs::path& target) {
+    fs::create_directories(name.parent_path());
+    fs::create_directory_symlink(target.lexically_relative(name.parent_path()), name);
+}
+
+// As in the real one: what a device is lies at its place on the PCI bus, and the classes have links
+// to it. Programs tell from the place which devices are near each other.
 void put_device(const Identity& identity, const fs::path& root) {
-    const fs::path node = root / "class/infiniband_verbs" / identity.node();
+    const fs::path pci = root.string() + Identity::kPciRoot + "/" + identity.pci_name();
+    put_pci(pci);
+    link(root / "bus/pci/devices" / identity.pci_name(), pci);
+    const fs::path node = pci / "infiniband_verbs" / identity.node();
     put(node / "ibdev", identity.name());
-    put(node / "dev", fmt::format("{}:{}", Identity::kMajor, identity.minor()));
+    put(node / "dev", fmt::format("{}:{}", Identity::kMajor, identity.minor_number()));
     put(node / "abi_version", "1");
-    put_pci(node / "device");
-    const fs::path device = root / "class/infiniband" / identity.name();
+    // By name, which is what programs take from the link.
+    const fs::path back = fs::path("../../..") / identity.pci_name();
+    fs::create_directory_symlink(back, node / "device");
+    link(root / "class/infiniband_verbs" / identity.node(), node);
+    const fs::path device = pci / "infiniband" / identity.name();
     put(device / "node_type", "1: CA");
     put(device / "node_guid", in_words(identity.guid()));
     put(device / "sys_image_guid", in_words(identity.guid()));
@@ -92,7 +122,8 @@ void put_device(const Identity& identity, const fs::path& root) {
     put(device / "hca_type", "MT4121");
     put(device / "board_id", Identity::kBoard);
     put(device / "hw_rev", "0");
-    put_pci(device / "device");
+    fs::create_directory_symlink(back, device / "device");
+    link(root / "class/infiniband" / identity.name(), device);
     put_port(identity, device / "ports/1");
 }
 
@@ -133,7 +164,7 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
                     fmt::format("{} devices", devices),
                     fmt::format("ask for 1 to {}", kMaxDevices));
     try {
-        const fs::path place = fs::temp_directory_path();
+        const fs::path place = fs::canonical(fs::temp_directory_path());
         remove_abandoned(place);
         std::string pattern = (place / kPrefix).string() + "XXXXXX";
         if (mkdtemp(pattern.data()) == nullptr)
@@ -142,6 +173,7 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
         lock_ = lock_tree(root_, LOCK_SH);
         put(fs::path(root_) / "class/infiniband_verbs/abi_version", "6");
         put(fs::path(root_) / "class/misc/rdma_cm/abi_version", "4");
+        put(fs::path(root_) / "class/infiniband_mad/abi_version", "5");
         for (int i = 0; i < devices; ++i) put_device(Identity{i}, root_);
     } catch (const fs::filesystem_error& error) {
         throw Error(Errc::device_error, "software NIC under rdma-core",

@@ -16,6 +16,10 @@ using namespace std::chrono_literals;
 // A round takes a few microseconds with its two switches of context. Idle, that is 0.2 % of a core;
 // while something happens it is the price of latency.
 constexpr std::chrono::microseconds kShortestNap = 20us, kLongestNap = 4ms;
+// A program that writes its requests past libibverbs, UCX for one, cannot call: what it posts waits
+// for the end of a nap. So its naps stay short for a second after it last posted.
+constexpr std::chrono::microseconds kLongestDirectNap = 160us;
+constexpr std::chrono::seconds kDirectTime = 1s;
 // More polls than this between two rounds: the program does by itself what a round would do.
 constexpr std::uint32_t kBusyPolls = 16;
 
@@ -80,7 +84,11 @@ void EngineThread::run() {
 }
 
 void EngineThread::look_round() noexcept {
-    queue_pairs_.progress();
+    queue_pairs_.walk([this](softnic::QueuePair& pair) {
+        const std::uint16_t before = pair.executed();
+        pair.progress();
+        requests_found_ += static_cast<std::uint16_t>(pair.executed() - before);
+    });
     // A program may arm its queue without a call that we see.
     const std::lock_guard lock(mutex_);
     for (CompletionQueue* const queue : queues_) queue->announce();
@@ -95,10 +103,15 @@ void EngineThread::choose_nap() noexcept {
     }
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
     polled_ = polls - polls_seen_ > kBusyPolls;
-    const bool moved = completions != completions_seen_;
+    const bool moved = completions != completions_seen_ || requests_found_ != 0;
+    const auto now = Clock::now();
+    if (requests_found_ != 0 && !polled_) direct_until_ = now + kDirectTime;
     polls_seen_ = polls;
     completions_seen_ = completions;
-    nap_ = moved && !polled_ ? kShortestNap : std::min(nap_ * 2, kLongestNap);
+    requests_found_ = 0;
+    nap_ = moved && !polled_
+               ? kShortestNap
+               : std::min<Nap>(nap_ * 2, now < direct_until_ ? kLongestDirectNap : kLongestNap);
 }
 
 }  // namespace verbatim::uverbs

@@ -45,6 +45,7 @@ class EngineThread {
 
     static void* entry(void* self);
     void run();
+    using Clock = std::chrono::steady_clock;
     void look_round() noexcept;
     void choose_nap() noexcept;
 
@@ -53,6 +54,8 @@ class EngineThread {
     std::atomic<std::uint32_t> polls_{0};
     std::uint32_t polls_seen_ = 0;
     std::uint64_t completions_seen_ = 0;
+    std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
+    Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
     Nap nap_{0};
     bool polled_ = false;
     std::atomic<bool> stop_{false};

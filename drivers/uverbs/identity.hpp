@@ -19,10 +19,18 @@ struct Identity {
     static constexpr unsigned kMajor = 231, kFirstMinor = 192;
     static constexpr unsigned kManagerMinor = 191;  // of the connection manager's device
     static constexpr int kGids = 4;
+    // Their place below /sys. In a PCI domain of their own, all digits decimal: UCX reads them so.
+    static constexpr const char* kPciRoot = "/devices/pci7662:00";
+    static constexpr const char* kPciDevices = "/bus/pci/devices/7662:";
 
     std::string name() const { return "mlx5_" + std::to_string(index); }
+    std::string pci_name() const {
+        std::string number = std::to_string(index);
+        if (number.size() == 1) number.insert(0, "0");
+        return "7662:00:" + number + ".0";
+    }
     std::string node() const { return "uverbs" + std::to_string(index); }
-    unsigned minor() const noexcept { return kFirstMinor + static_cast<unsigned>(index); }
+    unsigned minor_number() const noexcept { return kFirstMinor + static_cast<unsigned>(index); }
     std::array<std::uint8_t, 8> guid() const noexcept {
         return {0x02, 0x76, 0x62, 0xff, 0xfe, 0x6d, 0x00, last()};
     }

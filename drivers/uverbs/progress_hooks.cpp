@@ -189,15 +189,26 @@ struct CreatePair {
     }
 };
 
-// libibverbs may be loaded where names are not looked up by default.
+// The library may be loaded where names are not looked up by default.
 template <class Function>
-Function* next_in_libibverbs(const char* name) noexcept {
+Function* next_in_library(const char* library, const char* name) noexcept {
     void* found = dlsym(RTLD_NEXT, name);
     if (found == nullptr) {
-        void* const library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-        if (library != nullptr) found = dlsym(library, name);
+        void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        if (handle != nullptr) found = dlsym(handle, name);
     }
     return reinterpret_cast<Function*>(found);
+}
+
+template <class Function, class... Arguments>
+ibv_context* open_and_take_over(Function* real, Arguments... arguments) noexcept {
+    if (real == nullptr) {
+        errno = ENOSYS;
+        return nullptr;
+    }
+    ibv_context* const context = real(arguments...);
+    if (context != nullptr) take_over(context);
+    return context;
 }
 
 }  // namespace
@@ -219,12 +230,19 @@ void take_over(ibv_context* context) noexcept {
 
 extern "C" [[gnu::visibility("default")]] ibv_context* ibv_open_device(ibv_device* device) {
     using Open = ibv_context*(ibv_device*);
-    static Open* const real = verbatim::uverbs::next_in_libibverbs<Open>("ibv_open_device");
-    if (real == nullptr) {
-        errno = ENOSYS;
-        return nullptr;
-    }
-    ibv_context* const context = real(device);
-    if (context != nullptr) verbatim::uverbs::take_over(context);
-    return context;
+    static Open* const real =
+        verbatim::uverbs::next_in_library<Open>("libibverbs.so.1", "ibv_open_device");
+    return verbatim::uverbs::open_and_take_over(real, device);
+}
+
+// Not declared here: its header is libmlx5's.
+struct mlx5dv_context_attr;
+extern "C" [[gnu::visibility("default")]] ibv_context* mlx5dv_open_device(
+    ibv_device* device, mlx5dv_context_attr* attributes);
+
+ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attributes) {
+    using Open = ibv_context*(ibv_device*, mlx5dv_context_attr*);
+    static Open* const real =
+        verbatim::uverbs::next_in_library<Open>("libmlx5.so.1", "mlx5dv_open_device");
+    return verbatim::uverbs::open_and_take_over(real, device, attributes);
 }

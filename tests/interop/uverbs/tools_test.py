@@ -1,73 +1,16 @@
 """Unmodified programs of rdma-core, two processes each, on the software NIC. Arguments: the library to preload."""
-import glob
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-LIBRARY = os.path.abspath(sys.argv[1])
-PATIENCE = 60
+from two_processes import TwoProcesses, forbid_attach
+
+TwoProcesses.library = os.path.abspath(sys.argv[1])
 # perftest's programs need GID and say nothing else about the machine; they look at the CPU's frequency.
 PERFTEST = ("-x", "0", "-F")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
-def listens(port):
-    """Whether somebody listens there, asked without connecting: the tools take one caller only."""
-    wanted = ":%04X" % int(port)
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table, encoding="ascii") as lines:
-            if any(line.split()[1].endswith(wanted) and line.split()[3] == "0A" for line in lines.readlines()[1:]):
-                return True
-    return False
-
-
-class Tools(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.environment = dict(os.environ, LD_PRELOAD=LIBRARY, TMPDIR=self.directory.name)
-
-    def start(self, *command):
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env=self.environment)
-
-    def finish(self, process):
-        try:
-            out, _ = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, _ = process.communicate()
-            self.fail("no end: %s\n%s" % (process.args, out))
-        self.assertEqual(process.returncode, 0, "%s\n%s" % (process.args, out))
-        return out
-
-    def both(self, tool, *options):
-        """Server and client of one tool; both must end well and leave nothing behind."""
-        if shutil.which(tool) is None:
-            self.skipTest(tool + " is not installed")
-        before = set(glob.glob("/dev/shm/*"))
-        port = free_port()
-        server = self.start(tool, "-p", port, *options)
-        deadline = time.monotonic() + PATIENCE
-        while not listens(port) and server.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        client = self.start(tool, "-p", port, *options, "127.0.0.1")
-        out = self.finish(client)
-        self.finish(server)
-        self.assertEqual(set(glob.glob("/dev/shm/*")) - before, set())
-        self.assertEqual(os.listdir(self.directory.name), [])
-        return out
-
+class Tools(TwoProcesses):
     def pingpong(self, tool, *options):
         self.assertIn("usec/iter", self.both(tool, "-g", "0", *options))
 
@@ -124,5 +67,22 @@ class Tools(unittest.TestCase):
                 self.both(options[0], *PERFTEST, *options[1:])
 
 
+class WithoutAttach(TwoProcesses):
+    """The peer's memory is reached by the peer's own threads."""
+    prepare = staticmethod(forbid_attach)
+
+    def test_pingpongs(self):
+        for tool in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
+            self.assertIn("usec/iter", self.both(tool, "-g", "0", "-c"))
+
+    def test_perftest(self):
+        for options in (("ib_write_lat", "-n", "200"), ("ib_read_lat", "-n", "200"),
+                        ("ib_write_bw", "-n", "200"), ("ib_read_bw", "-n", "200"), ("ib_write_bw", "-b", "-n", "100"),
+                        ("ib_read_bw", "-q", "4", "-n", "100"), ("ib_write_bw", "-c", "UC", "-n", "100")):
+            with self.subTest(options=options):
+                out = self.both(options[0], *PERFTEST, *options[1:])
+                self.assertIn("is refused (Operation not permitted)", out)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -210,43 +210,155 @@ TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) 
     EXPECT_EQ(child.reap(), 0);
 }
 
-// Both sides are unprivileged here and the peer forbids being traced.
-TEST(Processes, no_ptrace_rights_is_an_error_that_names_the_remedy) {
+// Unprivileged, and not to be attached to.
+void forbid_attach() {
+    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) std::abort();
+    prctl(PR_SET_DUMPABLE, 0);
+}
+
+// Each gets the other's address, then both are released.
+void introduce(Child& one, Child& other) {
+    EndAddress of_one, of_other;
+    ASSERT_TRUE(one.wire().get(of_one));
+    ASSERT_TRUE(other.wire().get(of_other));
+    one.wire().put(of_other);
+    other.wire().put(of_one);
+    ASSERT_TRUE(one.wire().wait());
+    ASSERT_TRUE(other.wire().wait());
+    one.wire().signal();
+    other.wire().signal();
+}
+
+EndOptions private_end(std::size_t ring_bytes) {
     EndOptions options;
     options.private_memory = true;
-    const auto drop_rights = [] {
-        if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) std::abort();
-        prctl(PR_SET_DUMPABLE, 0);
-    };
+    options.device.ring_bytes = ring_bytes;
+    return options;
+}
+
+// Executes what the peer asks for until its message comes; the exit status is `body`'s.
+template <class Body>
+int serve(Wire& wire, const EndOptions& options, Body&& body) {
+    forbid_attach();
+    End end(options);
+    for (std::uint64_t i = 0; i < 4; ++i)
+        if (end.post_receive(900000, 8, i) != Errc::ok) return 8;
+    if (!meet(end, wire)) return 9;
+    std::vector<Completion> seen;
+    if (!collect(end, 1, seen)) return 10;
+    const int status = body(end);
+    return wire.wait() ? status : 11;
+}
+
+struct Unattachable : testing::TestWithParam<std::size_t> {};
+
+// Small rings, so that requests wait for room in them again and again.
+INSTANTIATE_TEST_SUITE_P(Rings, Unattachable, testing::Values(64, 256, 8192, 65536));
+
+TEST_P(Unattachable, memory_is_written_and_read_by_its_owner) {
+    const EndOptions options = private_end(GetParam());
+    // Each lap of a small ring waits for the other process to have a core.
+    const std::size_t bytes = GetParam() < 1024 ? 1003 : 100003, first = bytes / 3;
     Child target([&](Wire& wire) {
-        drop_rights();
-        End end(options);
-        return meet(end, wire) && wire.wait() ? 0 : 1;
+        return serve(wire, options, [&](End& end) {
+            const auto expected = pattern(bytes, 5);
+            return std::memcmp(end.at(200001), expected.data(), bytes) == 0 ? 0 : 2;
+        });
     });
     Child writer([&](Wire& wire) {
-        drop_rights();
+        forbid_attach();
         End end(options);
         if (!meet(end, wire)) return 1;
-        if (end.post_write(pattern(8), 0) != Errc::ok) return 2;
-        const auto seen = end.poll();
-        if (seen.size() != 1 || seen[0].status != Errc::remote_access) return 3;
-        const std::string text = failure_text(*end.queue_pair);
-        if (text.find("ptrace") == std::string::npos) return 4;
-        return text.find("arena") == std::string::npos ? 5 : 0;
+        const auto data = pattern(bytes, 5);
+        std::memcpy(end.at(0), data.data(), bytes);
+        const Element elements[] = {end.element(0, first), end.element(first, bytes - first)};
+        WorkRequest write = end.request(Opcode::write, 200001);
+        write.elements = elements;
+        if (end.send->post(write) != Errc::ok) return 2;
+        // Reads what was written just before, and says so in a message.
+        const Element back[] = {end.element(400000, 2 * first),
+                                end.element(600000, bytes - 2 * first)};
+        WorkRequest read = end.request(Opcode::read, 200001);
+        read.elements = back;
+        if (end.send->post(read) != Errc::ok) return 3;
+        WorkRequest notice = end.request(Opcode::write_immediate, 1000000);
+        const Element one[] = {end.element(8, 8)};
+        notice.elements = one;
+        if (end.send->post(notice) != Errc::ok) return 4;
+        std::vector<Completion> seen;
+        if (!collect(end, 3, seen)) return 5;
+        for (const Completion& completion : seen)
+            if (completion.status != Errc::ok) return 6;
+        if (seen[1].bytes != bytes) return 7;
+        if (std::memcmp(end.at(400000), data.data(), 2 * first) != 0) return 8;
+        return std::memcmp(end.at(600000), data.data() + 2 * first, bytes - 2 * first) == 0 ? 0 : 9;
     });
-    // Brings the two together: each gets the other's address, then both are released.
-    EndAddress of_target, of_writer;
-    ASSERT_TRUE(target.wire().get(of_target));
-    ASSERT_TRUE(writer.wire().get(of_writer));
-    target.wire().put(of_writer);
-    writer.wire().put(of_target);
-    ASSERT_TRUE(target.wire().wait());
-    ASSERT_TRUE(writer.wire().wait());
-    target.wire().signal();
-    writer.wire().signal();
+    introduce(target, writer);
     EXPECT_EQ(writer.reap(), 0);
     target.wire().signal();
     EXPECT_EQ(target.reap(), 0);
+}
+
+TEST_P(Unattachable, memory_without_its_key_is_not_touched) {
+    const EndOptions options = private_end(GetParam());
+    for (const Opcode opcode : {Opcode::read, Opcode::write}) {
+        Child target([&](Wire& wire) {
+            forbid_attach();
+            End end(options);
+            // Between the peer's look at the key and its own.
+            if (!meet(end, wire) || !wire.wait()) return 1;
+            end.region.reset();
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            while (end.queue_pair->state() != QueuePairState::error)
+                if (execute(*end.queue_pair); std::chrono::steady_clock::now() > deadline) return 3;
+            if (!wire.wait()) return 4;
+            return end.value<std::uint64_t>(0) == 0 ? 0 : 5;
+        });
+        Child writer([&](Wire& wire) {
+            forbid_attach();
+            End end(options);
+            if (!meet(end, wire)) return 1;
+            const Element element = end.element(0, 8);
+            std::memset(end.at(0), 0xee, 8);
+            WorkRequest request = end.request(opcode, 0);
+            request.elements = std::span(&element, 1);
+            if (end.send->post(request) != Errc::ok || !wire.signal()) return 2;
+            std::vector<Completion> seen;
+            if (!collect(end, 1, seen)) return 3;
+            return seen[0].status == Errc::remote_access ? 0 : 4;
+        });
+        introduce(target, writer);
+        ASSERT_TRUE(writer.wire().wait());
+        target.wire().signal();
+        EXPECT_EQ(writer.reap(), 0);
+        target.wire().signal();
+        EXPECT_EQ(target.reap(), 0);
+    }
+}
+
+TEST_P(Unattachable, peer_that_dies_meanwhile_is_told) {
+    const EndOptions options = private_end(GetParam());
+    Child target([&](Wire& wire) {
+        forbid_attach();
+        End end(options);
+        return meet(end, wire) && wire.wait() ? 0 : 1;
+    });
+    Child reader([&](Wire& wire) {
+        forbid_attach();
+        End end(options);
+        if (!meet(end, wire)) return 1;
+        const Element element = end.element(0, 100000);
+        WorkRequest read = end.request(Opcode::read, 0);
+        read.elements = std::span(&element, 1);
+        if (end.send->post(read) != Errc::ok || !wire.signal()) return 2;
+        std::vector<Completion> seen;
+        if (!collect(end, 1, seen)) return 3;
+        return seen[0].status == Errc::retry_exceeded ? 0 : 4;
+    });
+    introduce(target, reader);
+    ASSERT_TRUE(reader.wire().wait());
+    target.kill(SIGKILL);
+    EXPECT_EQ(reader.reap(), 0);
 }
 
 TEST(Processes, killed_peer_retires_everything_once_and_others_go_on) {
