@@ -170,6 +170,11 @@ class ChannelReceiver {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
                header_->drain.consumed.load(std::memory_order_relaxed);
     }
+    // Ring bytes that the peer has written, and those read so far.
+    std::uint64_t arrived() const noexcept {
+        return header_->produced.bytes.load(std::memory_order_acquire);
+    }
+    std::uint64_t consumed() const noexcept { return consumed_; }
     void set_state(ReceiverState state) noexcept;
     // Control path. Without them everything is allowed and a sender waits for ever.
     void set_allowed(Access allowed) noexcept;

@@ -114,6 +114,7 @@ class QueuePair final : public QueuePairHandle {
     static void doorbell_hook(void* self, const volatile void* register_half) noexcept;
     void doorbell(const volatile void* register_half) noexcept;
     void run_send() noexcept;
+    void admit_arrivals() noexcept;
     void run_receive() noexcept;
     void claim(const Peer& peer);
     void attach();

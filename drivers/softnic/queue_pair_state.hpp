@@ -68,6 +68,12 @@ struct QueuePairShared {
         return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
     }
 
+    // Ring bytes that may be received: what arrived before this side's acknowledgements were read.
+    // A peer acknowledges a request before it answers, and programs rely on it that they see the
+    // completion before the answer.
+    std::atomic<std::uint64_t> admitted{0};
+    bool orders_answers = false;  // else everything is admitted
+
     // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in
     // the send gate; after its messages were acknowledged or room was made for more, by the one in
     // the receive gate (false: try again later); after this queue pair failed or closed.

@@ -42,6 +42,10 @@ void ReceiveEngine::run() noexcept {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
         const bool lost = shared_->ends_with_peer && shared_->peer_lost();
         for (int budget = kRecordsPerRun; budget != 0 && shared_->receives(); --budget) {
+            if (shared_->orders_answers &&
+                shared_->incoming.consumed() >= shared_->admitted.load(std::memory_order_acquire) &&
+                shared_->incoming.pending())
+                break;
             RecordHeader record;
             const std::byte* payload = nullptr;
             const auto peek = shared_->incoming.peek(record, payload);

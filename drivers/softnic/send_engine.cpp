@@ -48,7 +48,7 @@ void SendEngine::run() noexcept {
         // Asked before the acknowledgements are read: what a silent peer has acknowledged is then
         // final.
         const bool silent = shared_->peer_silent();
-        if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
+        if (unretired_.load(std::memory_order_relaxed) != 0) harvest_in_order(silent);
         execute_posted(silent);
         if (shared_->outgoing.take_news()) shared_->link->ring_bell();
         if (!shared_->is(QueuePairState::error)) return;

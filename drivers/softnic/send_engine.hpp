@@ -39,6 +39,8 @@ class SendEngine {
                limit() != head_.load(std::memory_order_relaxed) ||
                rejected_.load(std::memory_order_relaxed);
     }
+    // Requests whose completions are to be written.
+    bool outstanding() const noexcept { return unretired_.load(std::memory_order_relaxed) != 0; }
     // Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.
@@ -108,6 +110,7 @@ class SendEngine {
     void finish(const Unretired& result) noexcept;
     bool keep(const Unretired& result) noexcept;
     void harvest(bool silent) noexcept;
+    void harvest_in_order(bool silent) noexcept;
     bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     bool push_success(const Unretired& result) noexcept;

@@ -143,11 +143,17 @@ void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
         queue->engine().ring().stamp();
 }
 
-void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+// What can be done is done before: it is polled without an event.
+void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
     if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
         queue->engine().progress();
-        queue->announce();
+        queue->arming();
     }
+}
+
+void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+    CompletionQueue* const queue = completion_queues_.find(completion_queue);
+    if (queue != nullptr && !queue->announce()) engine_thread_.hurry();
 }
 
 DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {

@@ -46,10 +46,14 @@ class DeviceFile {
     // True in a forked child: the parent goes on with it, the child opens its own.
     bool inherited() const noexcept { return core_->inherited(); }
     // Data path, by the handles of the program's objects. Does what can be done now: after a poll
-    // found nothing, after a post, after a queue was armed.
+    // found nothing, after a post, around the arming of a queue.
     void progress(std::uint32_t completion_queue) noexcept;
     void posted(std::uint32_t queue_pair) noexcept;
+    void arming(std::uint32_t completion_queue) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
+    CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {
+        return completion_queues_.find(handle);
+    }
     // Completions of this queue are to say when they were written.
     void stamp(std::uint32_t completion_queue) noexcept;
 

@@ -37,6 +37,8 @@ class EngineThread {
     void add(CompletionQueue& queue);
     // Afterwards the thread does not touch it any more.
     void remove(const CompletionQueue& queue);
+    // There is an event to raise that nothing else will raise. Any thread.
+    void hurry() const noexcept;
     // A thread of the program has polled.
     void count_poll() noexcept { polls_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -53,7 +55,8 @@ class EngineThread {
     std::atomic<std::uint32_t> polls_{0};
     std::uint32_t polls_seen_ = 0;
     std::uint64_t completions_seen_ = 0;
-    Nap nap_{0};
+    std::atomic<Nap> nap_{Nap(0)};
+    bool owes_events_ = false;  // which are to come soon
     bool polled_ = false;
     std::atomic<bool> stop_{false};
 

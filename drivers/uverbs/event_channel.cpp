@@ -1,11 +1,18 @@
 // Events through a socket, and back.
 #include "event_channel.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string_view>
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
@@ -17,6 +24,30 @@ namespace {
 std::uint64_t inode_of(int descriptor) noexcept {
     struct stat facts {};
     return fstat(descriptor, &facts) == 0 ? facts.st_ino : 0;
+}
+
+// A thread that does neither gets its events after this time.
+constexpr std::chrono::nanoseconds kLongestHold = std::chrono::milliseconds(20);
+
+std::int64_t now() noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// Whether a thread of this process waits for something. Its state stands behind its name, which is
+// in brackets and may hold any character (proc(5), "stat").
+bool sleeps(int thread) noexcept {
+    std::array<char, 64> path;
+    *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/task/{}/stat", thread).out = '\0';
+    const softnic::Descriptor file(open(path.data(), O_RDONLY | O_CLOEXEC));
+    std::array<char, 128> text;
+    const ssize_t bytes = file.get() < 0 ? 0 : read(file.get(), text.data(), text.size());
+    const std::string_view facts(text.data(),
+                                 static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
+    const std::size_t name_end = facts.rfind(") ");
+    return name_end == std::string_view::npos || name_end + 2 >= facts.size() ||
+           facts[name_end + 2] != 'R';
 }
 
 }  // namespace
@@ -59,6 +90,19 @@ std::uint32_t EventChannel::withdraw(std::uint64_t queue) {
     for (const auto& other : others)
         send(ours_.get(), &other, sizeof other, MSG_DONTWAIT | MSG_NOSIGNAL);
     return taken;
+}
+
+void EventChannel::note_arming() noexcept {
+    [[gnu::tls_model("initial-exec")]] thread_local const int self = gettid();
+    armed_at_.store(now(), std::memory_order_relaxed);
+    armer_.store(self);
+}
+
+bool EventChannel::held(bool ask) const noexcept {
+    const int thread = armer_.load();
+    if (thread == 0 || now() - armed_at_.load(std::memory_order_relaxed) > kLongestHold.count())
+        return false;
+    return !ask || !sleeps(thread);
 }
 
 bool EventChannel::closed() const noexcept {

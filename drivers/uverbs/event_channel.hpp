@@ -24,10 +24,21 @@ class EventChannel {
     bool post(std::uint64_t queue, std::atomic<std::uint32_t>& sent) noexcept;
     // Takes back what the program has not read yet of this queue's events; returns how many.
     std::uint32_t withdraw(std::uint64_t queue);
+    // A thread that has armed a queue polls it before it sleeps, and programs that take one
+    // completion for each event count on it that what they then find has no event. So events are
+    // held until it has polled, or sleeps.
+    void note_arming() noexcept;
+    void note_poll() noexcept {
+        if (armer_.load(std::memory_order_relaxed) != 0) armer_.store(0, std::memory_order_release);
+    }
+    // `ask`: the system, whether the thread sleeps; else it is taken to be awake.
+    bool held(bool ask) const noexcept;
     // The program has closed its end.
     bool closed() const noexcept;
 
   private:
+    std::atomic<int> armer_{0};              // the thread that has armed and not polled; 0: none
+    std::atomic<std::int64_t> armed_at_{0};  // ns of the steady clock
     std::mutex mutex_;
     softnic::Descriptor ours_;
     int programs_end_ = -1;

@@ -41,8 +41,20 @@ class CompletionQueue {
           user_handle_(user_handle) {}
 
     softnic::CompletionQueue& engine() noexcept { return engine_; }
-    // Raises the event if the queue is armed for what it holds. Any thread.
-    void announce() noexcept;
+    // Raises the event if the queue is armed for what it holds. Any thread. False: not yet, because
+    // the program is about to poll; somebody has to come back for it, and to ask what the program
+    // does meanwhile.
+    enum class Asks : std::uint8_t { nobody, program };
+    bool announce(Asks asks = Asks::nobody) noexcept;
+    // The program is about to arm the queue.
+    void arming() noexcept;
+    // Around a poll of the program's, if the queue has a channel.
+    void begin_poll() noexcept { polls_.fetch_add(1); }
+    void end_poll() noexcept {
+        channel_->note_poll();
+        polls_.fetch_sub(1);
+        announce();
+    }
     // No event comes any more: how many the program has read.
     std::uint32_t end_events();
 
@@ -51,7 +63,11 @@ class CompletionQueue {
     // In the arming word until it is first armed: no driver writes this.
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
+    // Events that were held back are raised in this order; 0: none is.
+    std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
+
   private:
+    bool owe() noexcept;
     static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->announce(); }
 
     softnic::CompletionQueue engine_;
@@ -59,6 +75,8 @@ class CompletionQueue {
     std::uint64_t user_handle_;
     std::atomic<std::uint32_t> answered_{kNeverArmed};  // the arming that has had its event
     std::atomic<std::uint32_t> events_{0};              // sent so far
+    std::atomic<std::uint32_t> polls_{0};               // that are going on
+    std::atomic<std::uint64_t> owed_{0};
 };
 
 struct SharedQueue {
