@@ -71,6 +71,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.incoming = ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep());
     shared_.transport = view_.transport;
     shared_.flow_request = parts.flow_request;
+    shared_.events = parts.events;
     shared_.send_index = parts.send_index;
     shared_.receive_index = parts.receive_index;
     shared_.ends_with_peer = !parts.follows_verbs;
@@ -258,6 +259,8 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     shared_.incoming = std::move(fresh);
     shared_.admitted.store(0, std::memory_order_relaxed);
+    shared_.paused.store(false);
+    shared_.report_drained.store(false);
     shared_.outgoing = {};
     shared_.link = nullptr;
     shared_.sender = nullptr;

@@ -36,6 +36,7 @@ class SendEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         return unretired_.load(std::memory_order_relaxed) != 0 ||
+               shared_->report_drained.load(std::memory_order_relaxed) ||
                limit() != head_.load(std::memory_order_relaxed) ||
                rejected_.load(std::memory_order_relaxed);
     }
@@ -81,6 +82,7 @@ class SendEngine {
     }
 
     void execute_posted(bool silent) noexcept;
+    void drain(bool silent) noexcept;
     bool write_quickly(std::uint16_t end) noexcept;
     bool execute_next(std::uint16_t end, bool silent) noexcept;
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;

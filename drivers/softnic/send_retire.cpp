@@ -89,6 +89,10 @@ bool SendEngine::retire(const Unretired& result) noexcept {
     if (result.syndrome != Syndrome::retry_exceeded)
         log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
     shared_->enter_error();
+    if (!failed) {
+        completions_->mark_overrun();
+        shared_->report(QueuePairEvent::fatal);
+    }
     return failed && push_error(result, result.syndrome);
 }
 

@@ -42,6 +42,35 @@ void CompletionQueue::arming() noexcept {
     if (channel_ != nullptr) channel_->note_arming();
 }
 
+void SharedQueue::limit_reached(void* self) noexcept {
+    auto& queue = *static_cast<SharedQueue*>(self);
+    queue.async_events->post(queue.user_handle, AsyncEvent::shared_receives_limit,
+                             queue.async_events_sent);
+}
+
+void QueuePair::report(void* self, softnic::QueuePairEvent event) noexcept {
+    auto& pair = *static_cast<QueuePair*>(self);
+    if (event == softnic::QueuePairEvent::established && !pair.only_receives.load()) return;
+    const auto kind = [event] {
+        switch (event) {
+            case softnic::QueuePairEvent::request_error:
+                return AsyncEvent::queue_pair_request_error;
+            case softnic::QueuePairEvent::access_error:
+                return AsyncEvent::queue_pair_access_error;
+            case softnic::QueuePairEvent::last_receive:
+                return AsyncEvent::last_receive;
+            case softnic::QueuePairEvent::established:
+                return AsyncEvent::established;
+            case softnic::QueuePairEvent::drained:
+                return AsyncEvent::drained;
+            case softnic::QueuePairEvent::fatal:
+                break;
+        }
+        return AsyncEvent::queue_pair_fatal;
+    }();
+    pair.async_events->post(pair.user_handle, kind, pair.async_events_sent);
+}
+
 std::uint32_t CompletionQueue::end_events() {
     if (channel_ == nullptr) return 0;
     return events_.load() - channel_->withdraw(user_handle_);
