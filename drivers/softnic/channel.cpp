@@ -85,6 +85,11 @@ void ChannelSender::give_up() noexcept {
     store_release(header_->produced.given_up, std::uint32_t{1});
 }
 
+void ChannelSender::report_fault(std::uint8_t syndrome) noexcept {
+    store_release(header_->produced.fault, std::uint32_t{syndrome});
+    news_ = true;
+}
+
 ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps)
     : memory_(SharedMemory::create(
           "verbatim-ring", kChannelHeaderBytes + ring_bytes + kAnswers * kAnswerBytes, true)),

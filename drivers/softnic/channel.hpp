@@ -62,6 +62,7 @@ struct ChannelHeader {
         std::atomic<std::uint32_t> given_up;       // 1: what is not begun yet is not to be received
         std::atomic<std::uint32_t> sender_sleeps;  // 1: it may; before the first record
         std::atomic<std::uint32_t> sender_asleep;  // a sleep word; by the polling thread
+        std::atomic<std::uint32_t> fault;  // 0, or the syndrome of a one-sided request after these
     } produced;
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
@@ -128,6 +129,8 @@ class ChannelSender {
     }
     // Whatever the receiver has not begun is not to be received any more.
     void give_up() noexcept;
+    // A one-sided request, which only this side checks, is one that the receiver must refuse.
+    void report_fault(std::uint8_t syndrome) noexcept;
 
     // Whether the receiver's thread sleeps at times, and its last sleep.
     bool wakes_receiver() const noexcept { return wakes_receiver_; }
@@ -177,12 +180,21 @@ class ChannelReceiver {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
                header_->drain.consumed.load(std::memory_order_relaxed);
     }
+    // Ring bytes that the peer has written, and those read so far.
+    std::uint64_t arrived() const noexcept {
+        return header_->produced.bytes.load(std::memory_order_acquire);
+    }
+    std::uint64_t consumed() const noexcept { return consumed_; }
     void set_state(ReceiverState state) noexcept;
     // Control path. Without them everything is allowed and a sender waits for ever.
     void set_allowed(Access allowed) noexcept;
     void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
     bool given_up() const noexcept {
         return header_->produced.given_up.load(std::memory_order_acquire) != 0;
+    }
+    // See ChannelSender::report_fault().
+    std::uint32_t fault() const noexcept {
+        return header_->produced.fault.load(std::memory_order_acquire);
     }
     bool wakes_sender() const noexcept {
         return header_->produced.sender_sleeps.load(std::memory_order_relaxed) != 0;

@@ -87,26 +87,30 @@ void CompletionQueue::remove_writer(const QueuePair& queue_pair) {
 
 // With all engines that write here stopped. Queue pairs are stopped in the order of their numbers,
 // so that two queues which share some can be resized at once.
-void CompletionQueue::resize(std::uint32_t entries) {
-    if (!memory_)
-        throw Error(Errc::unsupported, fmt::format("completion queue {}", view_.number),
-                    "its memory belongs to somebody else", "create another one");
-    auto fresh = std::make_unique<CompletionQueueMemory>(entries, view_.entry_bytes, view_.number);
+bool CompletionQueue::move_to(const mlx5::CompletionQueueView& next) {
     const std::lock_guard lock(mutex_);
     std::sort(writers_.begin(), writers_.end(), [](const QueuePair* a, const QueuePair* b) {
         return a->view().number < b->view().number;
     });
     for (QueuePair* const writer : writers_) writer->stop();
+    const bool moved = ring_.move_to(next);
+    for (QueuePair* const writer : writers_) writer->go_on();
+    if (moved) view_ = next;
+    return moved;
+}
+
+void CompletionQueue::resize(std::uint32_t entries) {
+    if (!memory_)
+        throw Error(Errc::unsupported, fmt::format("completion queue {}", view_.number),
+                    "its memory belongs to somebody else", "create another one");
+    auto fresh = std::make_unique<CompletionQueueMemory>(entries, view_.entry_bytes, view_.number);
     mlx5::CompletionQueueView next = view_;
     next.buffer = fresh->view().buffer;
     next.entries = fresh->view().entries;
-    const bool moved = ring_.move_to(next);
-    for (QueuePair* const writer : writers_) writer->go_on();
-    if (!moved)
+    if (!move_to(next))
         throw Error(Errc::invalid_argument, fmt::format("completion queue {}", view_.number),
                     fmt::format("more than {} of its completions are unpolled", next.entries - 1),
                     "poll first, or ask for more entries");
-    view_ = next;
     old_buffer_ = std::exchange(buffer_, std::move(fresh));
 }
 

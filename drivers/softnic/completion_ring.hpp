@@ -87,6 +87,12 @@ class CompletionRing {
         return true;
     }
 
+    // A completion was lost for want of room; asked once.
+    void mark_overrun() noexcept { overrun_.store(true, std::memory_order_release); }
+    bool take_overrun() noexcept {
+        return overrun_.load(std::memory_order_relaxed) && overrun_.exchange(false);
+    }
+
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
     // From now on completions say when they were written, in nanoseconds. Before the first one.
     void stamp() noexcept { stamps_ = true; }
@@ -212,6 +218,7 @@ class CompletionRing {
     mlx5::CompletionQueueView view_;
     std::atomic<std::uint32_t> produced_;
     bool stamps_ = false;
+    std::atomic<bool> overrun_{false};
     std::atomic<bool> solicited_only_{false};
     std::uint32_t last_arm_ = 0xffffffff;  // no driver writes this; of the polling thread
     Signal signal_;

@@ -29,6 +29,9 @@ class Gate {
         }
     }
 
+    // Whether a thread is inside. If not, the caller sees everything that the last one did there.
+    bool occupied() const noexcept { return word_.load(std::memory_order_acquire) != kOpen; }
+
     // True: the caller has left. False: somebody left a mark, the caller is still inside and must
     // work again.
     bool leave() noexcept {

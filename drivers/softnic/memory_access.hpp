@@ -32,7 +32,7 @@ class LocalMemory {
             if (!look_up(key)) return refuse(key, address, bytes);
         if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes);
-        list.add(reinterpret_cast<std::byte*>(address), bytes);
+        list.add(reinterpret_cast<std::byte*>(address + grant_.origin), bytes);
         return kNoSyndrome;
     }
 

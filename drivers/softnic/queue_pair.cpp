@@ -72,9 +72,11 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.transport = view_.transport;
     shared_.flow_request = parts.flow_request;
     shared_.route = parts.route;
+    shared_.events = parts.events;
     shared_.send_index = parts.send_index;
     shared_.receive_index = parts.receive_index;
     shared_.ends_with_peer = !parts.follows_verbs;
+    shared_.orders_answers = parts.follows_verbs && shared_.reliable();
     shared_.number = view_.number = core_->add_queue_pair(*this);
     try {
         if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
@@ -257,6 +259,9 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     shared_.incoming = std::move(fresh);
+    shared_.admitted.store(0, std::memory_order_relaxed);
+    shared_.paused.store(false);
+    shared_.report_drained.store(false);
     shared_.outgoing = {};
     shared_.link = nullptr;
     shared_.sender = nullptr;
@@ -399,8 +404,20 @@ void QueuePair::run_send() noexcept {
     send_completions_->announce();
 }
 
+// The peer's answers are received after the completions of what they answer were written.
+void QueuePair::admit_arrivals() noexcept {
+    if (!shared_.orders_answers || !shared_.receives()) return;
+    const std::uint64_t arrived = shared_.incoming.arrived();
+    if (send_gate_.occupied() || send_->outstanding()) return run_send();
+    shared_.admitted.store(arrived, std::memory_order_release);
+}
+
 void QueuePair::run_receive() noexcept {
+    admit_arrivals();
+    // A datagram is answered when it is sent; its completion is about to be written in there.
+    if (follows_verbs_ && shared_.datagrams() && send_gate_.occupied()) return;
     run_inside(receive_gate_, *receive_);
+    send_completions_->announce();  // events in the same order
     receive_completions_->announce();
 }
 

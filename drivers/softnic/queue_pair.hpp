@@ -31,6 +31,7 @@ struct QueuePairParts {
     ProgressList* progress = nullptr;  // null, or another one than its completion queues
     FlowRequest flow_request;          // of datagram queue pairs
     GlobalRoute route{};               // likewise: precedes what is received
+    EventSink events;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and
@@ -103,6 +104,17 @@ class QueuePair final : public QueuePairHandle {
     void set_not_ready_retries(std::uint8_t retries) noexcept {
         shared_.not_ready_retries.store(retries);
     }
+    // Requests that are not begun wait (verbs' SQD); `report`: QueuePairEvent::drained.
+    void pause_sending(bool report) noexcept {
+        shared_.report_drained.store(report);
+        shared_.paused.store(true);
+        run_send();
+    }
+    void resume_sending() noexcept {
+        shared_.report_drained.store(false);
+        if (shared_.paused.exchange(false)) run_send();
+    }
+    bool draining() const noexcept { return shared_.paused.load() && send_->outstanding(); }
     void set_queue_key(std::uint32_t key) noexcept { shared_.queue_key.store(key); }
     bool datagrams() const noexcept { return shared_.datagrams(); }
 
@@ -117,6 +129,7 @@ class QueuePair final : public QueuePairHandle {
     static void doorbell_hook(void* self, const volatile void* register_half) noexcept;
     void doorbell(const volatile void* register_half) noexcept;
     void run_send() noexcept;
+    void admit_arrivals() noexcept;
     void run_receive() noexcept;
     void claim(const Peer& peer);
     void attach();

@@ -16,6 +16,24 @@
 
 namespace verbatim::softnic {
 
+// What a queue pair reports beside completions. Fatal: no completion can be written any more.
+// Request and access error: the peer asked for what it may not. Last receive: of those that it had
+// taken from a shared queue, after it failed. Established: a message came before the queue pair was
+// made ready to send. Drained: nothing is outstanding any more since sending was paused.
+enum class QueuePairEvent : std::uint8_t {
+    fatal,
+    request_error,
+    access_error,
+    last_receive,
+    established,
+    drained
+};
+// Called by the thread that found it.
+struct EventSink {
+    void (*call)(void* context, QueuePairEvent event) noexcept = nullptr;
+    void* context = nullptr;
+};
+
 struct QueuePairShared {
     std::uint32_t number = 0;
     mlx5::Transport transport = mlx5::Transport::reliable_connection;
@@ -67,6 +85,19 @@ struct QueuePairShared {
     bool receives() const noexcept {
         const QueuePairState now = state.load(std::memory_order_acquire);
         return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
+    }
+
+    // Ring bytes that may be received: what arrived before this side's acknowledgements were read.
+    // A peer acknowledges a request before it answers, and programs rely on it that they see the
+    // completion before the answer.
+    std::atomic<std::uint64_t> admitted{0};
+    bool orders_answers = false;  // else everything is admitted
+
+    // Requests wait until it is taken back; `report_drained`: once what was begun is complete.
+    std::atomic<bool> paused{false}, report_drained{false};
+    EventSink events;
+    void report(QueuePairEvent event) const noexcept {
+        if (events.call != nullptr) events.call(events.context, event);
     }
 
     // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in

@@ -29,7 +29,8 @@ void ReceiveEngine::reset() noexcept {
     give_back();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
-    in_message_ = dropping_ = placed_ = moved_ = false;
+    in_message_ = dropping_ = placed_ = moved_ = established_ = false;
+    last_reported_.store(false, std::memory_order_relaxed);
     counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = atomics_ = answers_ = 0;
     first_error_ = Syndrome::flushed;
@@ -42,11 +43,17 @@ void ReceiveEngine::run() noexcept {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
         const bool lost = shared_->ends_with_peer && shared_->peer_lost();
         for (int budget = kRecordsPerRun; budget != 0 && shared_->receives(); --budget) {
+            if (shared_->orders_answers &&
+                shared_->incoming.consumed() >= shared_->admitted.load(std::memory_order_acquire) &&
+                shared_->incoming.pending())
+                break;
             RecordHeader record;
             const std::byte* payload = nullptr;
             const auto peek = shared_->incoming.peek(record, payload);
             if (peek == ChannelReceiver::Peek::nothing) {
                 if (lost) shared_->enter_error();
+                if (peer_failed()) [[unlikely]]
+                    refuse_peers_request();
                 break;
             }
             if (peek == ChannelReceiver::Peek::broken) {
@@ -59,9 +66,30 @@ void ReceiveEngine::run() noexcept {
         if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]]
             moved_ = !shared_->wake_sender(false);
     }
+    if (drained_ && !established_) [[unlikely]]
+        report_state();
     // The sender may sleep until its requests are complete, or until there is room for more.
     if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
-    if (shared_->is(QueuePairState::error)) list_ != nullptr ? give_back() : flush_own();
+    if (!shared_->is(QueuePairState::error)) return;
+    if (list_ == nullptr) return flush_own();
+    give_back();
+    if (!holds_entry_.load(std::memory_order_relaxed) && !last_reported_.exchange(true))
+        shared_->report(QueuePairEvent::last_receive);
+}
+
+// A message has come.
+void ReceiveEngine::report_state() noexcept {
+    established_ = true;
+    if (shared_->is(QueuePairState::ready_to_receive)) shared_->report(QueuePairEvent::established);
+}
+
+// All that the peer sent before has been received.
+void ReceiveEngine::refuse_peers_request() noexcept {
+    const bool access =
+        shared_->incoming.fault() == static_cast<std::uint32_t>(Syndrome::remote_access);
+    shared_->failure.set("the peer asked for what it may not");
+    shared_->enter_error();
+    shared_->report(access ? QueuePairEvent::access_error : QueuePairEvent::request_error);
 }
 
 // False: stop for now (no receive posted, or the queue pair failed).
@@ -192,6 +220,8 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
         shared_->failure.set(
             "the receive completion queue is full: it must have room for all posted receives");
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
+        completions_->mark_overrun();
+        shared_->report(QueuePairEvent::fatal);
         return false;
     }
     finish_entry();

@@ -34,10 +34,12 @@ class ReceiveEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         if (shared_->receives())
-            return shared_->incoming.pending() || shared_->sources.pending() ||
+            return shared_->incoming.pending() || shared_->sources.pending() || peer_failed() ||
                    (shared_->ends_with_peer && shared_->peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
-        if (list_ != nullptr) return holds_entry_.load(std::memory_order_relaxed);
+        if (list_ != nullptr)
+            return holds_entry_.load(std::memory_order_relaxed) ||
+                   !last_reported_.load(std::memory_order_relaxed);
         return posted() != head_.load(std::memory_order_relaxed);
     }
 
@@ -56,6 +58,12 @@ class ReceiveEngine {
         return static_cast<std::uint16_t>(
             read_record(view_.doorbell_record + mlx5::kRecordReceive));
     }
+    // Of those whose owners want to know.
+    bool peer_failed() const noexcept {
+        return shared_->events.call != nullptr && shared_->incoming.fault() != 0;
+    }
+    void refuse_peers_request() noexcept;
+    void report_state() noexcept;
     bool deliver(const RecordHeader& record, const std::byte* payload) noexcept;
     bool begin() noexcept;
     Taken take_own() noexcept;
@@ -92,6 +100,8 @@ class ReceiveEngine {
     bool in_message_ = false;
     bool placed_ = false;  // the record at hand, but the key it names could not be changed yet
     std::atomic<bool> counted_not_ready_{false};
+    std::atomic<bool> last_reported_{false};  // QueuePairEvent::last_receive
+    bool established_ = false;                // QueuePairEvent::established was reported
     bool moved_ = false;          // something was received that the sender was not told of
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection

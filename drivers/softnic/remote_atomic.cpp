@@ -100,6 +100,8 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
         shared_->failure.set("the peer's atomic operation at {:#x} is misaligned or not allowed",
                              operation.address);
         fail(Syndrome::flushed, syndrome);
+        shared_->report(syndrome == Syndrome::remote_access ? QueuePairEvent::access_error
+                                                            : QueuePairEvent::request_error);
         return false;
     }
     shared_->incoming.set_atomic_result(atomics_++, execute(operation, at));

@@ -49,14 +49,24 @@ void SendEngine::run() noexcept {
         // Asked before the acknowledgements are read: what a silent peer has acknowledged is then
         // final.
         const bool silent = shared_->peer_silent();
-        if (unretired_.load(std::memory_order_relaxed) != 0) harvest(silent);
-        execute_posted(silent);
+        if (unretired_.load(std::memory_order_relaxed) != 0) harvest_in_order(silent);
+        if (shared_->paused.load(std::memory_order_acquire)) [[unlikely]]
+            drain(silent);
+        else
+            execute_posted(silent);
         if (shared_->outgoing.take_news()) shared_->link->ring_bell();
         if (!shared_->is(QueuePairState::error)) return;
     } else if (state != QueuePairState::error) {
         return;  // requests posted too early wait for connect()
     }
     flush();
+}
+
+// What is begun is brought to its end.
+void SendEngine::drain(bool silent) noexcept {
+    if (message_begun_ || sent_ != 0) execute_next(limit(), silent);
+    if (!outstanding() && !message_begun_ && shared_->report_drained.exchange(false))
+        shared_->report(QueuePairEvent::drained);
 }
 
 void SendEngine::execute_posted(bool silent) noexcept {
@@ -166,6 +176,8 @@ SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexce
     // Without reliability nobody learns what the peer refused.
     if (!shared_->reliable() && syndrome >= Syndrome::remote_invalid) return Verdict::done;
     if (syndrome == Syndrome::retry_exceeded) shared_->failure.set("the peer is gone or in error");
+    if (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid)
+        shared_->outgoing.report_fault(static_cast<std::uint8_t>(syndrome));
     request.result.syndrome = syndrome;
     return Verdict::failed;
 }

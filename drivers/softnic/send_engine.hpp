@@ -36,9 +36,12 @@ class SendEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         return unretired_.load(std::memory_order_relaxed) != 0 ||
+               shared_->report_drained.load(std::memory_order_relaxed) ||
                limit() != head_.load(std::memory_order_relaxed) ||
                rejected_.load(std::memory_order_relaxed);
     }
+    // Requests whose completions are to be written.
+    bool outstanding() const noexcept { return unretired_.load(std::memory_order_relaxed) != 0; }
     // Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
     // Requests executed so far, modulo 2^16 blocks. Any thread.
@@ -81,6 +84,7 @@ class SendEngine {
     }
 
     void execute_posted(bool silent) noexcept;
+    void drain(bool silent) noexcept;
     bool write_quickly(std::uint16_t end) noexcept;
     bool execute_next(std::uint16_t end, bool silent) noexcept;
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
@@ -115,6 +119,7 @@ class SendEngine {
     void finish(const Unretired& result) noexcept;
     bool keep(const Unretired& result) noexcept;
     void harvest(bool silent) noexcept;
+    void harvest_in_order(bool silent) noexcept;
     bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     bool push_success(const Unretired& result) noexcept;

@@ -53,6 +53,14 @@ void SendEngine::harvest(bool silent) noexcept {
     }
 }
 
+// What arrived before the acknowledgements were read may be received after.
+void SendEngine::harvest_in_order(bool silent) noexcept {
+    if (!shared_->orders_answers) return harvest(silent);
+    const std::uint64_t arrived = shared_->incoming.arrived();
+    harvest(silent);
+    shared_->admitted.store(arrived, std::memory_order_release);
+}
+
 // The receiver says how long a try takes, the sender how many there are.
 bool SendEngine::waited_too_long(std::uint64_t message) noexcept {
     const std::uint8_t retries = shared_->not_ready_retries.load(std::memory_order_relaxed);
@@ -81,6 +89,10 @@ bool SendEngine::retire(const Unretired& result) noexcept {
     if (result.syndrome != Syndrome::retry_exceeded)
         log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
     shared_->enter_error();
+    if (!failed) {
+        completions_->mark_overrun();
+        shared_->report(QueuePairEvent::fatal);
+    }
     return failed && push_error(result, result.syndrome);
 }
 

@@ -43,10 +43,26 @@ class SharedReceiveList {
             if (head_.compare_exchange_weak(head, after, std::memory_order_acq_rel,
                                             std::memory_order_acquire)) {
                 index = first;
+                if (available <= limit_.load(std::memory_order_relaxed)) [[unlikely]]
+                    reach_limit();
                 return Taken::entry;
             }
         }
     }
+
+    // Called once when fewer than `limit` entries are left, by the thread that took one; at once
+    // if there are no more now. 0: never.
+    struct LimitHook {
+        void (*call)(void* context) noexcept = nullptr;
+        void* context = nullptr;
+    };
+    void set_limit_hook(const LimitHook& hook) noexcept { limit_hook_ = hook; }
+    void set_limit(std::uint16_t limit) noexcept {
+        limit_.store(limit);
+        const auto left = static_cast<std::uint16_t>(posted() - (head_.load() >> kIndexBits));
+        if (left < limit) reach_limit();
+    }
+    std::uint16_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
 
     // The scatter list of an entry that was taken.
     std::span<const std::byte> segments(std::uint16_t index) const noexcept {
@@ -59,6 +75,10 @@ class SharedReceiveList {
   private:
     static constexpr int kIndexBits = 16;
 
+    void reach_limit() noexcept {
+        if (limit_.exchange(0) != 0 && limit_hook_.call != nullptr)
+            limit_hook_.call(limit_hook_.context);
+    }
     std::uint16_t posted() const noexcept {
         return static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordShared));
     }
@@ -73,6 +93,8 @@ class SharedReceiveList {
     }
 
     mlx5::SharedReceiveQueueView view_;
+    LimitHook limit_hook_;
+    std::atomic<std::uint16_t> limit_{0};
     // [63:16] entries ever taken, which tells two visits of the same entry apart, [15:0] the next.
     std::atomic<std::uint64_t> head_{0};
 };

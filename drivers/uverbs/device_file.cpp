@@ -3,11 +3,11 @@
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
@@ -105,7 +105,8 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
 }
 
 DeviceFile::~DeviceFile() {
-    if (events_ >= 0) close(events_);
+    // Else the program closes it.
+    if (!has_context_) close(async_events_.programs_end());
 }
 
 int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
@@ -143,11 +144,17 @@ void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
         queue->engine().ring().stamp();
 }
 
-void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+// What can be done is done before: it is polled without an event.
+void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
     if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
         queue->engine().progress();
-        queue->announce();
+        queue->arming();
     }
+}
+
+void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+    CompletionQueue* const queue = completion_queues_.find(completion_queue);
+    if (queue != nullptr && !queue->announce()) engine_thread_.hurry();
 }
 
 DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
@@ -165,18 +172,22 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         {IB_USER_VERBS_CMD_CREATE_AH, &D::create_address, nullptr},
         {IB_USER_VERBS_CMD_DESTROY_AH, &D::destroy_address, nullptr},
         {IB_USER_VERBS_CMD_REG_MR, &D::register_memory, nullptr},
+        {IB_USER_VERBS_CMD_REREG_MR, &D::reregister_memory, nullptr},
         {IB_USER_VERBS_CMD_DEREG_MR, &D::deregister_memory, nullptr},
         {IB_USER_VERBS_CMD_ALLOC_MW, &D::alloc_window, nullptr},
         {IB_USER_VERBS_CMD_DEALLOC_MW, &D::dealloc_window, nullptr},
         {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, &D::create_channel, nullptr},
         {IB_USER_VERBS_CMD_CREATE_CQ, &D::create_completion_queue,
          &D::create_completion_queue_extended},
+        {IB_USER_VERBS_CMD_RESIZE_CQ, &D::resize_completion_queue, nullptr},
         {IB_USER_VERBS_CMD_DESTROY_CQ, &D::destroy_completion_queue, nullptr},
         {IB_USER_VERBS_CMD_CREATE_QP, &D::create_queue_pair, &D::create_queue_pair_extended},
         {IB_USER_VERBS_CMD_QUERY_QP, &D::query_queue_pair, nullptr},
         {IB_USER_VERBS_CMD_MODIFY_QP, &D::modify_queue_pair, &D::modify_queue_pair_extended},
         {IB_USER_VERBS_CMD_DESTROY_QP, &D::destroy_queue_pair, nullptr},
         {IB_USER_VERBS_CMD_CREATE_SRQ, &D::create_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_MODIFY_SRQ, &D::modify_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_QUERY_SRQ, &D::query_shared_queue, nullptr},
         {IB_USER_VERBS_CMD_DESTROY_SRQ, &D::destroy_shared_queue, nullptr},
     };
     for (const Entry& entry : kEntries)
@@ -189,12 +200,9 @@ int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
     // libmlx5 asks for DevX first and then goes on without it.
     if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
-    if (events_ >= 0) return EINVAL;
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
-    events_ = ends[0];
+    if (std::exchange(has_context_, true)) return EINVAL;
     ib_uverbs_get_context_resp reply{};
-    reply.async_fd = static_cast<std::uint32_t>(ends[1]);
+    reply.async_fd = static_cast<std::uint32_t>(async_events_.programs_end());
     reply.num_comp_vectors = 1;
     command.reply(reply, context_facts(wanted.total_num_bfregs));
     return 0;

@@ -46,10 +46,14 @@ class DeviceFile {
     // True in a forked child: the parent goes on with it, the child opens its own.
     bool inherited() const noexcept { return core_->inherited(); }
     // Data path, by the handles of the program's objects. Does what can be done now: after a poll
-    // found nothing, after a post, after a queue was armed.
+    // found nothing, after a post, around the arming of a queue.
     void progress(std::uint32_t completion_queue) noexcept;
     void posted(std::uint32_t queue_pair) noexcept;
+    void arming(std::uint32_t completion_queue) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
+    CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {
+        return completion_queues_.find(handle);
+    }
     // Completions of this queue are to say when they were written.
     void stamp(std::uint32_t completion_queue) noexcept;
 
@@ -82,11 +86,17 @@ class DeviceFile {
     int query_queue_pair(const Command& command);
     int destroy_queue_pair(const Command& command);
     int create_shared_queue(const Command& command);
+    int modify_shared_queue(const Command& command);
+    int query_shared_queue(const Command& command);
+    int resize_completion_queue(const Command& command);
+    int reregister_memory(const Command& command);
     int destroy_shared_queue(const Command& command);
     int create_address(const Command& command);
     int destroy_address(const Command& command);
 
     int dispatch(std::span<const std::byte> bytes);
+    static int check_memory(const Wanted& wanted);
+    std::uint32_t make_key(const Wanted& wanted);
     std::uint32_t add_key(const Key& key);
     void remove_key(std::uint32_t handle);
     int make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
@@ -102,7 +112,8 @@ class DeviceFile {
     const bool parked_;
     std::mutex mutex_;
     int file_;
-    int events_ = -1;  // this side of the asynchronous events' socket
+    AsyncEvents async_events_;
+    bool has_context_ = false;
     std::uint32_t registers_ = 0;
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace verbatim::uverbs {
 namespace {
@@ -74,12 +75,12 @@ void EngineThread::run() {
         choose_nap();
         // A program that polls finds by itself what peers have for it: they are not to call.
         if (polled_) {
-            std::this_thread::sleep_for(nap_);
+            std::this_thread::sleep_for(nap_.load());
             continue;
         }
         bell_.lie_down();
         look_round();
-        if (!stop_.load()) bell_.sleep(nap_);
+        if (!stop_.load()) bell_.sleep(nap_.load());
     }
 }
 
@@ -91,7 +92,18 @@ void EngineThread::look_round() noexcept {
     });
     // A program may arm its queue without a call that we see.
     const std::lock_guard lock(mutex_);
-    for (CompletionQueue* const queue : queues_) queue->announce();
+    const bool owed = std::exchange(owes_events_, false);
+    if (owed)
+        std::stable_sort(queues_.begin(), queues_.end(),
+                         [](const auto* a, const auto* b) { return a->owed() < b->owed(); });
+    for (CompletionQueue* const queue : queues_)
+        owes_events_ |= !queue->announce(CompletionQueue::Asks::program);
+}
+
+// Who will look again within half a millisecond need not be called.
+void EngineThread::hurry() const noexcept {
+    constexpr std::chrono::microseconds kSoon = 500us;
+    if (nap_.load(std::memory_order_relaxed) > kSoon) bell_.ring();
 }
 
 void EngineThread::choose_nap() noexcept {
@@ -109,9 +121,9 @@ void EngineThread::choose_nap() noexcept {
     polls_seen_ = polls;
     completions_seen_ = completions;
     requests_found_ = 0;
-    nap_ = moved && !polled_
-               ? kShortestNap
-               : std::min<Nap>(nap_ * 2, now < direct_until_ ? kLongestDirectNap : kLongestNap);
+    const bool busy = (moved && !polled_) || owes_events_;
+    const Nap longest = now < direct_until_ ? Nap(kLongestDirectNap) : Nap(kLongestNap);
+    nap_ = busy ? kShortestNap : std::min(nap_.load() * 2, longest);
 }
 
 }  // namespace verbatim::uverbs

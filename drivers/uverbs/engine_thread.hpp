@@ -37,6 +37,8 @@ class EngineThread {
     void add(CompletionQueue& queue);
     // Afterwards the thread does not touch it any more.
     void remove(const CompletionQueue& queue);
+    // There is an event to raise that nothing else will raise. Any thread.
+    void hurry() const noexcept;
     // A thread of the program has polled.
     void count_poll() noexcept { polls_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -56,7 +58,8 @@ class EngineThread {
     std::uint64_t completions_seen_ = 0;
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
     Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
-    Nap nap_{0};
+    std::atomic<Nap> nap_{Nap(0)};
+    bool owes_events_ = false;  // which are to come soon
     bool polled_ = false;
     std::atomic<bool> stop_{false};
 

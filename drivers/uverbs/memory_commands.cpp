@@ -71,26 +71,70 @@ void DeviceFile::remove_key(std::uint32_t handle) {
     keys_.remove(handle);
 }
 
-int DeviceFile::register_memory(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_reg_mr>();
-    const std::uint32_t access = wanted.access_flags;
+// 0, or what is wrong with a registration.
+int DeviceFile::check_memory(const Wanted& wanted) {
+    const std::uint32_t access = wanted.access;
     if ((access & ~kKnownAccess) != 0) return EOPNOTSUPP;
     if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
         return EINVAL;
     if (wanted.length == 0 || wanted.start + wanted.length < wanted.start) return EINVAL;
-    if (wanted.start % 4096 != wanted.hca_va % 4096) return EINVAL;
-    if (wanted.start != wanted.hca_va) return EOPNOTSUPP;
-    if (!make_present(wanted.start, wanted.length, (access & kLocalWrite) != 0)) return EFAULT;
-    Domain* const domain = domains_.find(wanted.pd_handle);
+    if (wanted.start % 4096 != wanted.name % 4096) return EINVAL;
+    if (wanted.name + wanted.length < wanted.name) return EINVAL;
+    return 0;
+}
+
+// The key of memory that peers find at another address: `name` is what they call `start`.
+std::uint32_t DeviceFile::make_key(const Wanted& wanted) {
+    softnic::Registration registration{wanted.name, wanted.length,
+                                       static_cast<Access>(wanted.access & kKeyAccess), 0, 0};
+    registration.origin = wanted.start - wanted.name;
+    return core_->keys().add(registration);
+}
+
+int DeviceFile::register_memory(const Command& command) {
+    const auto given = command.core<ib_uverbs_reg_mr>();
+    const Wanted wanted{given.start, given.length, given.hca_va, given.access_flags};
+    if (const int error = check_memory(wanted); error != 0) return error;
+    if (!make_present(wanted.start, wanted.length, (wanted.access & kLocalWrite) != 0))
+        return EFAULT;
+    Domain* const domain = domains_.find(given.pd_handle);
     if (domain == nullptr) return EINVAL;
     ib_uverbs_reg_mr_resp reply{};
-    reply.lkey = reply.rkey = core_->keys().add(
-        {wanted.start, wanted.length, static_cast<Access>(access & kKeyAccess), 0, 0});
-    reply.mr_handle = add_key({domain, reply.lkey, false});
+    reply.lkey = reply.rkey = make_key(wanted);
+    reply.mr_handle = add_key({domain, reply.lkey, false, wanted});
     if (reply.mr_handle == 0) {
         core_->keys().remove(reply.lkey);
         return ENOMEM;
     }
+    command.reply(reply);
+    return 0;
+}
+
+// The region gets a key of its own for what it is then; the one before is dead at once.
+int DeviceFile::reregister_memory(const Command& command) {
+    constexpr std::uint32_t kTranslation = 1, kDomain = 2, kAccess = 4;  // ibv_rereg_mr_flags
+    const auto change = command.core<ib_uverbs_rereg_mr>();
+    Key* const region = keys_.find(change.mr_handle);
+    const std::uint32_t flags = change.flags;
+    if (region == nullptr || region->window || flags == 0 ||
+        (flags & ~(kTranslation | kDomain | kAccess)) != 0)
+        return EINVAL;
+    Wanted wanted = region->made;
+    if ((flags & kTranslation) != 0)
+        wanted.start = change.start, wanted.length = change.length, wanted.name = change.hca_va;
+    if ((flags & kAccess) != 0) wanted.access = change.access_flags;
+    Domain* const domain =
+        (flags & kDomain) != 0 ? domains_.find(change.pd_handle) : region->domain;
+    if (domain == nullptr) return EINVAL;
+    if (const int error = check_memory(wanted); error != 0) return error;
+    if (!make_present(wanted.start, wanted.length, (wanted.access & kLocalWrite) != 0))
+        return EFAULT;
+    if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
+    ib_uverbs_rereg_mr_resp reply{};
+    reply.lkey = reply.rkey = make_key(wanted);
+    core_->keys().remove(region->key);
+    --region->domain->users, ++domain->users;
+    *region = {domain, reply.lkey, false, wanted};
     command.reply(reply);
     return 0;
 }
@@ -114,7 +158,7 @@ int DeviceFile::alloc_window(const Command& command) {
     ib_uverbs_alloc_mw_resp reply{};
     reply.rkey = core_->keys().add_window(wanted.mw_type == kDomainWindow ? WindowType::domain
                                                                           : WindowType::queue_pair);
-    reply.mw_handle = add_key({domain, reply.rkey, true});
+    reply.mw_handle = add_key({domain, reply.rkey, true, {}});
     if (reply.mw_handle == 0) {
         core_->keys().remove_window(reply.rkey);
         return ENOMEM;

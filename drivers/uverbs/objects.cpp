@@ -6,21 +6,69 @@
 namespace verbatim::uverbs {
 
 // The arming word: [31:28] a number that changes with every event, [24] solicited completions only,
-// [23:0] what the program has consumed. One event for each word, as soon as there is more than
-// that.
-void CompletionQueue::announce() noexcept {
+// [23:0] what the program had consumed. One event for each word, as soon as there is more than the
+// program has consumed by now: what it polls by itself after it armed is worth no event, and
+// programs that take one completion for each event rely on that.
+bool CompletionQueue::announce(Asks asks) noexcept {
     constexpr std::uint32_t kSolicitedOnly = 1u << 24;
-    const mlx5::CompletionQueueView& view = engine_.view();
-    if (channel_ == nullptr) return;
+    const mlx5::CompletionQueueView& view = engine_.ring().view();
+    if (channel_ == nullptr) return true;
     const std::uint32_t word = softnic::read_record(view.doorbell_record + mlx5::kRecordArm);
     std::uint32_t answered = answered_.load(std::memory_order_relaxed);
-    if (word == answered || word == kNeverArmed) return;
-    if (!engine_.ring().written_since(word & mlx5::kConsumerIndexMask,
-                                      (word & kSolicitedOnly) != 0))
-        return;
-    if (!answered_.compare_exchange_strong(answered, word)) return;
+    if (word == answered || word == kNeverArmed) return true;
+    const auto unpolled = [&] {
+        const std::uint32_t consumed =
+            softnic::read_record(view.doorbell_record + mlx5::kRecordConsumer);
+        return engine_.ring().written_since(consumed & mlx5::kConsumerIndexMask,
+                                            (word & kSolicitedOnly) != 0);
+    };
+    if (!unpolled()) return true;
+    if (polls_.load() != 0 || channel_->held(asks == Asks::program)) return owe();
+    if (!unpolled()) return true;  // it was polled before the hold ended
+    if (!answered_.compare_exchange_strong(answered, word)) return true;
+    owed_.store(0, std::memory_order_relaxed);
     // Without room the event is still owed; the engine thread comes back for it.
     if (!channel_->post(user_handle_, events_)) answered_.store(answered);
+    return true;
+}
+
+bool CompletionQueue::owe() noexcept {
+    static constinit std::atomic<std::uint64_t> debts{0};
+    if (owed() == 0) owed_.store(debts.fetch_add(1) + 1, std::memory_order_relaxed);
+    return false;
+}
+
+void CompletionQueue::arming() noexcept {
+    if (channel_ != nullptr) channel_->note_arming();
+}
+
+void SharedQueue::limit_reached(void* self) noexcept {
+    auto& queue = *static_cast<SharedQueue*>(self);
+    queue.async_events->post(queue.user_handle, AsyncEvent::shared_receives_limit,
+                             queue.async_events_sent);
+}
+
+void QueuePair::report(void* self, softnic::QueuePairEvent event) noexcept {
+    auto& pair = *static_cast<QueuePair*>(self);
+    if (event == softnic::QueuePairEvent::established && !pair.only_receives.load()) return;
+    const auto kind = [event] {
+        switch (event) {
+            case softnic::QueuePairEvent::request_error:
+                return AsyncEvent::queue_pair_request_error;
+            case softnic::QueuePairEvent::access_error:
+                return AsyncEvent::queue_pair_access_error;
+            case softnic::QueuePairEvent::last_receive:
+                return AsyncEvent::last_receive;
+            case softnic::QueuePairEvent::established:
+                return AsyncEvent::established;
+            case softnic::QueuePairEvent::drained:
+                return AsyncEvent::drained;
+            case softnic::QueuePairEvent::fatal:
+                break;
+        }
+        return AsyncEvent::queue_pair_fatal;
+    }();
+    pair.async_events->post(pair.user_handle, kind, pair.async_events_sent);
 }
 
 std::uint32_t CompletionQueue::end_events() {

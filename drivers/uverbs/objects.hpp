@@ -19,11 +19,18 @@ struct Domain {
     std::uint32_t users = 0;
 };
 
+// Memory as a program asks for it: `name` is the address that requests use for `start`.
+struct Wanted {
+    std::uint64_t start = 0, length = 0, name = 0;
+    std::uint32_t access = 0;
+};
+
 // A memory region or window: a key.
 struct Key {
     Domain* domain;
     std::uint32_t key;
     bool window;
+    Wanted made;  // of a region
 };
 
 struct Address {
@@ -34,38 +41,76 @@ struct Address {
 class CompletionQueue {
   public:
     CompletionQueue(const mlx5::CompletionQueueView& view, std::shared_ptr<EventChannel> channel,
-                    std::uint64_t user_handle)
-        : engine_(view,
-                  channel == nullptr ? softnic::EventHook{} : softnic::EventHook{event_hook, this}),
+                    std::uint64_t user_handle, AsyncEvents& async_events)
+        : engine_(view, softnic::EventHook{event_hook, this}),
           channel_(std::move(channel)),
-          user_handle_(user_handle) {}
+          user_handle_(user_handle),
+          async_events_(&async_events) {}
 
     softnic::CompletionQueue& engine() noexcept { return engine_; }
-    // Raises the event if the queue is armed for what it holds. Any thread.
-    void announce() noexcept;
+    // Raises the event if the queue is armed for what it holds. Any thread. False: not yet, because
+    // the program is about to poll; somebody has to come back for it, and to ask what the program
+    // does meanwhile.
+    enum class Asks : std::uint8_t { nobody, program };
+    bool announce(Asks asks = Asks::nobody) noexcept;
+    // The program is about to arm the queue.
+    void arming() noexcept;
+    // Around a poll of the program's, if the queue has a channel.
+    void begin_poll() noexcept { polls_.fetch_add(1); }
+    void end_poll() noexcept {
+        channel_->note_poll();
+        polls_.fetch_sub(1);
+        announce();
+    }
     // No event comes any more: how many the program has read.
     std::uint32_t end_events();
+    std::uint32_t end_async_events() {
+        return async_events_->end_events(user_handle_, async_events_sent_);
+    }
 
     std::uint32_t users = 0;
 
     // In the arming word until it is first armed: no driver writes this.
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
+    // Events that were held back are raised in this order; 0: none is.
+    std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
+
   private:
-    static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->announce(); }
+    void written() noexcept {
+        if (channel_ != nullptr) announce();
+        if (engine_.ring().take_overrun()) [[unlikely]]
+            async_events_->post(user_handle_, AsyncEvent::completion_queue_error,
+                                async_events_sent_);
+    }
+    bool owe() noexcept;
+    static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->written(); }
 
     softnic::CompletionQueue engine_;
     std::shared_ptr<EventChannel> channel_;
     std::uint64_t user_handle_;
+    AsyncEvents* async_events_;
+    std::atomic<std::uint32_t> async_events_sent_{0};
     std::atomic<std::uint32_t> answered_{kNeverArmed};  // the arming that has had its event
     std::atomic<std::uint32_t> events_{0};              // sent so far
+    std::atomic<std::uint32_t> polls_{0};               // that are going on
+    std::atomic<std::uint64_t> owed_{0};
 };
 
 struct SharedQueue {
-    SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of) : list(view), domain(of) {}
+    SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of, AsyncEvents& reporter,
+                std::uint64_t programs_name)
+        : list(view), domain(of), async_events(&reporter), user_handle(programs_name) {
+        list.set_limit_hook({limit_reached, this});
+    }
+    static void limit_reached(void* self) noexcept;
 
     softnic::SharedReceiveList list;
     Domain* domain;
+    AsyncEvents* async_events;
+    std::uint64_t user_handle;
+    std::atomic<std::uint32_t> async_events_sent{0};
+    std::uint32_t max_requests = 0, max_elements = 0;
     std::uint32_t users = 0;
 };
 
@@ -80,6 +125,12 @@ struct QueuePair {
     CompletionQueue* receive_completions = nullptr;
     SharedQueue* shared_receives = nullptr;
     Connector* connector = nullptr;
+    AsyncEvents* async_events = nullptr;
+    std::uint64_t user_handle = 0;
+    std::atomic<std::uint32_t> async_events_sent{0};
+    // In RTR: while the way to the peer is looked for, the engine is behind the program's RTS.
+    std::atomic<bool> only_receives{false};
+    static void report(void* self, softnic::QueuePairEvent event) noexcept;
     std::unique_ptr<softnic::QueuePair> engine;
 };
 

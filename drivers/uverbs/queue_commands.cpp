@@ -46,7 +46,8 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.entry_bytes = provider.cqe_size;
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
-    auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle);
+    auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
+                                                  async_events_);
     CompletionQueue& queue = *made;
     reply.cq_handle = completion_queues_.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
@@ -88,6 +89,7 @@ int DeviceFile::destroy_completion_queue(const Command& command) {
     // libibverbs waits until the program has acknowledged as many.
     ib_uverbs_destroy_cq_resp reply{};
     reply.comp_events_reported = queue->end_events();
+    reply.async_events_reported = queue->end_async_events();
     completion_queues_.remove(handle);
     command.reply(reply);
     return 0;
@@ -100,7 +102,6 @@ int DeviceFile::create_shared_queue(const Command& command) {
     if (domain == nullptr || wanted.max_wr == 0 || wanted.max_wr >= kMaxSharedEntries ||
         wanted.max_sge > mlx5::kMaxWqeUnits - 1)
         return EINVAL;
-    if (wanted.srq_limit != 0) return EOPNOTSUPP;
     mlx5::SharedReceiveQueueView view;
     view.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
     view.entries = std::bit_ceil(wanted.max_wr + 1);
@@ -113,7 +114,10 @@ int DeviceFile::create_shared_queue(const Command& command) {
     view.doorbell_record = record_at(provider.db_addr);
     view.number = core_->next_shared_receive_queue();
     ib_uverbs_create_srq_resp reply{};
-    reply.srq_handle = shared_queues_.add(std::make_unique<SharedQueue>(view, domain));
+    auto queue = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
+    queue->max_requests = wanted.max_wr;
+    queue->max_elements = wanted.max_sge;
+    reply.srq_handle = shared_queues_.add(std::move(queue));
     if (reply.srq_handle == 0) return ENOMEM;
     ++domain->users;
     reply.max_wr = wanted.max_wr;
@@ -129,8 +133,47 @@ int DeviceFile::destroy_shared_queue(const Command& command) {
     if (queue == nullptr) return EINVAL;
     if (queue->users != 0) return EBUSY;
     --queue->domain->users;
+    const std::uint32_t events =
+        async_events_.end_events(queue->user_handle, queue->async_events_sent);
     shared_queues_.remove(handle);
-    command.reply(ib_uverbs_destroy_srq_resp{});
+    command.reply(ib_uverbs_destroy_srq_resp{events});
+    return 0;
+}
+
+int DeviceFile::modify_shared_queue(const Command& command) {
+    constexpr std::uint32_t kLimit = 2;  // enum ibv_srq_attr_mask
+    const auto change = command.core<ib_uverbs_modify_srq>();
+    SharedQueue* const queue = shared_queues_.find(change.srq_handle);
+    // Kernels cannot resize them on this device either.
+    if (queue == nullptr || (change.attr_mask & ~kLimit) != 0) return EINVAL;
+    if ((change.attr_mask & kLimit) == 0) return 0;
+    if (change.srq_limit >= queue->max_requests) return EINVAL;
+    queue->list.set_limit(static_cast<std::uint16_t>(change.srq_limit));
+    return 0;
+}
+
+int DeviceFile::query_shared_queue(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_query_srq>();
+    const SharedQueue* const queue = shared_queues_.find(wanted.srq_handle);
+    if (queue == nullptr) return EINVAL;
+    command.reply(
+        ib_uverbs_query_srq_resp{queue->max_requests, queue->max_elements, queue->list.limit(), 0});
+    return 0;
+}
+
+// libmlx5 has made another buffer, and copies what is unpolled up to the mark that the engine
+// leaves.
+int DeviceFile::resize_completion_queue(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_resize_cq>();
+    const auto provider = command.provider<ib_uverbs_resize_cq, mlx5_ib_resize_cq>();
+    CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
+    if (queue == nullptr || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
+    mlx5::CompletionQueueView next = queue->engine().view();
+    if (provider.buf_addr == 0 || provider.cqe_size != next.entry_bytes) return EINVAL;
+    next.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
+    next.entries = std::bit_ceil(wanted.cqe + 1);
+    if (!queue->engine().move_to(next)) return EINVAL;
+    command.reply(ib_uverbs_resize_cq_resp{next.entries - 1, 0});
     return 0;
 }
 

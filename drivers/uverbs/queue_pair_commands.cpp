@@ -17,6 +17,8 @@ namespace {
 // Bits of ib_uverbs_modify_qp::attr_mask (enum ibv_qp_attr_mask).
 enum : std::uint32_t {
     kState = 1u << 0,
+    kCurrentState = 1u << 1,
+    kDrainNotice = 1u << 2,
     kAccess = 1u << 3,
     kKeyIndex = 1u << 4,
     kPort = 1u << 5,
@@ -28,9 +30,11 @@ enum : std::uint32_t {
     kRnrRetries = 1u << 11,
     kReceivePacket = 1u << 12,
     kReadsOut = 1u << 13,
+    kAlternative = 1u << 14,
     kRnrTimer = 1u << 15,
     kSendPacket = 1u << 16,
     kReadsIn = 1u << 17,
+    kMigration = 1u << 18,
     kDestination = 1u << 20,
 };
 enum State : std::uint8_t {
@@ -76,6 +80,42 @@ std::uint32_t needed(std::uint8_t type, std::uint8_t from, std::uint8_t to) {
         return type == kReliable ? kTimeout | kRetries | kRnrRetries | kSendPacket | kReadsOut
                                  : std::uint32_t{kSendPacket};
     return 0;
+}
+
+// Attributes that it may bring besides (the same table).
+std::uint32_t allowed(std::uint8_t type, std::uint8_t from, std::uint8_t to) {
+    const std::uint32_t common = type == kDatagram ? kQueueKey : kAccess | kAlternative;
+    const std::uint32_t timer = type == kReliable ? kRnrTimer : std::uint32_t{0};
+    const std::uint32_t moves = type == kDatagram ? std::uint32_t{0} : kMigration;
+    if (to == kInit) return from == kReset ? 0 : kKeyIndex | kPort | (common & ~kAlternative);
+    if (to == kReadyToReceive) return kKeyIndex | common;
+    if (to == kReadyToSend) return kCurrentState | common | timer | moves;
+    if (to == kDrained && from == kReadyToSend) return kDrainNotice;
+    if (to != kDrained) return 0;
+    if (type == kDatagram) return kKeyIndex | kQueueKey;
+    constexpr std::uint32_t kReliableOnly =
+        kTimeout | kRetries | kRnrRetries | kReadsOut | kReadsIn;
+    return kPort | kAddress | kKeyIndex | common | timer | moves |
+           (type == kReliable ? kReliableOnly : 0);
+}
+
+// 0, or what is wrong with the values. Atomics and reads: as many as the device says.
+int check_values(const ib_uverbs_modify_qp& change, std::uint8_t from) {
+    constexpr std::uint8_t kMaxReads = 16, kMaxMtu = 5, kMaxTimer = 31;
+    constexpr std::uint32_t kMaxNumber = 0xffffff;
+    const std::uint32_t mask = change.attr_mask;
+    const auto wrong = [mask](std::uint32_t bit, bool bad) { return (mask & bit) != 0 && bad; };
+    const bool any =
+        wrong(kPort, change.port_num != 1) || wrong(kKeyIndex, change.pkey_index != 0) ||
+        wrong(kCurrentState, change.cur_qp_state != from) ||
+        wrong(kMtu, change.path_mtu == 0 || change.path_mtu > kMaxMtu) ||
+        wrong(kReadsOut, change.max_rd_atomic > kMaxReads) ||
+        wrong(kReadsIn, change.max_dest_rd_atomic > kMaxReads) ||
+        wrong(kRnrTimer, change.min_rnr_timer > kMaxTimer) ||
+        wrong(kDestination, change.dest_qp_num > kMaxNumber) ||
+        wrong(kAddress, change.dest.port_num != 1) ||
+        wrong(kAddress, change.dest.is_global != 0 && change.dest.sgid_index >= Identity::kGids);
+    return any ? EINVAL : 0;
 }
 
 template <class T>
@@ -212,6 +252,8 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
+    pair->async_events = &async_events_;
+    pair->user_handle = wanted.user_handle;
     pair->facts->max_send_wr = reply.max_send_wr = wanted.max_send_wr;
     pair->facts->max_recv_wr = reply.max_recv_wr = wanted.max_recv_wr;
     pair->facts->max_send_sge = reply.max_send_sge = wanted.max_send_sge;
@@ -231,6 +273,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (!parked_) parts.progress = &engine_thread_.queue_pairs();
     parts.send_index = parts.receive_index = provider.uidx & 0xffffff;
     parts.follows_verbs = true;
+    parts.events = {QueuePair::report, pair.get()};
     pair->engine = std::make_unique<softnic::QueuePair>(core_, std::move(parts));
     reply.qpn = pair->engine->view().number;
     QueuePair& made = *pair;
@@ -277,16 +320,19 @@ int DeviceFile::change(const ib_uverbs_modify_qp& change) {
     if (pair->engine->state() == QueuePairState::error) facts.qp_state = kError;
     const std::uint8_t from = facts.qp_state;
     const std::uint32_t mask = change.attr_mask;
-    const bool moves = (mask & kState) != 0;
-    if (moves) {
-        // What nobody executes needs no attributes.
-        const std::uint32_t must = parked_ ? 0 : needed(pair->type, from, change.qp_state);
-        if (!may_follow(from, change.qp_state) || (mask & must) != must) return EINVAL;
+    // Without a new state the queue pair stays where it is, by the same rules.
+    const std::uint8_t to = (mask & kState) != 0 ? change.qp_state : from;
+    if (!may_follow(from, to)) return EINVAL;
+    if (!parked_) {  // what nobody executes needs no attributes
+        const std::uint32_t must = needed(pair->type, from, to);
+        if ((mask & must) != must || (mask & ~(kState | must | allowed(pair->type, from, to))) != 0)
+            return EINVAL;
     }
-    if ((mask & kPort) != 0 && change.port_num != 1) return EINVAL;
-    if ((mask & kKeyIndex) != 0 && change.pkey_index != 0) return EINVAL;
+    if (const int error = check_values(change, from); error != 0) return error;
     keep_all(facts, change);
-    if (moves && from != change.qp_state) enter(*pair, change.qp_state);
+    if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !parked_)
+        pair->engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
+    if (from != to) enter(*pair, to);
     tell_engine(*pair->engine, change);
     return 0;
 }
@@ -297,6 +343,7 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
     softnic::QueuePair& engine = *pair.engine;
     const ib_uverbs_query_qp_resp& facts = *pair.facts;
     const QueuePairAddress peer = softnic::address_of_number(facts.dest_qp_num);
+    pair.only_receives.store(state == kReadyToReceive);
     switch (state) {
         case kReset:
             connector_.remove(engine);
@@ -308,6 +355,7 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
             if (!engine.datagrams()) connector_.add_listener(engine, peer);
             return;
         case kReadyToSend:
+            engine.resume_sending();
             if (engine.datagrams()) return engine.send_datagrams();
             if (engine.state() == QueuePairState::ready_to_receive)
                 connector_.add(engine, peer, patience_of(facts));
@@ -336,6 +384,7 @@ int DeviceFile::query_queue_pair(const Command& command) {
     if (pair == nullptr) return EINVAL;
     if (pair->engine->state() == QueuePairState::error) pair->facts->qp_state = kError;
     pair->facts->cur_qp_state = pair->facts->qp_state;
+    pair->facts->sq_draining = pair->engine->draining() ? 1 : 0;
     command.reply(*pair->facts);
     return 0;
 }
@@ -347,8 +396,11 @@ int DeviceFile::destroy_queue_pair(const Command& command) {
     connector_.remove(*pair->engine);
     --pair->domain->users, --pair->send_completions->users, --pair->receive_completions->users;
     if (pair->shared_receives != nullptr) --pair->shared_receives->users;
+    pair->engine.reset();
+    const std::uint32_t events =
+        async_events_.end_events(pair->user_handle, pair->async_events_sent);
     queue_pairs_.remove(handle);
-    command.reply(ib_uverbs_destroy_qp_resp{});
+    command.reply(ib_uverbs_destroy_qp_resp{events});
     return 0;
 }
 

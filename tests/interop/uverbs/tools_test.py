@@ -31,6 +31,9 @@ class Tools(TwoProcesses):
     def test_rc_pingpong_with_timestamps(self):
         self.pingpong("ibv_rc_pingpong", "-c", "-t")
 
+    def test_rc_pingpong_with_timestamps_by_events(self):
+        self.pingpong("ibv_rc_pingpong", "-c", "-t", "-e")
+
     def test_rc_pingpong_of_a_megabyte(self):
         self.pingpong("ibv_rc_pingpong", "-c", "-s", "1048576", "-n", "100")
 
@@ -52,6 +55,12 @@ class Tools(TwoProcesses):
         for tool in ("ib_send_lat", "ib_write_lat", "ib_read_lat", "ib_atomic_lat"):
             with self.subTest(tool=tool):
                 self.both(tool, *PERFTEST)
+
+    def test_latencies_by_events(self):
+        for options in (("ib_send_lat",), ("ib_send_lat", "-c", "UD"), ("ib_send_lat", "-c", "UC"), ("ib_read_lat",),
+                        ("ib_atomic_bw",)):
+            with self.subTest(options=options):
+                self.both(options[0], *PERFTEST, "-e", *options[1:])
 
     def test_bandwidths(self):
         for options in (("ib_send_bw",), ("ib_write_bw",), ("ib_read_bw",), ("ib_atomic_bw",),
