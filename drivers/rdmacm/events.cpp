@@ -11,7 +11,7 @@ namespace {
 
 template <class Parameters>
 void put_private(Parameters& parameters, const PeerMessage& message, bool datagrams) {
-    // Unused bytes of a message are zero.
+    // What follows in the event is zero.
     const std::size_t room = private_room(message.op, datagrams);
     std::memcpy(parameters.private_data, message.private_data.data(),
                 std::min<std::size_t>(message.private_bytes, room));

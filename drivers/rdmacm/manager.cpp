@@ -74,7 +74,6 @@ Manager::Handler Manager::handler_of(std::uint32_t number) noexcept {
 
 int Manager::execute(const std::shared_ptr<Channel>& channel,
                      std::span<const std::byte> bytes) noexcept try {
-    if (channel->inherited()) return EIO;
     const auto command = Command::parse(bytes);
     if (!command || command->number() > RDMA_USER_CM_CMD_JOIN_MCAST) return EINVAL;
     if (command->number() == RDMA_USER_CM_CMD_GET_EVENT) return get_event(*channel, *command);
@@ -97,7 +96,6 @@ int Manager::dispatch(const std::shared_ptr<Channel>& channel, const Command& co
 }
 
 void Manager::close(Channel& channel) noexcept {
-    if (channel.inherited()) return;
     const std::lock_guard lock(mutex_);
     const auto belongs = [&](const auto& entry) { return entry.second.channel.get() == &channel; };
     for (;;) {

@@ -25,6 +25,7 @@ class Manager final : WatcherService {
     // until the very end.
     static Manager& instance();
 
+    // Channels are this process' own, not inherited through fork().
     // Executes one command that was written to the channel; 0 or an errno.
     int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> bytes) noexcept;
     // Its owner has closed the channel: ends its identifiers.

@@ -53,6 +53,7 @@ std::shared_ptr<Channel> take(int descriptor) {
 }  // namespace
 
 int open_channel() noexcept try {
+    Manager::instance();  // from here on it exists
     auto channel = std::make_shared<Channel>();
     const int descriptor = channel->descriptor();
     if (static_cast<std::size_t>(descriptor) >= kDescriptors)
@@ -78,9 +79,14 @@ std::shared_ptr<Channel> find_channel(int descriptor) noexcept {
     return found == table().channels.end() ? nullptr : found->second;
 }
 
+int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command) noexcept {
+    return channel->inherited() ? EIO : Manager::instance().execute(channel, command);
+}
+
 void forget_channel(int descriptor) noexcept {
     if (!is_channel(descriptor)) return;
-    if (const auto channel = take(descriptor)) Manager::instance().close(*channel);
+    const auto channel = take(descriptor);
+    if (channel != nullptr && !channel->inherited()) Manager::instance().close(*channel);
 }
 
 }  // namespace verbatim::rdmacm

@@ -2,7 +2,9 @@
 // for a descriptor that is no channel costs one load.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "channel.hpp"
 
@@ -14,6 +16,8 @@ inline constexpr const char* kDevicePath = "/dev/infiniband/rdma_cm";
 int open_channel() noexcept;
 // Null if it is none.
 std::shared_ptr<Channel> find_channel(int descriptor) noexcept;
+// Executes what was written to the channel; 0 or an errno.
+int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command) noexcept;
 // The program is about to close the descriptor; nothing if it is no channel.
 void forget_channel(int descriptor) noexcept;
 

@@ -59,6 +59,8 @@ static_assert(std::is_trivially_copyable_v<PeerMessage>);
 
 enum class Received : std::uint8_t { message, nothing, ended };
 
+PeerMessage refusal_of(std::uint32_t reason) noexcept;
+
 // Never blocks. False: the peer is gone.
 bool send_message(int link, const PeerMessage& message) noexcept;
 // A peer that says what makes no sense counts as one that ended.

@@ -18,7 +18,7 @@ constexpr std::uint32_t kMtu = IBV_MTU_4096;
 constexpr std::uint16_t kPartition = 0xffff;
 // librdmacm goes by the GUID instead.
 constexpr std::uint32_t kNoDeviceIndex = ~std::uint32_t{0};
-// For half a second, doubled at each retry: programs on a busy machine.
+// A second, times the retries: peers share cores with others.
 constexpr std::uint8_t kAcknowledgeTimeout = 18;
 
 std::uint64_t guid_of(int device) {

@@ -25,7 +25,6 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
-#include "../rdmacm/manager.hpp"
 #include "../rdmacm/open_channels.hpp"
 #include "device_file.hpp"
 #include "device_paths.hpp"
@@ -124,7 +123,7 @@ extern "C" {
     const std::span command(static_cast<const std::byte*>(data), bytes);
     if (DeviceFile* const file = g_files.find(fd)) return result(file->execute(command), bytes);
     if (const auto channel = rdmacm::find_channel(fd))
-        return result(rdmacm::Manager::instance().execute(channel, command), bytes);
+        return result(rdmacm::execute(channel, command), bytes);
     return real(fd, data, bytes);
 }
 

@@ -1,0 +1,72 @@
+// Links to listeners, until they have become requests. Called by the watcher's thread.
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "device_gid.hpp"
+#include "events.hpp"
+#include "manager.hpp"
+
+namespace verbatim::rdmacm {
+namespace {
+
+constexpr std::chrono::seconds kRequestTime{5};
+constexpr std::size_t kMaxNewcomers = 4096;
+
+}  // namespace
+
+// All who wait at a listener. False: there are no descriptors left for them.
+bool Manager::welcome(Identifier& listener) {
+    for (;;) {
+        softnic::Descriptor link(
+            accept4(listener.claim.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!link) return errno != EMFILE && errno != ENFILE;
+        if (!same_user(link.get()) || newcomers_.size() >= kMaxNewcomers) continue;
+        const std::uint64_t key = ++last_newcomer_;
+        if (watcher_.add(link, key) != 0) continue;
+        newcomers_[key] = {std::move(link), listener.handle, Clock::now() + kRequestTime};
+    }
+}
+
+void Manager::hear_newcomer(std::uint64_t key) {
+    PeerMessage request;
+    const Received received = receive_message(newcomers_.at(key).link.get(), request);
+    if (received == Received::nothing) return;
+    Newcomer newcomer = std::move(newcomers_.at(key));
+    newcomers_.erase(key);
+    const auto listener = identifiers_.find(newcomer.listener);
+    if (received == Received::message && request.op == PeerOp::request &&
+        listener != identifiers_.end() && listener->second.state == State::listening)
+        take_request(listener->second, newcomer.link, request);
+    watcher_.remove(newcomer.link);
+}
+
+// Takes the link over, unless the listener has no room for more requests.
+void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
+                           const PeerMessage& request) {
+    if (listener.room == 0) {
+        const bool datagrams = listener.datagrams();
+        send_message(link.get(), refusal_of(datagrams ? kDatagramsRejected : kRejectedByProgram));
+        return;
+    }
+    --listener.room;
+    Identifier& made = add(listener.channel, listener.space);
+    made.passive = true;
+    made.state = State::asked;
+    made.source = request.destination;
+    made.destination = request.source;
+    made.device = device_of(made.source);
+    made.traffic_class = listener.traffic_class;
+    made.acknowledge_timeout = listener.acknowledge_timeout;
+    made.theirs = request.side;
+    made.ours.first_packet = request.side.first_packet ^ 0x555555;
+    made.link = std::move(link);
+    watcher_.rename(made.link, made.handle);
+    rdma_ucm_event_resp facts =
+        message_event(EventType::connect_request, request, listener.datagrams());
+    facts.uid = listener.user_id;
+    facts.id = made.handle;
+    listener.channel->push({listener.handle, facts, made.handle});
+}
+
+}  // namespace verbatim::rdmacm
