@@ -110,5 +110,20 @@ class UcxWithoutAttach(UcxTests):
         self.run_all("rc_x")
 
 
+class Libfabric(TwoProcesses):
+    """fi_pingpong with checked data; datagrams need the connection manager too, for its event queue."""
+    port_options = ("-B", "-P")
+
+    def run_kind(self, *options):
+        out = self.both("fi_pingpong", "-p", "verbs", "-c", *options)
+        self.assertIn("usec/xfer", out)
+
+    def test_connections(self):
+        self.run_kind("-e", "msg")
+
+    def test_datagrams(self):
+        self.run_kind("-e", "dgram")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -52,6 +52,7 @@ class TwoProcesses(unittest.TestCase):
     library = None  # set by the test's main part
     variables = {}  # more environment
     prepare = None  # called in each new process
+    port_options = ("-p", "-p")  # of server and client
 
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -79,11 +80,11 @@ class TwoProcesses(unittest.TestCase):
             self.skipTest(tool + " is not installed")
         before = set(glob.glob("/dev/shm/*"))
         port = free_port()
-        server = self.start(tool, "-p", port, *options)
+        server = self.start(tool, self.port_options[0], port, *options)
         deadline = time.monotonic() + PATIENCE
         while not listens(port) and server.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        client = self.start(tool, "-p", port, *options, "127.0.0.1")
+        client = self.start(tool, self.port_options[1], port, *options, "127.0.0.1")
         out = self.finish(client)
         self.finish(server)
         self.assertEqual(set(glob.glob("/dev/shm/*")) - before, set())
