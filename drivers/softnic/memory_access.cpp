@@ -1,6 +1,7 @@
 // The slow exits of key translation, and cross-memory attach.
 #include "memory_access.hpp"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -92,6 +93,25 @@ Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& li
     return copy_private(Way::read, from, list);
 }
 
+namespace {
+
+// Whether there is memory behind all pieces.
+bool present(const PieceList& list) noexcept {
+    constexpr std::uintptr_t kPage = 4096, kPages = 256;
+    std::array<unsigned char, kPages> unused;
+    for (std::size_t i = 0; i < list.count; ++i) {
+        const auto start = reinterpret_cast<std::uintptr_t>(list.items[i].data);
+        const std::uintptr_t end = start + list.items[i].bytes;
+        for (std::uintptr_t at = start & ~(kPage - 1); at < end; at += kPages * kPage)
+            if (mincore(reinterpret_cast<void*>(at), std::min(end - at, kPages * kPage),
+                        unused.data()) != 0)
+                return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
                                     const PieceList& list) noexcept {
     std::array<iovec, mlx5::kMaxWqeUnits + 1> local;
@@ -117,6 +137,12 @@ Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
         if (cause == EPERM || cause == EACCES || cause == ENOSYS) {
             link_->refuse_attach(cause);
             return kNoSyndrome;
+        }
+        if (cause == EFAULT) {
+            const bool own = !present(list);
+            failure_->set("{} memory is registered and not there (any more)",
+                          own ? "own" : "the peer's");
+            return own ? Syndrome::local_protection : Syndrome::remote_access;
         }
         failure_->set("cross-memory attach to process {} failed ({})", link_->process(),
                       std::strerror(cause));

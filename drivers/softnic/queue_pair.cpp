@@ -8,6 +8,7 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "fault_guard.hpp"
 #include "peer_waking.hpp"
 #include "shared_receive_queue.hpp"
 
@@ -35,11 +36,22 @@ SharedReceiveList* shared_receives(SharedReceiveQueueHandle* handle) {
     return &queue->list();
 }
 
+// Memory of programs may go while it is registered.
 template <class Engine>
-void run_inside(Gate& gate, Engine& engine) noexcept {
+void run_and_recover(Engine& engine) noexcept {
+    const void* address = nullptr;
+    if (run_guarded([&] { engine.run(); }, address)) [[likely]]
+        return;
+    const void* again = nullptr;
+    // Queues may be gone as well; then nobody can be told anything.
+    run_guarded([&] { engine.recover(address); }, again);
+}
+
+template <class Engine>
+void run_inside(Gate& gate, Engine& engine, bool guarded) noexcept {
     if (!gate.enter()) return;
     for (int round = 1;; ++round) {
-        engine.run();
+        guarded ? run_and_recover(engine) : engine.run();
         if (round == kMaxRounds) return gate.leave_for_good();
         if (gate.leave()) return;
     }
@@ -400,7 +412,7 @@ void QueuePair::execute() noexcept {
 }
 
 void QueuePair::run_send() noexcept {
-    run_inside(send_gate_, *send_);
+    run_inside(send_gate_, *send_, follows_verbs_);
     send_completions_->announce();
 }
 
@@ -416,7 +428,7 @@ void QueuePair::run_receive() noexcept {
     admit_arrivals();
     // A datagram is answered when it is sent; its completion is about to be written in there.
     if (follows_verbs_ && shared_.datagrams() && send_gate_.occupied()) return;
-    run_inside(receive_gate_, *receive_);
+    run_inside(receive_gate_, *receive_, follows_verbs_);
     send_completions_->announce();  // events in the same order
     receive_completions_->announce();
 }

@@ -77,6 +77,18 @@ void ReceiveEngine::run() noexcept {
         shared_->report(QueuePairEvent::last_receive);
 }
 
+// A receive's, or what an atomic operation names.
+void ReceiveEngine::recover(const void* address) noexcept {
+    shared_->failure.set("memory at {} is registered and not there (any more)", address);
+    if (in_message_ || shared_->datagrams()) {
+        fail(Syndrome::local_protection, Syndrome::remote_operation);
+    } else {
+        fail(Syndrome::flushed, Syndrome::remote_access);
+        shared_->report(QueuePairEvent::access_error);
+    }
+    run();
+}
+
 // A message has come.
 void ReceiveEngine::report_state() noexcept {
     established_ = true;

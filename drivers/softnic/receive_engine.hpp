@@ -31,6 +31,9 @@ class ReceiveEngine {
     // Delivers what has arrived, a bounded number of records.
     void run() noexcept;
 
+    // Instead of the rest of a run(), which touched memory that is not there.
+    void recover(const void* address) noexcept;
+
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         if (shared_->receives())

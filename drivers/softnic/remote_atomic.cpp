@@ -66,14 +66,17 @@ SendEngine::Verdict SendEngine::atomic_at_peer(Request& request, const RemoteAto
 // The peer has acknowledged the oldest message: if it was an atomic operation, its result goes
 // where the request says.
 void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
-    if (oldest.result_unit == 0) return;
+    if (oldest.result_unit == 0 || oldest.syndrome != kNoSyndrome) return;
     const std::uint64_t before = shared_->outgoing.atomic_result(atomics_answered_++);
     Request request{WqeReader(view_, oldest.index), {}, {}};
     request.control = request.wqe.read<mlx5::ControlSegment>(0);
     PieceList list;
     oldest.syndrome = collect(request, oldest.result_unit, Access::local_write, list);
-    if (oldest.syndrome == kNoSyndrome)
-        scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
+    if (oldest.syndrome != kNoSyndrome) return;
+    takes_result_ = true;
+    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
+    takes_result_ = false;
+    oldest.result_unit = 0;
 }
 
 Syndrome ReceiveEngine::reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept {

@@ -33,6 +33,9 @@ class SendEngine {
     // Does what can be done now: at most what was posted when it began.
     void run() noexcept;
 
+    // Instead of the rest of a run(), which touched memory that is not there.
+    void recover(const void* address) noexcept;
+
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         return unretired_.load(std::memory_order_relaxed) != 0 ||
@@ -120,6 +123,7 @@ class SendEngine {
     bool keep(const Unretired& result) noexcept;
     void harvest(bool silent) noexcept;
     void harvest_in_order(bool silent) noexcept;
+    bool names_local(const Request& request, const void* address) noexcept;
     bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     bool push_success(const Unretired& result) noexcept;
@@ -143,6 +147,7 @@ class SendEngine {
     std::uint64_t messages_ = 0;   // handed to the ring completely
     std::uint64_t sent_ = 0;       // bytes of the current request handed to the ring, or asked for
     bool message_begun_ = false;
+    bool takes_result_ = false;  // of an atomic operation, into the elements of the oldest request
     // Atomic operations that the peer executes.
     std::uint64_t atomics_asked_ = 0, atomics_answered_ = 0;
     // Pieces of the peer's memory; bytes of them that the current request has.

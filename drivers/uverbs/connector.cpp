@@ -33,9 +33,11 @@ Connector::~Connector() {
 void Connector::start() {
     const std::lock_guard lock(inbox_mutex_);
     if (thread_) return;
-    // The thread inherits this mask: no signal of the program is ever handled on it.
+    // The thread inherits this mask: no signal of the program is ever handled on it, but for those
+    // that say of registered memory that it is gone.
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     const int refused = pthread_create(&thread, nullptr, entry, this);

@@ -217,6 +217,11 @@ int DeviceFile::query_device(const Command& command) {
 int DeviceFile::query_device_extended(const Command& command) {
     ib_uverbs_ex_query_device_resp reply{};
     reply.base = device_facts(identity_);
+    // Memory is found when it is touched; the program's whole memory may be one region.
+    reply.odp_caps.general_caps = 3;                       // enum ibv_odp_general_caps
+    reply.odp_caps.per_transport_caps.rc_odp_caps = 0x3f;  // enum ibv_odp_transport_cap_bits
+    reply.odp_caps.per_transport_caps.uc_odp_caps = 0x27;  // no reads and atomics
+    reply.odp_caps.per_transport_caps.ud_odp_caps = 0x23;  // sends and receives
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz

@@ -40,9 +40,11 @@ EngineThread::~EngineThread() {
 void EngineThread::start() {
     const std::lock_guard lock(mutex_);
     if (thread_) return;
-    // The thread inherits this mask: no signal of the program is ever handled on it.
+    // The thread inherits this mask: no signal of the program is ever handled on it, but for those
+    // that say of registered memory that it is gone.
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     const int refused = pthread_create(&thread, nullptr, entry, this);
@@ -94,10 +96,18 @@ void EngineThread::look_round() noexcept {
     const std::lock_guard lock(mutex_);
     const bool owed = std::exchange(owes_events_, false);
     if (owed)
-        std::stable_sort(queues_.begin(), queues_.end(),
-                         [](const auto* a, const auto* b) { return a->owed() < b->owed(); });
-    for (CompletionQueue* const queue : queues_)
-        owes_events_ |= !queue->announce(CompletionQueue::Asks::program);
+        std::stable_sort(queues_.begin(), queues_.end(), [](const auto* a, const auto* b) {
+            return a->owed() - 1 < b->owed() - 1;
+        });  // 0: last
+    // The program may fall asleep between two looks: later events of a channel wait for earlier
+    // ones.
+    const EventChannel* waiting = nullptr;
+    for (CompletionQueue* const queue : queues_) {
+        const bool turn = waiting == nullptr || queue->channel() != waiting;
+        if (turn && queue->announce(CompletionQueue::Asks::program)) continue;
+        if (queue->channel() != nullptr) waiting = queue->channel();
+        owes_events_ = true;
+    }
 }
 
 // Who will look again within half a millisecond need not be called.

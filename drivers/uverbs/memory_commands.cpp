@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "../softnic/fault_guard.hpp"
 #include "device_file.hpp"
 
 namespace verbatim::uverbs {
@@ -16,12 +17,13 @@ enum : std::uint32_t {
     kRemoteRead = 1u << 2,
     kRemoteAtomic = 1u << 3,
     kWindowBind = 1u << 4,
+    kOnDemand = 1u << 6,
     kHugePages = 1u << 7,
     kOptional = 0x3ffu << 20,  // hints, relaxed ordering among them
 };
 constexpr std::uint32_t kKeyAccess =
     kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind;
-constexpr std::uint32_t kKnownAccess = kKeyAccess | kHugePages | kOptional;
+constexpr std::uint32_t kKnownAccess = kKeyAccess | kOnDemand | kHugePages | kOptional;
 static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
               static_cast<std::uint32_t>(Access::remote_write) == kRemoteWrite &&
               static_cast<std::uint32_t>(Access::remote_read) == kRemoteRead &&
@@ -30,9 +32,13 @@ static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
 // ib_uverbs_alloc_mw::mw_type (enum ibv_mw_type).
 enum : std::uint8_t { kDomainWindow = 1, kQueuePairWindow = 2 };
 
-// A device pins the pages, which fails where there are none. False: there are none.
-bool make_present(std::uint64_t start, std::uint64_t bytes, bool writable) noexcept {
+// A device pins the pages, which fails where there are none, unless it is to find them on demand.
+// False: there are none.
+bool make_present(const Wanted& wanted) noexcept {
     constexpr std::uint64_t kPage = 4096;
+    if ((wanted.access & kOnDemand) != 0) return true;
+    const std::uint64_t start = wanted.start, bytes = wanted.length;
+    const bool writable = (wanted.access & kLocalWrite) != 0;
     const std::uint64_t first = start & ~(kPage - 1);
     const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (madvise(reinterpret_cast<void*>(first), start + bytes - first, advice) == 0) return true;
@@ -95,10 +101,10 @@ int DeviceFile::register_memory(const Command& command) {
     const auto given = command.core<ib_uverbs_reg_mr>();
     const Wanted wanted{given.start, given.length, given.hca_va, given.access_flags};
     if (const int error = check_memory(wanted); error != 0) return error;
-    if (!make_present(wanted.start, wanted.length, (wanted.access & kLocalWrite) != 0))
-        return EFAULT;
+    if (!make_present(wanted)) return EFAULT;
     Domain* const domain = domains_.find(given.pd_handle);
     if (domain == nullptr) return EINVAL;
+    softnic::guard_against_faults();  // the program may have set handlers meanwhile
     ib_uverbs_reg_mr_resp reply{};
     reply.lkey = reply.rkey = make_key(wanted);
     reply.mr_handle = add_key({domain, reply.lkey, false, wanted});
@@ -127,8 +133,7 @@ int DeviceFile::reregister_memory(const Command& command) {
         (flags & kDomain) != 0 ? domains_.find(change.pd_handle) : region->domain;
     if (domain == nullptr) return EINVAL;
     if (const int error = check_memory(wanted); error != 0) return error;
-    if (!make_present(wanted.start, wanted.length, (wanted.access & kLocalWrite) != 0))
-        return EFAULT;
+    if (!make_present(wanted)) return EFAULT;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     ib_uverbs_rereg_mr_resp reply{};
     reply.lkey = reply.rkey = make_key(wanted);

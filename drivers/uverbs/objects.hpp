@@ -73,6 +73,7 @@ class CompletionQueue {
     // In the arming word until it is first armed: no driver writes this.
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
+    const EventChannel* channel() const noexcept { return channel_.get(); }
     // Events that were held back are raised in this order; 0: none is.
     std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
 

@@ -37,6 +37,10 @@ class Tools(TwoProcesses):
     def test_rc_pingpong_of_a_megabyte(self):
         self.pingpong("ibv_rc_pingpong", "-c", "-s", "1048576", "-n", "100")
 
+    def test_rc_pingpong_with_memory_on_demand(self):
+        self.pingpong("ibv_rc_pingpong", "-c", "-o")
+        self.pingpong("ibv_rc_pingpong", "-c", "-O")
+
     def test_srq_pingpong(self):
         self.pingpong("ibv_srq_pingpong")
 
