@@ -44,7 +44,7 @@ TEST_F(Control, memory_may_have_other_addresses_than_its_own) {
 TEST_F(Control, a_region_registered_again_covers_what_it_does_then) {
     const int all = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
     const Region region(
-        good(ibv_reg_mr(other.domain.get(), other.memory.data(), 4096, IBV_ACCESS_LOCAL_WRITE),
+        good(ibv_reg_mr(other.domain.get(), other.memory.data(), 4096, int{IBV_ACCESS_LOCAL_WRITE}),
              "ibv_reg_mr"));
     std::byte* const later = other.memory.data() + 65536;
     ASSERT_EQ(ibv_rereg_mr(region.get(), all, nullptr, later, 4096, kFullAccess), 0);
