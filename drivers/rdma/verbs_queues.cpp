@@ -91,21 +91,21 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Port> port, const QueuePairOption
 }
 
 ibv_qp_cap VerbsQueuePair::make_queue(const QueuePairOptions& options) {
-    const mlx5::QueuePairView& view = shown_.view();
+    // Payload inside a request may be gathered from the ring, in two pieces where it wraps.
+    constexpr std::uint32_t kPieces = 2;
     const auto most = static_cast<std::uint32_t>(port_->attributes.max_sge);
-    if (view.max_send_elements > most)
+    if (most <= kPieces)
         throw Error(Errc::unsupported, object(),
-                    fmt::format("{} elements are asked for, the device takes {}",
-                                view.max_send_elements, most),
-                    "ask for fewer");
+                    fmt::format("the device gathers {} elements only", most));
+    shown_.limit_elements(most - kPieces);
+    const mlx5::QueuePairView& view = shown_.view();
     ibv_qp_init_attr attributes{};
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = completion_queue(options.send_completions, "send_completions").get();
     attributes.recv_cq = completion_queue(options.receive_completions, "receive_completions").get();
     attributes.srq = shared_receives(options.shared_receives);
     attributes.cap.max_send_wr = view.send_blocks;  // as many as the ring can hold
-    // Payload inside a request may be gathered from the ring, in two pieces where it wraps.
-    attributes.cap.max_send_sge = std::min(view.max_send_elements + 2, most);
+    attributes.cap.max_send_sge = view.max_send_elements + kPieces;
     attributes.cap.max_inline_data = options.max_inline_bytes;
     if (attributes.srq == nullptr) {
         attributes.cap.max_recv_wr = view.receive_entries;

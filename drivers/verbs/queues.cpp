@@ -47,6 +47,11 @@ QueuePair::QueuePair(const QueuePairOptions& options) : memory_(options, 0) {
     memory_.view().masked_atomics = false;  // verbs has none
 }
 
+void QueuePair::limit_elements(std::uint32_t most) noexcept {
+    mlx5::QueuePairView& view = memory_.view();
+    view.max_send_elements = std::min(view.max_send_elements, most);
+}
+
 void QueuePair::bind(const Parts& parts) {
     mlx5::QueuePairView& view = memory_.view();
     view.number = parts.queue_pair->qp_num;

@@ -64,6 +64,8 @@ class QueuePair {
     std::size_t send_bytes() const noexcept {
         return std::size_t{view().send_blocks} * mlx5::kBlockBytes;
     }
+    // Where the device gathers fewer elements than were asked for; the view says how many.
+    void limit_elements(std::uint32_t most) noexcept;
     // `queue_pair` has room for view().send_blocks requests and view().receive_entries receives.
     void bind(const Parts& parts);
 

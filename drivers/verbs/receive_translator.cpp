@@ -74,7 +74,7 @@ void ReceiveTranslator::execute() noexcept {
         list_.clear();
         for (std::uint16_t at = posted_; at != target && !list_.full(); ++at)
             list_.add(Tag{.receive = true, .counter = at}.bits() | life_.bits(), entry(at));
-        ibv_recv_wr* refused = nullptr;
+        ibv_recv_wr* refused = list_.first();
         if (ibv_post_recv(queue_pair_, list_.first(), &refused) == 0) refused = nullptr;
         const std::uint32_t taken = list_.before(refused);
         posted_ = static_cast<std::uint16_t>(posted_ + taken);
@@ -107,7 +107,7 @@ void SharedReceiveTranslator::run() noexcept {
             behind[list_.count()] = index;
             list_.add(tag.bits() | life_.bits(), {entry + sizeof link, bytes});
         }
-        ibv_recv_wr* refused = nullptr;
+        ibv_recv_wr* refused = list_.first();
         if (ibv_post_srq_recv(queue_, list_.first(), &refused) == 0) refused = nullptr;
         const std::uint32_t taken = list_.before(refused);
         if (taken == 0) return;

@@ -92,7 +92,8 @@ SendTranslator::Way SendTranslator::translate(std::uint16_t counter, std::uint32
 }
 
 bool SendTranslator::post_list(std::uint32_t count) noexcept {
-    ibv_send_wr* refused = nullptr;
+    // A provider that fails without naming the request took none.
+    ibv_send_wr* refused = work_.data();
     if (ibv_post_send(parts_.queue_pair, work_.data(), &refused) == 0) refused = nullptr;
     for (std::uint32_t i = 0; i < count; ++i) {
         if (&work_[i] == refused) return false;

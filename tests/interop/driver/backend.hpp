@@ -2,6 +2,7 @@
 // them; what one of them lacks must be refused there, and is listed in docs/development.md.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -92,7 +93,7 @@ class DriverTest : public testing::TestWithParam<Backend> {
         ASSERT_EQ(done.id, 0xdU);
     }
     static bool holds(const End& end, std::size_t offset, std::span<const std::byte> bytes) {
-        return std::memcmp(end.at(offset), bytes.data(), bytes.size()) == 0;
+        return std::equal(bytes.begin(), bytes.end(), end.at(offset));
     }
 
     Pair pair;

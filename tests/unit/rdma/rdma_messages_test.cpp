@@ -30,6 +30,8 @@ TEST(RdmaMessages, every_rejected_device_is_listed_with_its_reason) {
     EXPECT_TRUE(says(error, "looked for mlx5_7 with port 2")) << error.what();
     EXPECT_TRUE(says(error, "mlx4_0 (no mlx5 queues), mlx5_1 (port 2 is down)")) << error.what();
     EXPECT_TRUE(says(no_device_error({"", 1}, {}, 0), "no RDMA device at all"));
+    EXPECT_TRUE(says(no_device_error({"", 1}, {}, 0), "a device with mlx5 queues and port 1"));
+    EXPECT_TRUE(says(no_device_error({"", 1, false}, {}, 0), "a device with port 1"));
 }
 
 TEST(RdmaMessages, refused_pinning_names_the_limit_and_the_remedy) {
