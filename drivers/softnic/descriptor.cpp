@@ -1,7 +1,9 @@
 // The fork handler and the list of descriptors that a forked child must close.
 #include "descriptor.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +58,14 @@ std::mutex& mapping_mutex() {
 }
 
 std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+
+int out_of_the_way(int fd) noexcept {
+    if (fd < 0) return fd;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, FD_SETSIZE);
+    if (moved < 0) return fd;
+    ::close(fd);
+    return moved;
+}
 
 Descriptor::Descriptor(int fd) : fd_(fd), generation_(fork_generation()) {
     if (fd >= 0) remember(fd);

@@ -17,6 +17,10 @@ std::uint64_t fork_generation() noexcept;
 // held. Taken before the lock that Descriptor takes.
 std::mutex& mapping_mutex();
 
+// The same file by a number that programs which use select() can do without; where the limit of
+// open files leaves none, or there is no file, the number given.
+int out_of_the_way(int fd) noexcept;
+
 // Owns one descriptor and closes it, but never a number that was inherited through fork().
 class Descriptor {
   public:

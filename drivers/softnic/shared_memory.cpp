@@ -99,7 +99,7 @@ FileFacts inspect_file(int file, const std::string& what) {
 std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std::size_t bytes,
                                                    bool writable_by_peers) {
     expect_file_size(name, bytes);
-    Descriptor file(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    Descriptor file(out_of_the_way(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)));
     if (!file) fail_memory(name, "memfd_create", bytes);
     // Allocated now: exhaustion is an error here and not a SIGBUS at some later store.
     const int refused = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));

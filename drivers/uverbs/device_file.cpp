@@ -3,8 +3,10 @@
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -29,6 +31,16 @@ softnic::Options engine_options(const Identity& identity) {
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
     return options;
+}
+
+// Each queue pair is a file here, of which a card needs none: programs with a thousand of them get
+// the room that they may have.
+void make_room_for_files() noexcept {
+    constexpr rlim_t kFiles = 1 << 16;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
+    limit.rlim_cur = std::min(limit.rlim_max, kFiles);
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 template <class Bytes>
@@ -99,6 +111,7 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
                                                   engine_thread_.bell())),
       connector_(*core_) {
+    make_room_for_files();
     if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
         throw Error(Errc::out_of_memory, "software NIC under rdma-core",
                     "no memory for its register pages", "free memory or file descriptors");

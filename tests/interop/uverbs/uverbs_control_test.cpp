@@ -1,5 +1,10 @@
 // Changes to what exists, through unmodified libibverbs: registrations, queue sizes, attributes;
 // and what of it is refused.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <unistd.h>
+
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
@@ -193,6 +198,33 @@ TEST_F(Refused, a_completion_vector_that_does_not_exist) {
     EXPECT_EQ(ibv_create_cq(context.get(), 16, nullptr, nullptr, context->num_comp_vectors),
               nullptr);
     EXPECT_EQ(errno, EINVAL);
+}
+
+// Whatever a queue pair needs here that it does not need on a card.
+TEST(Limits, a_thousand_queue_pairs_leave_low_descriptors_to_the_program) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < 4096) GTEST_SKIP() << "the hard limit of open files is below 4096";
+    const rlimit usual{1024, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    {
+        const Context context = open_device();
+        const Domain domain(good(ibv_alloc_pd(context.get()), "ibv_alloc_pd"));
+        const Completions completions(
+            good(ibv_create_cq(context.get(), 16, nullptr, nullptr, 0), "ibv_create_cq"));
+        ibv_qp_init_attr attributes{};
+        attributes.send_cq = attributes.recv_cq = completions.get();
+        attributes.qp_type = IBV_QPT_RC;
+        attributes.cap = {1, 1, 1, 1, 0};
+        std::vector<Pair> pairs;
+        for (int i = 0; i < 1100; ++i)
+            pairs.emplace_back(good(ibv_create_qp(domain.get(), &attributes), "ibv_create_qp"));
+        const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        EXPECT_GE(fd, 0);
+        EXPECT_LT(fd, FD_SETSIZE);
+        close(fd);
+    }
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace
