@@ -99,6 +99,8 @@ struct Listed {
     std::uint64_t remote_address = 0;
     Variable payload;
 };
+template <class Variable>
+Listed(std::uint64_t, Variable) -> Listed<Variable>;
 
 struct ShapeFacts {
     Opcode opcode;
