@@ -1,8 +1,15 @@
 // Arming a completion queue, and moving it to another buffer: what the device sees of it.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <vector>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/completion_queue.hpp>
+#include <verbatim/mlx5/completion_wait.hpp>
 
 #include "mlx5_requests.hpp"
 
@@ -67,6 +74,56 @@ TEST(CompletionEvents, arming_names_what_was_polled_and_how_many_events_came) {
         arming.completions->count_event();
     }
     EXPECT_EQ(be32toh(arming.record[0]), 20u) << "the consumer index is untouched";
+}
+
+// Events that were raised while nobody waited, and come all at once.
+class Backlog final : public CompletionChannelHandle {
+  public:
+    explicit Backlog(unsigned events) : counter_(eventfd(events, EFD_SEMAPHORE)) {}
+    ~Backlog() override { close(counter_); }
+    int file() const noexcept override { return counter_; }
+    CompletionQueueHandle* take_event() override {
+        pollfd entry{counter_, POLLIN, 0};
+        std::uint64_t one = 0;
+        if (::poll(&entry, 1, 0) != 1 || read(counter_, &one, sizeof one) != sizeof one)
+            return nullptr;
+        return &of_;
+    }
+
+  private:
+    class Of final : public CompletionQueueHandle {
+      public:
+        const CompletionQueueView& view() const noexcept override { return view_; }
+        void resize(std::uint32_t) override {}
+
+      private:
+        CompletionQueueView view_;
+    };
+    int counter_;
+    Of of_;
+};
+
+// The device takes no arming that looks like the one before.
+TEST(CompletionEvents, whoever_waits_arms_anew_after_each_event_of_a_backlog) {
+    Arming arming;
+    struct Seen {
+        Arming* arming;
+        std::vector<std::uint32_t> words;
+    } seen{&arming, {}};
+    CompletionQueueView view = arming.device.completion_queue();
+    view.doorbell_register = arming.page;
+    view.arm_hook = {[](void* self) noexcept {
+                         auto& all = *static_cast<Seen*>(self);
+                         all.words.push_back(all.arming->armed_record());
+                     },
+                     &seen};
+    CompletionQueue completions(view);
+    Backlog backlog(4);
+    Completion completion;
+    EXPECT_EQ(wait_and_poll(completions, backlog, std::span(&completion, 1),
+                            std::chrono::milliseconds(20)),
+              0u);
+    EXPECT_EQ(seen.words, (std::vector<std::uint32_t>{0, 1u << 28, 2u << 28, 3u << 28, 0}));
 }
 
 TEST(CompletionEvents, queue_without_a_register_is_not_armed) {
