@@ -62,6 +62,7 @@ void CompletionQueue::armed() noexcept {
         return;
     }
     const bool solicited = (word & mlx5::kArmSolicited) != 0;
+    woken_.store(false, std::memory_order_relaxed);
     sleep_word_.store(next_sleep_word(sleep_word_.load(), solicited));
     list_.walk([this](QueuePair& queue_pair) { queue_pair.tell_sleep(*this); });
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -69,9 +70,12 @@ void CompletionQueue::armed() noexcept {
     bool unfinished = false;
     list_.walk([&](QueuePair& queue_pair) {
         queue_pair.progress();
-        unfinished |= queue_pair.has_arrivals();
+        unfinished |= queue_pair.unfinished();
     });
-    if (unfinished) ring_.fire();  // more than one turn of work: the poll goes on with it
+    // More than one turn of work: the poll goes on with it. Or a peer heard of this sleep and did
+    // its one wake-up before the queue was armed: it does no other, whatever this turn left it to
+    // do.
+    if (unfinished || woken_.load(std::memory_order_relaxed)) ring_.fire();
 }
 
 void CompletionQueue::add_writer(QueuePair& queue_pair) {

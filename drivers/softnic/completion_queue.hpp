@@ -57,7 +57,10 @@ class CompletionQueue final : public CompletionQueueHandle {
     // What peers are told of its last arming (peer_waking.hpp).
     std::uint32_t sleep_word() const noexcept { return sleep_word_.load(); }
     // The control thread heard of something to do.
-    void wake() noexcept { ring_.fire(); }
+    void wake() noexcept {
+        woken_.store(true, std::memory_order_relaxed);  // seen by whoever arms after the next line
+        ring_.fire();
+    }
 
     // Control path: queue pairs whose engines may write here, from before they can until after.
     void add_writer(QueuePair& queue_pair);
@@ -83,7 +86,8 @@ class CompletionQueue final : public CompletionQueueHandle {
     CompletionChannel* channel_ = nullptr;
     CompletionChannel::Source source_;
     std::atomic<std::uint32_t> sleep_word_{0};
-    std::mutex mutex_;  // of resize; guards writers_
+    std::atomic<bool> woken_{false};  // since that word was told
+    std::mutex mutex_;                // of resize; guards writers_
     std::vector<QueuePair*> writers_;
 };
 

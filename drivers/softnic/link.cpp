@@ -204,7 +204,8 @@ bool Link::wake(std::uint32_t queue_pair) noexcept {
     LinkMessage message;
     message.op = LinkOp::wake;
     message.to_queue_pair = queue_pair;
-    return send_message(socket_.get(), message);
+    // Nobody has to be woken in a process that ended.
+    return send_message(socket_.get(), message) || errno != EAGAIN;
 }
 
 class Link::Turn {

@@ -69,8 +69,11 @@ class QueuePair final : public QueuePairHandle {
     void execute() noexcept;
     // From a completion queue that is armed: leaves its sleep word where the peer looks.
     void tell_sleep(const CompletionQueue& queue) noexcept;
-    // Messages that could be received now.
-    bool has_arrivals() const noexcept { return receive_->waiting() && !receive_->not_ready(); }
+    // More could be done now than a turn did.
+    bool unfinished() const noexcept {
+        return (receive_->waiting() && !receive_->not_ready()) ||
+               (shared_.receives() && (send_->owes_wake() || receive_->owes_wake()));
+    }
     // Control thread: raises the events of whoever sleeps.
     void wake() noexcept;
     // Control path: between the two no engine runs.

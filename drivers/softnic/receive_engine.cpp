@@ -31,6 +31,7 @@ void ReceiveEngine::reset() noexcept {
     head_.store(0, std::memory_order_relaxed);
     in_message_ = dropping_ = placed_ = moved_ = established_ = false;
     last_reported_.store(false, std::memory_order_relaxed);
+    owes_wake_.store(false, std::memory_order_relaxed);
     counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = atomics_ = answers_ = 0;
     first_error_ = Syndrome::flushed;
@@ -63,8 +64,10 @@ void ReceiveEngine::run() noexcept {
                 break;
             }
         }
-        if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]]
+        if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]] {
             moved_ = !shared_->wake_sender(false);
+            owes_wake_.store(moved_, std::memory_order_relaxed);
+        }
     }
     if (drained_ && !established_) [[unlikely]]
         report_state();

@@ -38,7 +38,7 @@ class ReceiveEngine {
     bool waiting() const noexcept {
         if (shared_->receives())
             return shared_->incoming.pending() || shared_->sources.pending() || peer_failed() ||
-                   (shared_->ends_with_peer && shared_->peer_lost());
+                   owes_wake() || (shared_->ends_with_peer && shared_->peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
         if (list_ != nullptr)
             return holds_entry_.load(std::memory_order_relaxed) ||
@@ -46,6 +46,8 @@ class ReceiveEngine {
         return posted() != head_.load(std::memory_order_relaxed);
     }
 
+    // The peer is asleep, and could not be told of what was received yet. Any thread.
+    bool owes_wake() const noexcept { return owes_wake_.load(std::memory_order_relaxed); }
     // A message found no receive posted, and waits. Any thread.
     bool not_ready() const noexcept { return counted_not_ready_.load(std::memory_order_relaxed); }
 
@@ -105,6 +107,7 @@ class ReceiveEngine {
     std::atomic<bool> counted_not_ready_{false};
     std::atomic<bool> last_reported_{false};  // QueuePairEvent::last_receive
     bool established_ = false;                // QueuePairEvent::established was reported
+    std::atomic<bool> owes_wake_{false};
     bool moved_ = false;          // something was received that the sender was not told of
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection

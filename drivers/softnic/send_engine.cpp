@@ -37,7 +37,8 @@ void SendEngine::reset() noexcept {
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
     unretired_.store(0, std::memory_order_relaxed);
-    stopped_ = error_reported_ = message_begun_ = wake_owed_ = false;
+    stopped_ = error_reported_ = message_begun_ = false;
+    owes_wake_.store(false, std::memory_order_relaxed);
     messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
     pieces_asked_ = pieces_taken_ = taken_ = 0;
     oldest_ = 0;
@@ -49,6 +50,8 @@ void SendEngine::run() noexcept {
         // Asked before the acknowledgements are read: what a silent peer has acknowledged is then
         // final.
         const bool silent = shared_->peer_silent();
+        if (owes_wake()) [[unlikely]]
+            wake_receiver(true);
         if (unretired_.load(std::memory_order_relaxed) != 0) harvest_in_order(silent);
         if (shared_->paused.load(std::memory_order_acquire)) [[unlikely]]
             drain(silent);
@@ -264,15 +267,19 @@ std::size_t SendEngine::collect_inline(const WqeReader& wqe, std::size_t unit, s
 // The ring to the peer is full.
 SendEngine::Verdict SendEngine::no_room(Request& request) noexcept {
     if (shared_->outgoing.broken()) return fail(request, Syndrome::remote_operation);
-    if (shared_->outgoing.wakes_receiver()) wake_owed_ = !shared_->wake_receiver(true);
+    if (shared_->outgoing.wakes_receiver()) wake_receiver(true);
     return Verdict::waits;
+}
+
+void SendEngine::wake_receiver(bool noteworthy) noexcept {
+    owes_wake_.store(!shared_->wake_receiver(noteworthy), std::memory_order_relaxed);
 }
 
 // The ring has all of the message.
 void SendEngine::handed_over(Request& request, bool solicited) noexcept {
     if (shared_->reliable()) request.result.message = ++messages_;
     if (shared_->outgoing.wakes_receiver()) [[unlikely]]
-        wake_owed_ = !shared_->wake_receiver(solicited);
+        wake_receiver(solicited);
 }
 
 SendEngine::Verdict SendEngine::write(Request& request) noexcept {

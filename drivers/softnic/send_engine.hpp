@@ -41,8 +41,10 @@ class SendEngine {
         return unretired_.load(std::memory_order_relaxed) != 0 ||
                shared_->report_drained.load(std::memory_order_relaxed) ||
                limit() != head_.load(std::memory_order_relaxed) ||
-               rejected_.load(std::memory_order_relaxed);
+               rejected_.load(std::memory_order_relaxed) || owes_wake();
     }
+    // The peer is asleep, and could not be told of something yet.
+    bool owes_wake() const noexcept { return owes_wake_.load(std::memory_order_relaxed); }
     // Requests whose completions are to be written.
     bool outstanding() const noexcept { return unretired_.load(std::memory_order_relaxed) != 0; }
     // Requests that wait for room in the peer's ring, or for their turn.
@@ -113,6 +115,7 @@ class SendEngine {
     Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
     Verdict no_room(Request& request) noexcept;
+    void wake_receiver(bool noteworthy) noexcept;
     void handed_over(Request& request, bool solicited) noexcept;
     mlx5::Syndrome collect(const Request& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;
@@ -155,7 +158,7 @@ class SendEngine {
     // The oldest message, since it was first seen to find no receive.
     std::uint64_t waiting_message_ = 0;
     std::chrono::steady_clock::time_point waiting_since_;
-    bool wake_owed_ = false;  // to the peer, which has not read what it was told before
+    std::atomic<bool> owes_wake_{false};  // the peer has not read what it was told before
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
     std::uint32_t oldest_ = 0;

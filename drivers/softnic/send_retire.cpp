@@ -27,8 +27,6 @@ bool SendEngine::keep(const Unretired& result) noexcept {
 // Retires what the peer has acknowledged, and what follows it up to the next unacknowledged
 // message.
 void SendEngine::harvest(bool silent) noexcept {
-    if (wake_owed_) [[unlikely]]
-        wake_owed_ = !shared_->wake_receiver(true);
     const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
     const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
     while (unretired_.load(std::memory_order_relaxed) != 0 && !shared_->is(QueuePairState::error)) {

@@ -8,7 +8,7 @@
 
 #include <verbatim/mlx5/completion_wait.hpp>
 
-#include "completion_ring.hpp"
+#include "completion_queue.hpp"
 #include "queue_memory.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
@@ -269,6 +269,30 @@ TEST(Sleeper, misses_nothing_of_a_peer_that_never_sleeps) {
         received += got;
     }
     poster.join();
+}
+
+// Peers wake once for each sleep they hear of, and may do so before the sleeper has armed its ring:
+// what they did before that, they take for seen.
+TEST(Sleeper, woken_while_it_lies_down_gets_up) {
+    constexpr std::uint32_t kSleeps = 20000;
+    Pair pair(waking());
+    auto& queue = dynamic_cast<CompletionQueue&>(*pair.a.completion_queue);
+    std::atomic<bool> over{false};
+    std::thread peer([&, heard = queue.sleep_word()]() mutable {
+        while (!over.load()) {
+            const std::uint32_t word = queue.sleep_word();
+            if (word != heard) queue.wake();
+            heard = word;
+        }
+    });
+    std::uint32_t sleeps = 0;
+    for (; sleeps < kSleeps; ++sleeps) {
+        ASSERT_EQ(pair.a.completions->arm(), Errc::ok);
+        if (!take(pair.a)) break;
+    }
+    over = true;
+    peer.join();
+    EXPECT_EQ(sleeps, kSleeps);
 }
 
 TEST(Sleeper, time_over_is_no_completion) {
