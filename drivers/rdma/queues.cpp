@@ -12,31 +12,10 @@
 #include <verbatim/mlx5/formats.hpp>
 
 #include "messages.hpp"
+#include "own_handles.hpp"
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::rdma {
-namespace {
-
-CompletionQueue& completion_queue(CompletionQueueHandle* handle, const char* which) {
-    auto* const queue = dynamic_cast<CompletionQueue*>(handle);
-    if (queue == nullptr)
-        throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    fmt::format("{} is missing or belongs to another kind of device", which));
-    return *queue;
-}
-
-// Null: the queue pair has receives of its own.
-ibv_srq* shared_receives(SharedReceiveQueueHandle* handle) {
-    if (handle == nullptr) return nullptr;
-    auto* const queue = dynamic_cast<SharedReceiveQueue*>(handle);
-    if (queue == nullptr)
-        throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    "shared_receives belongs to another kind of device");
-    return queue->get();
-}
-
-}  // namespace
-
 CompletionChannel::CompletionChannel(std::shared_ptr<Port> port)
     : port_(std::move(port)), channel_(ibv_create_comp_channel(port_->context.get())) {
     if (channel_ == nullptr)
@@ -125,12 +104,15 @@ void QueuePair::make_queue(const QueuePairOptions& options) {
     attributes.qp_type = IBV_QPT_RC;
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
     attributes.pd = parent_domain_.get();
-    attributes.send_cq = completion_queue(options.send_completions, "send_completions").get();
-    attributes.recv_cq = completion_queue(options.receive_completions, "receive_completions").get();
+    attributes.send_cq =
+        own_completion_queue<CompletionQueue>(options.send_completions, "send_completions").get();
+    attributes.recv_cq =
+        own_completion_queue<CompletionQueue>(options.receive_completions, "receive_completions")
+            .get();
     attributes.cap.max_send_wr = std::max((options.send_blocks + blocks - 1) / blocks, 1U);
     attributes.cap.max_send_sge = options.max_send_elements;
     attributes.cap.max_inline_data = options.max_inline_bytes;
-    attributes.srq = shared_receives(options.shared_receives);
+    attributes.srq = own_shared_receives<SharedReceiveQueue>(options.shared_receives);
     if (attributes.srq == nullptr) {
         attributes.cap.max_recv_wr = std::max(options.receive_entries, 1U);
         attributes.cap.max_recv_sge = std::max(options.max_receive_elements, 1U);

@@ -7,28 +7,11 @@
 #include <fmt/format.h>
 
 #include "messages.hpp"
+#include "own_handles.hpp"
 #include "queues.hpp"
 
 namespace verbatim::rdma {
 namespace {
-
-VerbsCompletionQueue& completion_queue(CompletionQueueHandle* handle, const char* which) {
-    auto* const queue = dynamic_cast<VerbsCompletionQueue*>(handle);
-    if (queue == nullptr)
-        throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    fmt::format("{} is missing or belongs to another kind of device", which));
-    return *queue;
-}
-
-// Null: the queue pair has receives of its own.
-ibv_srq* shared_receives(SharedReceiveQueueHandle* handle) {
-    if (handle == nullptr) return nullptr;
-    auto* const queue = dynamic_cast<VerbsSharedReceiveQueue*>(handle);
-    if (queue == nullptr)
-        throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    "shared_receives belongs to another kind of device");
-    return queue->get();
-}
 
 ibv_comp_channel* channel_of(CompletionChannelHandle* handle) {
     if (handle == nullptr) return nullptr;
@@ -78,16 +61,17 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Port> port, const QueuePairOption
     if (ring_ == nullptr)
         throw registration_error(shown_.send_bytes(), errno, current_memory_limits());
     const ibv_qp_cap given = make_queue(options);
-    shown_.bind(
-        {.queue_pair = queue_.get(),
-         .send_completions =
-             &completion_queue(options.send_completions, "send_completions").translator(),
-         .receive_completions =
-             &completion_queue(options.receive_completions, "receive_completions").translator(),
-         .keys = &port_->keys,
-         .ring_key = ring_->lkey,
-         .inline_bytes = given.max_inline_data,
-         .max_elements = given.max_send_sge});
+    shown_.bind({.queue_pair = queue_.get(),
+                 .send_completions = &own_completion_queue<VerbsCompletionQueue>(
+                                          options.send_completions, "send_completions")
+                                          .translator(),
+                 .receive_completions = &own_completion_queue<VerbsCompletionQueue>(
+                                             options.receive_completions, "receive_completions")
+                                             .translator(),
+                 .keys = &port_->keys,
+                 .ring_key = ring_->lkey,
+                 .inline_bytes = given.max_inline_data,
+                 .max_elements = given.max_send_sge});
 }
 
 ibv_qp_cap VerbsQueuePair::make_queue(const QueuePairOptions& options) {
@@ -101,9 +85,13 @@ ibv_qp_cap VerbsQueuePair::make_queue(const QueuePairOptions& options) {
     const mlx5::QueuePairView& view = shown_.view();
     ibv_qp_init_attr attributes{};
     attributes.qp_type = IBV_QPT_RC;
-    attributes.send_cq = completion_queue(options.send_completions, "send_completions").get();
-    attributes.recv_cq = completion_queue(options.receive_completions, "receive_completions").get();
-    attributes.srq = shared_receives(options.shared_receives);
+    attributes.send_cq =
+        own_completion_queue<VerbsCompletionQueue>(options.send_completions, "send_completions")
+            .get();
+    attributes.recv_cq = own_completion_queue<VerbsCompletionQueue>(options.receive_completions,
+                                                                    "receive_completions")
+                             .get();
+    attributes.srq = own_shared_receives<VerbsSharedReceiveQueue>(options.shared_receives);
     attributes.cap.max_send_wr = view.send_blocks;  // as many as the ring can hold
     attributes.cap.max_send_sge = view.max_send_elements + kPieces;
     attributes.cap.max_inline_data = options.max_inline_bytes;

@@ -7,51 +7,13 @@
 
 #include <cstdio>
 
+#include "child_process.hpp"
 #include "cm_ids.hpp"
 
 namespace verbatim::interop {
 namespace {
 
-// A process that does `work` and exits with 0 if that goes well; killed at the end if it still
-// runs.
-class Child {
-  public:
-    template <class Work>
-    explicit Child(Work&& work) : pid_(fork()) {
-        if (pid_ != 0) return;
-        int status = 1;
-        try {
-            work();
-            status = 0;
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "child: %s\n", error.what());
-        }
-        _exit(status);
-    }
-    ~Child() {
-        if (pid_ <= 0) return;
-        end();
-        waitpid(pid_, nullptr, 0);
-    }
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-
-    void end() const { kill(pid_, SIGKILL); }
-    // Its exit status within half a minute, or -1.
-    int wait() {
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-        int status = 0;
-        while (waitpid(pid_, &status, WNOHANG) == 0) {
-            if (std::chrono::steady_clock::now() > deadline) return -1;
-            usleep(1000);
-        }
-        pid_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-
-  private:
-    pid_t pid_;
-};
+constexpr std::chrono::seconds kPatience(30);
 
 struct CmProcesses : testing::Test {
     CmProcesses() { EXPECT_EQ(pipe(ports) | pipe(news), 0); }
@@ -107,7 +69,7 @@ TEST_F(CmProcesses, a_killed_listener_disconnects_the_asker) {
     Child asker([this] { ask(); });
     await_news(2);
     listener.end();
-    EXPECT_EQ(asker.wait(), 0);
+    EXPECT_EQ(asker.wait(kPatience), 0);
 }
 
 TEST_F(CmProcesses, a_killed_asker_disconnects_the_listener) {
@@ -115,7 +77,7 @@ TEST_F(CmProcesses, a_killed_asker_disconnects_the_listener) {
     const Child asker([this] { ask(); });
     await_news(2);
     asker.end();
-    EXPECT_EQ(listener.wait(), 0);
+    EXPECT_EQ(listener.wait(kPatience), 0);
 }
 
 TEST_F(CmProcesses, a_process_that_died_before_it_accepted_has_rejected) {
@@ -138,7 +100,7 @@ TEST_F(CmProcesses, a_process_that_died_before_it_accepted_has_rejected) {
     });
     await_news(1);
     listener.end();
-    EXPECT_EQ(asker.wait(), 0);
+    EXPECT_EQ(asker.wait(kPatience), 0);
 }
 
 TEST_F(CmProcesses, a_peer_that_does_not_answer_in_time_is_unreachable) {
@@ -153,7 +115,7 @@ TEST_F(CmProcesses, a_peer_that_does_not_answer_in_time_is_unreachable) {
         const Event late = take_event(asking, RDMA_CM_EVENT_UNREACHABLE);
         if (late->status != -ETIMEDOUT) throw std::runtime_error("not timed out");
     });
-    EXPECT_EQ(both.wait(), 0);
+    EXPECT_EQ(both.wait(kPatience), 0);
 }
 
 TEST_F(CmProcesses, a_port_that_another_process_has_is_taken_until_that_ends) {
@@ -180,11 +142,11 @@ TEST_F(CmProcesses, a_port_that_another_process_has_is_taken_until_that_ends) {
         }
         throw std::runtime_error("bound, or another error");
     });
-    EXPECT_EQ(while_it_lives.wait(), 0);
+    EXPECT_EQ(while_it_lives.wait(kPatience), 0);
     holder->end();
-    EXPECT_EQ(holder->wait(), 128 + SIGKILL);
+    EXPECT_EQ(holder->wait(kPatience), 128 + SIGKILL);
     Child afterwards(bind);
-    EXPECT_EQ(afterwards.wait(), 0);
+    EXPECT_EQ(afterwards.wait(kPatience), 0);
 }
 
 }  // namespace

@@ -4,55 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child_process.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {
-
-// A process that does `work` and exits with what it returns; killed at the end if it still runs.
-class Child {
-  public:
-    template <class Work>
-    explicit Child(Work&& work) : pid_(fork()) {
-        if (pid_ != 0) return;
-        int status = 1;
-        try {
-            status = work();
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "child: %s\n", error.what());
-        }
-        // As a program ends: without destroying anything.
-        if (status == kExit) exit(0);
-        _exit(status);
-    }
-    ~Child() {
-        if (pid_ > 0) end();
-    }
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-
-    void end() {
-        kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
-        pid_ = -1;
-    }
-    // Its exit status within ten seconds, or -1.
-    int wait() {
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        int status = 0;
-        while (waitpid(pid_, &status, WNOHANG) == 0) {
-            if (std::chrono::steady_clock::now() > deadline) return -1;
-            usleep(1000);
-        }
-        pid_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
-
-    static constexpr int kExit = 77;
-
-  private:
-    pid_t pid_;
-};
 
 template <class T>
 T take(int from) {
@@ -195,6 +151,7 @@ TEST_F(Processes, requests_to_a_killed_process_fail) {
     one.request(IBV_WR_SEND, 0, 64).post(one.pair.get(), 2);
     one.request(IBV_WR_SEND, 0, 64).post(one.pair.get(), 3);
     child.end();
+    EXPECT_EQ(child.wait(), 128 + SIGKILL);
     EXPECT_EQ(one.poll().status, IBV_WC_RETRY_EXC_ERR);
     EXPECT_EQ(one.poll().status, IBV_WC_WR_FLUSH_ERR);
 }

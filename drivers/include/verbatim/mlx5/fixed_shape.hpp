@@ -121,6 +121,17 @@ struct FixedShape {
     static constexpr std::uint32_t kBlocks = blocks_for_units(kUnits);
     static_assert(kUnits <= kMaxWqeUnits);
 
+    // Puts what varies into an encoded WQE. Sends have no remote address.
+    template <class Variable>
+    [[gnu::always_inline]] static void patch(std::byte* wqe, std::uint64_t remote_address,
+                                             Variable&& payload) noexcept {
+        if constexpr (kNamesRemoteMemory) {
+            const std::uint64_t address = be64(remote_address).raw();
+            std::memcpy(wqe + kUnitBytes, &address, sizeof address);
+        }
+        Payload::patch(wqe + kPayloadUnit * kUnitBytes, payload);
+    }
+
     // Throws Error(invalid_argument) where the request has another shape, or gets one on this
     // queue.
     static void require(const WorkRequest& request, const QueuePairView& view) {

@@ -84,18 +84,13 @@ class PrebuiltSendQueue : public PrebuiltRing {
     [[gnu::always_inline]] Errc post(
         std::uint64_t id, std::uint64_t remote_address,
         Variable&& payload) noexcept requires Shape::kNamesRemoteMemory {
-        return patch_and_ring(id, [&](std::byte* wqe) {
-            store(wqe + kUnitBytes, be64(remote_address).raw());
-            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, payload);
-        });
+        return post_made(id, remote_address, payload);
     }
     // A send has no remote address.
     template <class Variable>
     [[gnu::always_inline]] Errc post(std::uint64_t id, Variable&& payload) noexcept
         requires(!Shape::kNamesRemoteMemory) {
-        return patch_and_ring(id, [&](std::byte* wqe) {
-            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, payload);
-        });
+        return post_made(id, 0, payload);
     }
 
     // Posts `count` of them under one doorbell, or none: `next(i)` returns the i-th, a Listed with
@@ -122,9 +117,7 @@ class PrebuiltSendQueue : public PrebuiltRing {
             const auto number = __builtin_bswap16(static_cast<std::uint16_t>(index));
             first = begin_slot(wqe, std::uint32_t{number} << 8, unsignaled);
             const auto item = next(i);
-            if constexpr (Shape::kNamesRemoteMemory)
-                store(wqe + kUnitBytes, be64(item.remote_address).raw());
-            Payload::patch(wqe + Shape::kPayloadUnit * kUnitBytes, item.payload);
+            Shape::patch(wqe, item.remote_address, item.payload);
             ids_[slot + kFillers] = first_id + i;
         }
         store(wqe + sizeof first, flags_word_);  // the last one speaks for all
@@ -158,8 +151,9 @@ class PrebuiltSendQueue : public PrebuiltRing {
         __atomic_store_n(reinterpret_cast<Word*>(wqe + sizeof first), flags, __ATOMIC_RELAXED);
         return first;
     }
-    template <class Patch>
-    [[gnu::always_inline]] Errc patch_and_ring(std::uint64_t id, Patch&& patch) noexcept {
+    template <class Variable>
+    [[gnu::always_inline]] Errc post_made(std::uint64_t id, std::uint64_t remote_address,
+                                          Variable&& payload) noexcept {
         if constexpr (Payload::kElements != 0)
             if (!regions_unchanged()) [[unlikely]]
                 return Errc::invalid_prepared;
@@ -169,7 +163,7 @@ class PrebuiltSendQueue : public PrebuiltRing {
         const std::size_t slot = index & mask_;
         std::byte* const wqe = ring_ + slot * kBlockBytes + kFillerBytes;
         const std::uint64_t first = begin_slot(wqe, bell_.index_bits(), flags_word_);
-        patch(wqe);
+        Shape::patch(wqe, remote_address, payload);
         ids_[slot + kFillers] = id;
         next_ = index + kSlotBlocks;
         ring_doorbell(bell_, next_, DoorbellWordOnly{{first}});

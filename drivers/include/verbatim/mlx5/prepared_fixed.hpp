@@ -80,10 +80,6 @@ class PreparedFixed {
 
     // False for good once the queue was reset or a named region released.
     bool valid() const noexcept { return binding_.valid(); }
-    SendQueue& queue() const noexcept { return binding_.queue(); }
-    Errc refusal(Errc of_queue) const noexcept { return binding_.refusal(of_queue); }
-    // Without what posts change.
-    const UnitImage<Shape::kUnits>& image() const noexcept { return image_; }
 
   private:
     template <class Variable>
@@ -114,20 +110,12 @@ class PreparedFixed {
         const auto place = [&](std::byte* at, std::uint64_t first, std::uint32_t i) {
             auto* const to = reinterpret_cast<__m128i*>(at);
             (_mm_store_si128(to + kUnit, constant[kUnit]), ...);
-            store(at, first);
-            patch(at, next(i));
+            std::memcpy(at, &first, sizeof first);
+            const auto item = next(i);
+            Shape::patch(at, item.remote_address, item.payload);
         };
         return binding_.queue().template post_alike<Shape::kBlocks>(
             {first_id, count, image_.words[0], image_.words[1]}, place);
-    }
-    template <class Item>
-    [[gnu::always_inline]] static void patch(std::byte* at, const Item& item) noexcept {
-        if constexpr (Shape::kNamesRemoteMemory)
-            store(at + kUnitBytes, be64(item.remote_address).raw());
-        Payload::patch(at + Shape::kPayloadUnit * kUnitBytes, item.payload);
-    }
-    static void store(std::byte* to, std::uint64_t word) noexcept {
-        std::memcpy(to, &word, sizeof word);
     }
     template <class Variable>
     [[gnu::always_inline]] Errc post_made(std::uint64_t id, std::uint64_t remote_address,

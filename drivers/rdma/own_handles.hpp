@@ -1,0 +1,34 @@
+// Handles that a program hands back are of the abstract device: these find out whether they are of
+// the kind that is needed here. Control path; any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/device.hpp>
+
+namespace verbatim::rdma {
+
+// Throws Error(invalid_argument): it is missing or of another kind.
+template <class Queue>
+Queue& own_completion_queue(CompletionQueueHandle* handle, const char* which) {
+    auto* const queue = dynamic_cast<Queue*>(handle);
+    if (queue == nullptr)
+        throw Error(Errc::invalid_argument, "RDMA queue pair",
+                    fmt::format("{} is missing or belongs to another kind of device", which));
+    return *queue;
+}
+
+// Null: the queue pair has receives of its own. Throws Error(invalid_argument).
+template <class Queue>
+ibv_srq* own_shared_receives(SharedReceiveQueueHandle* handle) {
+    if (handle == nullptr) return nullptr;
+    auto* const queue = dynamic_cast<Queue*>(handle);
+    if (queue == nullptr)
+        throw Error(Errc::invalid_argument, "RDMA queue pair",
+                    "shared_receives belongs to another kind of device");
+    return queue->get();
+}
+
+}  // namespace verbatim::rdma
