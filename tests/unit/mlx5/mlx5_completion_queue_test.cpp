@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "mlx5_requests.hpp"
+#include "sanitized.hpp"
 
 namespace verbatim::mlx5 {
 namespace {
 
 using namespace test;
+using verbatim::test::kSanitized;
 
 // A queue pair with everything on one completion queue.
 struct Fixture {
@@ -133,6 +135,7 @@ TEST(CompletionQueue, a_batch_takes_no_more_than_there_is_room_for) {
 }
 
 TEST(CompletionQueue, the_published_consumer_index_has_24_bits) {
+    if (kSanitized) GTEST_SKIP() << "takes two minutes with a sanitizer";
     constexpr std::uint32_t kEntries = 1U << 16;
     TestDevice device({.completion_entries = kEntries});
     CompletionQueue completions(device.completion_queue());
