@@ -8,11 +8,6 @@ using mlx5::Syndrome;
 
 namespace {
 
-// Where a completion says who sent: [29:28] 1: a global route precedes the payload, [27] it came
-// over UDP, [26:24] kind of the route, [23:0] queue pair (PRM, "Completion Queue Entry":
-// flags_rqpn). UCX goes by the kind when it looks whether a datagram is for its address.
-constexpr std::size_t kSenderOffset = 24;
-constexpr std::uint32_t kHasGlobalRoute = 1u << 28, kOverUdp = 1u << 27, kIpv4Route = 2u << 24;
 constexpr std::size_t kIpv4Offset = 20;
 // Messages per sender and call.
 constexpr int kMessagesPerRun = 16;
@@ -52,8 +47,11 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
     scatter(list, kGlobalRouteBytes, payload, record.bytes);
     mlx5::Cqe cqe;
     const bool ipv4 = std::to_integer<unsigned>(shared_->route[kIpv4Offset]) >> 4 == 4;
-    const mlx5::be32 from(kHasGlobalRoute | (ipv4 ? kOverUdp | kIpv4Route : 0) | sender);
-    std::memcpy(cqe.scatter.data() + kSenderOffset, &from, sizeof from);
+    // UCX goes by the kind of the route when it looks whether a datagram is for its address.
+    const std::uint32_t route =
+        mlx5::kSenderHasRoute | (ipv4 ? mlx5::kSenderOverUdp | mlx5::kSenderIpv4Route : 0);
+    const mlx5::be32 from(route | sender);
+    std::memcpy(cqe.scatter.data() + mlx5::kCqeSenderOffset, &from, sizeof from);
     received_ = bytes;
     complete(record, cqe);
 }

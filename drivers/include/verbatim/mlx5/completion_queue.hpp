@@ -274,6 +274,9 @@ class CompletionQueue {
     static void tell_received(const Cqe& entry, Completion& completion) noexcept {
         const CqeOpcode opcode = cqe_opcode(entry.op_own);
         completion.bytes = entry.byte_count.native();
+        const std::uint32_t sender = cqe_sender(entry).native();
+        completion.source_queue_pair = sender & 0xffffff;
+        completion.has_route = (sender & kSenderRouteMask) != 0;
         completion.has_immediate =
             opcode == CqeOpcode::write_immediate || opcode == CqeOpcode::send_immediate;
         completion.kind = opcode == CqeOpcode::write_immediate ? CompletionKind::receive_immediate

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/endian.hpp>
@@ -325,6 +326,18 @@ static_assert(offsetof(Cqe, opcode_number) == 56);
 static_assert(offsetof(Cqe, wqe_counter) == 60);
 static_assert(offsetof(Cqe, signature) == 62);
 static_assert(offsetof(Cqe, op_own) == 63);
+
+// Of a received message whose data are not in Cqe::scatter: who sent it. [29:28] not 0: a global
+// route precedes the payload; [27] it came over UDP, [26:24] kind of the route; [23:0] the sender's
+// queue pair, of a datagram.
+inline constexpr std::size_t kCqeSenderOffset = 24;
+inline constexpr std::uint32_t kSenderHasRoute = 1u << 28, kSenderRouteMask = 3u << 28,
+                               kSenderOverUdp = 1u << 27, kSenderIpv4Route = 2u << 24;
+inline be32 cqe_sender(const Cqe& cqe) noexcept {
+    be32 sender;
+    std::memcpy(&sender, cqe.scatter.data() + kCqeSenderOffset, sizeof sender);
+    return sender;
+}
 
 struct ErrorCqe {
     std::array<std::uint8_t, 32> reserved0{};

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
@@ -40,9 +41,12 @@ class PrebuiltRing : public SendRing {
                  const volatile std::uint64_t* invalidation_epoch);
     ~PrebuiltRing() = default;
 
-    [[gnu::always_inline]] bool regions_unchanged() noexcept {
-        return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == valid_at_ || look_at_regions();
+    // False: maybe a named region is not there any more.
+    [[gnu::always_inline]] bool regions_unchanged() const noexcept {
+        return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == valid_at_;
     }
+    // Whether they all are. Cold.
+    bool look_at_regions() noexcept;
 
     std::uint64_t first_word_;  // of the request's control segment in slot 0
     std::uint64_t flags_word_;
@@ -50,7 +54,6 @@ class PrebuiltRing : public SendRing {
   private:
     static constexpr std::uint64_t kNoEpoch = 0;
     void fill() noexcept;
-    bool look_at_regions() noexcept;
 
     std::vector<std::uint64_t> image_;
     std::vector<std::shared_ptr<const std::atomic<bool>>> regions_;
@@ -101,7 +104,7 @@ class PrebuiltSendQueue : public PrebuiltRing {
     [[gnu::always_inline]] Errc post_list(std::uint64_t first_id, std::uint32_t count,
                                           Next&& next) noexcept {
         if constexpr (Payload::kElements != 0)
-            if (!regions_unchanged()) [[unlikely]]
+            if (!regions_unchanged() && !look_at_regions()) [[unlikely]]
                 return Errc::invalid_prepared;
         const std::uint64_t blocks_asked = std::uint64_t{count} * kSlotBlocks;
         if (blocks_asked > free_blocks()) [[unlikely]]
@@ -156,7 +159,20 @@ class PrebuiltSendQueue : public PrebuiltRing {
                                           Variable&& payload) noexcept {
         if constexpr (Payload::kElements != 0)
             if (!regions_unchanged()) [[unlikely]]
-                return Errc::invalid_prepared;
+                return post_after_look<std::decay_t<Variable>>(id, remote_address, payload);
+        return post_now(id, remote_address, payload);
+    }
+    // By value, and a call that ends the post: the caller's variables stay in registers.
+    template <class Variable>
+    [[gnu::noinline, gnu::cold]] Errc post_after_look(std::uint64_t id,
+                                                      std::uint64_t remote_address,
+                                                      Variable payload) noexcept {
+        if (!look_at_regions()) return Errc::invalid_prepared;
+        return post_now(id, remote_address, payload);
+    }
+    template <class Variable>
+    [[gnu::always_inline]] Errc post_now(std::uint64_t id, std::uint64_t remote_address,
+                                         Variable&& payload) noexcept {
         const std::uint32_t index = next_;
         if (index == stop_) [[unlikely]]  // both count whole slots
             return Errc::would_block;

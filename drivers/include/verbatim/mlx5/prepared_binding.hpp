@@ -27,6 +27,8 @@ class PreparedBinding {
 
     SendQueue& queue() const noexcept { return validity_.queue(); }
 
+    // False: maybe a region is not there any more.
+    [[gnu::always_inline]] bool unchanged() const noexcept { return validity_.unchanged(); }
     // Whether the regions are still there.
     [[gnu::always_inline]] bool check() noexcept { return validity_.unchanged() || recheck(); }
     bool valid() const noexcept { return !validity_.revoked() && all_alive(); }

@@ -121,18 +121,21 @@ class PreparedFixed {
     [[gnu::always_inline]] Errc post_made(std::uint64_t id, std::uint64_t remote_address,
                                           Variable&& payload) noexcept {
         if constexpr (Payload::kElements != 0)
-            if (!binding_.check()) [[unlikely]]
-                return Errc::invalid_prepared;
+            if (!binding_.unchanged()) [[unlikely]]
+                return post_slowly<std::decay_t<Variable>>(id, remote_address, payload);
         SendQueue& queue = binding_.queue();
         if (!queue.template takes_units<Shape::kBlocks>()) [[unlikely]]
             return post_slowly<std::decay_t<Variable>>(id, remote_address, payload);
         queue.post_units(id, make(remote_address, payload));
         return Errc::ok;
     }
-    // By value, so that the caller's variables stay in their registers.
+    // Whatever is unusual. By value, so that the caller's variables stay in their registers; a call
+    // that ends the post, so that it need not keep them for afterwards.
     template <class Variable>
     [[gnu::noinline, gnu::cold]] Errc post_slowly(std::uint64_t id, std::uint64_t remote_address,
                                                   Variable payload) noexcept {
+        if constexpr (Payload::kElements != 0)
+            if (!binding_.check()) return Errc::invalid_prepared;
         UnitImage<Shape::kUnits> image;
         make(remote_address, payload).store(reinterpret_cast<std::byte*>(image.words));
         const Errc error = binding_.queue().post_image(id, image.words, Shape::kBlocks);

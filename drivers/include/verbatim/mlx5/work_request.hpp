@@ -112,11 +112,13 @@ struct Completion {
     CompletionKind kind = CompletionKind::send_side;
     Opcode opcode = Opcode::nop;  // send side only
     bool has_immediate = false;
-    bool invalidated = false;                        // receive: the peer invalidated a key of ours
+    bool invalidated = false;  // receive: the peer invalidated a key of ours
+    bool has_route = false;  // datagram: its first 40 bytes are a global route, else they are unset
     std::uint8_t syndrome = 0, vendor_syndrome = 0;  // of an error completion
     std::uint32_t bytes = 0;                         // received, or read
     std::uint32_t immediate = 0;                     // host byte order; the key, if invalidated
     std::uint32_t queue_pair = 0;                    // number
+    std::uint32_t source_queue_pair = 0;             // datagram: number of the sender's
 };
 
 }  // namespace verbatim::mlx5
