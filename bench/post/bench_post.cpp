@@ -1,4 +1,5 @@
-// Group `post`: nanoseconds of one post with the device parked.
+// Group `post`: nanoseconds of one post with the device parked, or (cases `_engine`) with the
+// software NIC's engine inline.
 #include <benchmark/benchmark.h>
 
 #include <string>

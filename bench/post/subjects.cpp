@@ -216,6 +216,7 @@ std::vector<NamedSubject> subjects() {
         all.push_back({&of, "floor", make<Floor>});
     }
     add_poll_subjects(all);
+    add_engine_subjects(all);
     return all;
 }
 

@@ -57,6 +57,7 @@ std::vector<NamedSubject> subjects();
 
 // Of other files.
 void add_poll_subjects(std::vector<NamedSubject>& all);
+void add_engine_subjects(std::vector<NamedSubject>& all);
 std::unique_ptr<PostSubject> make_libmlx5_post_send(const PostCase& of);
 std::unique_ptr<PostSubject> make_libmlx5_builder(const PostCase& of);
 
