@@ -1,8 +1,11 @@
 // Commands about protection domains, memory and addresses.
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "../softnic/fault_guard.hpp"
 #include "device_file.hpp"
@@ -68,21 +71,29 @@ int DeviceFile::dealloc_domain(const Command& command) {
 // 0: there are no more handles.
 std::uint32_t DeviceFile::add_key(const Key& key) {
     const std::uint32_t handle = keys_.add(std::make_unique<Key>(key));
-    if (handle != 0) ++key.domain->users;
+    if (handle == 0) return 0;
+    ++key.domain->users;
+    if (key.device_memory != nullptr) ++key.device_memory->users;
     return handle;
 }
 
 void DeviceFile::remove_key(std::uint32_t handle) {
-    --keys_.find(handle)->domain->users;
+    const Key& key = *keys_.find(handle);
+    --key.domain->users;
+    if (key.device_memory != nullptr) --key.device_memory->users;
     keys_.remove(handle);
 }
 
 // 0, or what is wrong with a registration.
-int DeviceFile::check_memory(const Wanted& wanted) {
-    const std::uint32_t access = wanted.access;
+int DeviceFile::check_access(std::uint32_t access) {
     if ((access & ~kKnownAccess) != 0) return EOPNOTSUPP;
     if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
         return EINVAL;
+    return 0;
+}
+
+int DeviceFile::check_memory(const Wanted& wanted) {
+    if (const int error = check_access(wanted.access); error != 0) return error;
     if (wanted.length == 0 || wanted.start + wanted.length < wanted.start) return EINVAL;
     if (wanted.start % 4096 != wanted.name % 4096) return EINVAL;
     if (wanted.name + wanted.length < wanted.name) return EINVAL;
@@ -122,7 +133,7 @@ int DeviceFile::reregister_memory(const Command& command) {
     const auto change = command.core<ib_uverbs_rereg_mr>();
     Key* const region = keys_.find(change.mr_handle);
     const std::uint32_t flags = change.flags;
-    if (region == nullptr || region->window || flags == 0 ||
+    if (region == nullptr || region->window || region->device_memory != nullptr || flags == 0 ||
         (flags & ~(kTranslation | kDomain | kAccess)) != 0)
         return EINVAL;
     Wanted wanted = region->made;
@@ -151,6 +162,48 @@ int DeviceFile::deregister_memory(const Command& command) {
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     core_->keys().remove(region->key);
     remove_key(handle);
+    return 0;
+}
+
+// Memory on demand that will soon be used. A hint that nothing is the worse for, but for one whose
+// end is waited for.
+int DeviceFile::advise(const Domain& domain, std::uint64_t advice, bool flush,
+                       const ib_uverbs_sge& range) {
+    const bool writes = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    const Key* const region = keys_.find_if([&](const Key& key) {
+        return !key.window && key.key == range.lkey && (key.made.access & kOnDemand) != 0;
+    });
+    if (region == nullptr) return ENOENT;
+    if (region->domain != &domain) return EPERM;
+    if (writes && (region->made.access & kLocalWrite) == 0) return EPERM;
+    const Wanted& made = region->made;
+    if (range.addr < made.name || range.length > made.length ||
+        range.addr - made.name > made.length - range.length)
+        return EFAULT;
+    if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || range.length == 0) return 0;
+    constexpr std::uint64_t kPage = 4096;
+    const std::uint64_t start = range.addr - made.name + made.start, first = start & ~(kPage - 1);
+    const bool there = madvise(reinterpret_cast<void*>(first), start + range.length - first,
+                               writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+    return there || !flush ? 0 : EFAULT;
+}
+
+int DeviceFile::advise_memory(Method& method) {
+    const Domain* const domain = domains_.find(method.handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE));
+    const auto advice = method.value<std::uint64_t>(UVERBS_ATTR_ADVISE_MR_ADVICE);
+    const auto flags = method.value<std::uint32_t>(UVERBS_ATTR_ADVISE_MR_FLAGS);
+    std::span<const std::byte> list = method.bytes(UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    if (domain == nullptr) return ENOENT;
+    if (!advice || !flags || *flags > IB_UVERBS_ADVISE_MR_FLAG_FLUSH || list.empty() ||
+        list.size() % sizeof(ib_uverbs_sge) != 0)
+        return EINVAL;
+    if (*advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return EOPNOTSUPP;
+    for (; !list.empty(); list = list.subspan(sizeof(ib_uverbs_sge))) {
+        ib_uverbs_sge range;
+        std::memcpy(&range, list.data(), sizeof range);
+        if (const int error = advise(*domain, *advice, *flags != 0, range); error != 0)
+            return error;
+    }
     return 0;
 }
 

@@ -25,12 +25,20 @@ struct Wanted {
     std::uint32_t access = 0;
 };
 
+// Pages of the device's own memory.
+struct DeviceMemory {
+    std::size_t first = 0, pages = 0;
+    std::uint64_t bytes = 0;  // that were asked for
+    std::uint32_t users = 0;
+};
+
 // A memory region or window: a key.
 struct Key {
     Domain* domain;
     std::uint32_t key;
     bool window;
-    Wanted made;  // of a region
+    Wanted made;                            // of a region
+    DeviceMemory* device_memory = nullptr;  // null: the program's own
 };
 
 struct Address {
