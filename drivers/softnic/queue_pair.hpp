@@ -32,6 +32,7 @@ struct QueuePairParts {
     FlowRequest flow_request;          // of datagram queue pairs
     GlobalRoute route{};               // likewise: precedes what is received
     EventSink events;
+    std::uint32_t domain = 0;  // protection domain; another one's keys are refused
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and

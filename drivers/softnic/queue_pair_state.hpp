@@ -36,6 +36,7 @@ struct EventSink {
 
 struct QueuePairShared {
     std::uint32_t number = 0;
+    std::uint32_t domain = 0;  // protection domain
     mlx5::Transport transport = mlx5::Transport::reliable_connection;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;

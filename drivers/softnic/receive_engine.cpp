@@ -23,7 +23,8 @@ ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList*
       completions_(&completions),
       shared_(&shared),
       keys_(&keys),
-      local_(keys.view(), shared.failure) {}
+      // What waits in a shared queue is of that queue's domain.
+      local_(keys.view(), shared.failure, list != nullptr ? list->domain() : shared.domain) {}
 
 void ReceiveEngine::reset() noexcept {
     give_back();

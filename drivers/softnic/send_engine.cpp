@@ -24,15 +24,17 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       completions_(&completions),
       shared_(&shared),
       keys_(&keys),
-      local_(keys.view(), shared.failure),
+      local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
       strict_(strict),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
 
-void SendEngine::bind() { remote_.bind(shared_->link, shared_->peer_number); }
+void SendEngine::bind() {
+    remote_.bind(shared_->link, shared_->peer_number, shared_->outgoing.domain());
+}
 
 void SendEngine::reset() noexcept {
-    remote_.bind(nullptr, 0);
+    remote_.bind(nullptr, 0, 0);
     head_.store(0, std::memory_order_relaxed);
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);

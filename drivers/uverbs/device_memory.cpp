@@ -103,7 +103,7 @@ int DeviceFile::register_device_memory(Method& method) {
     Wanted wanted{reinterpret_cast<std::uint64_t>(device_memory_pool_.at(memory->first)) + *offset,
                   *length, 0, *access & ~kZeroBased};
     if (const int error = check_access(wanted.access); error != 0) return error;
-    const std::uint32_t key = make_key(wanted);
+    const std::uint32_t key = make_key(wanted, *domain);
     const std::uint32_t handle = add_key({domain, key, false, wanted, memory});
     if (handle == 0) {
         core_->keys().remove(key);

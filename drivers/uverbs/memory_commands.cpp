@@ -55,6 +55,7 @@ int DeviceFile::alloc_domain(const Command& command) {
     ib_uverbs_alloc_pd_resp reply{};
     reply.pd_handle = domains_.add(std::make_unique<Domain>());
     if (reply.pd_handle == 0) return ENOMEM;
+    domains_.find(reply.pd_handle)->number = reply.pd_handle;
     command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
     return 0;
 }
@@ -101,10 +102,11 @@ int DeviceFile::check_memory(const Wanted& wanted) {
 }
 
 // The key of memory that peers find at another address: `name` is what they call `start`.
-std::uint32_t DeviceFile::make_key(const Wanted& wanted) {
+std::uint32_t DeviceFile::make_key(const Wanted& wanted, const Domain& domain) {
     softnic::Registration registration{wanted.name, wanted.length,
                                        static_cast<Access>(wanted.access & kKeyAccess), 0, 0};
     registration.origin = wanted.start - wanted.name;
+    registration.domain = domain.number;
     return core_->keys().add(registration);
 }
 
@@ -117,7 +119,7 @@ int DeviceFile::register_memory(const Command& command) {
     if (domain == nullptr) return EINVAL;
     softnic::guard_against_faults();  // the program may have set handlers meanwhile
     ib_uverbs_reg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted);
+    reply.lkey = reply.rkey = make_key(wanted, *domain);
     reply.mr_handle = add_key({domain, reply.lkey, false, wanted});
     if (reply.mr_handle == 0) {
         core_->keys().remove(reply.lkey);
@@ -147,7 +149,7 @@ int DeviceFile::reregister_memory(const Command& command) {
     if (!make_present(wanted)) return EFAULT;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     ib_uverbs_rereg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted);
+    reply.lkey = reply.rkey = make_key(wanted, *domain);
     core_->keys().remove(region->key);
     --region->domain->users, ++domain->users;
     *region = {domain, reply.lkey, false, wanted};
@@ -214,8 +216,9 @@ int DeviceFile::alloc_window(const Command& command) {
     if (domain == nullptr) return EINVAL;
     if (wanted.mw_type != kDomainWindow && wanted.mw_type != kQueuePairWindow) return EINVAL;
     ib_uverbs_alloc_mw_resp reply{};
-    reply.rkey = core_->keys().add_window(wanted.mw_type == kDomainWindow ? WindowType::domain
-                                                                          : WindowType::queue_pair);
+    reply.rkey = core_->keys().add_window(
+        wanted.mw_type == kDomainWindow ? WindowType::domain : WindowType::queue_pair,
+        domain->number);
     reply.mw_handle = add_key({domain, reply.rkey, true, {}});
     if (reply.mw_handle == 0) {
         core_->keys().remove_window(reply.rkey);

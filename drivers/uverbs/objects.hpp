@@ -16,6 +16,7 @@
 namespace verbatim::uverbs {
 
 struct Domain {
+    std::uint32_t number = 0;
     std::uint32_t users = 0;
 };
 
@@ -109,7 +110,7 @@ class CompletionQueue {
 struct SharedQueue {
     SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of, AsyncEvents& reporter,
                 std::uint64_t programs_name)
-        : list(view), domain(of), async_events(&reporter), user_handle(programs_name) {
+        : list(view, of->number), domain(of), async_events(&reporter), user_handle(programs_name) {
         list.set_limit_hook({limit_reached, this});
     }
     static void limit_reached(void* self) noexcept;

@@ -264,6 +264,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     softnic::QueuePairParts parts;
     parts.view = view_of(provider, pair->shared_receives == nullptr);
     parts.view.transport = *transport;
+    parts.domain = pair->domain->number;
     parts.flow_request = {ask_for_flow, pair.get()};
     parts.route = way_back(identity_);
     pair->connector = &connector_;
