@@ -81,6 +81,8 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       view_(parts.view) {
     const Options& device = core_->options();
     shared_.domain = parts.domain;
+    shared_.receive_in_entry = parts.receive_in_entry;
+    shared_.result_in_entry = parts.result_in_entry;
     shared_.incoming =
         ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep(), shared_.domain);
     shared_.transport = view_.transport;

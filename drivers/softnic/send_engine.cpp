@@ -27,7 +27,10 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
       strict_(strict),
-      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
+      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
+    if (shared.result_in_entry != 0)
+        entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
+}
 
 void SendEngine::bind() {
     remote_.bind(shared_->link, shared_->peer_number, shared_->outgoing.domain());
@@ -374,6 +377,7 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     request.result.bytes = static_cast<std::uint32_t>(list.total);
     if (list.total == 0) return Verdict::done;
+    keep_for_entry(request.result, request, 2, list);
     const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(1);
     RemoteRange range;
     syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,
