@@ -35,6 +35,7 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
     header_ = header;
     ring_ = memory_->data() + kChannelHeaderBytes;
     wakes_receiver_ = header->fixed.receiver_sleeps != 0;
+    domain_ = header->fixed.domain;
 }
 
 void ChannelSender::set_sleeps() noexcept { store_release(header_->produced.sender_sleeps, 1U); }
@@ -90,13 +91,13 @@ void ChannelSender::report_fault(std::uint8_t syndrome) noexcept {
     news_ = true;
 }
 
-ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps)
+ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps, std::uint32_t domain)
     : memory_(SharedMemory::create(
           "verbatim-ring", kChannelHeaderBytes + ring_bytes + kAnswers * kAnswerBytes, true)),
       header_(::new (memory_->data()) ChannelHeader{}),
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {
-    header_->fixed = {kChannelMagic, ring_bytes, sleeps ? 1U : 0U};
+    header_->fixed = {kChannelMagic, ring_bytes, sleeps ? 1U : 0U, domain};
     set_allowed(Access::remote_write | Access::remote_read | Access::remote_atomic);
 }
 

@@ -36,6 +36,7 @@ struct ChannelHeader {
         std::uint64_t magic;
         std::uint64_t ring_bytes;       // power of two
         std::uint64_t receiver_sleeps;  // 1: it may, and wants to be woken (peer_waking.hpp)
+        std::uint32_t domain;           // protection domain of the receiving queue pair
     } fixed;
     // Owner: receiver; control path.
     struct alignas(64) {
@@ -67,7 +68,7 @@ struct ChannelHeader {
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
-inline constexpr std::uint64_t kChannelMagic = 0x766263686e303032;  // "vbchn002"
+inline constexpr std::uint64_t kChannelMagic = 0x766263686e303033;  // "vbchn003"
 
 // Precedes each record's payload; records start at multiples of 16 and do not wrap.
 struct RecordHeader {
@@ -134,6 +135,7 @@ class ChannelSender {
 
     // Whether the receiver's thread sleeps at times, and its last sleep.
     bool wakes_receiver() const noexcept { return wakes_receiver_; }
+    std::uint32_t domain() const noexcept { return domain_; }
     std::uint32_t receiver_asleep() const noexcept {
         return header_->receiver_asleep.load(std::memory_order_acquire);
     }
@@ -163,6 +165,7 @@ class ChannelSender {
     bool broken_ = false;
     bool news_ = false;
     bool wakes_receiver_ = false;
+    std::uint32_t domain_ = 0;
 };
 
 // The receiver's end. Threads: the one inside the receive gate, but for pending(), set_state() and
@@ -172,9 +175,9 @@ class ChannelReceiver {
     enum class Peek : std::uint8_t { nothing, record, broken };
 
     ChannelReceiver() = default;
-    // A new ring of `ring_bytes` (power of two). `sleeps`: its thread may. Throws
-    // Error(out_of_memory).
-    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false);
+    // A new ring of `ring_bytes` (power of two). `sleeps`: its thread may. `domain`: of the queue
+    // pair. Throws Error(out_of_memory).
+    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false, std::uint32_t domain = 0);
 
     bool pending() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire) !=

@@ -21,6 +21,12 @@ inline std::uint32_t read_record(const volatile std::uint32_t* word) noexcept {
     return mlx5::be32::from_raw(__atomic_load_n(word, __ATOMIC_ACQUIRE)).native();
 }
 
+// A completion with data before it, in an entry of 128 bytes.
+struct CqeWithData : mlx5::Cqe {
+    const std::byte* data = nullptr;
+    std::size_t data_bytes = 0;
+};
+
 class CompletionRing {
   public:
     // The entries must have been initialised with initialize(). `produced`: how many completions
@@ -195,6 +201,11 @@ class CompletionRing {
         return false;
     }
 
+    void write(std::uint32_t index, const CqeWithData& completion) noexcept {
+        std::memcpy(entry(view_, index) - sizeof(mlx5::Cqe), completion.data,
+                    completion.data_bytes);
+        write(index, static_cast<const mlx5::Cqe&>(completion));
+    }
     template <class Entry>
     void write(std::uint32_t index, const Entry& completion) noexcept {
         static_assert(sizeof(Entry) == sizeof(mlx5::Cqe));

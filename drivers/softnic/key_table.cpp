@@ -27,6 +27,7 @@ bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept 
     grant.file_offset = entry.file_offset.load(std::memory_order_acquire);
     grant.origin = entry.origin.load(std::memory_order_acquire);
     grant.serves = entry.serves.load(std::memory_order_acquire);
+    grant.domain = entry.domain.load(std::memory_order_acquire);
     return entry.version.load(std::memory_order_relaxed) == version;
 }
 
@@ -93,6 +94,7 @@ void KeyTable::store(KeyEntry& entry, std::uint32_t key, const Registration& r) 
     store_release(entry.file_offset, r.file_offset);
     store_release(entry.origin, r.origin);
     store_release(entry.serves, r.serves);
+    store_release(entry.domain, r.domain);
 }
 
 }  // namespace verbatim::softnic

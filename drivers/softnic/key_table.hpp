@@ -42,6 +42,7 @@ struct alignas(64) KeyEntry {
     std::atomic<std::uint64_t> file_offset{0};
     std::atomic<std::uint64_t> origin{0};  // where `address` counts from in the owner's memory
     std::atomic<std::uint32_t> serves{kServesAll};
+    std::atomic<std::uint32_t> domain{0};  // whose queue pairs may use the key
 };
 static_assert(sizeof(KeyEntry) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -55,6 +56,7 @@ struct Grant {
     Access access = Access::local_read;
     std::uint64_t origin = 0;
     std::uint32_t serves = kServesAll;
+    std::uint32_t domain = 0;
 
     // False once the key was released or its entry reused.
     bool current() const noexcept {
@@ -97,6 +99,7 @@ struct Registration {
     std::uint64_t file = 0, file_offset = 0;
     std::uint64_t origin = 0;
     std::uint32_t serves = kServesAll;
+    std::uint32_t domain = 0;
 };
 
 // What became of a request to change a window. Busy: another thread is changing it just now; the
@@ -109,6 +112,7 @@ struct WindowOpening {
     std::uint8_t variant = 0;      // low byte of its key from now on
     WindowType type = WindowType::queue_pair;
     std::uint32_t queue_pair = 0;  // that opens it
+    std::uint32_t domain = 0;      // of that one
     std::uint32_t region_key = 0;
     std::uint64_t address = 0, bytes = 0;  // in the owner's memory
     std::uint64_t start = 0;               // what peers call `address`
@@ -128,7 +132,7 @@ class KeyTable {
     bool retire(std::uint32_t key) noexcept;
 
     // A closed window's key. Throws as add().
-    std::uint32_t add_window(WindowType type);
+    std::uint32_t add_window(WindowType type, std::uint32_t domain = 0);
     void remove_window(std::uint32_t key) noexcept;
     KeyUpdate open_window(const WindowOpening& opening, FailureText& failure) noexcept;
     // Of type 1; `variant`: its key's low byte from now on.
@@ -144,6 +148,7 @@ class KeyTable {
     // What the owner alone knows of an entry.
     struct Record {
         std::atomic<Kind> kind{Kind::free};
+        std::uint32_t domain = 0;               // of a window; set before `kind`
         std::uint8_t variant = 0;               // of the last key; guarded by mutex_
         std::atomic<std::uint32_t> windows{0};  // region: open onto it; kRetired: no more
         // Window: index of the region it is open onto, 0: closed. Changed with the entry.

@@ -36,10 +36,11 @@ bool KeyTable::retire(std::uint32_t key) noexcept {
     return records_[key >> 8].windows.compare_exchange_strong(none, kRetired) || none == kRetired;
 }
 
-std::uint32_t KeyTable::add_window(WindowType type) {
+std::uint32_t KeyTable::add_window(WindowType type, std::uint32_t domain) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = take_index();
     Record& record = records_[index];
+    record.domain = domain;
     record.kind.store(kind_of(type), std::memory_order_release);
     return index << 8 | ++record.variant;
 }
@@ -101,6 +102,10 @@ bool KeyTable::find_region(const WindowOpening& opening, Grant& region,
                     opening.region_key);
         return false;
     }
+    if (region.domain != opening.domain) {
+        failure.set("region {:#x} is of another protection domain", opening.region_key);
+        return false;
+    }
     const bool changes =
         (static_cast<unsigned>(opening.access) & static_cast<unsigned>(kChanges)) != 0;
     if (!allows(region.access, Access::window_bind) ||
@@ -140,6 +145,10 @@ KeyUpdate KeyTable::open_window(const WindowOpening& opening, FailureText& failu
                     opening.window_key);
         return KeyUpdate::refused;
     }
+    if (records_[index].domain != opening.domain) {
+        failure.set("window {:#x} is of another protection domain", opening.window_key);
+        return KeyUpdate::refused;
+    }
     Grant region;
     if (!find_region(opening, region, failure)) return KeyUpdate::refused;
     let_go(index);
@@ -148,7 +157,7 @@ KeyUpdate KeyTable::open_window(const WindowOpening& opening, FailureText& failu
     store(entry, index << 8 | opening.variant,
           {opening.start, opening.bytes, opening.access, region.file, region.file_offset + into,
            opening.address - opening.start,
-           kOfWindow | (of_queue_pair ? opening.queue_pair : kServesAll)});
+           kOfWindow | (of_queue_pair ? opening.queue_pair : kServesAll), opening.domain});
     return KeyUpdate::done;
 }
 

@@ -13,23 +13,30 @@ namespace verbatim::softnic {
 
 using mlx5::Syndrome;
 
-// A window's key is for peers only.
+// A window's key is for peers only. The domain of what is cached needs no second look: another one
+// is another version of the entry.
 bool LocalMemory::look_up(std::uint32_t key) noexcept {
-    if (keys_->find(key, grant_) && !grant_.of_window()) return true;
+    if (keys_->find(key, grant_) && !grant_.of_window() && grant_.domain == domain_) return true;
     grant_ = {};
     return false;
 }
 
 Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
                              std::uint64_t bytes) noexcept {
-    failure_->set("local key {:#x} does not cover {} bytes at {:#x}, or forbids the access", key,
-                  bytes, address);
+    Grant found;
+    if (keys_->find(key, found) && found.domain != domain_)
+        failure_->set("local key {:#x} is of another protection domain", key);
+    else
+        failure_->set("local key {:#x} does not cover {} bytes at {:#x}, or forbids the access",
+                      key, bytes, address);
     return Syndrome::local_protection;
 }
 
-void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair) noexcept {
+void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair,
+                        std::uint32_t domain) noexcept {
     link_ = std::move(link);
     queue_pair_ = queue_pair;
+    domain_ = domain;
     grant_ = {};
     base_ = nullptr;
 }
@@ -42,6 +49,12 @@ Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
     }
     if (!grant_.serves_queue_pair(queue_pair_)) {
         failure_->set("remote key {:#x} is a window for another queue pair", key);
+        grant_ = {};
+        return Syndrome::remote_access;
+    }
+    if (grant_.domain != domain_) {
+        failure_->set("remote key {:#x} is of another protection domain than the peer's queue pair",
+                      key);
         grant_ = {};
         return Syndrome::remote_access;
     }

@@ -22,8 +22,9 @@ inline constexpr mlx5::Syndrome kNoSyndrome{};
 
 class LocalMemory {
   public:
-    LocalMemory(const KeyTableView& keys, FailureText& failure) noexcept
-        : keys_(&keys), failure_(&failure) {}
+    // `domain`: whose keys these are.
+    LocalMemory(const KeyTableView& keys, FailureText& failure, std::uint32_t domain) noexcept
+        : keys_(&keys), failure_(&failure), domain_(domain) {}
 
     // Adds [address, address + bytes) to the list if `key` covers it and allows `wanted`.
     mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
@@ -42,6 +43,7 @@ class LocalMemory {
 
     const KeyTableView* keys_;
     FailureText* failure_;
+    std::uint32_t domain_;
     Grant grant_;
 };
 
@@ -54,8 +56,8 @@ struct RemoteRange {
 class RemoteMemory {
   public:
     explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
-    // `queue_pair`: the peer's, at which this one's requests arrive.
-    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair) noexcept;
+    // The peer's queue pair, at which this one's requests arrive, and its protection domain.
+    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair, std::uint32_t domain) noexcept;
 
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
@@ -96,7 +98,7 @@ class RemoteMemory {
 
     FailureText* failure_;
     std::shared_ptr<Link> link_;
-    std::uint32_t queue_pair_ = 0;
+    std::uint32_t queue_pair_ = 0, domain_ = 0;
     Grant grant_;
     std::byte* base_ = nullptr;  // of the granted range in this process, null: private
 };

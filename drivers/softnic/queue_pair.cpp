@@ -80,7 +80,11 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       memory_(std::move(parts.memory)),
       view_(parts.view) {
     const Options& device = core_->options();
-    shared_.incoming = ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep());
+    shared_.domain = parts.domain;
+    shared_.receive_in_entry = parts.receive_in_entry;
+    shared_.result_in_entry = parts.result_in_entry;
+    shared_.incoming =
+        ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep(), shared_.domain);
     shared_.transport = view_.transport;
     shared_.flow_request = parts.flow_request;
     shared_.route = parts.route;
@@ -250,7 +254,8 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
 
 void QueuePair::reset() {
     if (core_->inherited()) return;
-    ChannelReceiver fresh(core_->options().ring_bytes, receive_completions_->may_sleep());
+    ChannelReceiver fresh(core_->options().ring_bytes, receive_completions_->may_sleep(),
+                          shared_.domain);
     detach();
     stop();
     forget_peer(std::move(fresh));

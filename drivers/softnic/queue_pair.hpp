@@ -32,6 +32,9 @@ struct QueuePairParts {
     FlowRequest flow_request;          // of datagram queue pairs
     GlobalRoute route{};               // likewise: precedes what is received
     EventSink events;
+    std::uint32_t domain = 0;  // protection domain; another one's keys are refused
+    // How much data its completions may hold: received, and read or returned by atomics.
+    std::uint32_t receive_in_entry = 0, result_in_entry = 0;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and

@@ -36,11 +36,15 @@ struct EventSink {
 
 struct QueuePairShared {
     std::uint32_t number = 0;
+    std::uint32_t domain = 0;  // protection domain
     mlx5::Transport transport = mlx5::Transport::reliable_connection;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
+    // Received bytes, and bytes read, that go into the completion's entry (entry_data.hpp); 0:
+    // none.
+    std::uint32_t receive_in_entry = 0, result_in_entry = 0;
     // How often a request is tried again that finds no receive at the peer; all bits set: for ever.
     static constexpr std::uint8_t kForEver = 7;
     std::atomic<std::uint8_t> not_ready_retries{kForEver};

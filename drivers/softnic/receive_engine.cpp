@@ -2,9 +2,13 @@
 #include "receive_engine.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include <verbatim/driver/log.hpp>
+
+#include "entry_data.hpp"
 
 namespace verbatim::softnic {
 
@@ -23,7 +27,8 @@ ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList*
       completions_(&completions),
       shared_(&shared),
       keys_(&keys),
-      local_(keys.view(), shared.failure) {}
+      // What waits in a shared queue is of that queue's domain.
+      local_(keys.view(), shared.failure, list != nullptr ? list->domain() : shared.domain) {}
 
 void ReceiveEngine::reset() noexcept {
     give_back();
@@ -151,6 +156,7 @@ bool ReceiveEngine::begin() noexcept {
     if (holds_entry_.load(std::memory_order_relaxed)) {
         in_message_ = true;
         received_ = 0;
+        in_entry_ = nullptr;
         return true;
     }
     if (shared_->incoming.given_up()) return false;
@@ -168,6 +174,7 @@ bool ReceiveEngine::begin() noexcept {
     in_message_ = true;
     counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = 0;
+    in_entry_ = nullptr;
     return true;
 }
 
@@ -202,9 +209,40 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
         fail(Syndrome::local_length, Syndrome::remote_invalid);
         return false;
     }
-    scatter(list, received_, payload, record.bytes);
+    if (shared_->receive_in_entry == 0 || !keep_for_entry(record, payload, list))
+        scatter(list, received_, payload, record.bytes);
     received_ += record.bytes;
     return true;
+}
+
+// False: the message is too long for it, or the driver could not bring it to its place.
+bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* payload,
+                                   const PieceList& list) noexcept {
+    constexpr std::uint32_t kWhole = kFirstRecord | kLastRecord;
+    if ((record.flags & kWhole) != kWhole || record.bytes > shared_->receive_in_entry) return false;
+    const std::span<const std::byte> entry = entry_segments();
+    std::array<mlx5::DataSegment, mlx5::kMaxWqeUnits> elements;
+    const std::size_t count = std::min(entry.size() / sizeof elements[0], elements.size());
+    std::memcpy(elements.data(), entry.data(), count * sizeof elements[0]);
+    if (!lies_where_named(list, std::span(elements).first(count))) return false;
+    touch(list, record.bytes);
+    in_entry_ = payload;
+    return true;
+}
+
+bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
+    if (in_entry_ == nullptr) return completions_->push(cqe);
+    if (shared_->receive_in_entry == kDataInEntry) {
+        cqe.op_own |= mlx5::kInlineScatter32;
+        std::memcpy(cqe.scatter.data(), in_entry_, received_);
+        return completions_->push(cqe);
+    }
+    cqe.op_own |= mlx5::kInlineScatter64;
+    CqeWithData entry;
+    static_cast<mlx5::Cqe&>(entry) = cqe;
+    entry.data = in_entry_;
+    entry.data_bytes = received_;
+    return completions_->push(entry);
 }
 
 // Before the message is completed: its receiver may rely on it that the key is gone.
@@ -231,7 +269,7 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
     cqe.wqe_counter = mlx5::be16(entry_);
     cqe.op_own = mlx5::make_op_own(opcode, false);
     if ((record.flags & kSolicitedRecord) != 0) cqe.op_own |= mlx5::kSolicited;
-    if (!completions_->push(cqe)) {
+    if (!push(cqe)) {
         shared_->failure.set(
             "the receive completion queue is full: it must have room for all posted receives");
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);

@@ -76,6 +76,9 @@ class ReceiveEngine {
     std::span<const std::byte> entry_segments() const noexcept;
     void finish_entry() noexcept;
     bool place(const RecordHeader& record, const std::byte* payload) noexcept;
+    bool keep_for_entry(const RecordHeader& record, const std::byte* payload,
+                        const PieceList& list) noexcept;
+    bool push(mlx5::Cqe& cqe) noexcept;
     bool invalidate(const RecordHeader& record) noexcept;
     bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
     bool drop(const RecordHeader& record) noexcept;
@@ -114,6 +117,8 @@ class ReceiveEngine {
     std::uint64_t atomics_ = 0;   // executed for the peer
     std::uint64_t answers_ = 0;   // pieces of memory read for it
     std::uint64_t received_ = 0;  // bytes of the current message
+    // Of the current message, if they are to go into its completion; still in the ring.
+    const std::byte* in_entry_ = nullptr;
     mlx5::Syndrome first_error_ = mlx5::Syndrome::flushed;  // of the receive that is flushed first
 };
 

@@ -74,6 +74,7 @@ void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
     oldest.syndrome = collect(request, oldest.result_unit, Access::local_write, list);
     if (oldest.syndrome != kNoSyndrome) return;
     takes_result_ = true;
+    keep_for_entry(oldest, request, oldest.result_unit, list);
     scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
     takes_result_ = false;
     oldest.result_unit = 0;

@@ -110,7 +110,8 @@ std::byte* ReceiveEngine::reach(const RemoteCopy& piece, std::uint64_t bytes,
                                 Access wanted) noexcept {
     Grant grant;
     if (!keys_->view().find(piece.key, grant) || !grant.serves_queue_pair(shared_->number) ||
-        !grant.covers(piece.address, bytes) || !allows(grant.access, wanted))
+        grant.domain != shared_->domain || !grant.covers(piece.address, bytes) ||
+        !allows(grant.access, wanted))
         return nullptr;
     return reinterpret_cast<std::byte*>(piece.address + grant.origin);
 }

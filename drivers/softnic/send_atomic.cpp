@@ -147,6 +147,7 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
         const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
         return atomic_at_peer(request, for_peer(operation, target), operation.result_unit);
     }
+    keep_for_entry(request.result, request, operation.result_unit, list);
     if (operation.bytes == sizeof(std::uint64_t)) {
         const std::uint64_t before = apply<std::uint64_t>(operation, range.mapped);
         scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);

@@ -24,15 +24,20 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       completions_(&completions),
       shared_(&shared),
       keys_(&keys),
-      local_(keys.view(), shared.failure),
+      local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
       strict_(strict),
-      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {}
+      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
+    if (shared.result_in_entry != 0)
+        entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
+}
 
-void SendEngine::bind() { remote_.bind(shared_->link, shared_->peer_number); }
+void SendEngine::bind() {
+    remote_.bind(shared_->link, shared_->peer_number, shared_->outgoing.domain());
+}
 
 void SendEngine::reset() noexcept {
-    remote_.bind(nullptr, 0);
+    remote_.bind(nullptr, 0, 0);
     head_.store(0, std::memory_order_relaxed);
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
@@ -372,6 +377,7 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     request.result.bytes = static_cast<std::uint32_t>(list.total);
     if (list.total == 0) return Verdict::done;
+    keep_for_entry(request.result, request, 2, list);
     const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(1);
     RemoteRange range;
     syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,

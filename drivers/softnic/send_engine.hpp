@@ -7,6 +7,7 @@
 // inside the send gate, but for waiting() and ring().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <verbatim/mlx5/queue_view.hpp>
 
 #include "completion_ring.hpp"
+#include "entry_data.hpp"
 #include "memory_access.hpp"
 #include "queue_pair_state.hpp"
 #include "remote_atomic.hpp"
@@ -74,6 +76,7 @@ class SendEngine {
         bool signaled = false;
         mlx5::Syndrome syndrome = kNoSyndrome;
         std::uint8_t result_unit = 0;  // where the elements for the peer's answer start, 0: none
+        bool in_entry = false;         // what it returns goes into its completion
     };
     enum class Verdict : std::uint8_t { done, waits, failed };
     struct Request {
@@ -122,6 +125,11 @@ class SendEngine {
     std::size_t collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
                                PieceList& list) noexcept;
 
+    void keep_for_entry(Unretired& result, const Request& request, std::size_t first_unit,
+                        PieceList& list) noexcept;
+    std::byte* entry_data(const Unretired& result) const noexcept {
+        return entry_data_[result.index & (view_.send_blocks - 1)].data();
+    }
     void finish(const Unretired& result) noexcept;
     bool keep(const Unretired& result) noexcept;
     void harvest(bool silent) noexcept;
@@ -161,6 +169,8 @@ class SendEngine {
     std::atomic<bool> owes_wake_{false};  // the peer has not read what it was told before
 
     std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
+    // What requests return until their completions are written; likewise, or none.
+    std::unique_ptr<std::array<std::byte, kDataInEntry>[]> entry_data_;
     std::uint32_t oldest_ = 0;
     std::atomic<std::uint32_t> unretired_{0};
 };

@@ -63,6 +63,7 @@ KeyUpdate SendEngine::open_window(const Request& request) noexcept {
     opening.variant = static_cast<std::uint8_t>(queue_pair_variant);
     opening.type = of_queue_pair ? WindowType::queue_pair : WindowType::domain;
     opening.queue_pair = shared_->number;
+    opening.domain = shared_->domain;
     opening.region_key = memory.key.native();
     opening.address = memory.address.native();
     opening.bytes = count == 0 ? mlx5::kMaxElementBytes : count;

@@ -1,12 +1,37 @@
 // Completions of the send queue: in order, each request exactly once.
+#include <array>
+#include <cstring>
+#include <span>
+
 #include <verbatim/driver/log.hpp>
 #include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/work_request.hpp>
 
 #include "send_engine.hpp"
 
 namespace verbatim::softnic {
 
 using mlx5::Syndrome;
+
+// What a request returns is put where its completion will be written from, instead of into memory,
+// if it is small and its queue pair wants that.
+void SendEngine::keep_for_entry(Unretired& result, const Request& request, std::size_t first_unit,
+                                PieceList& list) noexcept {
+    using mlx5::Opcode;
+    const auto opcode = static_cast<Opcode>(result.opcode);
+    const bool known =
+        opcode == Opcode::read || opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
+    if (!known || list.total > shared_->result_in_entry || !result.signaled) return;
+    std::array<mlx5::DataSegment, mlx5::kMaxWqeUnits> elements;
+    for (std::size_t i = 0; i < list.count; ++i)
+        elements[i] = request.wqe.read<mlx5::DataSegment>(first_unit + i);
+    if (!lies_where_named(list, std::span(elements).first(list.count))) return;
+    touch(list, list.total);
+    const std::uint64_t bytes = list.total;
+    list.count = 0, list.total = 0;
+    list.add(entry_data(result), bytes);
+    result.in_entry = true;
+}
 
 // Completes the request at once if nothing before it is outstanding.
 void SendEngine::finish(const Unretired& result) noexcept {
@@ -101,6 +126,10 @@ bool SendEngine::push_success(const Unretired& result) noexcept {
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester, false);
+    if (result.in_entry) [[unlikely]] {
+        cqe.op_own |= mlx5::kInlineScatter32;
+        std::memcpy(cqe.scatter.data(), entry_data(result), result.bytes);
+    }
     return completions_->push(cqe);
 }
 

@@ -19,7 +19,10 @@ class SharedReceiveList {
   public:
     enum class Taken : std::uint8_t { nothing, entry, broken };
 
-    explicit SharedReceiveList(const mlx5::SharedReceiveQueueView& view) noexcept : view_(view) {}
+    // `domain`: the protection domain of its entries' keys.
+    explicit SharedReceiveList(const mlx5::SharedReceiveQueueView& view,
+                               std::uint32_t domain = 0) noexcept
+        : view_(view), domain_(domain) {}
 
     // The next posted entry, the caller's until its completion is written. Broken: the driver's
     // record or link is none of this queue.
@@ -70,6 +73,7 @@ class SharedReceiveList {
             .subspan(sizeof(mlx5::SharedReceiveNextSegment));
     }
     std::uint32_t number() const noexcept { return view_.number; }
+    std::uint32_t domain() const noexcept { return domain_; }
     std::uint32_t entries() const noexcept { return view_.entries; }
 
   private:
@@ -93,6 +97,7 @@ class SharedReceiveList {
     }
 
     mlx5::SharedReceiveQueueView view_;
+    std::uint32_t domain_;
     LimitHook limit_hook_;
     std::atomic<std::uint16_t> limit_{0};
     // [63:16] entries ever taken, which tells two visits of the same entry apart, [15:0] the next.

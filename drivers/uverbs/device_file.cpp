@@ -43,6 +43,14 @@ void make_room_for_files() noexcept {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+int make_file() {
+    const int file = memfd_create("verbatim-uverbs", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, kFileBytes) == 0) return file;
+    if (file >= 0) close(file);
+    throw Error(Errc::out_of_memory, "software NIC under rdma-core",
+                "no memory for its register pages", "free memory or file descriptors");
+}
+
 template <class Bytes>
 std::uint64_t big_endian(const Bytes& bytes) {
     std::uint64_t value = 0;
@@ -107,14 +115,12 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
 DeviceFile::DeviceFile(const Identity& identity, bool parked)
     : identity_(identity),
       parked_(parked),
-      file_(memfd_create("verbatim-uverbs", MFD_CLOEXEC)),
+      file_(make_file()),
+      device_memory_pool_(file_),
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
                                                   engine_thread_.bell())),
       connector_(*core_) {
     make_room_for_files();
-    if (file_ < 0 || ftruncate(file_, kFileBytes) != 0)
-        throw Error(Errc::out_of_memory, "software NIC under rdma-core",
-                    "no memory for its register pages", "free memory or file descriptors");
 }
 
 DeviceFile::~DeviceFile() {
@@ -238,6 +244,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz
+    reply.max_dm_size = DeviceMemoryPool::kBytes;
     reply.response_length =
         static_cast<std::uint32_t>(std::min(command.reply_bytes(), sizeof reply));
     command.reply(reply, provider_facts(command.provider_reply_bytes()));

@@ -18,9 +18,11 @@
 #include "../softnic/device.hpp"
 #include "command.hpp"
 #include "connector.hpp"
+#include "device_memory.hpp"
 #include "engine_thread.hpp"
 #include "handle_table.hpp"
 #include "identity.hpp"
+#include "method.hpp"
 #include "objects.hpp"
 
 namespace verbatim::uverbs {
@@ -40,6 +42,8 @@ class DeviceFile {
 
     // Executes one command; 0 or an errno.
     int execute(std::span<const std::byte> bytes) noexcept;
+    // Executes what an ioctl() asks for; 0 or an errno.
+    int invoke(ib_uverbs_ioctl_hdr& header) noexcept;
 
     bool parked() const noexcept { return parked_; }
     const Identity& identity() const noexcept { return identity_; }
@@ -94,9 +98,19 @@ class DeviceFile {
     int create_address(const Command& command);
     int destroy_address(const Command& command);
 
+    int query_gid_entry(Method& method);
+    int query_gid_table(Method& method);
+    int alloc_device_memory(Method& method);
+    int free_device_memory(Method& method);
+    int register_device_memory(Method& method);
+    int advise_memory(Method& method);
+
     int dispatch(std::span<const std::byte> bytes);
+    int dispatch(Method& method);
+    static int check_access(std::uint32_t access);
     static int check_memory(const Wanted& wanted);
-    std::uint32_t make_key(const Wanted& wanted);
+    int advise(const Domain& domain, std::uint64_t advice, bool flush, const ib_uverbs_sge& range);
+    std::uint32_t make_key(const Wanted& wanted, const Domain& domain);
     std::uint32_t add_key(const Key& key);
     void remove_key(std::uint32_t handle);
     int make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
@@ -112,6 +126,7 @@ class DeviceFile {
     const bool parked_;
     std::mutex mutex_;
     int file_;
+    DeviceMemoryPool device_memory_pool_;
     AsyncEvents async_events_;
     bool has_context_ = false;
     std::uint32_t registers_ = 0;
@@ -119,6 +134,7 @@ class DeviceFile {
     // object goes before those it uses.
     std::map<int, std::shared_ptr<EventChannel>> channels_;  // by the program's descriptor
     HandleTable<Domain> domains_;
+    HandleTable<DeviceMemory> device_memories_;
     HandleTable<Key> keys_;
     HandleTable<Address> addresses_;
     HandleTable<CompletionQueue> completion_queues_;

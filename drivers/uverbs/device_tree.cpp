@@ -39,19 +39,6 @@ std::string in_words(const Bytes& bytes) {
     return text;
 }
 
-// Link-local and IPv4-mapped addresses of the loopback, each as RoCE v1 and v2.
-std::string gid(const Identity& identity, int index) {
-    std::array<std::uint8_t, 16> bytes{};
-    if (index < 2) {
-        const auto guid = identity.guid();
-        bytes[0] = 0xfe, bytes[1] = 0x80;
-        std::copy(guid.begin(), guid.end(), bytes.begin() + 8);
-    } else {
-        bytes[10] = bytes[11] = 0xff, bytes[12] = 127, bytes[15] = identity.mac()[5];
-    }
-    return in_words(bytes);
-}
-
 void put_port(const Identity& identity, const fs::path& port) {
     put(port / "state", "4: ACTIVE");
     put(port / "phys_state", "5: LinkUp");
@@ -63,9 +50,10 @@ void put_port(const Identity& identity, const fs::path& port) {
     put(port / "pkeys/0", "0xffff");
     for (int i = 0; i < Identity::kGids; ++i) {
         const std::string number = std::to_string(i);
-        put(port / "gids" / number, gid(identity, i));
-        put(port / "gid_attrs/types" / number, i % 2 == 0 ? "IB/RoCE v1" : "RoCE v2");
-        put(port / "gid_attrs/ndevs" / number, "lo");
+        put(port / "gids" / number, in_words(identity.gid(i)));
+        put(port / "gid_attrs/types" / number,
+            Identity::first_version(i) ? "IB/RoCE v1" : "RoCE v2");
+        put(port / "gid_attrs/ndevs" / number, Identity::kInterface);
     }
 }
 

@@ -36,6 +36,15 @@ class HandleTable {
                    ? nullptr
                    : (*entries)[handle % kChunkEntries].load(std::memory_order_acquire);
     }
+    // Any object that `wanted` says yes to, or null. Under the lock, as it looks at all.
+    template <class Wanted>
+    T* find_if(Wanted&& wanted) const {
+        for (std::size_t handle = 1; handle < used_chunks_ * kChunkEntries; ++handle)
+            if (T* const object = find(static_cast<std::uint32_t>(handle));
+                object != nullptr && wanted(*object))
+                return object;
+        return nullptr;
+    }
     // The new object's handle; 0: no more handles.
     std::uint32_t add(std::unique_ptr<T> object) {
         if (free_.empty() && !grow()) return 0;

@@ -1,6 +1,7 @@
 // What a device is called and what it says of itself, in its tree and when it is asked.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -19,6 +20,7 @@ struct Identity {
     static constexpr unsigned kMajor = 231, kFirstMinor = 192;
     static constexpr unsigned kManagerMinor = 191;  // of the connection manager's device
     static constexpr int kGids = 4;
+    static constexpr const char* kInterface = "lo";  // behind all GIDs
     // Their place below /sys. In a PCI domain of their own, all digits decimal: UCX reads them so.
     static constexpr const char* kPciRoot = "/devices/pci7662:00";
     static constexpr const char* kPciDevices = "/bus/pci/devices/7662:";
@@ -37,6 +39,15 @@ struct Identity {
     std::array<std::uint8_t, 6> mac() const noexcept {
         return {0x00, 0x76, 0x62, 0x6d, 0x00, last()};
     }
+    // Link-local and IPv4-mapped addresses of the loopback, each as RoCE v1 and v2.
+    std::array<std::uint8_t, 16> gid(int entry) const noexcept {
+        if (entry >= 2) return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, last()};
+        const auto id = guid();
+        std::array<std::uint8_t, 16> bytes{0xfe, 0x80};
+        std::copy(id.begin(), id.end(), bytes.begin() + 8);
+        return bytes;
+    }
+    static bool first_version(int entry) noexcept { return entry % 2 == 0; }
 
   private:
     std::uint8_t last() const noexcept { return static_cast<std::uint8_t>(index + 1); }

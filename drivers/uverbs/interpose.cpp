@@ -1,13 +1,14 @@
 // Takes the place of a few calls of the C library in a process that uses rdma-core, so that the
 // device file is ours; interpose_paths.cpp has those that take paths. Linked before libibverbs or
 // preloaded; every other file is passed on. The descriptor handed out is a memory file, so mmap()
-// needs no help, and ioctl() fails with ENOTTY, which sends rdma-core to write(). Threads: any. A
-// call on a descriptor that is not ours costs one load.
+// needs no help. Threads: any. A call on a descriptor that is not ours costs one load.
 
 // With it the C library's headers would turn the names defined here into others.
 #undef _FILE_OFFSET_BITS
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -125,6 +126,17 @@ extern "C" {
     if (const auto channel = rdmacm::find_channel(fd))
         return result(rdmacm::execute(channel, command), bytes);
     return real(fd, data, bytes);
+}
+
+[[gnu::visibility("default")]] int ioctl(int fd, unsigned long request, ...) noexcept {
+    static auto* const real = next<int(int, unsigned long, void*)>("ioctl");
+    va_list arguments;
+    va_start(arguments, request);
+    void* const argument = va_arg(arguments, void*);
+    va_end(arguments);
+    DeviceFile* const file = request == RDMA_VERBS_IOCTL ? g_files.find(fd) : nullptr;
+    if (file == nullptr) return real(fd, request, argument);
+    return static_cast<int>(result(file->invoke(*static_cast<ib_uverbs_ioctl_hdr*>(argument)), 0));
 }
 
 [[gnu::visibility("default")]] int close(int fd) {

@@ -1,8 +1,11 @@
 // Commands about protection domains, memory and addresses.
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "../softnic/fault_guard.hpp"
 #include "device_file.hpp"
@@ -52,6 +55,7 @@ int DeviceFile::alloc_domain(const Command& command) {
     ib_uverbs_alloc_pd_resp reply{};
     reply.pd_handle = domains_.add(std::make_unique<Domain>());
     if (reply.pd_handle == 0) return ENOMEM;
+    domains_.find(reply.pd_handle)->number = reply.pd_handle;
     command.reply(reply, mlx5_ib_alloc_pd_resp{reply.pd_handle});
     return 0;
 }
@@ -68,21 +72,29 @@ int DeviceFile::dealloc_domain(const Command& command) {
 // 0: there are no more handles.
 std::uint32_t DeviceFile::add_key(const Key& key) {
     const std::uint32_t handle = keys_.add(std::make_unique<Key>(key));
-    if (handle != 0) ++key.domain->users;
+    if (handle == 0) return 0;
+    ++key.domain->users;
+    if (key.device_memory != nullptr) ++key.device_memory->users;
     return handle;
 }
 
 void DeviceFile::remove_key(std::uint32_t handle) {
-    --keys_.find(handle)->domain->users;
+    const Key& key = *keys_.find(handle);
+    --key.domain->users;
+    if (key.device_memory != nullptr) --key.device_memory->users;
     keys_.remove(handle);
 }
 
 // 0, or what is wrong with a registration.
-int DeviceFile::check_memory(const Wanted& wanted) {
-    const std::uint32_t access = wanted.access;
+int DeviceFile::check_access(std::uint32_t access) {
     if ((access & ~kKnownAccess) != 0) return EOPNOTSUPP;
     if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
         return EINVAL;
+    return 0;
+}
+
+int DeviceFile::check_memory(const Wanted& wanted) {
+    if (const int error = check_access(wanted.access); error != 0) return error;
     if (wanted.length == 0 || wanted.start + wanted.length < wanted.start) return EINVAL;
     if (wanted.start % 4096 != wanted.name % 4096) return EINVAL;
     if (wanted.name + wanted.length < wanted.name) return EINVAL;
@@ -90,10 +102,11 @@ int DeviceFile::check_memory(const Wanted& wanted) {
 }
 
 // The key of memory that peers find at another address: `name` is what they call `start`.
-std::uint32_t DeviceFile::make_key(const Wanted& wanted) {
+std::uint32_t DeviceFile::make_key(const Wanted& wanted, const Domain& domain) {
     softnic::Registration registration{wanted.name, wanted.length,
                                        static_cast<Access>(wanted.access & kKeyAccess), 0, 0};
     registration.origin = wanted.start - wanted.name;
+    registration.domain = domain.number;
     return core_->keys().add(registration);
 }
 
@@ -106,7 +119,7 @@ int DeviceFile::register_memory(const Command& command) {
     if (domain == nullptr) return EINVAL;
     softnic::guard_against_faults();  // the program may have set handlers meanwhile
     ib_uverbs_reg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted);
+    reply.lkey = reply.rkey = make_key(wanted, *domain);
     reply.mr_handle = add_key({domain, reply.lkey, false, wanted});
     if (reply.mr_handle == 0) {
         core_->keys().remove(reply.lkey);
@@ -122,7 +135,7 @@ int DeviceFile::reregister_memory(const Command& command) {
     const auto change = command.core<ib_uverbs_rereg_mr>();
     Key* const region = keys_.find(change.mr_handle);
     const std::uint32_t flags = change.flags;
-    if (region == nullptr || region->window || flags == 0 ||
+    if (region == nullptr || region->window || region->device_memory != nullptr || flags == 0 ||
         (flags & ~(kTranslation | kDomain | kAccess)) != 0)
         return EINVAL;
     Wanted wanted = region->made;
@@ -136,7 +149,7 @@ int DeviceFile::reregister_memory(const Command& command) {
     if (!make_present(wanted)) return EFAULT;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     ib_uverbs_rereg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted);
+    reply.lkey = reply.rkey = make_key(wanted, *domain);
     core_->keys().remove(region->key);
     --region->domain->users, ++domain->users;
     *region = {domain, reply.lkey, false, wanted};
@@ -154,6 +167,48 @@ int DeviceFile::deregister_memory(const Command& command) {
     return 0;
 }
 
+// Memory on demand that will soon be used. A hint that nothing is the worse for, but for one whose
+// end is waited for.
+int DeviceFile::advise(const Domain& domain, std::uint64_t advice, bool flush,
+                       const ib_uverbs_sge& range) {
+    const bool writes = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    const Key* const region = keys_.find_if([&](const Key& key) {
+        return !key.window && key.key == range.lkey && (key.made.access & kOnDemand) != 0;
+    });
+    if (region == nullptr) return ENOENT;
+    if (region->domain != &domain) return EPERM;
+    if (writes && (region->made.access & kLocalWrite) == 0) return EPERM;
+    const Wanted& made = region->made;
+    if (range.addr < made.name || range.length > made.length ||
+        range.addr - made.name > made.length - range.length)
+        return EFAULT;
+    if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || range.length == 0) return 0;
+    constexpr std::uint64_t kPage = 4096;
+    const std::uint64_t start = range.addr - made.name + made.start, first = start & ~(kPage - 1);
+    const bool there = madvise(reinterpret_cast<void*>(first), start + range.length - first,
+                               writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+    return there || !flush ? 0 : EFAULT;
+}
+
+int DeviceFile::advise_memory(Method& method) {
+    const Domain* const domain = domains_.find(method.handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE));
+    const auto advice = method.value<std::uint64_t>(UVERBS_ATTR_ADVISE_MR_ADVICE);
+    const auto flags = method.value<std::uint32_t>(UVERBS_ATTR_ADVISE_MR_FLAGS);
+    std::span<const std::byte> list = method.bytes(UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+    if (domain == nullptr) return ENOENT;
+    if (!advice || !flags || *flags > IB_UVERBS_ADVISE_MR_FLAG_FLUSH || list.empty() ||
+        list.size() % sizeof(ib_uverbs_sge) != 0)
+        return EINVAL;
+    if (*advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return EOPNOTSUPP;
+    for (; !list.empty(); list = list.subspan(sizeof(ib_uverbs_sge))) {
+        ib_uverbs_sge range;
+        std::memcpy(&range, list.data(), sizeof range);
+        if (const int error = advise(*domain, *advice, *flags != 0, range); error != 0)
+            return error;
+    }
+    return 0;
+}
+
 // A window leads nowhere until it is bound.
 int DeviceFile::alloc_window(const Command& command) {
     const auto wanted = command.core<ib_uverbs_alloc_mw>();
@@ -161,8 +216,9 @@ int DeviceFile::alloc_window(const Command& command) {
     if (domain == nullptr) return EINVAL;
     if (wanted.mw_type != kDomainWindow && wanted.mw_type != kQueuePairWindow) return EINVAL;
     ib_uverbs_alloc_mw_resp reply{};
-    reply.rkey = core_->keys().add_window(wanted.mw_type == kDomainWindow ? WindowType::domain
-                                                                          : WindowType::queue_pair);
+    reply.rkey = core_->keys().add_window(
+        wanted.mw_type == kDomainWindow ? WindowType::domain : WindowType::queue_pair,
+        domain->number);
     reply.mw_handle = add_key({domain, reply.rkey, true, {}});
     if (reply.mw_handle == 0) {
         core_->keys().remove_window(reply.rkey);

@@ -16,6 +16,7 @@
 namespace verbatim::uverbs {
 
 struct Domain {
+    std::uint32_t number = 0;
     std::uint32_t users = 0;
 };
 
@@ -25,12 +26,20 @@ struct Wanted {
     std::uint32_t access = 0;
 };
 
+// Pages of the device's own memory.
+struct DeviceMemory {
+    std::size_t first = 0, pages = 0;
+    std::uint64_t bytes = 0;  // that were asked for
+    std::uint32_t users = 0;
+};
+
 // A memory region or window: a key.
 struct Key {
     Domain* domain;
     std::uint32_t key;
     bool window;
-    Wanted made;  // of a region
+    Wanted made;                            // of a region
+    DeviceMemory* device_memory = nullptr;  // null: the program's own
 };
 
 struct Address {
@@ -101,7 +110,7 @@ class CompletionQueue {
 struct SharedQueue {
     SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of, AsyncEvents& reporter,
                 std::uint64_t programs_name)
-        : list(view), domain(of), async_events(&reporter), user_handle(programs_name) {
+        : list(view, of->number), domain(of), async_events(&reporter), user_handle(programs_name) {
         list.set_limit_hook({limit_reached, this});
     }
     static void limit_reached(void* self) noexcept;

@@ -202,6 +202,23 @@ int check_sizes(const mlx5_ib_create_qp& provider) {
     return all ? 0 : EINVAL;
 }
 
+// As mlx5's kernel driver sets it up: received data where the program's libmlx5 does not refuse it,
+// what is read only where every request completes, or the program says that it knows. In longer
+// entries libmlx5 does not find what was read.
+void allow_data_in_entries(softnic::QueuePairParts& parts, std::uint32_t flags, bool all_signaled) {
+    if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 ||
+        parts.view.transport == mlx5::Transport::unreliable_datagram)
+        return;
+    const auto is_long = [](const softnic::CompletionQueue& queue) {
+        return queue.view().entry_bytes == sizeof(mlx5::Cqe128);
+    };
+    parts.receive_in_entry =
+        is_long(*parts.receive_completions) ? softnic::kDataBeforeEntry : softnic::kDataInEntry;
+    const bool reads = parts.view.transport == mlx5::Transport::reliable_connection &&
+                       (all_signaled || (flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) != 0);
+    if (reads && !is_long(*parts.send_completions)) parts.result_in_entry = softnic::kDataInEntry;
+}
+
 // The receive queue lies at the start of the buffer, the send queue behind it.
 mlx5::QueuePairView view_of(const mlx5_ib_create_qp& provider, bool own_receives) {
     // A queue pair that only receives: nothing is ever posted here.
@@ -264,11 +281,13 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     softnic::QueuePairParts parts;
     parts.view = view_of(provider, pair->shared_receives == nullptr);
     parts.view.transport = *transport;
+    parts.domain = pair->domain->number;
     parts.flow_request = {ask_for_flow, pair.get()};
     parts.route = way_back(identity_);
     pair->connector = &connector_;
     parts.send_completions = &pair->send_completions->engine();
     parts.receive_completions = &pair->receive_completions->engine();
+    allow_data_in_entries(parts, provider.flags, wanted.sq_sig_all != 0);
     if (pair->shared_receives != nullptr) parts.shared_receives = &pair->shared_receives->list;
     if (!parked_) parts.progress = &engine_thread_.queue_pairs();
     parts.send_index = parts.receive_index = provider.uidx & 0xffffff;

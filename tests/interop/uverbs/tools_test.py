@@ -41,6 +41,10 @@ class Tools(TwoProcesses):
         self.pingpong("ibv_rc_pingpong", "-c", "-o")
         self.pingpong("ibv_rc_pingpong", "-c", "-O")
 
+    def test_rc_pingpong_with_device_memory(self):
+        self.pingpong("ibv_rc_pingpong", "-c", "-j")
+        self.pingpong("ibv_rc_pingpong", "-c", "-j", "-e", "-s", "65536", "-n", "200")
+
     def test_srq_pingpong(self):
         self.pingpong("ibv_srq_pingpong")
 
@@ -87,6 +91,7 @@ class WithoutAttach(TwoProcesses):
     def test_pingpongs(self):
         for tool in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
             self.assertIn("usec/iter", self.both(tool, "-g", "0", "-c"))
+        self.assertIn("usec/iter", self.both("ibv_rc_pingpong", "-g", "0", "-c", "-j"))
 
     def test_perftest(self):
         for options in (("ib_write_lat", "-n", "200"), ("ib_read_lat", "-n", "200"),
