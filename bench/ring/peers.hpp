@@ -32,6 +32,7 @@ class SecondProcess {
     ~SecondProcess();  // kills it if it has not been waited for
 
     SharedPage& page() noexcept { return *page_; }
+    pid_t process() const noexcept { return child_; }
     // Throws std::runtime_error if it failed.
     void wait();
 

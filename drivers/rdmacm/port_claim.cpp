@@ -6,17 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "../softnic/link_message.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -84,10 +86,14 @@ std::vector<std::string> names_in_use(const std::string& prefix) {
     return names;
 }
 
-// Shared claims have a suffix that makes their names differ.
+// Shared claims have a suffix that makes their names differ. Not the process's number: another pid
+// namespace has the same ones.
 std::string suffix_of(const ClaimTerms& terms) {
-    static std::atomic<unsigned> count{0};
-    return terms.shared ? fmt::format("+{}.{}", getpid(), count.fetch_add(1)) : std::string();
+    if (!terms.shared) return {};
+    std::string text = "+";
+    const softnic::Nonce nonce = softnic::random_nonce();
+    for (const std::uint8_t byte : std::span(nonce).first(8)) text += fmt::format("{:02x}", byte);
+    return text;
 }
 
 int claim_exactly(const Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim) {

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -38,8 +41,26 @@ Descriptor open_socket() {
     return socket;
 }
 
+constexpr const char* kSlotPrefix = "verbatim-uverbs-";
+
 std::string slot_name(std::uint32_t slot) {
-    return fmt::format("verbatim-uverbs-{}-{}", geteuid(), slot);
+    return fmt::format("{}{}-{}", kSlotPrefix, geteuid(), slot);
+}
+
+// Users of this network namespace who hold the slot: each has slots of his own.
+std::vector<unsigned> holders(std::uint32_t slot) {
+    std::vector<unsigned> users;
+    std::ifstream table("/proc/net/unix");
+    const std::string prefix = std::string("@") + kSlotPrefix;
+    for (std::string line; std::getline(table, line);) {
+        const std::size_t at = line.find(prefix);
+        unsigned user = 0, held = 0;
+        if (at != std::string::npos &&
+            std::sscanf(line.c_str() + at + prefix.size(), "%u-%u", &user, &held) == 2 &&
+            held == slot)
+            users.push_back(user);
+    }
+    return users;
 }
 
 // No secret: whoever is allowed to bind the slot's name is the slot.
@@ -94,6 +115,19 @@ QueuePairAddress address_of_number(std::uint32_t number) {
     const std::string name = slot_name(slot);
     std::copy(name.begin(), name.end(), address.local_socket.begin());
     return address;
+}
+
+std::string explain_absence(std::uint32_t number) {
+    const std::vector<unsigned> users = holders(number >> kIndexBits);
+    if (users.empty())
+        return "no process of this network namespace has that number: it has ended, or runs in "
+               "another network namespace or on another host";
+    if (std::find(users.begin(), users.end(), geteuid()) == users.end())
+        return fmt::format(
+            "the process that has this number runs as uid {}, this one as uid {}: run both as the "
+            "same user",
+            users.front(), geteuid());
+    return "its process is there, but that queue pair is not, or not connected to this one";
 }
 
 }  // namespace verbatim::softnic

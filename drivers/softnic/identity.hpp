@@ -35,5 +35,7 @@ Identity random_identity();
 Identity claim_slot();
 // Where the queue pair with a number of claim_slot()'s kind would be.
 QueuePairAddress address_of_number(std::uint32_t number);
+// Why no link to that number came about, as far as can be told from here. For messages.
+std::string explain_absence(std::uint32_t number);
 
 }  // namespace verbatim::softnic

@@ -151,13 +151,14 @@ std::uint64_t Link::add_files(const Answer& answer) {
     return last;
 }
 
-void Link::refuse_attach(int cause) noexcept {
+void Link::refuse_attach(const char* why) noexcept {
     if (attach_refused_.exchange(true)) return;
     log::warn(
         "{}: cross-memory attach to process {} is refused ({}); its private memory is reached by "
         "its own threads, more slowly: allow it (prctl(PR_SET_PTRACER) in the peer, "
-        "kernel.yama.ptrace_scope = 0, CAP_SYS_PTRACE in a container), or use memory of an arena",
-        object_, process_, std::strerror(cause));
+        "kernel.yama.ptrace_scope = 0, CAP_SYS_PTRACE in a container, one pid namespace), or use "
+        "memory of an arena",
+        object_, process_, why);
 }
 
 std::byte* Link::place(const Grant& grant) noexcept {

@@ -72,7 +72,7 @@ class Link {
     pid_t process() const noexcept { return process_; }
     // Whether the peer's private memory can be reached by cross-memory attach, as far as is known.
     bool attaches() const noexcept { return !attach_refused_.load(std::memory_order_relaxed); }
-    void refuse_attach(int cause) noexcept;
+    void refuse_attach(const char* why) noexcept;
     const Nonce& peer_nonce() const noexcept { return peer_nonce_; }
 
     // For the control thread, which watches the socket.

@@ -127,6 +127,11 @@ bool present(const PieceList& list) noexcept {
 
 Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
                                     const PieceList& list) noexcept {
+    // A process of a pid namespace that is not this one or below it has no number here.
+    if (link_->process() == 0) {
+        link_->refuse_attach("it is in another pid namespace");
+        return kNoSyndrome;
+    }
     std::array<iovec, mlx5::kMaxWqeUnits + 1> local;
     std::uint64_t done = 0;
     // One call moves at most 2 GiB; the rest follows.
@@ -148,7 +153,7 @@ Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
         if (cause == ESRCH) return Syndrome::retry_exceeded;
         // Other system calls of this kind would be refused as well.
         if (cause == EPERM || cause == EACCES || cause == ENOSYS) {
-            link_->refuse_attach(cause);
+            link_->refuse_attach(std::strerror(cause));
             return kNoSyndrome;
         }
         if (cause == EFAULT) {

@@ -358,13 +358,19 @@ void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {
     receive_gate_.leave_for_good();
 }
 
+// Programs look at the first completion, which is to say what is wrong: no receive is flushed
+// before the requests are.
 void QueuePair::give_up() noexcept {
+    stop();
     {
         const std::lock_guard lock(mutex_);
-        if (shared_.is(QueuePairState::error)) return;
-        shared_.first_syndrome = mlx5::Syndrome::retry_exceeded;
-        shared_.enter_error();
+        if (!shared_.is(QueuePairState::error)) {
+            shared_.first_syndrome = mlx5::Syndrome::retry_exceeded;
+            shared_.enter_error();
+        }
     }
+    follows_verbs_ ? run_and_recover(*send_) : send_->run();
+    go_on();
     execute();
 }
 

@@ -8,6 +8,8 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "../softnic/identity.hpp"
+
 namespace verbatim::uverbs {
 namespace {
 
@@ -17,6 +19,15 @@ constexpr std::chrono::milliseconds kAttemptTime{200};
 constexpr std::chrono::milliseconds kBusyPause{8}, kIdlePause{16};
 // Datagrams to a peer that is not there yet wait this long, and so does what is posted after them.
 constexpr std::chrono::milliseconds kFlowPatience{200};
+
+// The program hears of a retry counter, and of a datagram nothing at all.
+void tell_absence(std::uint32_t own, std::uint32_t peer, bool reliable) {
+    constexpr const char* kText = "queue pair {:#x} has waited for its peer {:#x} in vain: {}";
+    if (reliable)
+        log::warn(kText, own, peer, softnic::explain_absence(peer));
+    else
+        log::info(kText, own, peer, softnic::explain_absence(peer));
+}
 
 }  // namespace
 
@@ -164,6 +175,7 @@ bool Connector::give_up_or_postpone(Job& job, Clock::time_point now) {
     else if (!job.requests_since)
         job.requests_since = now;
     if (waits && job.patience && now - *job.requests_since >= *job.patience) {
+        tell_absence(job.pair->view().number, job.peer.number, job.goal == Goal::connection);
         job.goal == Goal::flow ? job.pair->refuse_flow(job.peer.number) : job.pair->give_up();
         return true;
     }

@@ -158,6 +158,8 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
         if (mkdtemp(pattern.data()) == nullptr)
             throw fs::filesystem_error("cannot make", pattern, {});
         root_ = pattern;
+        // To be read by whoever the program becomes, like /sys.
+        fs::permissions(root_, fs::perms(0755));
         lock_ = lock_tree(root_, LOCK_SH);
         put(fs::path(root_) / "class/infiniband_verbs/abi_version", "6");
         put(fs::path(root_) / "class/misc/rdma_cm/abi_version", "4");

@@ -75,6 +75,8 @@ class Session:
             print(f"pass {number} of {self.passes}: {len(benchmarks)} benchmarks", file=sys.stderr, flush=True)
             for one in benchmarks:
                 metrics = self.attempt(run, one, 0.05 if self.quick else 0.2)
+                if metrics is None:
+                    self.results.add_failure(one.group, one.case, one.subject)
                 self.add((one.group, one.case, one.subject), number, metrics or {})
 
     def list_group(self, group: str, programs: list[pathlib.Path]) -> list[Benchmark]:
@@ -123,6 +125,8 @@ def main() -> int:
         if table:
             print(table + "\n")
     print(bench_table.LEGEND)
+    for variants in programs.values():
+        print(bench_table.targets(variants[0].parent), end="")
     print(bench_table.not_measured())
     if arguments.json:
         write_rows(arguments.json, session.results.rows())

@@ -31,9 +31,14 @@ class Results:
 
     def __init__(self) -> None:
         self.samples: dict[Key, dict[int, float]] = {}
+        self.failures: dict[tuple[str, str, str], int] = {}  # (group, case, subject) -> runs that gave nothing
 
     def add(self, key: Key, pass_number: int, value: float) -> None:
         self.samples.setdefault(key, {})[pass_number] = value
+
+    def add_failure(self, group: str, case: str, subject: str) -> None:
+        key = (group, case, subject)
+        self.failures[key] = self.failures.get(key, 0) + 1
 
     def keys(self) -> list[Key]:
         """Groups and cases in the order of the run, then by metric, then subjects in the order of the run."""

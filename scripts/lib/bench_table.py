@@ -59,6 +59,9 @@ def main_table(results: Results) -> str:
         numbers = [number_text(results.best(key)), number_text(results.median(key))]
         floor = ratio_texts(results.slower(key, key.of("floor")))
         rows.append([f"{key.group}/{key.case}", key.metric, key.subject, *numbers, *floor])
+    # Nobody is to take a subject that failed for one that does not exist.
+    for (group, case, subject), times in results.failures.items():
+        rows.append([f"{group}/{case}", "FAILED", subject, f"{times} times", "-", "-", "-"])
     return aligned(HEADER, blocks_by_case(rows))
 
 
@@ -113,6 +116,12 @@ def machine(build: pathlib.Path) -> str:
 
 def load() -> str:
     return "{:.2f} (1 min), {:.2f} (5 min)".format(*os.getloadavg()[:2])
+
+
+def targets(group: pathlib.Path) -> str:
+    """What was asked for, as the group says it; nothing is checked against it."""
+    text = group / "targets.txt"
+    return text.read_text(encoding="utf-8") if text.is_file() else ""
 
 
 def not_measured() -> str:

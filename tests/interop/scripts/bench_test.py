@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,15 @@ class Bench(unittest.TestCase):
         self.assertIn("out of luck", done.stdout)
         self.assertIn("ring/a/quiet: reports none of the metrics", done.stdout)
         self.assertEqual(len(rows), len(RING))
+        for subject in ("verbatim.x", "peer", "quiet"):
+            self.assertRegex(done.stdout, rf"ring/a +FAILED +{re.escape(subject)} +2 times")
+
+    def test_targets_of_a_group_are_printed_with_it(self):
+        self.group("ring", RING)
+        self.group("post", {"post/a/floor": {"ns": [1]}})
+        (self.state / "bench/ring/targets.txt").write_text("no more than a fortnight\n")
+        self.assertIn("no more than a fortnight\n", self.bench("--quick", "ring").stdout)
+        self.assertNotIn("fortnight", self.bench("--quick", "post").stdout)
 
     def test_names_that_break_the_convention_are_refused(self):
         for name in ("ring/a", "post/a/floor", "ring/a/verbatim", "ring/a/verbatim."):

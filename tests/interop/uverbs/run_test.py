@@ -51,6 +51,13 @@ class Run(unittest.TestCase):
         self.assertEqual(self.run_it("--", "sh", "-c", "exit 7").returncode, 7)
         self.assertEqual(self.run_it("--", "sh", "-c", "kill -9 $$").returncode, 128 + signal.SIGKILL)
 
+    def test_a_program_that_becomes_another_user_has_its_devices(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root may become another user")
+        os.chmod(self.directory.name, 0o755)
+        result = self.run_it("--", "setpriv", "--reuid=65534", "--clear-groups", "ibv_devinfo", "-l")
+        self.assertEqual(result.stdout.split(), ["1", "HCA", "found:", "mlx5_0"], result.stderr)
+
     def test_what_cannot_be_run_is_told(self):
         result = self.run_it("--", "no-such-program")
         self.assertEqual(result.returncode, 1)

@@ -5,30 +5,11 @@
 #include <unistd.h>
 
 #include "child_process.hpp"
+#include "place.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {
-
-template <class T>
-T take(int from) {
-    T value{};
-    if (read(from, &value, sizeof value) != sizeof value) throw std::runtime_error("no answer");
-    return value;
-}
-template <class T>
-void tell(int to, const T& value) {
-    if (write(to, &value, sizeof value) != sizeof value) throw std::runtime_error("nobody reads");
-}
-
-struct Place {
-    std::uint32_t number, key;
-    std::uint64_t address;
-};
-Place place_of(const Side& side) {
-    return {side.pair->qp_num, side.region->rkey,
-            reinterpret_cast<std::uint64_t>(side.memory.data())};
-}
 
 struct Processes : testing::Test {
     Processes() { EXPECT_EQ(pipe(to_child) | pipe(to_parent), 0); }

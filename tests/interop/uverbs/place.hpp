@@ -1,0 +1,33 @@
+// What two processes of a test tell each other through pipes.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "verbs_pair.hpp"
+
+namespace verbatim::interop {
+
+template <class T>
+T take(int from) {
+    T value{};
+    if (read(from, &value, sizeof value) != sizeof value) throw std::runtime_error("no answer");
+    return value;
+}
+template <class T>
+void tell(int to, const T& value) {
+    if (write(to, &value, sizeof value) != sizeof value) throw std::runtime_error("nobody reads");
+}
+
+struct Place {
+    std::uint32_t number, key;
+    std::uint64_t address;
+};
+inline Place place_of(const Side& side) {
+    return {side.pair->qp_num, side.region->rkey,
+            reinterpret_cast<std::uint64_t>(side.memory.data())};
+}
+
+}  // namespace verbatim::interop
