@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
 
 namespace verbatim::uverbs {
 namespace {
@@ -30,6 +32,8 @@ softnic::Options engine_options(const Identity& identity) {
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
+    if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
+        options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     return options;
 }
 

@@ -14,9 +14,11 @@ namespace verbatim::uverbs {
 class DeviceTree {
   public:
     static constexpr int kMaxDevices = 16;
-    // Environment: the root of the tree to use; how many devices a tree of one's own has.
+    // Environment: the root of the tree to use; how many devices a tree of one's own has. A fault
+    // policy (verbatim/softnic/fault_policy.hpp) for devices that are opened.
     static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
     static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
+    static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
 
     // Throws Error(invalid_argument | device_error).
     explicit DeviceTree(int devices);
