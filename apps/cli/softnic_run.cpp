@@ -16,6 +16,8 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
+#include "softnic_config.hpp"
+
 namespace cli {
 namespace {
 
@@ -98,17 +100,23 @@ void SoftnicRun::add_to(CLI::App& softnic) {
         "run", "runs a program of rdma-core, unmodified, on devices in software");
     run.add_option("--devices", devices_, "how many devices it finds: mlx5_0 and following")
         ->check(CLI::Range(1, DeviceTree::kMaxDevices))
-        ->capture_default_str();
+        ->default_str("1");
+    run.add_option("--config", config_,
+                   "devices, their settings and faults; see configs/softnic.toml");
     run.add_option("command", command_, "the program and its arguments, behind --")->required();
     run.positionals_at_end();
 }
 
 int SoftnicRun::operator()() const {
     const std::string library = find_library();
+    const SoftnicConfig config =
+        config_.empty() ? SoftnicConfig{} : SoftnicConfig::from_file(config_);
     // Before there is anything to clean up: from here on signals come to wait_for() only.
     const sigset_t watched = watched_signals();
     sigprocmask(SIG_BLOCK, &watched, nullptr);
-    const DeviceTree tree(devices_);
+    for (const auto& [variable, value] : config.environment)
+        setenv(variable.c_str(), value.c_str(), 1);
+    const DeviceTree tree(devices_.value_or(config.devices.value_or(1)));
     set_environment(tree, library);
     return wait_for(start(command_));
 }

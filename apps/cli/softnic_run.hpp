@@ -1,8 +1,9 @@
-// verbatim softnic run [--devices N] -- command...: runs a program of rdma-core, unmodified, on
-// devices in software. They are there for the program and what it starts; nothing is left behind
-// when it ends, however it ends.
+// verbatim softnic run [--devices N] [--config F] -- command...: runs a program of rdma-core,
+// unmodified, on devices in software. They are there for the program and what it starts; nothing is
+// left behind when it ends, however it ends.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ class SoftnicRun {
     int operator()() const;
 
   private:
-    int devices_ = 1;
+    std::optional<int> devices_;
+    std::string config_;
     std::vector<std::string> command_;
 };
 

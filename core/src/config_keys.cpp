@@ -1,14 +1,13 @@
 // The table of keys and the small languages of their values: sizes ("64M") and durations ("20us").
 #include "config_keys.hpp"
 
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <verbatim/driver/quantity.hpp>
 
 namespace verbatim {
 namespace {
@@ -18,44 +17,15 @@ using std::chrono::nanoseconds;
 
 constexpr std::int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
 
-struct Quantity {
-    std::int64_t number;
-    std::string_view unit;
-};
-
-std::optional<Quantity> split(std::string_view text) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || number < 0) return std::nullopt;
-    return Quantity{number, text.substr(static_cast<std::size_t>(end - text.data()))};
-}
-
-template <std::size_t N>
-std::optional<std::int64_t> scaled(
-    std::string_view text, const std::array<std::pair<std::string_view, std::int64_t>, N>& units) {
-    const auto quantity = split(text);
-    if (!quantity) return std::nullopt;
-    for (const auto& [unit, factor] : units)
-        if (quantity->unit == unit &&
-            quantity->number <= std::numeric_limits<std::int64_t>::max() / factor)
-            return quantity->number * factor;
-    return std::nullopt;
-}
-
 std::optional<std::int64_t> size_of(const ConfigValue& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
     const auto* text = std::get_if<std::string>(&value);
-    constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits{
-        {{"", 1}, {"K", kKi}, {"M", kMi}, {"G", kGi}, {"T", kTi}}};
-    return text == nullptr ? std::nullopt : scaled(*text, kUnits);
+    return text == nullptr ? std::nullopt : parse_size(*text);
 }
 
 std::optional<nanoseconds> duration_of(const ConfigValue& value) {
     const auto* text = std::get_if<std::string>(&value);
-    constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kUnits{
-        {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
-    const auto count = text == nullptr ? std::nullopt : scaled(*text, kUnits);
-    return count ? std::optional(nanoseconds(*count)) : std::nullopt;
+    return text == nullptr ? std::nullopt : parse_duration(*text);
 }
 
 enum class Shape { any, power_of_two };

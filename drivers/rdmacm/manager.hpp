@@ -12,6 +12,8 @@
 #include <mutex>
 #include <span>
 
+#include <verbatim/uverbs/device_tree.hpp>
+
 #include "channel.hpp"
 #include "command.hpp"
 #include "identifier.hpp"
@@ -32,7 +34,7 @@ class Manager final : WatcherService {
     void close(Channel& channel) noexcept;
 
     // Environment: how long a peer may take to answer, in milliseconds.
-    static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
+    static constexpr const char* kTimeoutVariable = uverbs::DeviceTree::kTimeoutVariable;
 
   private:
     using Handler = int (Manager::*)(const std::shared_ptr<Channel>&, const Command&);

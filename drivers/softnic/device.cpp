@@ -22,6 +22,7 @@ void check(const Options& options) {
         throw Error(Errc::invalid_argument, options.name,
                     fmt::format("ring_bytes is {}, it must be a power of two and at least 64",
                                 options.ring_bytes));
+    for (const FaultRule& rule : options.faults.rules) check(rule, options.name);
 }
 
 class Region final : public MemoryRegion {
@@ -147,6 +148,11 @@ void DeviceCore::remove_queue_pair(std::uint32_t number) {
     queue_pairs_.erase(number);
 }
 
+std::unique_ptr<FaultInjector> DeviceCore::next_fault_injector() {
+    if (options_.faults.rules.empty()) return nullptr;
+    return std::make_unique<FaultInjector>(options_.faults, next_injector_.fetch_add(1));
+}
+
 std::uint32_t DeviceCore::next_completion_queue() noexcept {
     return next_completion_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
 }
@@ -230,6 +236,10 @@ void execute(QueuePairHandle& queue_pair) noexcept {
 
 std::string failure_text(const QueuePairHandle& queue_pair) {
     return static_cast<const QueuePair&>(queue_pair).failure_text();
+}
+
+std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept {
+    return static_cast<const QueuePair&>(queue_pair).faults_injected(action);
 }
 
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {

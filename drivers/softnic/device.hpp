@@ -12,6 +12,7 @@
 #include <verbatim/softnic/softnic.hpp>
 
 #include "control_thread.hpp"
+#include "fault_injector.hpp"
 #include "file_table.hpp"
 #include "identity.hpp"
 #include "key_table.hpp"
@@ -40,6 +41,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     std::uint32_t add_queue_pair(QueuePair& queue_pair);
     void remove_queue_pair(std::uint32_t number);
+    // For another queue pair; null without a fault policy.
+    std::unique_ptr<FaultInjector> next_fault_injector();
     std::uint32_t next_completion_queue() noexcept;
     std::uint32_t next_shared_receive_queue() noexcept;
 
@@ -63,6 +66,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     KeyTable keys_;
     FileTable files_;
     std::uint64_t epoch_ = 0;
+    std::atomic<std::uint64_t> next_injector_{0};
     std::atomic<std::uint32_t> next_completion_queue_{1};
     std::atomic<std::uint32_t> next_shared_receive_queue_{1};
 

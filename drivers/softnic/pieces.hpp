@@ -17,10 +17,11 @@ struct Piece {
     std::size_t bytes;
 };
 
-// Fixed room for the longest WQE; an inline segment that wraps makes two pieces. Left uninitialised
+// Fixed room for the longest WQE; an inline segment that wraps makes two pieces, and so does a
+// fault policy of the first one. Left uninitialised
 // on purpose: it is made anew for every request.
 struct PieceList {
-    std::array<Piece, mlx5::kMaxWqeUnits + 1> items;
+    std::array<Piece, mlx5::kMaxWqeUnits + 2> items;
     std::size_t count;
     std::uint64_t total;
 

@@ -99,7 +99,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         KeyTable& keys = core_->keys();
         send_.emplace(view(), send_completions_->ring(), keys, shared_,
-                      device.strict_doorbells && !device.parked);
+                      device.strict_doorbells && !device.parked, core_->next_fault_injector());
         receive_.emplace(view(), parts.shared_receives, receive_completions_->ring(), keys,
                          shared_);
         send_completions_->add_writer(*this);
@@ -382,6 +382,10 @@ bool QueuePair::peer_lost() const noexcept {
 std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {
     const std::lock_guard lock(mutex_);
     return shared_.outgoing ? shared_.outgoing.not_ready() : 0;
+}
+
+std::uint64_t QueuePair::faults_injected(FaultAction action) const noexcept {
+    return send_->faults() == nullptr ? 0 : send_->faults()->counted(action);
 }
 
 // In a forked child the queues are a private copy: nothing is executed, everything is flushed.

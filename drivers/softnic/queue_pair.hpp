@@ -110,6 +110,11 @@ class QueuePair final : public QueuePairHandle {
     void set_not_ready_retries(std::uint8_t retries) noexcept {
         shared_.not_ready_retries.store(retries);
     }
+    // After which time a request that was lost is sent again, 0: never; and how often.
+    void set_retries(std::chrono::nanoseconds after, std::uint8_t retries) noexcept {
+        shared_.retry_after.store(after);
+        shared_.retries.store(retries);
+    }
     // Requests that are not begun wait (verbs' SQD); `report`: QueuePairEvent::drained.
     void pause_sending(bool report) noexcept {
         shared_.report_drained.store(report);
@@ -130,6 +135,7 @@ class QueuePair final : public QueuePairHandle {
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
+    std::uint64_t faults_injected(FaultAction action) const noexcept;
 
   private:
     static void doorbell_hook(void* self, const volatile void* register_half) noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -48,6 +49,11 @@ struct QueuePairShared {
     // How often a request is tried again that finds no receive at the peer; all bits set: for ever.
     static constexpr std::uint8_t kForEver = 7;
     std::atomic<std::uint8_t> not_ready_retries{kForEver};
+    // After which time a request is sent again that nobody acknowledges (0: never), and how often.
+    // Only a fault policy loses requests.
+    static constexpr std::chrono::nanoseconds kRetryAfter = std::chrono::milliseconds(1);
+    std::atomic<std::chrono::nanoseconds> retry_after{kRetryAfter};
+    std::atomic<std::uint8_t> retries{7};
     bool ends_with_peer = true;  // a peer that goes is an error, even if nothing is sent to it
     // Of the first request flushed in the error state; none: as the engine finds. Set before that
     // state is entered.

@@ -19,7 +19,7 @@ constexpr std::uint8_t kWaitsForResults = 0xc0;
 }  // namespace
 
 SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
-                       QueuePairShared& shared, bool strict)
+                       QueuePairShared& shared, bool strict, std::unique_ptr<FaultInjector> faults)
     : view_(view),
       completions_(&completions),
       shared_(&shared),
@@ -27,6 +27,7 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
       strict_(strict),
+      faults_(std::move(faults)),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
     if (shared.result_in_entry != 0)
         entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
@@ -47,6 +48,7 @@ void SendEngine::reset() noexcept {
     messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
     pieces_asked_ = pieces_taken_ = taken_ = 0;
     oldest_ = 0;
+    if (faults_ != nullptr) faults_->next_request();
 }
 
 void SendEngine::run() noexcept {
@@ -79,8 +81,8 @@ void SendEngine::drain(bool silent) noexcept {
 
 void SendEngine::execute_posted(bool silent) noexcept {
     const std::uint16_t end = limit();
-    const bool quick =
-        !silent && !shared_->datagrams() && shared_->outgoing.allows(Access::remote_write);
+    const bool quick = !silent && faults_ == nullptr && !shared_->datagrams() &&
+                       shared_->outgoing.allows(Access::remote_write);
     while (!stopped_ && head_.load(std::memory_order_relaxed) != end) {
         if (quick && write_quickly(end)) [[likely]]
             continue;
@@ -162,9 +164,11 @@ bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
     request.result.opcode = mlx5::opcode_of(request.control);
     request.result.signaled =
         (request.control.fence_completion_event & mlx5::kCompletionAlways) != 0;
-    const Verdict verdict = silent ? fail(request, silence()) : execute(request);
+    const Verdict verdict = silent               ? fail(request, silence())
+                            : faults_ == nullptr ? execute(request)
+                                                 : execute_or_strike(request);
     if (verdict == Verdict::waits) return false;
-    head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
+    advance(static_cast<std::uint16_t>(head + blocks));
     finish(request.result);
     return verdict == Verdict::done;
 }
@@ -175,9 +179,15 @@ bool SendEngine::fail_next(Syndrome syndrome, std::uint32_t blocks) noexcept {
     result.index = head_.load(std::memory_order_relaxed);
     result.opcode = mlx5::opcode_of(WqeReader(view_, result.index).read<mlx5::ControlSegment>(0));
     result.syndrome = syndrome;
-    head_.store(static_cast<std::uint16_t>(result.index + blocks), std::memory_order_relaxed);
+    advance(static_cast<std::uint16_t>(result.index + blocks));
     finish(result);
     return false;
+}
+
+void SendEngine::advance(std::uint16_t head) noexcept {
+    if (faults_ != nullptr) [[unlikely]]
+        faults_->next_request();
+    head_.store(head, std::memory_order_relaxed);
 }
 
 SendEngine::Verdict SendEngine::fail(Request& request, Syndrome syndrome) noexcept {
@@ -253,6 +263,8 @@ Syndrome SendEngine::collect(const Request& request, std::size_t first_unit, Acc
         if (syndrome != kNoSyndrome) return syndrome;
         ++unit;
     }
+    if (damages_ && wanted == Access::local_read) [[unlikely]]
+        damage(list);
     if (list.total <= kMaxMessageBytes) return kNoSyndrome;
     shared_->failure.set("a request of {} bytes; at most {} are possible", list.total,
                          kMaxMessageBytes);

@@ -18,6 +18,7 @@
 
 #include "completion_ring.hpp"
 #include "entry_data.hpp"
+#include "fault_injector.hpp"
 #include "memory_access.hpp"
 #include "queue_pair_state.hpp"
 #include "remote_atomic.hpp"
@@ -30,7 +31,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 class SendEngine {
   public:
     SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
-               QueuePairShared& shared, bool strict);
+               QueuePairShared& shared, bool strict,
+               std::unique_ptr<FaultInjector> faults = nullptr);
 
     // Does what can be done now: at most what was posted when it began.
     void run() noexcept;
@@ -57,6 +59,9 @@ class SendEngine {
     void ring(std::uint16_t counter) noexcept { rung_.store(counter, std::memory_order_release); }
     // Strict doorbells: the request after the last good doorbell fails.
     void reject() noexcept { rejected_.store(true, std::memory_order_release); }
+
+    // Null without a fault policy.
+    const FaultInjector* faults() const noexcept { return faults_.get(); }
 
     // Control path, gate closed.
     void bind();
@@ -98,6 +103,11 @@ class SendEngine {
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
     bool allowed(Access wanted) noexcept;
     Verdict execute(Request& request) noexcept;
+    Verdict execute_or_strike(Request& request) noexcept;
+    Verdict lose(Request& request) noexcept;
+    Verdict repeat(Request& request) noexcept;
+    void damage(PieceList& list) noexcept;
+    void advance(std::uint16_t head) noexcept;
     Verdict write(Request& request) noexcept;
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
@@ -149,6 +159,9 @@ class SendEngine {
     LocalMemory local_;
     RemoteMemory remote_;
     const bool strict_;
+    std::unique_ptr<FaultInjector> faults_;
+    bool damages_ = false;  // what the current request sends
+    std::byte damaged_byte_{};
 
     std::atomic<std::uint16_t> head_{0};  // next request to execute
     std::atomic<std::uint16_t> rung_{0};

@@ -8,11 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
+#include <verbatim/driver/quantity.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
 
 namespace verbatim::uverbs {
 namespace {
@@ -25,11 +31,25 @@ constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
+std::size_t ring_bytes(const char* text) {
+    const auto bytes = parse_size(text);
+    if (!bytes || *bytes < DeviceTree::kLeastRing || *bytes > DeviceTree::kMostRing ||
+        !std::has_single_bit(static_cast<std::uint64_t>(*bytes)))
+        throw Error(Errc::config_error, DeviceTree::kRingVariable,
+                    fmt::format("{} is not allowed", text),
+                    "it must be a size from 16K to 1G, a power of two");
+    return static_cast<std::size_t>(*bytes);
+}
+
 softnic::Options engine_options(const Identity& identity) {
     softnic::Options options;
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
+    if (const char* const ring = std::getenv(DeviceTree::kRingVariable))
+        options.ring_bytes = ring_bytes(ring);
+    if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
+        options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     return options;
 }
 

@@ -88,7 +88,7 @@ int open_device(unsigned minor_number) noexcept {
         errno = ENOMEM;
     } catch (const Error& error) {
         log::error("{}", error.what());
-        errno = ENOMEM;
+        errno = error.code() == Errc::config_error ? EINVAL : ENOMEM;
     }
     return -1;
 }

@@ -143,13 +143,17 @@ void keep_all(ib_uverbs_query_qp_resp& facts, const ib_uverbs_modify_qp& change)
     keep(mask, kDestination, facts.dest_qp_num, change.dest_qp_num);
 }
 
+// How long a request waits to be acknowledged.
+std::chrono::nanoseconds once(const ib_uverbs_query_qp_resp& facts) {
+    return std::chrono::nanoseconds(std::int64_t{4096} << (facts.timeout & 31));
+}
+
 // How long requests wait for a peer that does not answer: 4.096 us * 2^timeout, and again for each
 // retry; 0 is for ever. Never less than what a peer may wait for a core on a busy machine.
 std::optional<std::chrono::nanoseconds> patience_of(const ib_uverbs_query_qp_resp& facts) {
     constexpr std::chrono::nanoseconds kAtLeast = std::chrono::seconds(1);
     if (facts.timeout == 0) return std::nullopt;
-    const std::chrono::nanoseconds once(std::int64_t{4096} << (facts.timeout & 31));
-    return std::max(kAtLeast, once * (facts.retry_cnt + 1));
+    return std::max(kAtLeast, once(facts) * (facts.retry_cnt + 1));
 }
 
 std::optional<mlx5::Transport> transport_of(std::uint8_t type) {
@@ -353,6 +357,9 @@ int DeviceFile::change(const ib_uverbs_modify_qp& change) {
         pair->engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
     if (from != to) enter(*pair, to);
     tell_engine(*pair->engine, change);
+    if ((mask & (kTimeout | kRetries)) != 0)
+        pair->engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
+                                  facts.retry_cnt);
     return 0;
 }
 

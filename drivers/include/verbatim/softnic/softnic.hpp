@@ -35,6 +35,7 @@
 #include <string>
 
 #include <verbatim/driver/device.hpp>
+#include <verbatim/softnic/fault_policy.hpp>
 
 namespace verbatim::softnic {
 
@@ -50,6 +51,9 @@ struct Options {
     std::uint32_t completion_entry_bytes = 64;  // or 128
     std::size_t ring_bytes = std::size_t{64}
                              << 10;  // of each queue pair's two-sided ring, power of two
+    // What goes wrong on purpose. A request that waits by it (a delay, or a loss before the next
+    // try) goes on when the program polls.
+    FaultPolicy faults{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
 };
@@ -66,5 +70,8 @@ void execute(QueuePairHandle& queue_pair) noexcept;
 std::string failure_text(const QueuePairHandle& queue_pair);
 // How often a message for this queue pair's peer found no receive posted there.
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept;
+
+// How often the device's fault policy struck requests of this queue pair so. Any thread.
+std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept;
 
 }  // namespace verbatim::softnic

@@ -1,0 +1,13 @@
+// What to say about a word that is not known: the one that was probably meant, or all there are.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace verbatim {
+
+// "did you mean X?", or "known are: X, Y".
+std::string advice(std::string_view word, std::span<const std::string_view> known);
+
+}  // namespace verbatim
