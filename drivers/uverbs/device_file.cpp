@@ -219,6 +219,7 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         {IB_USER_VERBS_CMD_CREATE_CQ, &D::create_completion_queue,
          &D::create_completion_queue_extended},
         {IB_USER_VERBS_CMD_RESIZE_CQ, &D::resize_completion_queue, nullptr},
+        {IB_USER_VERBS_EX_CMD_MODIFY_CQ, nullptr, &D::modify_completion_queue},
         {IB_USER_VERBS_CMD_DESTROY_CQ, &D::destroy_completion_queue, nullptr},
         {IB_USER_VERBS_CMD_CREATE_QP, &D::create_queue_pair, &D::create_queue_pair_extended},
         {IB_USER_VERBS_CMD_QUERY_QP, &D::query_queue_pair, nullptr},
@@ -264,6 +265,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz
+    reply.cq_moderation_caps = {kMaxModerationCount, kMaxModerationPeriod, 0};
     reply.max_dm_size = DeviceMemoryPool::kBytes;
     reply.response_length =
         static_cast<std::uint32_t>(std::min(command.reply_bytes(), sizeof reply));

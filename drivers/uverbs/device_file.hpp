@@ -65,6 +65,9 @@ class DeviceFile {
     // In each page two doorbell registers of this size, two halves each, from kFirstRegister on.
     static constexpr std::uint32_t kRegisterBytes = 512, kFirstRegister = 0x800;
 
+    // Of events; microseconds.
+    static constexpr std::uint16_t kMaxModerationCount = 0xffff, kMaxModerationPeriod = 0xfff;
+
   private:
     using Handler = int (DeviceFile::*)(const Command&);
     static Handler handler_of(const Command& command) noexcept;
@@ -93,6 +96,7 @@ class DeviceFile {
     int modify_shared_queue(const Command& command);
     int query_shared_queue(const Command& command);
     int resize_completion_queue(const Command& command);
+    int modify_completion_queue(const Command& command);
     int reregister_memory(const Command& command);
     int destroy_shared_queue(const Command& command);
     int create_address(const Command& command);

@@ -104,7 +104,10 @@ void EngineThread::look_round() noexcept {
     const EventChannel* waiting = nullptr;
     for (CompletionQueue* const queue : queues_) {
         const bool turn = waiting == nullptr || queue->channel() != waiting;
-        if (turn && queue->announce(CompletionQueue::Asks::program)) continue;
+        if (turn && queue->announce(CompletionQueue::Asks::program)) {
+            if (queue->moderating()) owes_events_ = true;
+            continue;
+        }
         if (queue->channel() != nullptr) waiting = queue->channel();
         owes_events_ = true;
     }

@@ -16,20 +16,45 @@ bool CompletionQueue::announce(Asks asks) noexcept {
     const std::uint32_t word = softnic::read_record(view.doorbell_record + mlx5::kRecordArm);
     std::uint32_t answered = answered_.load(std::memory_order_relaxed);
     if (word == answered || word == kNeverArmed) return true;
+    std::uint32_t consumed = 0;
     const auto unpolled = [&] {
-        const std::uint32_t consumed =
-            softnic::read_record(view.doorbell_record + mlx5::kRecordConsumer);
+        consumed = softnic::read_record(view.doorbell_record + mlx5::kRecordConsumer);
         return engine_.ring().written_since(consumed & mlx5::kConsumerIndexMask,
                                             (word & kSolicitedOnly) != 0);
     };
-    if (!unpolled()) return true;
+    if (!unpolled()) return first_at_.store(0, std::memory_order_relaxed), true;
+    if (too_early((engine_.ring().produced() - consumed) & mlx5::kConsumerIndexMask)) return true;
     if (polls_.load() != 0 || channel_->held(asks == Asks::program)) return owe();
     if (!unpolled()) return true;  // it was polled before the hold ended
     if (!answered_.compare_exchange_strong(answered, word)) return true;
     owed_.store(0, std::memory_order_relaxed);
+    first_at_.store(0, std::memory_order_relaxed);
     // Without room the event is still owed; the engine thread comes back for it.
     if (!channel_->post(user_handle_, events_)) answered_.store(answered);
     return true;
+}
+
+// What waits is counted from what the program has consumed; the time runs from the moment that
+// somebody first saw it.
+bool CompletionQueue::too_early(std::uint32_t completions) noexcept {
+    const std::uint32_t enough = moderate_completions_.load(std::memory_order_relaxed);
+    const std::int64_t period = moderate_ns_.load(std::memory_order_relaxed);
+    if (enough == 0 || period == 0 || completions >= enough) [[likely]]
+        return false;
+    const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                 std::chrono::steady_clock::now().time_since_epoch())
+                                 .count();
+    std::int64_t first = 0;
+    if (!first_at_.compare_exchange_strong(first, now)) return now - first < period;
+    bell_.load(std::memory_order_relaxed)->ring();
+    return true;
+}
+
+void CompletionQueue::moderate(std::uint32_t completions, std::chrono::nanoseconds period,
+                               const softnic::Bell& bell) noexcept {
+    bell_.store(&bell);
+    moderate_completions_.store(completions);
+    moderate_ns_.store(period.count());
 }
 
 bool CompletionQueue::owe() noexcept {

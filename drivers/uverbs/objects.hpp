@@ -5,9 +5,11 @@
 #include <rdma/ib_user_verbs.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
+#include "../softnic/bell.hpp"
 #include "../softnic/completion_queue.hpp"
 #include "../softnic/queue_pair.hpp"
 #include "../softnic/shared_receive_list.hpp"
@@ -62,6 +64,12 @@ class CompletionQueue {
     // does meanwhile.
     enum class Asks : std::uint8_t { nobody, program };
     bool announce(Asks asks = Asks::nobody) noexcept;
+    // Events wait for as many completions, or for the time since the first; either 0: they do not.
+    // `bell`: of the thread that asks again; it must stay.
+    void moderate(std::uint32_t completions, std::chrono::nanoseconds period,
+                  const softnic::Bell& bell) noexcept;
+    // An event waits for its time. Any thread.
+    bool moderating() const noexcept { return first_at_.load(std::memory_order_relaxed) != 0; }
     // The program is about to arm the queue.
     void arming() noexcept;
     // Around a poll of the program's, if the queue has a channel.
@@ -94,6 +102,7 @@ class CompletionQueue {
                                 async_events_sent_);
     }
     bool owe() noexcept;
+    bool too_early(std::uint32_t completions) noexcept;
     static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->written(); }
 
     softnic::CompletionQueue engine_;
@@ -105,6 +114,11 @@ class CompletionQueue {
     std::atomic<std::uint32_t> events_{0};              // sent so far
     std::atomic<std::uint32_t> polls_{0};               // that are going on
     std::atomic<std::uint64_t> owed_{0};
+    std::atomic<std::uint32_t> moderate_completions_{0};
+    std::atomic<std::int64_t> moderate_ns_{0};
+    std::atomic<const softnic::Bell*> bell_{nullptr};
+    std::atomic<std::int64_t> first_at_{
+        0};  // ns of the steady clock, 0: nothing waits for its time
 };
 
 struct SharedQueue {

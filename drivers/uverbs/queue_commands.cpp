@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 
 #include "device_file.hpp"
@@ -174,6 +175,18 @@ int DeviceFile::resize_completion_queue(const Command& command) {
     next.entries = std::bit_ceil(wanted.cqe + 1);
     if (!queue->engine().move_to(next)) return EINVAL;
     command.reply(ib_uverbs_resize_cq_resp{next.entries - 1, 0});
+    return 0;
+}
+
+int DeviceFile::modify_completion_queue(const Command& command) {
+    constexpr std::uint32_t kModeration = 1;  // enum ibv_cq_attr_mask
+    const auto wanted = command.core<ib_uverbs_ex_modify_cq>();
+    if (wanted.attr_mask == 0 || wanted.reserved != 0) return EINVAL;
+    if (wanted.attr_mask != kModeration) return EOPNOTSUPP;
+    CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
+    if (queue == nullptr || wanted.attr.cq_period > kMaxModerationPeriod) return EINVAL;
+    queue->moderate(wanted.attr.cq_count, std::chrono::microseconds(wanted.attr.cq_period),
+                    engine_thread_.bell());
     return 0;
 }
 

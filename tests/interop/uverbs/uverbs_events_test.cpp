@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
@@ -76,6 +79,67 @@ TEST_F(Events, an_event_that_nobody_reads_does_not_hold_up_destruction) {
     other.pair.reset();
     other.completions.reset();
     EXPECT_FALSE(readable(other, 0));
+}
+
+// Of `other`, whose queue's events wait for three completions or four milliseconds.
+struct Moderated : Events {
+    using Clock = std::chrono::steady_clock;
+    static constexpr auto kPeriod = std::chrono::microseconds(4095);
+    static int moderate(Side& side, std::uint16_t count, std::uint16_t period) {
+        ibv_modify_cq_attr attributes{IBV_CQ_ATTR_MODERATE, {count, period}};
+        return ibv_modify_cq(side.completions.get(), &attributes);
+    }
+    // How long after the first of `messages` the event came.
+    Clock::duration time_of(int messages) {
+        arm(other);
+        const auto start = Clock::now();
+        for (int i = 0; i < messages; ++i) {
+            other.receive(0, 64);
+            one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+        }
+        take_event(other);
+        const auto time = Clock::now() - start;
+        for (int i = 0; i < messages; ++i) {
+            EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+            EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+        }
+        EXPECT_FALSE(readable(other, 0)) << "one event for each arming";
+        return time;
+    }
+};
+
+TEST_F(Moderated, an_event_of_few_completions_waits_for_its_time) {
+    ASSERT_EQ(moderate(other, 3, 4095), 0);
+    for (int round = 0; round < 20; ++round) EXPECT_GE(time_of(1 + round % 2), kPeriod);
+}
+
+TEST_F(Moderated, an_event_of_enough_completions_does_not) {
+    ASSERT_EQ(moderate(other, 3, 4095), 0);
+    // On a busy machine some may come late for other reasons.
+    auto shortest = Clock::duration::max();
+    for (int round = 0; round < 100 && shortest >= kPeriod; ++round)
+        shortest = std::min(shortest, time_of(3));
+    EXPECT_LT(shortest, kPeriod);
+}
+
+TEST_F(Moderated, can_be_switched_off) {
+    ASSERT_EQ(moderate(other, 3, 4095), 0);
+    EXPECT_GE(time_of(1), kPeriod);
+    ASSERT_EQ(moderate(other, 0, 0), 0);
+    auto shortest = Clock::duration::max();
+    for (int round = 0; round < 100 && shortest >= kPeriod; ++round)
+        shortest = std::min(shortest, time_of(1));
+    EXPECT_LT(shortest, kPeriod);
+}
+
+TEST_F(Moderated, what_the_device_cannot_do_is_refused) {
+    ibv_device_attr_ex device{};
+    ASSERT_EQ(ibv_query_device_ex(context.get(), nullptr, &device), 0);
+    EXPECT_EQ(device.cq_mod_caps.max_cq_count, 65535);
+    EXPECT_EQ(device.cq_mod_caps.max_cq_period, 4095);
+    EXPECT_EQ(moderate(other, 3, 4096), EINVAL);
+    ibv_modify_cq_attr attributes{0, {1, 1}};
+    EXPECT_EQ(ibv_modify_cq(other.completions.get(), &attributes), EINVAL);
 }
 
 TEST(SharedReceives, serve_several_queue_pairs) {
