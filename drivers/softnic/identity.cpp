@@ -39,7 +39,7 @@ Descriptor open_socket() {
 }
 
 std::string slot_name(std::uint32_t slot) {
-    return fmt::format("verbatim-uverbs-{}-{}", geteuid(), slot);
+    return fmt::format("{}{}-{}", kSlotPrefix, geteuid(), slot);
 }
 
 // No secret: whoever is allowed to bind the slot's name is the slot.
@@ -55,7 +55,7 @@ Nonce slot_nonce(std::uint32_t slot) {
 Identity random_identity() {
     Identity identity;
     identity.nonce = random_nonce();
-    identity.socket_name = "verbatim-softnic-";
+    identity.socket_name = kRandomPrefix;
     for (const std::uint8_t byte : random_nonce())
         identity.socket_name += fmt::format("{:02x}", byte);
     identity.listener = open_socket();
