@@ -5,6 +5,7 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "softnic_info.hpp"
 #include "softnic_run.hpp"
 
 int main(int argc, char** argv) {
@@ -14,9 +15,11 @@ int main(int argc, char** argv) {
     softnic.require_subcommand(1);
     cli::SoftnicRun run;
     run.add_to(softnic);
+    cli::SoftnicInfo info;
+    info.add_to(softnic);
     CLI11_PARSE(app, argc, argv);
     try {
-        return run();
+        return info.chosen() ? info() : run();
     } catch (const verbatim::Error& error) {
         std::fprintf(stderr, "verbatim: %s\n", error.what());
         return 1;

@@ -15,6 +15,8 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "description.hpp"
+
 namespace verbatim::softnic {
 namespace {
 
@@ -183,6 +185,7 @@ void ControlThread::serve(Session& session) {
 
 void ControlThread::answer(Session& session, const LinkMessage& request) try {
     if (request.op == LinkOp::hello) return answer_hello(session, request);
+    if (request.op == LinkOp::describe) return answer_description(session, request);
     if (!session.welcomed) return session.socket.close();
     switch (request.op) {
         case LinkOp::list_files:
@@ -224,6 +227,22 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
     welcome.to = request.from;
     const std::array<int, 2> files{keys_.view().file(), options_.bell ? options_.bell.file() : -1};
     reply(session, request, welcome, std::span(files).first(options_.bell ? 2 : 1));
+}
+
+// To this user only, whoever may connect.
+void ControlThread::answer_description(Session& session, const LinkMessage& request) {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(session.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return session.socket.close();
+    if (peer.uid != geteuid())
+        return refuse(session, request, Errc::permission_denied,
+                      fmt::format("this device belongs to uid {}", geteuid()));
+    LinkMessage answer;
+    answer.op = LinkOp::description;
+    const Descriptor text = file_of(service_.describe());
+    const std::array<int, 1> file{text.get()};
+    reply(session, request, answer, file);
 }
 
 void ControlThread::answer_files(Session& session, const LinkMessage& request,

@@ -34,6 +34,8 @@ class ControlService {
     virtual void wake(std::uint32_t number) = 0;
     // A link was lost: its queue pairs have something to do.
     virtual void wake_all() = 0;
+    // The device in words. Throws Error.
+    virtual std::string describe() = 0;
 
   protected:
     ~ControlService() = default;
@@ -75,6 +77,7 @@ class ControlThread {
     void serve(Session& session);
     void answer(Session& session, const LinkMessage& request);
     void answer_hello(Session& session, const LinkMessage& request);
+    void answer_description(Session& session, const LinkMessage& request);
     void answer_files(Session& session, const LinkMessage& request,
                       const std::vector<std::uint64_t>& numbers);
     void answer_channel(Session& session, const LinkMessage& request);

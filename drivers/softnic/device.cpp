@@ -2,12 +2,14 @@
 #include "device.hpp"
 
 #include <bit>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <verbatim/driver/log.hpp>
 
 #include "completion_queue.hpp"
+#include "description.hpp"
 #include "memory_window.hpp"
 #include "queue_pair.hpp"
 #include "shared_receive_queue.hpp"
@@ -183,6 +185,16 @@ void DeviceCore::wake(std::uint32_t number) {
 void DeviceCore::wake_all() {
     const std::lock_guard lock(mutex_);
     for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
+}
+
+std::string DeviceCore::describe() {
+    std::vector<QueuePairFacts> facts;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [number, queue_pair] : queue_pairs_)
+            if (const auto found = queue_pair->facts()) facts.push_back(*found);
+    }
+    return softnic::describe(options_.name, facts);
 }
 
 // Under mutex_.

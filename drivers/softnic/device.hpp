@@ -55,6 +55,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
                      std::shared_ptr<void>& keep_alive) override;
     void wake(std::uint32_t number) override;
     void wake_all() override;
+    std::string describe() override;
 
   private:
     std::shared_ptr<Link> find_link(const Nonce& peer);

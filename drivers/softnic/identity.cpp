@@ -76,7 +76,7 @@ Nonce slot_nonce(std::uint32_t slot) {
 Identity random_identity() {
     Identity identity;
     identity.nonce = random_nonce();
-    identity.socket_name = "verbatim-softnic-";
+    identity.socket_name = kRandomPrefix;
     for (const std::uint8_t byte : random_nonce())
         identity.socket_name += fmt::format("{:02x}", byte);
     identity.listener = open_socket();

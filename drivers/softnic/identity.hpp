@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <verbatim/driver/device.hpp>
 
@@ -14,6 +15,11 @@
 #include "link_message.hpp"
 
 namespace verbatim::softnic {
+
+// How the names of listeners begin: of devices of unmodified programs, which end with the user and
+// the slot; and of others.
+inline constexpr std::string_view kSlotPrefix = "verbatim-uverbs-";
+inline constexpr std::string_view kRandomPrefix = "verbatim-softnic-";
 
 struct Identity {
     Nonce nonce{};

@@ -3,7 +3,7 @@
 // answer with the same sequence.
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
 //   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (ring
-//   file);  any of them -> refusal
+//   file);  any of them -> refusal;  describe -> description (text file) | refusal, without a hello
 // But for one: wake has no answer, and may be sent while an answer is awaited.
 #pragma once
 
@@ -35,6 +35,8 @@ enum class LinkOp : std::uint32_t {
     open_channel,
     channel,
     wake,
+    describe,
+    description,
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"

@@ -105,6 +105,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         send_completions_->add_writer(*this);
         receive_completions_->add_writer(*this);
         attach();
+        made_.store(true, std::memory_order_release);
     } catch (...) {
         detach();
         send_completions_->remove_writer(*this);
@@ -382,6 +383,22 @@ bool QueuePair::peer_lost() const noexcept {
 std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {
     const std::lock_guard lock(mutex_);
     return shared_.outgoing ? shared_.outgoing.not_ready() : 0;
+}
+
+std::optional<QueuePairFacts> QueuePair::facts() const {
+    if (!made_.load(std::memory_order_acquire)) return std::nullopt;
+    QueuePairFacts facts;
+    facts.number = shared_.number;
+    facts.transport = shared_.transport;
+    facts.state = state();
+    facts.requests = send_->requests();
+    facts.messages = receive_->messages();
+    facts.not_ready = receiver_not_ready_count();
+    for (std::size_t i = 0; i < kFaultActions; ++i)
+        facts.faults[i] = faults_injected(static_cast<FaultAction>(i));
+    const std::lock_guard lock(mutex_);
+    if (peer_ && !shared_.datagrams()) facts.peer = peer_->number;
+    return facts;
 }
 
 std::uint64_t QueuePair::faults_injected(FaultAction action) const noexcept {

@@ -2,6 +2,7 @@
 // when.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "completion_queue.hpp"
+#include "description.hpp"
 #include "device.hpp"
 #include "gate.hpp"
 #include "queue_memory.hpp"
@@ -79,6 +81,8 @@ class QueuePair final : public QueuePairHandle {
     }
     // Control thread: raises the events of whoever sleeps.
     void wake() noexcept;
+    // Control thread. None: it is being made.
+    std::optional<QueuePairFacts> facts() const;
     // Control path: between the two no engine runs.
     void stop() noexcept;
     void go_on() noexcept;
@@ -162,6 +166,7 @@ class QueuePair final : public QueuePairHandle {
     std::optional<SendEngine> send_;
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;
+    std::atomic<bool> made_{false};
 
     mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
     std::optional<Peer> peer_;  // set by connect() or by the peer's, whichever comes first

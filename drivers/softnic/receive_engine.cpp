@@ -277,6 +277,7 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
         shared_->report(QueuePairEvent::fatal);
         return false;
     }
+    messages_.store(messages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     finish_entry();
     in_message_ = false;
     return true;

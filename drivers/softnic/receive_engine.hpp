@@ -51,6 +51,9 @@ class ReceiveEngine {
     // A message found no receive posted, and waits. Any thread.
     bool not_ready() const noexcept { return counted_not_ready_.load(std::memory_order_relaxed); }
 
+    // Messages received since the queue pair was made. Any thread.
+    std::uint64_t messages() const noexcept { return messages_.load(std::memory_order_relaxed); }
+
     // Control path, gate closed.
     void reset() noexcept;
     // Before the queue pair forgets its messages: flushes the shared entry that one is arriving in.
@@ -111,6 +114,7 @@ class ReceiveEngine {
     std::atomic<bool> last_reported_{false};  // QueuePairEvent::last_receive
     bool established_ = false;                // QueuePairEvent::established was reported
     std::atomic<bool> owes_wake_{false};
+    std::atomic<std::uint64_t> messages_{0};  // one writer at a time
     bool moved_ = false;          // something was received that the sender was not told of
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection

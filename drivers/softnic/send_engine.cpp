@@ -131,6 +131,7 @@ bool SendEngine::write_quickly(std::uint16_t end) noexcept {
     std::byte* const to = remote_.mapped(target.key.native(), target.address.native(), bytes);
     if (to == nullptr) return false;
     write_in_order(to, wqe + kPayload, bytes);
+    count_request();
     head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
     if ((control.fence_completion_event & mlx5::kCompletionAlways) != 0) {
         Unretired result;
@@ -187,6 +188,7 @@ bool SendEngine::fail_next(Syndrome syndrome, std::uint32_t blocks) noexcept {
 void SendEngine::advance(std::uint16_t head) noexcept {
     if (faults_ != nullptr) [[unlikely]]
         faults_->next_request();
+    count_request();
     head_.store(head, std::memory_order_relaxed);
 }
 

@@ -60,6 +60,8 @@ class SendEngine {
     // Strict doorbells: the request after the last good doorbell fails.
     void reject() noexcept { rejected_.store(true, std::memory_order_release); }
 
+    // Requests executed since the queue pair was made. Any thread.
+    std::uint64_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
     // Null without a fault policy.
     const FaultInjector* faults() const noexcept { return faults_.get(); }
 
@@ -108,6 +110,9 @@ class SendEngine {
     Verdict repeat(Request& request) noexcept;
     void damage(PieceList& list) noexcept;
     void advance(std::uint16_t head) noexcept;
+    void count_request() noexcept {  // one writer at a time
+        requests_.store(requests_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     Verdict write(Request& request) noexcept;
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
@@ -165,6 +170,7 @@ class SendEngine {
 
     std::atomic<std::uint16_t> head_{0};  // next request to execute
     std::atomic<std::uint16_t> rung_{0};
+    std::atomic<std::uint64_t> requests_{0};
     std::atomic<bool> rejected_{false};
     bool stopped_ = false;  // a failed request waits for those before it; nothing more is executed
     bool error_reported_ = false;  // the completion that says why was written

@@ -1,0 +1,30 @@
+// Which programs of this user have a device of the software NIC open, and what they say of it. Each
+// device answers at its own socket, so there is nothing to clean up and nothing of programs that
+// have ended. Programs in other network namespaces are not seen.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace verbatim::softnic {
+
+struct RunningDevice {
+    pid_t process = 0;
+    std::string program;  // as the kernel calls it
+    // TOML; empty: it did not answer within a second, because the process is stopped, or has
+    // another version of this library.
+    //   name = "mlx5_0"
+    //   [[queue_pairs]]       one for each
+    //   number, transport ("RC", "UC", "UD"), state ("RESET", "INIT", "RTR", "RTS", "ERR"),
+    //   peer (another queue pair's number, if it has one),
+    //   requests (executed), messages (received), not_ready (times a message found no receive at
+    //   the peer), faults (a table of a fault policy's actions and how often they struck)
+    std::string description;
+};
+
+// By process and name. Throws Error(device_error) if the kernel's list cannot be read.
+std::vector<RunningDevice> running_devices();
+
+}  // namespace verbatim::softnic
