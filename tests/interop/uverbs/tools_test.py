@@ -66,7 +66,7 @@ class Tools(TwoProcesses):
 
     def test_latencies_by_events(self):
         for options in (("ib_send_lat",), ("ib_send_lat", "-c", "UD"), ("ib_send_lat", "-c", "UC"), ("ib_read_lat",),
-                        ("ib_atomic_bw",)):
+                        ("ib_atomic_lat",), ("ib_atomic_bw",)):
             with self.subTest(options=options):
                 self.both(options[0], *PERFTEST, "-e", *options[1:])
 

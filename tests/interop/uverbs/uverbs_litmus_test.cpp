@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <thread>
 
 #include "child_process.hpp"
@@ -54,7 +55,9 @@ struct Litmus : testing::TestWithParam<bool> {
             }
             const auto wanted = static_cast<std::byte>(round & 0xff);
             const auto* const data = side.memory.data() + 5;
-            if (!std::all_of(data, data + kData, [&](std::byte one) { return one == wanted; }))
+            // From the end on: a copy begins at the beginning.
+            if (!std::all_of(std::reverse_iterator(data + kData), std::reverse_iterator(data),
+                             [&](std::byte one) { return one == wanted; }))
                 return 3;
             seen->store(round);
         }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "softnic_end.hpp"
@@ -64,9 +65,11 @@ bool acknowledge(End& end, std::uint64_t round) {
            poll_until({&end}, {&seen}, [&] { return !seen.empty(); });
 }
 
+// From the end on: a copy begins at the beginning.
 bool all_are(const End& end, std::size_t from, std::size_t bytes, std::uint64_t round) {
     const auto wanted = static_cast<std::byte>(mark(round) & 0xff);
-    return std::all_of(end.at(from), end.at(from + bytes),
+    return std::all_of(std::reverse_iterator(end.at(from + bytes)),
+                       std::reverse_iterator(end.at(from)),
                        [&](std::byte one) { return one == wanted; });
 }
 
