@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/log.hpp>
 #include <verbatim/mlx5/formats.hpp>
 
 #include "messages.hpp"
@@ -82,10 +84,17 @@ QueuePair::QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options
     make_view(options);
 }
 
+// For a register of its own. A process gets a limited number of those; queue pairs beyond it share
+// registers.
 void QueuePair::make_domain() {
     ibv_td_init_attr thread_attributes{};
     thread_domain_.reset(ibv_alloc_td(port_->context.get(), &thread_attributes));
-    if (thread_domain_ == nullptr) throw call_error(object(), "ibv_alloc_td", errno);
+    if (thread_domain_ == nullptr) {
+        log::info(
+            "{}: no doorbell register of its own is left ({}): it shares one, without BlueFlame",
+            object(), std::strerror(errno));
+        return;
+    }
     ibv_parent_domain_init_attr parent_attributes{};
     parent_attributes.pd = port_->domain.get();
     parent_attributes.td = thread_domain_.get();
@@ -103,7 +112,7 @@ void QueuePair::make_queue(const QueuePairOptions& options) {
     ibv_qp_init_attr_ex attributes{};
     attributes.qp_type = IBV_QPT_RC;
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
-    attributes.pd = parent_domain_.get();
+    attributes.pd = parent_domain_ != nullptr ? parent_domain_.get() : port_->domain.get();
     attributes.send_cq =
         own_completion_queue<CompletionQueue>(options.send_completions, "send_completions").get();
     attributes.recv_cq =
@@ -145,7 +154,9 @@ void QueuePair::make_view(const QueuePairOptions& options) {
     }
     view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(facts.dbrec);
     view_.doorbell_register = static_cast<volatile std::byte*>(facts.bf.reg);
-    view_.blueflame_bytes = facts.bf.size;
+    // Threads of several queue pairs may ring in a shared register at once: single words do not
+    // mix.
+    view_.blueflame_bytes = thread_domain_ != nullptr ? facts.bf.size : 0;
     view_.number = queue_->qp_num;
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;

@@ -2,7 +2,8 @@
 // real and for software devices alike. Steps and their order: PRM, "Posting a Work Request to a
 // Work Queue" and "BlueFlame". Threads: a Doorbell belongs to the thread that posts to its queue;
 // its register must not be shared with another queue pair (real devices: a register of its own,
-// e.g. through a thread domain).
+// e.g. through a thread domain), unless it is rung by single words (no BlueFlame): those do not
+// mix.
 #pragma once
 
 #include <cstddef>
