@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -38,9 +37,7 @@ Converted count_of_devices(const toml::node& node) {
 Converted ring_bytes(const toml::node& node) {
     auto bytes = node.value_exact<std::int64_t>();
     if (const auto text = node.value_exact<std::string>()) bytes = verbatim::parse_size(*text);
-    if (!bytes || *bytes < DeviceTree::kLeastRing || *bytes > DeviceTree::kMostRing ||
-        !std::has_single_bit(static_cast<std::uint64_t>(*bytes)))
-        return std::nullopt;
+    if (!bytes || !DeviceTree::allows_ring(*bytes)) return std::nullopt;
     return std::to_string(*bytes);
 }
 
@@ -66,8 +63,7 @@ struct Key {
 };
 constexpr std::array<Key, 4> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
-    {"engine", "ring_bytes", "a size from 16K to 1G, a power of two", DeviceTree::kRingVariable,
-     ring_bytes},
+    {"engine", "ring_bytes", DeviceTree::kAllowedRings, DeviceTree::kRingVariable, ring_bytes},
     {"connections", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
      DeviceTree::kTimeoutVariable, timeout},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},

@@ -4,9 +4,13 @@
 
 #include <infiniband/verbs.h>
 
+#include <string>
+
 #include <fmt/format.h>
 
 #include <verbatim/driver/device.hpp>
+
+#include "queues.hpp"
 
 namespace verbatim::rdma {
 
@@ -29,6 +33,17 @@ ibv_srq* own_shared_receives(SharedReceiveQueueHandle* handle) {
         throw Error(Errc::invalid_argument, "RDMA queue pair",
                     "shared_receives belongs to another kind of device");
     return queue->get();
+}
+
+// Null: completions raise no events. `object` names the queue in the error. Throws
+// Error(invalid_argument).
+inline ibv_comp_channel* own_channel(CompletionChannelHandle* handle, const std::string& object) {
+    if (handle == nullptr) return nullptr;
+    auto* const channel = dynamic_cast<CompletionChannel*>(handle);
+    if (channel == nullptr)
+        throw Error(Errc::invalid_argument, object,
+                    "the channel belongs to another kind of device");
+    return channel->get();
 }
 
 }  // namespace verbatim::rdma

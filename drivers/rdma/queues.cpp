@@ -40,14 +40,8 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Port> port, std::uint32_t entri
     : port_(std::move(port)) {
     ibv_cq_init_attr_ex attributes{};
     attributes.cqe = std::max(entries, 1U);
-    if (channel != nullptr) {
-        auto* const own = dynamic_cast<CompletionChannel*>(channel);
-        if (own == nullptr)
-            throw Error(Errc::invalid_argument, port_->name + " completion queue",
-                        "the channel belongs to another kind of device");
-        attributes.channel = own->get();
-        attributes.cq_context = static_cast<CompletionQueueHandle*>(this);
-    }
+    attributes.channel = own_channel(channel, port_->name + " completion queue");
+    attributes.cq_context = static_cast<CompletionQueueHandle*>(this);
     mlx5dv_cq_init_attr extra{};
     extra.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
     extra.cqe_size = sizeof(mlx5::Cqe);

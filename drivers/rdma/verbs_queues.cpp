@@ -11,24 +11,13 @@
 #include "queues.hpp"
 
 namespace verbatim::rdma {
-namespace {
-
-ibv_comp_channel* channel_of(CompletionChannelHandle* handle) {
-    if (handle == nullptr) return nullptr;
-    auto* const channel = dynamic_cast<CompletionChannel*>(handle);
-    if (channel == nullptr)
-        throw Error(Errc::invalid_argument, "RDMA completion queue",
-                    "the channel belongs to another kind of device");
-    return channel->get();
-}
-
-}  // namespace
 
 VerbsCompletionQueue::VerbsCompletionQueue(std::shared_ptr<Port> port, std::uint32_t entries,
                                            CompletionChannelHandle* channel)
     : port_(std::move(port)), shown_(entries) {
     queue_.reset(ibv_create_cq(port_->context.get(), static_cast<int>(shown_.view().entries),
-                               static_cast<CompletionQueueHandle*>(this), channel_of(channel), 0));
+                               static_cast<CompletionQueueHandle*>(this),
+                               own_channel(channel, "RDMA completion queue"), 0));
     if (queue_ == nullptr)
         throw call_error(port_->name + " completion queue", "ibv_create_cq", errno);
     shown_.bind(queue_.get(), channel != nullptr);

@@ -132,7 +132,7 @@ Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
         link_->refuse_attach("it is in another pid namespace");
         return kNoSyndrome;
     }
-    std::array<iovec, mlx5::kMaxWqeUnits + 1> local;
+    std::array<iovec, kMaxPieces> local;
     std::uint64_t done = 0;
     // One call moves at most 2 GiB; the rest follows.
     while (done < list.total) {

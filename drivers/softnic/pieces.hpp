@@ -17,11 +17,13 @@ struct Piece {
     std::size_t bytes;
 };
 
-// Fixed room for the longest WQE; an inline segment that wraps makes two pieces, and so does a
-// fault policy of the first one. Left uninitialised
-// on purpose: it is made anew for every request.
+// Room for the longest WQE: an inline segment that wraps makes two pieces, and so does a fault
+// policy of the first one.
+inline constexpr std::size_t kMaxPieces = mlx5::kMaxWqeUnits + 2;
+
+// Left uninitialised on purpose: it is made anew for every request.
 struct PieceList {
-    std::array<Piece, mlx5::kMaxWqeUnits + 2> items;
+    std::array<Piece, kMaxPieces> items;
     std::size_t count;
     std::uint64_t total;
 

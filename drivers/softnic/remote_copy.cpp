@@ -101,7 +101,7 @@ void SendEngine::ask_for_pieces(const Request& request, const PieceList& list) n
         ++pieces_asked_, ++messages_;
         asked = true;
     }
-    if (asked && shared_->outgoing.wakes_receiver()) wake_receiver(true);
+    if (asked) wake_receiver(true);
 }
 
 // Memory of this process, by a region's key or a window's; null: not allowed. Looked up each time:

@@ -286,19 +286,21 @@ std::size_t SendEngine::collect_inline(const WqeReader& wqe, std::size_t unit, s
 // The ring to the peer is full.
 SendEngine::Verdict SendEngine::no_room(Request& request) noexcept {
     if (shared_->outgoing.broken()) return fail(request, Syndrome::remote_operation);
-    if (shared_->outgoing.wakes_receiver()) wake_receiver(true);
+    wake_receiver(true);
     return Verdict::waits;
 }
 
+// If it may sleep at all.
 void SendEngine::wake_receiver(bool noteworthy) noexcept {
+    if (!shared_->outgoing.wakes_receiver()) [[likely]]
+        return;
     owes_wake_.store(!shared_->wake_receiver(noteworthy), std::memory_order_relaxed);
 }
 
 // The ring has all of the message.
 void SendEngine::handed_over(Request& request, bool solicited) noexcept {
     if (shared_->reliable()) request.result.message = ++messages_;
-    if (shared_->outgoing.wakes_receiver()) [[unlikely]]
-        wake_receiver(solicited);
+    wake_receiver(solicited);
 }
 
 SendEngine::Verdict SendEngine::write(Request& request) noexcept {

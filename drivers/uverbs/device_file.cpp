@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -33,11 +32,10 @@ constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
 std::size_t ring_bytes(const char* text) {
     const auto bytes = parse_size(text);
-    if (!bytes || *bytes < DeviceTree::kLeastRing || *bytes > DeviceTree::kMostRing ||
-        !std::has_single_bit(static_cast<std::uint64_t>(*bytes)))
+    if (!bytes || !DeviceTree::allows_ring(*bytes))
         throw Error(Errc::config_error, DeviceTree::kRingVariable,
                     fmt::format("{} is not allowed", text),
-                    "it must be a size from 16K to 1G, a power of two");
+                    fmt::format("it must be {}", DeviceTree::kAllowedRings));
     return static_cast<std::size_t>(*bytes);
 }
 

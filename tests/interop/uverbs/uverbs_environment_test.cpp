@@ -187,32 +187,37 @@ TEST_F(Environment, processes_of_one_user_reach_each_others_memory) {
 }
 
 TEST_F(Environment, a_process_in_a_pid_namespace_below_is_reached_and_reaches_out) {
-    if (!allowed_pid_namespace()) GTEST_SKIP() << "no pid namespaces may be made here";
+    if (!allowed_pid_namespace())
+        GTEST_SKIP() << "no pid namespaces may be made here: runs as root with CAP_SYS_ADMIN";
     expect_both_work(side(as_before, true), side_in_own_pid_namespace(false));
 }
 
 TEST_F(Environment, processes_in_pid_namespaces_of_their_own_reach_each_other) {
-    if (!allowed_pid_namespace()) GTEST_SKIP() << "no pid namespaces may be made here";
+    if (!allowed_pid_namespace())
+        GTEST_SKIP() << "no pid namespaces may be made here: runs as root with CAP_SYS_ADMIN";
     expect_both_work(side_in_own_pid_namespace(true), side_in_own_pid_namespace(false));
 }
 
 TEST_F(Environment, a_process_in_a_user_namespace_is_reached_and_reaches_out) {
-    if (!allowed(other_user_namespace)) GTEST_SKIP() << "no user namespaces may be made here";
+    if (!allowed(other_user_namespace))
+        GTEST_SKIP()
+            << "no user namespaces may be made here: runs where the kernel lets users make them";
     expect_both_work(side(as_before, true), side(other_user_namespace, false));
 }
 
 TEST_F(Environment, two_processes_of_another_user_reach_each_other) {
-    if (!allowed(other_user)) GTEST_SKIP() << "only root may become another user";
+    if (!allowed(other_user)) GTEST_SKIP() << "only root may become another user: runs as root";
     expect_both_work(side(other_user, true), side(other_user, false));
 }
 
 TEST_F(Environment, sixty_four_kibibytes_of_shared_memory_are_enough) {
-    if (!allowed(hardly_any_shared_memory)) GTEST_SKIP() << "nothing may be mounted here";
+    if (!allowed(hardly_any_shared_memory))
+        GTEST_SKIP() << "nothing may be mounted here: runs as root with CAP_SYS_ADMIN";
     expect_both_work(side(hardly_any_shared_memory, true), side(hardly_any_shared_memory, false));
 }
 
 TEST_F(Strangers, a_process_of_another_user_is_not_found_and_the_log_says_who_it_is) {
-    if (!allowed(other_user)) GTEST_SKIP() << "only root may become another user";
+    if (!allowed(other_user)) GTEST_SKIP() << "only root may become another user: runs as root";
     EXPECT_NE(ask(other_user)
                   .find("runs as uid 65534, this one as uid " + std::to_string(geteuid()) +
                         ": run both as the same user"),
@@ -220,7 +225,8 @@ TEST_F(Strangers, a_process_of_another_user_is_not_found_and_the_log_says_who_it
 }
 
 TEST_F(Strangers, a_process_in_another_network_namespace_is_not_found_and_the_log_says_so) {
-    if (!allowed(other_network)) GTEST_SKIP() << "no network namespaces may be made here";
+    if (!allowed(other_network))
+        GTEST_SKIP() << "no network namespaces may be made here: runs as root with CAP_SYS_ADMIN";
     EXPECT_NE(ask(other_network).find("another network namespace"), std::string::npos);
 }
 

@@ -10,8 +10,7 @@
 
 #include "completion_queue.hpp"
 #include "queue_memory.hpp"
-#include "softnic_end.hpp"
-#include "softnic_process.hpp"
+#include "softnic_meeting.hpp"
 
 namespace verbatim::softnic::test {
 namespace {
@@ -374,13 +373,6 @@ TEST(Sleeper, ring_goes_on_where_its_counter_ends) {
         ASSERT_EQ(static_cast<std::uint8_t>(entry[63]) & 1, mlx5::owner_phase(i, 64) ? 1 : 0) << i;
         *memory.view().doorbell_record = mlx5::be32((i + 1) & 0xffffff).raw();
     }
-}
-
-bool meet(End& end, Wire& wire) {
-    EndAddress peer;
-    if (!wire.put(end.address()) || !wire.get(peer)) return false;
-    end.connect(peer);
-    return wire.signal() && wire.wait();
 }
 
 TEST(SleepingProcesses, both_sleep_and_miss_nothing) {

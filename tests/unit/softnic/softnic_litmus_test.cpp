@@ -6,8 +6,7 @@
 #include <iterator>
 #include <thread>
 
-#include "softnic_end.hpp"
-#include "softnic_process.hpp"
+#include "softnic_meeting.hpp"
 
 namespace verbatim::softnic::test {
 namespace {
@@ -15,16 +14,6 @@ namespace {
 constexpr std::uint64_t kRounds = 600;
 constexpr std::size_t kSource = 500000, kFlag = 300000, kAcknowledgement = 400000;
 
-bool meet(End& end, Wire& wire) {
-    EndAddress peer;
-    if (!wire.put(end.address()) || !wire.get(peer)) return false;
-    end.connect(peer);
-    return wire.signal() && wire.wait();
-}
-
-std::uint64_t watch(const End& end, std::size_t offset) {
-    return __atomic_load_n(reinterpret_cast<std::uint64_t*>(end.at(offset)), __ATOMIC_ACQUIRE);
-}
 // False: it became something else than `value`, or stayed as it was for too long.
 bool turns_into(const End& end, std::size_t offset, std::uint64_t value) {
     const std::uint64_t before = watch(end, offset);

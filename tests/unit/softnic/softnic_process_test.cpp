@@ -12,8 +12,7 @@
 
 #include "counted_allocations.hpp"
 #include "sanitized.hpp"
-#include "softnic_end.hpp"
-#include "softnic_process.hpp"
+#include "softnic_meeting.hpp"
 
 namespace verbatim::softnic::test {
 namespace {
@@ -27,17 +26,6 @@ using verbatim::test::kSanitized;
 
 constexpr uid_t kNobody = 65534;
 
-// Exchanges addresses and connects.
-bool meet(End& end, Wire& wire) {
-    EndAddress peer;
-    if (!wire.put(end.address()) || !wire.get(peer)) return false;
-    end.connect(peer);
-    return wire.signal() && wire.wait();
-}
-
-std::uint64_t watch(const End& end, std::size_t offset) {
-    return __atomic_load_n(reinterpret_cast<std::uint64_t*>(end.at(offset)), __ATOMIC_ACQUIRE);
-}
 bool wait_for(const End& end, std::size_t offset, std::uint64_t value) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (watch(end, offset) != value) {

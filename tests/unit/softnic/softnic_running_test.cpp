@@ -75,7 +75,7 @@ TEST(Running, names_of_devices_cannot_break_the_form) {
 }
 
 TEST(Running, other_users_are_refused) {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+    if (geteuid() != 0) GTEST_SKIP() << "only root may become another user: runs as root";
     Options options;
     options.name = "private";
     options.same_user_only = false;

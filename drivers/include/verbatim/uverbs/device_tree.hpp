@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <bit>
 #include <cstdint>
 #include <string>
 
@@ -23,8 +24,12 @@ class DeviceTree {
     static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
     static constexpr const char* kRingVariable = "VERBATIM_SOFTNIC_RING_BYTES";
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
-    // Of kRingVariable, powers of two. A datagram must fit in one record.
-    static constexpr std::int64_t kLeastRing = 16 << 10, kMostRing = 1 << 30;
+    // Of kRingVariable. A datagram must fit in one record.
+    static constexpr const char* kAllowedRings = "a size from 16K to 1G, a power of two";
+    static constexpr bool allows_ring(std::int64_t bytes) noexcept {
+        return bytes >= 16 << 10 && bytes <= 1 << 30 &&
+               std::has_single_bit(static_cast<std::uint64_t>(bytes));
+    }
 
     // Throws Error(invalid_argument | device_error).
     explicit DeviceTree(int devices);
