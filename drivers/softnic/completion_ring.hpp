@@ -150,7 +150,7 @@ class CompletionRing {
 
     // The queue is armed or full, or the counter has to go back.
     template <class Entry>
-    [[gnu::noinline]] bool push_slowly(const Entry& completion) noexcept {
+    [[gnu::noinline]] bool push_slowly(Entry completion) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
         for (;;) {
             if ((used(index) & mlx5::kConsumerIndexMask) >= view_.entries) {
@@ -201,6 +201,23 @@ class CompletionRing {
         return false;
     }
 
+    static void copy_all_but_last(std::byte* to, const mlx5::ErrorCqe& completion) noexcept {
+        std::memcpy(to, &completion, sizeof completion - 1);
+    }
+    // Field by field, because a copy in words would wait for the stores that made the fields.
+    static void copy_all_but_last(std::byte* to, const mlx5::Cqe& from) noexcept {
+        auto& entry = *reinterpret_cast<mlx5::Cqe*>(to);
+        entry.scatter = from.scatter;
+        entry.shared_receive_index = from.shared_receive_index;
+        entry.immediate = from.immediate;
+        entry.app = from.app, entry.app_op = from.app_op, entry.app_info = from.app_info;
+        entry.byte_count = from.byte_count;
+        entry.timestamp = from.timestamp;
+        entry.opcode_number = from.opcode_number;
+        entry.wqe_counter = from.wqe_counter;
+        entry.signature = from.signature;
+    }
+
     void write(std::uint32_t index, const CqeWithData& completion) noexcept {
         std::memcpy(entry(view_, index) - sizeof(mlx5::Cqe), completion.data,
                     completion.data_bytes);
@@ -211,7 +228,7 @@ class CompletionRing {
         static_assert(sizeof(Entry) == sizeof(mlx5::Cqe));
         constexpr std::size_t kLast = sizeof(Entry) - 1;
         std::byte* const at = entry(view_, index);
-        std::memcpy(at, &completion, kLast);
+        copy_all_but_last(at, completion);
         if constexpr (std::is_same_v<Entry, mlx5::Cqe>)
             if (stamps_) {
                 const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -7,14 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <vector>
 
 namespace verbatim::softnic {
 namespace {
-
-std::atomic<std::uint64_t> generation{0};
 
 // Never destroyed: objects with static storage may close descriptors at exit.
 struct Registry {
@@ -38,7 +35,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     for (const int fd : registry().open) ::close(fd);
     registry().open.clear();
-    generation.fetch_add(1, std::memory_order_relaxed);
+    g_fork_generation.fetch_add(1, std::memory_order_relaxed);
     after_fork_in_parent();
 }
 
@@ -56,8 +53,6 @@ std::mutex& mapping_mutex() {
     static std::mutex* const instance = new std::mutex;
     return *instance;
 }
-
-std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 int out_of_the_way(int fd) noexcept {
     if (fd < 0) return fd;

@@ -4,14 +4,19 @@
 // are not theirs any more. Threads: any; a Descriptor itself has one owner.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <utility>
 
 namespace verbatim::softnic {
 
-// Moves in every forked child. Objects remember the value at their birth.
-std::uint64_t fork_generation() noexcept;
+// Moves in every forked child. Objects remember the value at their birth. Inline, because the data
+// path asks for it.
+inline constinit std::atomic<std::uint64_t> g_fork_generation{0};
+inline std::uint64_t fork_generation() noexcept {
+    return g_fork_generation.load(std::memory_order_relaxed);
+}
 
 // Guards the process-wide list of mappings; lives here because fork() must not happen while it is
 // held. Taken before the lock that Descriptor takes.

@@ -8,7 +8,6 @@
 namespace verbatim::softnic {
 namespace {
 
-[[gnu::tls_model("initial-exec")]] thread_local FaultFrame* t_frame = nullptr;
 // The program's handler is running; one that passes its signals on passes them to us.
 [[gnu::tls_model("initial-exec")]] thread_local bool t_chaining = false;
 
@@ -37,10 +36,10 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void handle(int signal, siginfo_t* info, void* context) noexcept {
     // A code above 0: the kernel's, about an access of this thread's.
-    if (t_frame != nullptr && info->si_code > 0) {
+    if (t_fault_frame != nullptr && info->si_code > 0) {
         t_chaining = false;
-        t_frame->address = info->si_addr;
-        __builtin_longjmp(t_frame->registers, 1);
+        t_fault_frame->address = info->si_addr;
+        __builtin_longjmp(t_fault_frame->registers, 1);
     }
     pass_on(signal, info, context);
 }
@@ -60,7 +59,7 @@ void install(int signal, struct sigaction& before) noexcept {
 
 }  // namespace
 
-FaultFrame*& current_fault_frame() noexcept { return t_frame; }
+constinit thread_local FaultFrame* t_fault_frame = nullptr;
 
 void guard_against_faults() noexcept {
     const std::lock_guard lock(g_mutex);

@@ -17,24 +17,23 @@ struct FaultFrame {
     const void* address;  // that was touched
 };
 // Of this thread, while it is guarded.
-FaultFrame*& current_fault_frame() noexcept;
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local FaultFrame* t_fault_frame;
 
 // False: `work` touched memory that is not there, at `address`, and was left there and then:
 // nothing in it is destroyed. So no locks, and nothing that owns anything, in what it calls.
 template <class Work>
 [[gnu::noinline]] bool run_guarded(Work&& work, const void*& address) noexcept {
-    FaultFrame*& current = current_fault_frame();
-    FaultFrame frame{{}, current, nullptr};
+    FaultFrame frame;
+    frame.outer = t_fault_frame;
     if (__builtin_setjmp(frame.registers) != 0) {
         // Registers are not what they were.
-        FaultFrame*& after = current_fault_frame();
-        address = after->address;
-        after = after->outer;
+        address = t_fault_frame->address;
+        t_fault_frame = t_fault_frame->outer;
         return false;
     }
-    current = &frame;
+    t_fault_frame = &frame;
     work();
-    current_fault_frame() = frame.outer;
+    t_fault_frame = frame.outer;
     return true;
 }
 

@@ -425,6 +425,10 @@ void QueuePair::doorbell(const volatile void* register_half) noexcept {
         else
             send_->reject();
     }
+    posted();
+}
+
+void QueuePair::posted() noexcept {
     run_send();
     if (shared_.is(QueuePairState::error)) [[unlikely]]
         run_receive();

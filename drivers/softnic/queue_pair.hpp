@@ -70,6 +70,8 @@ class QueuePair final : public QueuePairHandle {
 
     // Data path, from completion queues: drives both sides if there is something to do.
     void progress() noexcept;
+    // Data path: requests were posted.
+    void posted() noexcept;
     // Both sides, unconditionally.
     void execute() noexcept;
     // From a completion queue that is armed: leaves its sleep word where the peer looks.

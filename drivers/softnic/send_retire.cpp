@@ -119,17 +119,25 @@ bool SendEngine::retire(const Unretired& result) noexcept {
     return failed && push_error(result, result.syndrome);
 }
 
-bool SendEngine::push_success(const Unretired& result) noexcept {
+mlx5::Cqe SendEngine::success(const Unretired& result) const noexcept {
     mlx5::Cqe cqe;
     cqe.shared_receive_index = mlx5::be32(shared_->send_index);
     cqe.byte_count = mlx5::be32(result.bytes);
     cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester, false);
-    if (result.in_entry) [[unlikely]] {
-        cqe.op_own |= mlx5::kInlineScatter32;
-        std::memcpy(cqe.scatter.data(), entry_data(result), result.bytes);
-    }
+    return cqe;
+}
+
+bool SendEngine::push_success(const Unretired& result) noexcept {
+    return result.in_entry ? push_with_data(result) : completions_->push(success(result));
+}
+
+// Apart, so that the completion without data never leaves the registers.
+bool SendEngine::push_with_data(const Unretired& result) noexcept {
+    mlx5::Cqe cqe = success(result);
+    cqe.op_own |= mlx5::kInlineScatter32;
+    std::memcpy(cqe.scatter.data(), entry_data(result), result.bytes);
     return completions_->push(cqe);
 }
 

@@ -172,7 +172,11 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
         queue->engine().progress();
 }
 
-void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
+void DeviceFile::requests_posted(std::uint32_t queue_pair) noexcept {
+    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->posted();
+}
+
+void DeviceFile::receives_posted(std::uint32_t queue_pair) noexcept {
     if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
 }
 

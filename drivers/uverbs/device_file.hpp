@@ -52,7 +52,8 @@ class DeviceFile {
     // Data path, by the handles of the program's objects. Does what can be done now: after a poll
     // found nothing, after a post, around the arming of a queue.
     void progress(std::uint32_t completion_queue) noexcept;
-    void posted(std::uint32_t queue_pair) noexcept;
+    void requests_posted(std::uint32_t queue_pair) noexcept;
+    void receives_posted(std::uint32_t queue_pair) noexcept;
     void arming(std::uint32_t completion_queue) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
     CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {

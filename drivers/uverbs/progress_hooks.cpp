@@ -160,8 +160,8 @@ struct ArmQueue {
     }
 };
 
-void posted(ibv_qp* pair) noexcept {
-    if (DeviceFile* const file = file_of(pair->context)) file->posted(pair->handle);
+void requests_posted(const ibv_qp* pair) noexcept {
+    if (DeviceFile* const file = file_of(pair->context)) file->requests_posted(pair->handle);
 }
 
 struct PostSend {
@@ -169,7 +169,7 @@ struct PostSend {
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
         const int result = g_replacements<PostSend>.original(I)(pair, requests, bad);
-        posted(pair);
+        requests_posted(pair);
         return result;
     }
 };
@@ -179,7 +179,7 @@ struct PostReceive {
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_recv_wr* requests, ibv_recv_wr** bad) {
         const int result = g_replacements<PostReceive>.original(I)(pair, requests, bad);
-        posted(pair);
+        if (DeviceFile* const file = file_of(pair->context)) file->receives_posted(pair->handle);
         return result;
     }
 };
@@ -189,7 +189,7 @@ struct CompleteRequests {
     template <std::size_t I>
     static int replacement(ibv_qp_ex* pair) {
         const int result = g_replacements<CompleteRequests>.original(I)(pair);
-        posted(&pair->qp_base);
+        requests_posted(&pair->qp_base);
         return result;
     }
 };
