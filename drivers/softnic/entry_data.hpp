@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
 #include <verbatim/mlx5/formats.hpp>
 
@@ -15,14 +15,16 @@ namespace verbatim::softnic {
 // What entries of 64 and of 128 bytes have room for.
 inline constexpr std::uint32_t kDataInEntry = 32, kDataBeforeEntry = 64;
 
-// Whether the pieces, one of each element, lie at the addresses that the elements name.
-inline bool lies_where_named(const PieceList& list,
-                             std::span<const mlx5::DataSegment> elements) noexcept {
-    if (list.count > elements.size()) return false;
-    for (std::size_t i = 0; i < list.count; ++i)
-        if (reinterpret_cast<std::uint64_t>(list.items[i].data) != elements[i].address.native() ||
-            elements[i].byte_count.native() != list.items[i].bytes)
+// Whether the pieces, one of each element, lie at the addresses that the elements name; `element`
+// reads the nth of these.
+template <class Element>
+bool lies_where_named(const PieceList& list, Element&& element) noexcept {
+    for (std::size_t i = 0; i < list.count; ++i) {
+        const mlx5::DataSegment named = element(i);
+        if (reinterpret_cast<std::uint64_t>(list.items[i].data) != named.address.native() ||
+            named.byte_count.native() != list.items[i].bytes)
             return false;
+    }
     return true;
 }
 

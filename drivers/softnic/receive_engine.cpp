@@ -2,7 +2,6 @@
 #include "receive_engine.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -220,11 +219,14 @@ bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* 
                                    const PieceList& list) noexcept {
     constexpr std::uint32_t kWhole = kFirstRecord | kLastRecord;
     if ((record.flags & kWhole) != kWhole || record.bytes > shared_->receive_in_entry) return false;
+    // Whose list this is: there are as many elements.
     const std::span<const std::byte> entry = entry_segments();
-    std::array<mlx5::DataSegment, mlx5::kMaxWqeUnits> elements;
-    const std::size_t count = std::min(entry.size() / sizeof elements[0], elements.size());
-    std::memcpy(elements.data(), entry.data(), count * sizeof elements[0]);
-    if (!lies_where_named(list, std::span(elements).first(count))) return false;
+    const auto element = [&](std::size_t i) {
+        mlx5::DataSegment segment;
+        std::memcpy(&segment, entry.data() + i * sizeof segment, sizeof segment);
+        return segment;
+    };
+    if (!lies_where_named(list, element)) return false;
     touch(list, record.bytes);
     in_entry_ = payload;
     return true;

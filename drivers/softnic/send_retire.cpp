@@ -1,7 +1,5 @@
 // Completions of the send queue: in order, each request exactly once.
-#include <array>
 #include <cstring>
-#include <span>
 
 #include <verbatim/driver/log.hpp>
 #include <verbatim/mlx5/formats.hpp>
@@ -22,10 +20,10 @@ void SendEngine::keep_for_entry(Unretired& result, const Request& request, std::
     const bool known =
         opcode == Opcode::read || opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
     if (!known || list.total > shared_->result_in_entry || !result.signaled) return;
-    std::array<mlx5::DataSegment, mlx5::kMaxWqeUnits> elements;
-    for (std::size_t i = 0; i < list.count; ++i)
-        elements[i] = request.wqe.read<mlx5::DataSegment>(first_unit + i);
-    if (!lies_where_named(list, std::span(elements).first(list.count))) return;
+    const auto element = [&](std::size_t i) {
+        return request.wqe.read<mlx5::DataSegment>(first_unit + i);
+    };
+    if (!lies_where_named(list, element)) return;
     touch(list, list.total);
     const std::uint64_t bytes = list.total;
     list.count = 0, list.total = 0;
