@@ -13,7 +13,10 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
@@ -28,13 +31,18 @@ std::uint64_t inode_of(int descriptor) noexcept {
     return fstat(descriptor, &facts) == 0 ? facts.st_ino : 0;
 }
 
-// A thread that does neither gets its events after this time.
-constexpr std::chrono::nanoseconds kLongestHold = std::chrono::milliseconds(20);
+// A thread that does neither gets its events when it has worked so long. Of its own time: on a busy
+// machine it may wait much longer for a core.
+constexpr std::chrono::nanoseconds kLongestHold = std::chrono::milliseconds(5);
 
-std::int64_t now() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
+// What a thread of this process has used of its core; none: it is gone. The clock's name is the
+// kernel's for any thread (clock_gettime(2) has it for the caller's own only).
+std::optional<std::chrono::nanoseconds> time_used(int thread) noexcept {
+    constexpr clockid_t kOfThread = 6;
+    timespec time{};
+    if (clock_gettime((~static_cast<clockid_t>(thread) << 3) | kOfThread, &time) != 0)
+        return std::nullopt;
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 // Whether a thread of this process waits for something. Its state stands behind its name, which is
@@ -116,15 +124,18 @@ void AsyncEvents::post(std::uint64_t object, AsyncEvent event,
 
 void EventChannel::note_arming() noexcept {
     [[gnu::tls_model("initial-exec")]] thread_local const int self = gettid();
-    armed_at_.store(now(), std::memory_order_relaxed);
+    armings_.fetch_add(1, std::memory_order_relaxed);
     armer_.store(self);
 }
 
-bool EventChannel::held(bool ask) const noexcept {
+bool EventChannel::still_held() noexcept {
     const int thread = armer_.load();
-    if (thread == 0 || now() - armed_at_.load(std::memory_order_relaxed) > kLongestHold.count())
-        return false;
-    return !ask || !sleeps(thread);
+    if (thread == 0) return false;
+    const auto used = time_used(thread);
+    if (!used || sleeps(thread)) return false;
+    const std::uint32_t armings = armings_.load(std::memory_order_relaxed);
+    if (std::exchange(armings_seen_, armings) != armings) used_then_ = *used;
+    return *used - used_then_ < kLongestHold;
 }
 
 bool EventSocket::closed() const noexcept {

@@ -24,7 +24,8 @@ bool CompletionQueue::announce(Asks asks) noexcept {
     };
     if (!unpolled()) return first_at_.store(0, std::memory_order_relaxed), true;
     if (too_early((engine_.ring().produced() - consumed) & mlx5::kConsumerIndexMask)) return true;
-    if (polls_.load() != 0 || channel_->held(asks == Asks::program)) return owe();
+    const bool held = asks == Asks::program ? channel_->still_held() : channel_->held();
+    if (held || polls_.load() != 0) return owe();
     if (!unpolled()) return true;  // it was polled before the hold ended
     if (!answered_.compare_exchange_strong(answered, word)) return true;
     owed_.store(0, std::memory_order_relaxed);
