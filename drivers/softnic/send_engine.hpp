@@ -153,6 +153,7 @@ class SendEngine {
     bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     mlx5::Cqe success(const Unretired& result) const noexcept;
+    void retire_acknowledged() noexcept;
     bool push_success(const Unretired& result) noexcept;
     [[gnu::noinline]] bool push_with_data(const Unretired& result) noexcept;
     bool push_error(const Unretired& result, mlx5::Syndrome syndrome) noexcept;

@@ -74,6 +74,22 @@ void SendEngine::harvest(bool silent) noexcept {
     }
 }
 
+// The queue pair was moved to the error state: what the peer had acknowledged by then is complete
+// all the same. A card would have said so already, and programs that part after their last message
+// rely on it.
+void SendEngine::retire_acknowledged() noexcept {
+    if (shared_->link == nullptr) return;
+    const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
+    while (unretired_.load(std::memory_order_relaxed) != 0) {
+        Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+        if (oldest.message > acknowledged) return;
+        take_atomic_result(oldest);
+        if (oldest.syndrome != kNoSyndrome || (oldest.signaled && !push_success(oldest))) return;
+        ++oldest_;
+        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    }
+}
+
 // What arrived before the acknowledgements were read may be received after.
 void SendEngine::harvest_in_order(bool silent) noexcept {
     if (!shared_->orders_answers) return harvest(silent);
@@ -164,6 +180,7 @@ void SendEngine::flush() noexcept {
     const auto end =
         static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
     ring(end);  // what strict doorbells had not let through is flushed as well
+    if (!stopped_ && !error_reported_) retire_acknowledged();
     for (; unretired_.load(std::memory_order_relaxed) != 0; ++oldest_) {
         const Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
         if (!push_error(oldest, reason(oldest))) return;

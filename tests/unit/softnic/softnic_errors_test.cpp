@@ -149,6 +149,21 @@ TEST_F(Errors, receive_with_a_bad_key_fails_both_sides) {
     EXPECT_EQ(pair.seen_b[0].status, Errc::local_protection);
 }
 
+TEST_F(Errors, requests_that_the_peer_had_acknowledged_before_the_error_are_complete) {
+    const Element from = a.element(0, 100);
+    ASSERT_EQ(b.post_receive(0, 100, 1), Errc::ok);
+    ASSERT_EQ(a.post_send(std::span(&from, 1), 1), Errc::ok);
+    ASSERT_EQ(a.post_write(pattern(8), 0, 2), Errc::ok);  // held back by the send
+    ASSERT_EQ(a.post_send(std::span(&from, 1), 3), Errc::ok);
+    ASSERT_TRUE(poll_until({&b}, {&pair.seen_b}, [&] { return pair.seen_b.size() == 1; }));
+    a.queue_pair->fail();
+    ASSERT_TRUE(poll_until({&a}, {&pair.seen_a}, [&] { return pair.seen_a.size() == 3; }));
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(pair.seen_a[i].id, i + 1);
+        EXPECT_EQ(pair.seen_a[i].status, i == 2 ? Errc::flushed : Errc::ok) << i;
+    }
+}
+
 TEST_F(Errors, every_outstanding_request_is_flushed_once_and_later_ones_too) {
     const Element from = a.element(0, 100);
     std::map<std::uint64_t, int> retired;
