@@ -158,6 +158,7 @@ int Manager::disconnect(const std::shared_ptr<Channel>& channel, const Command& 
     if (identifier->state == State::left_by_peer) {
         message.op = PeerOp::disconnected;
         if (identifier->link) send_message(identifier->link.get(), message);
+        if (identifier->deadline) run_out(*identifier);  // it had not been told yet
         part(*identifier);
         return 0;
     }

@@ -53,8 +53,8 @@ struct Identifier {
     SideFacts ours, theirs;
     bool passive = false;
     bool has_accepted = false;  // the passive side
-    // In asking, accepting and leaving: when the peer has had enough time. In over: when the
-    // queue pair's number may be used again.
+    // In asking, accepting and leaving: when the peer has had enough time. In left_by_peer: when
+    // the program is told. In over: when the queue pair's number may be used again.
     std::optional<Clock::time_point> deadline;
     std::optional<PeerMessage> unsent_request;  // nobody has taken it so far
     Clock::time_point listener_by;              // until then somebody may begin to listen

@@ -13,6 +13,10 @@ namespace {
 constexpr std::chrono::milliseconds kRetryPause{10};
 // After a connection packets of it could still be on their way; half a second, as over RoCE.
 constexpr std::chrono::milliseconds kWaitOut{500};
+// A goodbye is told this much later. Between cards it takes its time, and programs rely on it that
+// they have found the completions of what was said before: libfabric throws away those that come
+// with a connection's end. Threads on a busy machine may wait so long for a core.
+constexpr std::chrono::milliseconds kFarewell{20};
 
 }  // namespace
 
@@ -122,9 +126,8 @@ void Manager::establish(Identifier& identifier) {
 
 // The peer has left: the program is to answer that, which ends the connection.
 void Manager::leave(Identifier& identifier) {
-    identifier.deadline.reset();
     identifier.state = State::left_by_peer;
-    raise(identifier, plain_event(EventType::disconnected));
+    identifier.deadline = Clock::now() + kFarewell;
 }
 
 // The link has ended: the peer's program has destroyed its identifier, or died.
@@ -167,6 +170,8 @@ void Manager::run_out(Identifier& identifier) {
             return raise(identifier, plain_event(EventType::unreachable, -ETIMEDOUT));
         case State::leaving:
             return part(identifier, -ETIMEDOUT);
+        case State::left_by_peer:
+            return raise(identifier, plain_event(EventType::disconnected));
         case State::over:
             return raise(identifier, plain_event(EventType::waited_out));
         default:

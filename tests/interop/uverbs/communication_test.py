@@ -121,6 +121,9 @@ class Libfabric(TwoProcesses):
     def test_connections(self):
         self.run_kind("-e", "msg")
 
+    def test_messages_without_connections(self):
+        self.run_kind("-e", "rdm")
+
     def test_datagrams(self):
         self.run_kind("-e", "dgram")
 
