@@ -99,6 +99,7 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     facts.max_pkeys = 1;
     facts.local_ca_ack_delay = 16;
     facts.phys_port_cnt = 1;
+    facts.device_cap_flags = IB_UVERBS_DEVICE_XRC;
     return facts;
 }
 
@@ -144,6 +145,7 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
 }
 
 DeviceFile::~DeviceFile() {
+    if (!inherited()) leave_xrc();
     // Else the program closes it.
     if (!has_context_) close(async_events_.programs_end());
 }
@@ -175,7 +177,9 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
 }
 
 void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
-    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
+    const QueuePair* const pair = queue_pairs_.find(queue_pair);
+    // Nothing is posted to an XRC target.
+    if (pair != nullptr && pair->engine != nullptr) pair->engine->progress();
 }
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
@@ -229,6 +233,10 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         {IB_USER_VERBS_CMD_MODIFY_SRQ, &D::modify_shared_queue, nullptr},
         {IB_USER_VERBS_CMD_QUERY_SRQ, &D::query_shared_queue, nullptr},
         {IB_USER_VERBS_CMD_DESTROY_SRQ, &D::destroy_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_XSRQ, &D::create_typed_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_OPEN_XRCD, &D::open_xrc_domain, nullptr},
+        {IB_USER_VERBS_CMD_CLOSE_XRCD, &D::close_xrc_domain, nullptr},
+        {IB_USER_VERBS_CMD_OPEN_QP, &D::open_queue_pair, nullptr},
     };
     for (const Entry& entry : kEntries)
         if (entry.number == command.number())
@@ -262,6 +270,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     reply.odp_caps.per_transport_caps.rc_odp_caps = 0x3f;  // enum ibv_odp_transport_cap_bits
     reply.odp_caps.per_transport_caps.uc_odp_caps = 0x27;  // no reads and atomics
     reply.odp_caps.per_transport_caps.ud_odp_caps = 0x23;  // sends and receives
+    reply.xrc_odp_caps = 0x3f;
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz
