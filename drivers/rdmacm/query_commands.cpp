@@ -65,8 +65,8 @@ void attributes_for_init(const Identifier& identifier, ib_uverbs_qp_attr& attrib
 
 void attributes_for_receiving(const Identifier& identifier, ib_uverbs_qp_attr& attributes) {
     const std::uint8_t type = identifier.queue_pair_type;
-    attributes.qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN;
+    attributes.qp_attr_mask =
+        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV)
         attributes.qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     attributes.ah_attr = way_to_peer(identifier);

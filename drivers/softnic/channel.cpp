@@ -37,8 +37,7 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
     ring_bytes_ = header->fixed.ring_bytes;
     const bool names_queues = header->fixed.names_queues != 0;
     if (!std::has_single_bit(ring_bytes_) || ring_bytes_ < 2 * sizeof(RecordHeader) ||
-        ring_bytes_ > memory_->bytes() ||
-        file_bytes(ring_bytes_, names_queues) > memory_->bytes())
+        ring_bytes_ > memory_->bytes() || file_bytes(ring_bytes_, names_queues) > memory_->bytes())
         throw Error(Errc::protocol_error, "two-sided ring",
                     "its length and its memory file disagree");
     header_ = header;
@@ -112,8 +111,7 @@ std::optional<std::uint32_t> ChannelSender::protection_domain(std::uint32_t queu
 
 ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps, std::uint32_t domain,
                                  bool names_queues)
-    : memory_(
-          SharedMemory::create("verbatim-ring", file_bytes(ring_bytes, names_queues), true)),
+    : memory_(SharedMemory::create("verbatim-ring", file_bytes(ring_bytes, names_queues), true)),
       header_(::new (memory_->data()) ChannelHeader{}),
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {

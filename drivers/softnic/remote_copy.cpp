@@ -71,12 +71,12 @@ SendEngine::Verdict SendEngine::get_through_peer(Request& request, const PieceLi
     return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
 }
 
-// Why the peer does not answer the request at the head: it may have refused a piece of it before it
-// fell silent.
+// Why the peer does not answer the request at the head: it may have refused a part of it before it
+// fell silent. Of earlier requests none is outstanding any more.
 Syndrome SendEngine::silence() const noexcept {
     const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
-    const bool asked = pieces_asked_ != pieces_taken_;
-    return asked && refused != kNoSyndrome ? refused : Syndrome::retry_exceeded;
+    const bool begun = message_begun_ || sent_ != 0 || pieces_asked_ != pieces_taken_;
+    return begun && refused != kNoSyndrome ? refused : Syndrome::retry_exceeded;
 }
 
 void SendEngine::take_answers(const PieceList& list) noexcept {

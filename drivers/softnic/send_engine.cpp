@@ -87,8 +87,7 @@ void SendEngine::drain(bool silent) noexcept {
 void SendEngine::execute_posted(bool silent) noexcept {
     const std::uint16_t end = limit();
     const bool quick = !silent && faults_ == nullptr && !shared_->datagrams() &&
-                       first_unit_ == kPlainUnits &&
-                       shared_->outgoing.allows(Access::remote_write);
+                       first_unit_ == kPlainUnits && shared_->outgoing.allows(Access::remote_write);
     while (!stopped_ && head_.load(std::memory_order_relaxed) != end) {
         if (quick && write_quickly(end)) [[likely]]
             continue;

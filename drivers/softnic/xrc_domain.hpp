@@ -37,8 +37,7 @@ class XrcDomain {
 
     // Null: there is no such queue.
     const XrcQueue* find(std::uint32_t number) const noexcept {
-        const XrcQueue* const found =
-            queues_[number % kXrcQueues].load(std::memory_order_acquire);
+        const XrcQueue* const found = queues_[number % kXrcQueues].load(std::memory_order_acquire);
         return found != nullptr && found->list->number() == number ? found : nullptr;
     }
     // Where targets complete what no queue was named for, which is nothing.

@@ -135,8 +135,8 @@ struct SharedQueue {
     ~SharedQueue() { leave_xrc(); }
     SharedQueue(const SharedQueue&) = delete;
     SharedQueue& operator=(const SharedQueue&) = delete;
-    // Messages of the domain may be for this queue, and complete in `queue`. False: there is no room
-    // for it in the domain.
+    // Messages of the domain may be for this queue, and complete in `queue`. False: there is no
+    // room for it in the domain.
     bool join_xrc(OpenXrcDomain& domain, CompletionQueue& queue, softnic::DeviceCore& device,
                   std::uint32_t index);
     // No target touches it any more.

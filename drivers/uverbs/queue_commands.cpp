@@ -1,5 +1,5 @@
-// Commands about completion channels and completion queues: the program allocates the queues; what is
-// told here is where they lie.
+// Commands about completion channels and completion queues: the program allocates the queues; what
+// is told here is where they lie.
 #include <rdma/mlx5-abi.h>
 
 #include <bit>

@@ -80,7 +80,7 @@ int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
     tell_engine(*pair.engine, change);
     if ((mask & (kTimeout | kRetries)) != 0)
         pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
-                                  facts.retry_cnt);
+                                 facts.retry_cnt);
     return 0;
 }
 

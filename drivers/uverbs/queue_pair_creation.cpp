@@ -177,8 +177,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
 }
 
 // The target itself, and the program's handle of it.
-int DeviceFile::make_target(const ib_uverbs_ex_create_qp& wanted,
-                            ib_uverbs_create_qp_resp& reply) {
+int DeviceFile::make_target(const ib_uverbs_ex_create_qp& wanted, ib_uverbs_create_qp_resp& reply) {
     OpenXrcDomain* const open = xrc_domains_.find(wanted.pd_handle);
     if (open == nullptr) return EINVAL;
     const auto target = std::make_shared<XrcTarget>();

@@ -1,5 +1,5 @@
-// Commands about shared receive queues, those of XRC too: the program allocates and fills them; what
-// is told here is where they lie.
+// Commands about shared receive queues, those of XRC too: the program allocates and fills them;
+// what is told here is where they lie.
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 
@@ -33,8 +33,7 @@ mlx5::SharedReceiveQueueView view_of(const ib_uverbs_create_xsrq& wanted,
 // 0, or what is wrong with what libmlx5 says of a queue that completions name by its index.
 int check_index(const mlx5_ib_create_srq& provider) {
     constexpr std::uint32_t kNone = 0xffffff;
-    const bool good =
-        provider.uidx < kNone && provider.reserved0 == 0 && provider.reserved1 == 0;
+    const bool good = provider.uidx < kNone && provider.reserved0 == 0 && provider.reserved1 == 0;
     return good ? 0 : EINVAL;
 }
 
@@ -55,8 +54,8 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
     if (of_xrc && (open == nullptr || completions == nullptr || check_index(provider) != 0))
         return EINVAL;
     mlx5::SharedReceiveQueueView view = view_of(wanted, provider);
-    view.number = of_xrc ? open->domain->engine().free_number(*core_)
-                         : core_->next_shared_receive_queue();
+    view.number =
+        of_xrc ? open->domain->engine().free_number(*core_) : core_->next_shared_receive_queue();
     if (view.number == 0) return ENOMEM;
     auto made = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
     SharedQueue& queue = *made;
@@ -90,9 +89,9 @@ int DeviceFile::create_shared_queue(const Command& command) {
 
 int DeviceFile::create_typed_shared_queue(const Command& command) {
     ib_uverbs_create_srq_resp reply{};
-    const int error = make_shared_queue(
-        command.core<ib_uverbs_create_xsrq>(),
-        command.provider<ib_uverbs_create_xsrq, mlx5_ib_create_srq>(), reply);
+    const int error =
+        make_shared_queue(command.core<ib_uverbs_create_xsrq>(),
+                          command.provider<ib_uverbs_create_xsrq, mlx5_ib_create_srq>(), reply);
     if (error == 0) command.reply(reply, mlx5_ib_create_srq_resp{reply.srqn, 0});
     return error;
 }

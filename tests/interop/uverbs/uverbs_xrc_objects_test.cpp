@@ -1,5 +1,5 @@
-// XRC domains, their shared receive queues, initiators and targets through unmodified libibverbs: how
-// they are made, shared, changed and destroyed, and what is refused.
+// XRC domains, their shared receive queues, initiators and targets through unmodified libibverbs:
+// how they are made, shared, changed and destroyed, and what is refused.
 #include <cerrno>
 
 #include "xrc_side.hpp"
@@ -80,7 +80,8 @@ TEST_F(XrcObjects, a_domain_in_use_stays) {
     }
     Pair target(good(make_target(context.get(), xrc.get()), "target"));
     EXPECT_EQ(ibv_close_xrcd(xrc.get()), EBUSY);
-    const OpenedTarget opened(good(open_target(context.get(), xrc.get(), target->qp_num), "opened"));
+    const OpenedTarget opened(
+        good(open_target(context.get(), xrc.get(), target->qp_num), "opened"));
     target = nullptr;
     EXPECT_EQ(ibv_close_xrcd(xrc.get()), EBUSY);
 }

@@ -378,9 +378,8 @@ TEST_F(XrcProcesses, one_process_sends_to_another_until_that_is_killed) {
         to_init(target.get());
         to_receive(target.get(), take<std::uint32_t>(to_child[0]));
         receiver.receive(0, 4096);
-        tell(to_parent[1],
-             XrcPlace{target->qp_num, receiver.number, receiver.region->rkey,
-                      reinterpret_cast<std::uint64_t>(receiver.memory.data())});
+        tell(to_parent[1], XrcPlace{target->qp_num, receiver.number, receiver.region->rkey,
+                                    reinterpret_cast<std::uint64_t>(receiver.memory.data())});
         if (receiver.poll().byte_len != 4000) return 2;
         tell(to_parent[1], receiver.word(0));
         take<char>(to_child[0]);  // never comes

@@ -1,5 +1,5 @@
-// One end of XRC through unmodified libibverbs: a domain, a target in it, a shared receive queue that
-// completes into a queue of its own, and an initiator.
+// One end of XRC through unmodified libibverbs: a domain, a target in it, a shared receive queue
+// that completes into a queue of its own, and an initiator.
 #pragma once
 
 #include <fcntl.h>
@@ -51,8 +51,8 @@ inline ibv_qp* make_initiator(ibv_pd* domain, ibv_cq* completions, bool builds =
     wanted.cap = {32, 0, 4, 0, 64};
     if (builds) {
         wanted.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                IBV_QP_EX_WITH_RDMA_WRITE;
+        wanted.send_ops_flags =
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE;
     }
     return ibv_create_qp_ex(domain->context, &wanted);
 }
@@ -116,8 +116,7 @@ struct XrcReceiver {
 
     XrcReceiver(ibv_context* context, ibv_xrcd* xrc_domain, bool events = false)
         : domain(good(ibv_alloc_pd(context), "ibv_alloc_pd")), memory(kBytes) {
-        region.reset(
-            good(ibv_reg_mr(domain.get(), memory.data(), kBytes, kAllOf), "ibv_reg_mr"));
+        region.reset(good(ibv_reg_mr(domain.get(), memory.data(), kBytes, kAllOf), "ibv_reg_mr"));
         if (events)
             channel.reset(good(ibv_create_comp_channel(context), "ibv_create_comp_channel"));
         completions.reset(
