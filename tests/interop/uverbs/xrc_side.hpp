@@ -57,6 +57,12 @@ inline ibv_qp* make_initiator(ibv_pd* domain, ibv_cq* completions, bool builds =
     return ibv_create_qp_ex(domain->context, &wanted);
 }
 
+// What libmlx5 allocated and nobody can give back. Found here it is no leak.
+inline void keep_for_ever(void* object) {
+    static std::vector<void*>& kept = *new std::vector<void*>;
+    kept.push_back(object);
+}
+
 // libmlx5 44 takes a doorbell record away that such a queue pair has not got, and crashes. So it is
 // destroyed as libibverbs would, past libmlx5.
 struct DestroyOpened {
@@ -71,8 +77,7 @@ struct DestroyOpened {
         command.core.qp_handle = pair->handle;
         EXPECT_EQ(write(pair->context->cmd_fd, &command, sizeof command),
                   static_cast<ssize_t>(sizeof command));
-        static std::vector<ibv_qp*> kept;  // by whom its memory could be given back: nobody
-        kept.push_back(pair);
+        keep_for_ever(pair);
     }
 };
 using OpenedTarget = std::unique_ptr<ibv_qp, DestroyOpened>;
