@@ -25,6 +25,7 @@ SideFacts facts_of(const Identifier& identifier, const Wanted& wanted) {
     const rdma_ucm_conn_param& given = wanted.conn_param;
     SideFacts facts;
     facts.queue_pair = given.qp_num & 0xffffff;
+    facts.queue_pair_type = identifier.queue_pair_type;
     facts.queue_key = given.qkey != 0 ? given.qkey : kQueueKey;
     facts.first_packet = std::random_device{}() & 0xffffff;
     facts.responder_resources = given.responder_resources;

@@ -2,6 +2,8 @@
 // connection has come. Threads: under the manager's lock.
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -39,6 +41,7 @@ struct Identifier {
     std::shared_ptr<Channel> channel;
     std::uint64_t user_id = 0;  // the program's name for it; 0: not told yet
     PortSpace space = PortSpace::tcp;
+    std::uint8_t queue_pair_type = IBV_QPT_RC;  // enum ibv_qp_type
     State state = State::idle;
 
     Endpoint source, destination;
@@ -62,7 +65,7 @@ struct Identifier {
     std::uint32_t room = 0;  // listening: requests that may come before the program looks
     std::uint32_t events_reported = 0;
 
-    bool datagrams() const noexcept { return space == PortSpace::udp; }
+    bool datagrams() const noexcept { return queue_pair_type == IBV_QPT_UD; }
     // Reads and atomics at a time, that the peer may start and that this side may start: its own
     // word once it has accepted, the peer's until then and on the side that asked.
     std::uint8_t responder_resources() const noexcept {

@@ -3,18 +3,43 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "manager.hpp"
 #include "open_channels.hpp"
 
 namespace verbatim::rdmacm {
 
+namespace {
+
+// Of an identifier's queue pair. Two port spaces stand for one type each; in the third one the
+// program says it. Nothing: there is none such here.
+std::optional<std::uint8_t> queue_pair_type(const rdma_ucm_create_id& wanted) {
+    switch (static_cast<PortSpace>(wanted.ps)) {
+        case PortSpace::tcp:
+            return IBV_QPT_RC;
+        case PortSpace::udp:
+            return IBV_QPT_UD;
+        case PortSpace::ib:
+            break;
+        default:
+            return std::nullopt;
+    }
+    for (const ibv_qp_type known :
+         {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV})
+        if (wanted.qp_type == known) return wanted.qp_type;
+    return std::nullopt;
+}
+
+}  // namespace
+
+// librdmacm also makes an identifier in the third port space to see whether it can be bound to an
+// AF_IB address. It cannot: so librdmacm goes by IP addresses, which is what there is here.
 int Manager::create(const std::shared_ptr<Channel>& channel, const Command& command) {
     const auto wanted = command.body<rdma_ucm_create_id>();
-    const auto space = static_cast<PortSpace>(wanted.ps);
-    // Without AF_IB (RDMA_PS_IB) librdmacm goes by IP addresses, which is what there is here.
-    if (space != PortSpace::tcp && space != PortSpace::udp) return EPROTONOSUPPORT;
-    Identifier& identifier = add(channel, space);
+    const auto type = queue_pair_type(wanted);
+    if (!type) return EPROTONOSUPPORT;
+    Identifier& identifier = add(channel, static_cast<PortSpace>(wanted.ps), *type);
     identifier.user_id = wanted.uid;
     const int error = command.reply(wanted.response, rdma_ucm_create_id_resp{identifier.handle});
     if (error != 0) end(identifier.handle);

@@ -112,7 +112,8 @@ Identifier* Manager::find(const std::shared_ptr<Channel>& channel, std::uint32_t
                                                                            : nullptr;
 }
 
-Identifier& Manager::add(const std::shared_ptr<Channel>& channel, PortSpace space) {
+Identifier& Manager::add(const std::shared_ptr<Channel>& channel, PortSpace space,
+                         std::uint8_t queue_pair_type) {
     // As long as it can, librdmacm finds identifiers by numbers of 16 bits.
     constexpr std::uint32_t kManyHandles = 0xfff0;
     std::uint32_t handle = last_handle_;
@@ -122,6 +123,7 @@ Identifier& Manager::add(const std::shared_ptr<Channel>& channel, PortSpace spac
     last_handle_ = identifier.handle = handle;
     identifier.channel = channel;
     identifier.space = space;
+    identifier.queue_pair_type = queue_pair_type;
     return identifier;
 }
 

@@ -72,7 +72,8 @@ class Manager final : WatcherService {
 
     // Identifiers. Null: the channel has none of that number.
     Identifier* find(const std::shared_ptr<Channel>& channel, std::uint32_t handle) noexcept;
-    Identifier& add(const std::shared_ptr<Channel>& channel, PortSpace space);
+    Identifier& add(const std::shared_ptr<Channel>& channel, PortSpace space,
+                    std::uint8_t queue_pair_type);
     void end(std::uint32_t handle) noexcept;
     // Tells the program, if it has named the identifier.
     void raise(Identifier& identifier, rdma_ucm_event_resp facts);

@@ -41,16 +41,27 @@ void Manager::hear_newcomer(std::uint64_t key) {
     watcher_.remove(newcomer.link);
 }
 
-// Takes the link over, unless the listener has no room for more requests.
+namespace {
+
+// The type that a peer's queue pair has: XRC's two sides differ.
+std::uint8_t opposite(std::uint8_t type) {
+    if (type == IBV_QPT_XRC_SEND) return IBV_QPT_XRC_RECV;
+    return type == IBV_QPT_XRC_RECV ? std::uint8_t{IBV_QPT_XRC_SEND} : type;
+}
+
+}  // namespace
+
+// Takes the link over, unless the listener has no room for more requests, or waits for others.
 void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
                            const PeerMessage& request) {
-    if (listener.room == 0) {
+    const bool fits = request.side.queue_pair_type == opposite(listener.queue_pair_type);
+    if (listener.room == 0 || !fits) {
         const bool datagrams = listener.datagrams();
         send_message(link.get(), refusal_of(datagrams ? kDatagramsRejected : kRejectedByProgram));
         return;
     }
     --listener.room;
-    Identifier& made = add(listener.channel, listener.space);
+    Identifier& made = add(listener.channel, listener.space, listener.queue_pair_type);
     made.passive = true;
     made.state = State::asked;
     made.source = request.destination;

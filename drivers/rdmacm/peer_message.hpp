@@ -25,7 +25,7 @@ enum class PeerOp : std::uint32_t {
 };
 
 inline constexpr std::uint64_t kPeerMagic = 0x7662636d6c6e6b31;  // "vbcmlnk1"
-inline constexpr std::uint32_t kPeerVersion = 1;
+inline constexpr std::uint32_t kPeerVersion = 2;
 inline constexpr std::size_t kMaxPrivateBytes = 256;
 
 // What one side says of its queue pair (struct rdma_ucm_conn_param has the same).
@@ -39,7 +39,8 @@ struct SideFacts {
     std::uint8_t retries = 0;
     std::uint8_t rnr_retries = 0;
     std::uint8_t shared_receives = 0;
-    std::uint8_t reserved[2] = {};
+    std::uint8_t queue_pair_type = 0;  // enum ibv_qp_type
+    std::uint8_t reserved = 0;
     std::uint32_t ece_vendor = 0, ece_options = 0;
     std::array<std::uint8_t, 16> gid{};
 };

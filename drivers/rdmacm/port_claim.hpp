@@ -14,7 +14,7 @@
 namespace verbatim::rdmacm {
 
 // Values of enum rdma_ucm_port_space.
-enum class PortSpace : std::uint16_t { tcp = 0x0106, udp = 0x0111 };
+enum class PortSpace : std::uint16_t { tcp = 0x0106, udp = 0x0111, ib = 0x013f };
 
 struct ClaimTerms {
     PortSpace space;

@@ -64,8 +64,11 @@ void attributes_for_init(const Identifier& identifier, ib_uverbs_qp_attr& attrib
 }
 
 void attributes_for_receiving(const Identifier& identifier, ib_uverbs_qp_attr& attributes) {
-    attributes.qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    const std::uint8_t type = identifier.queue_pair_type;
+    attributes.qp_attr_mask =
+        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV)
+        attributes.qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     attributes.ah_attr = way_to_peer(identifier);
     attributes.path_mtu = kMtu;
     attributes.dest_qp_num = identifier.theirs.queue_pair;
@@ -74,8 +77,11 @@ void attributes_for_receiving(const Identifier& identifier, ib_uverbs_qp_attr& a
 }
 
 void attributes_for_sending(const Identifier& identifier, ib_uverbs_qp_attr& attributes) {
-    attributes.qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    const std::uint8_t type = identifier.queue_pair_type;
+    attributes.qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    if (type != IBV_QPT_UC) attributes.qp_attr_mask |= IBV_QP_TIMEOUT;
+    if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND)
+        attributes.qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
     attributes.sq_psn = identifier.theirs.first_packet;
     attributes.timeout = identifier.acknowledge_timeout.value_or(kAcknowledgeTimeout);
     // The side that asked said for both how often to retry.

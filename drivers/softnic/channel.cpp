@@ -20,6 +20,14 @@ std::size_t payload_room(std::uint64_t ring_bytes, std::uint64_t offset,
     return std::min<std::uint64_t>(contiguous - sizeof(RecordHeader), kMaxRecordBytes);
 }
 
+// Where what follows the ring begins, and the file's length.
+constexpr std::uint64_t names_at(std::uint64_t ring_bytes) noexcept {
+    return kChannelHeaderBytes + ring_bytes + kAnswers * kAnswerBytes;
+}
+constexpr std::uint64_t file_bytes(std::uint64_t ring_bytes, bool names_queues) noexcept {
+    return names_at(ring_bytes) + (names_queues ? kXrcQueues * sizeof(XrcQueueName) : 0);
+}
+
 }  // namespace
 
 ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {
@@ -27,15 +35,18 @@ ChannelSender::ChannelSender(std::shared_ptr<SharedMemory> memory) : memory_(std
     if (memory_->bytes() <= kChannelHeaderBytes || header->fixed.magic != kChannelMagic)
         throw Error(Errc::protocol_error, "two-sided ring", "the peer's memory file is no ring");
     ring_bytes_ = header->fixed.ring_bytes;
+    const bool names_queues = header->fixed.names_queues != 0;
     if (!std::has_single_bit(ring_bytes_) || ring_bytes_ < 2 * sizeof(RecordHeader) ||
-        memory_->bytes() - kChannelHeaderBytes < kAnswers * kAnswerBytes ||
-        ring_bytes_ > memory_->bytes() - kChannelHeaderBytes - kAnswers * kAnswerBytes)
+        ring_bytes_ > memory_->bytes() || file_bytes(ring_bytes_, names_queues) > memory_->bytes())
         throw Error(Errc::protocol_error, "two-sided ring",
                     "its length and its memory file disagree");
     header_ = header;
     ring_ = memory_->data() + kChannelHeaderBytes;
     wakes_receiver_ = header->fixed.receiver_sleeps != 0;
     domain_ = header->fixed.domain;
+    if (names_queues)
+        queue_names_ =
+            reinterpret_cast<const XrcQueueName*>(memory_->data() + names_at(ring_bytes_));
 }
 
 void ChannelSender::set_sleeps() noexcept { store_release(header_->produced.sender_sleeps, 1U); }
@@ -91,18 +102,38 @@ void ChannelSender::report_fault(std::uint8_t syndrome) noexcept {
     news_ = true;
 }
 
-ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps, std::uint32_t domain)
-    : memory_(SharedMemory::create(
-          "verbatim-ring", kChannelHeaderBytes + ring_bytes + kAnswers * kAnswerBytes, true)),
+std::optional<std::uint32_t> ChannelSender::protection_domain(std::uint32_t queue) const noexcept {
+    if (queue_names_ == nullptr || queue == 0) return std::nullopt;
+    const std::uint64_t name = queue_names_[queue % kXrcQueues].load(std::memory_order_acquire);
+    if (static_cast<std::uint32_t>(name) != queue) return std::nullopt;
+    return static_cast<std::uint32_t>(name >> 32);
+}
+
+ChannelReceiver::ChannelReceiver(std::size_t ring_bytes, bool sleeps, std::uint32_t domain,
+                                 bool names_queues)
+    : memory_(SharedMemory::create("verbatim-ring", file_bytes(ring_bytes, names_queues), true)),
       header_(::new (memory_->data()) ChannelHeader{}),
       ring_(memory_->data() + kChannelHeaderBytes),
       ring_bytes_(ring_bytes) {
-    header_->fixed = {kChannelMagic, ring_bytes, sleeps ? 1U : 0U, domain};
+    header_->fixed = {kChannelMagic, ring_bytes, sleeps ? 1U : 0U, domain, names_queues ? 1U : 0U};
     set_allowed(Access::remote_write | Access::remote_read | Access::remote_atomic);
 }
 
 void ChannelReceiver::set_asleep(std::uint32_t word) noexcept {
     store_release(header_->receiver_asleep, word);
+}
+
+XrcQueueName& ChannelReceiver::queue_name(std::uint32_t queue) const noexcept {
+    return reinterpret_cast<XrcQueueName*>(memory_->data() +
+                                           names_at(ring_bytes_))[queue % kXrcQueues];
+}
+
+void ChannelReceiver::name_queue(std::uint32_t queue, std::uint32_t domain) noexcept {
+    store_release(queue_name(queue), std::uint64_t{domain} << 32 | queue);
+}
+
+void ChannelReceiver::forget_queue(std::uint32_t queue) noexcept {
+    store_release(queue_name(queue), std::uint64_t{0});
 }
 
 void ChannelReceiver::set_state(ReceiverState state) noexcept {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <verbatim/driver/device.hpp>
@@ -28,6 +29,12 @@ inline constexpr std::size_t kAtomicResults = 16;
 // Pieces of the receiver's memory that a sender has asked for and not taken yet, and their length.
 inline constexpr std::size_t kAnswers = 8, kAnswerBytes = 4096;
 
+// A shared receive queue that messages to an XRC target may be for: [63:32] protection domain,
+// [31:0] number, or 0 for none. In a table, at the number modulo its length. Owner: receiver;
+// control path.
+using XrcQueueName = std::atomic<std::uint64_t>;
+inline constexpr std::size_t kXrcQueues = 1024;
+
 // Start of the memory file: this, the ring, and the answers (owner: receiver; the thread inside its
 // receive gate; the nth piece asked for lies at n modulo kAnswers). Each cache line has one owner.
 struct ChannelHeader {
@@ -37,6 +44,7 @@ struct ChannelHeader {
         std::uint64_t ring_bytes;       // power of two
         std::uint64_t receiver_sleeps;  // 1: it may, and wants to be woken (peer_waking.hpp)
         std::uint32_t domain;           // protection domain of the receiving queue pair
+        std::uint32_t names_queues;     // 1: behind the answers is a table of XrcQueueNames
     } fixed;
     // Owner: receiver; control path.
     struct alignas(64) {
@@ -68,9 +76,10 @@ struct ChannelHeader {
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
-inline constexpr std::uint64_t kChannelMagic = 0x766263686e303033;  // "vbchn003"
+inline constexpr std::uint64_t kChannelMagic = 0x766263686e303034;  // "vbchn004"
 
-// Precedes each record's payload; records start at multiples of 16 and do not wrap.
+// Precedes each record's payload; records start at multiples of 16 and do not wrap. A record with
+// kQueueRecord is no message: those behind it are for the shared receive queue in `total`.
 struct RecordHeader {
     std::uint32_t bytes = 0;  // payload of this record
     std::uint32_t flags = 0;  // RecordFlags
@@ -82,7 +91,7 @@ static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint32_t kFirstRecord = 1, kLastRecord = 2, kHasImmediate = 4,
                                kSolicitedRecord = 8, kWriteRecord = 16, kHasInvalidate = 32,
                                kFillerRecord = 64, kAtomicRecord = 128, kPutRecord = 256,
-                               kGetRecord = 512, kKnownRecordFlags = 1023;
+                               kGetRecord = 512, kQueueRecord = 1024, kKnownRecordFlags = 2047;
 inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
@@ -125,6 +134,8 @@ class ChannelSender {
     std::uint64_t atomic_result(std::uint64_t nth) const noexcept {
         return header_->results[nth % kAtomicResults].load(std::memory_order_acquire);
     }
+    // Of an XRC target's shared receive queue. Nothing: it has none with this number.
+    std::optional<std::uint32_t> protection_domain(std::uint32_t queue) const noexcept;
     const std::byte* answer(std::uint64_t nth) const noexcept {
         return ring_ + ring_bytes_ + nth % kAnswers * kAnswerBytes;
     }
@@ -166,6 +177,7 @@ class ChannelSender {
     bool news_ = false;
     bool wakes_receiver_ = false;
     std::uint32_t domain_ = 0;
+    const XrcQueueName* queue_names_ = nullptr;  // null: the peer is no XRC target
 };
 
 // The receiver's end. Threads: the one inside the receive gate, but for pending(), set_state() and
@@ -176,8 +188,9 @@ class ChannelReceiver {
 
     ChannelReceiver() = default;
     // A new ring of `ring_bytes` (power of two). `sleeps`: its thread may. `domain`: of the queue
-    // pair. Throws Error(out_of_memory).
-    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false, std::uint32_t domain = 0);
+    // pair. `names_queues`: it is an XRC target. Throws Error(out_of_memory).
+    explicit ChannelReceiver(std::size_t ring_bytes, bool sleeps = false, std::uint32_t domain = 0,
+                             bool names_queues = false);
 
     bool pending() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
@@ -206,6 +219,9 @@ class ChannelReceiver {
         return header_->produced.sender_asleep.load(std::memory_order_acquire);
     }
     void set_asleep(std::uint32_t word) noexcept;
+    // Control path, of XRC targets: `domain` is the queue's protection domain.
+    void name_queue(std::uint32_t queue, std::uint32_t domain) noexcept;
+    void forget_queue(std::uint32_t queue) noexcept;
 
     // The next record; its header is a copy.
     Peek peek(RecordHeader& record, const std::byte*& payload) const noexcept;
@@ -219,6 +235,8 @@ class ChannelReceiver {
     const std::shared_ptr<SharedMemory>& memory() const noexcept { return memory_; }
 
   private:
+    XrcQueueName& queue_name(std::uint32_t queue) const noexcept;
+
     std::shared_ptr<SharedMemory> memory_;
     ChannelHeader* header_ = nullptr;
     std::byte* ring_ = nullptr;

@@ -24,6 +24,11 @@ const char* name(mlx5::Transport transport) {
     return "unknown";
 }
 
+const char* name(const QueuePairFacts& pair) {
+    if (pair.xrc == XrcSide::none) return name(pair.transport);
+    return pair.xrc == XrcSide::initiator ? "XRC_INI" : "XRC_TGT";
+}
+
 const char* name(QueuePairState state) {
     switch (state) {
         case QueuePairState::reset:
@@ -55,7 +60,7 @@ std::string describe(const std::string& device, std::span<const QueuePairFacts> 
         text += fmt::format(
             "[[queue_pairs]]\nnumber = {}\ntransport = \"{}\"\nstate = \"{}\"\nrequests = {}\n"
             "messages = {}\nnot_ready = {}\n",
-            pair.number, name(pair.transport), name(pair.state), pair.requests, pair.messages,
+            pair.number, name(pair), name(pair.state), pair.requests, pair.messages,
             pair.not_ready);
         if (pair.peer) text += fmt::format("peer = {}\n", *pair.peer);
         text += "[queue_pairs.faults]\n";

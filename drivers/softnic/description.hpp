@@ -15,10 +15,13 @@
 
 namespace verbatim::softnic {
 
+enum class XrcSide : std::uint8_t { none, initiator, target };
+
 // A queue pair at one moment; its counters are read one after the other.
 struct QueuePairFacts {
     std::uint32_t number = 0;
     mlx5::Transport transport = mlx5::Transport::reliable_connection;
+    XrcSide xrc = XrcSide::none;
     QueuePairState state = QueuePairState::reset;
     std::optional<std::uint32_t> peer;
     std::uint64_t requests = 0, messages = 0, not_ready = 0;

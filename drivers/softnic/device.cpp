@@ -17,7 +17,7 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint32_t kNumberMask = 0xffffff;  // of completion and shared receive queues
+constexpr std::uint32_t kNumberMask = 0xffffff;  // of completion queues
 
 void check(const Options& options) {
     if (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64)
@@ -160,7 +160,9 @@ std::uint32_t DeviceCore::next_completion_queue() noexcept {
 }
 
 std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
-    return next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+    const std::uint32_t count = identity_.last_number - identity_.first_number + 1;
+    return identity_.first_number +
+           next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) % count;
 }
 
 int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,

@@ -44,6 +44,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     // For another queue pair; null without a fault policy.
     std::unique_ptr<FaultInjector> next_fault_injector();
     std::uint32_t next_completion_queue() noexcept;
+    // From the same numbers as queue pairs': those of unmodified programs are unique per host.
     std::uint32_t next_shared_receive_queue() noexcept;
 
     // The link to the peer's device, shared with other queue pairs. Throws Error as Link::open.
@@ -69,7 +70,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
     std::atomic<std::uint32_t> next_completion_queue_{1};
-    std::atomic<std::uint32_t> next_shared_receive_queue_{1};
+    std::atomic<std::uint32_t> next_shared_receive_queue_{0};
 
     std::mutex mutex_;  // guards what follows
     std::map<std::uint32_t, QueuePair*> queue_pairs_;

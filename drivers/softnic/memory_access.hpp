@@ -59,6 +59,14 @@ class RemoteMemory {
     // The peer's queue pair, at which this one's requests arrive, and its protection domain.
     void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair, std::uint32_t domain) noexcept;
 
+    // Of XRC: keys are to be of this one from now on.
+    void expect_domain(std::uint32_t domain) noexcept {
+        if (domain == domain_) [[likely]]
+            return;
+        domain_ = domain;
+        grant_ = {};
+    }
+
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
         if (grant_.key != key || !grant_.current()) [[unlikely]]

@@ -73,6 +73,7 @@ QueuePairParts own_parts(const QueuePairOptions& options) {
 
 QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     : core_(std::move(core)),
+      xrc_domain_(std::move(parts.xrc_domain)),
       send_completions_(parts.send_completions),
       receive_completions_(parts.receive_completions),
       progress_(parts.progress),
@@ -83,9 +84,10 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.domain = parts.domain;
     shared_.receive_in_entry = parts.receive_in_entry;
     shared_.result_in_entry = parts.result_in_entry;
-    shared_.incoming =
-        ChannelReceiver(device.ring_bytes, receive_completions_->may_sleep(), shared_.domain);
+    shared_.incoming = make_ring();
     shared_.transport = view_.transport;
+    shared_.names_queues = parts.names_queues;
+    shared_.xrc_domain = xrc_domain_.get();
     shared_.flow_request = parts.flow_request;
     shared_.route = parts.route;
     shared_.events = parts.events;
@@ -104,6 +106,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
                          shared_);
         send_completions_->add_writer(*this);
         receive_completions_->add_writer(*this);
+        const auto domain_held = hold_domain();
         attach();
         made_.store(true, std::memory_order_release);
     } catch (...) {
@@ -118,12 +121,14 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
 QueuePair::~QueuePair() {
     if (core_->inherited()) return;
     core_->remove_queue_pair(shared_.number);
+    const auto domain_held = hold_domain();
     detach();
     stop();
     receive_->give_back();
     go_on();
     send_completions_->remove_writer(*this);
     receive_completions_->remove_writer(*this);
+    if (xrc_domain_ != nullptr) xrc_domain_->write_no_more(*this);
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.sources.set_state(ReceiverState::closed);
     shared_.wake_peer();
@@ -133,6 +138,7 @@ void QueuePair::attach() {
     send_completions_->attach(*this);
     receive_completions_->attach(*this);
     if (progress_ != nullptr) progress_->attach(*this);
+    if (xrc_domain_ != nullptr) xrc_domain_->join(*this);
     // Whoever armed the queue before this one was in it could not tell its peer.
     tell_sleep(*receive_completions_);
 }
@@ -141,6 +147,35 @@ void QueuePair::detach() {
     send_completions_->detach(*this);
     receive_completions_->detach(*this);
     if (progress_ != nullptr) progress_->detach(*this);
+    if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
+}
+
+// From before detach() until after attach(): no shared receive queue comes or goes meanwhile.
+std::unique_lock<std::mutex> QueuePair::hold_domain() const {
+    return xrc_domain_ != nullptr ? xrc_domain_->lock() : std::unique_lock<std::mutex>();
+}
+
+ChannelReceiver QueuePair::make_ring() const {
+    return ChannelReceiver(core_->options().ring_bytes, receive_completions_->may_sleep(),
+                           shared_.domain, xrc_domain_ != nullptr);
+}
+
+// Keys of other devices' memory are not known to the peer: it is told of a domain that no key has.
+void QueuePair::name_queue(const XrcQueue& queue) noexcept {
+    constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
+    const std::lock_guard lock(mutex_);
+    shared_.incoming.name_queue(queue.list->number(),
+                                queue.device == core_.get() ? queue.list->domain() : kNoDomain);
+}
+
+void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        shared_.incoming.forget_queue(queue.list->number());
+    }
+    receive_gate_.enter_waiting();
+    receive_->forget_queue(queue);
+    receive_gate_.leave_for_good();
 }
 
 QueuePairAddress QueuePair::address() const {
@@ -255,8 +290,8 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
 
 void QueuePair::reset() {
     if (core_->inherited()) return;
-    ChannelReceiver fresh(core_->options().ring_bytes, receive_completions_->may_sleep(),
-                          shared_.domain);
+    ChannelReceiver fresh = make_ring();
+    const auto domain_held = hold_domain();
     detach();
     stop();
     forget_peer(std::move(fresh));
@@ -390,6 +425,8 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     QueuePairFacts facts;
     facts.number = shared_.number;
     facts.transport = shared_.transport;
+    if (shared_.names_queues) facts.xrc = XrcSide::initiator;
+    if (xrc_domain_ != nullptr) facts.xrc = XrcSide::target;
     facts.state = state();
     facts.requests = send_->requests();
     facts.messages = receive_->messages();

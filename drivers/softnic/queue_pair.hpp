@@ -20,6 +20,7 @@
 #include "receive_engine.hpp"
 #include "send_engine.hpp"
 #include "strict_doorbell.hpp"
+#include "xrc_domain.hpp"
 
 namespace verbatim::softnic {
 
@@ -39,6 +40,10 @@ struct QueuePairParts {
     std::uint32_t receive_in_entry = 0, result_in_entry = 0;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
+    // XRC: an initiator's requests name shared receive queues of its peer, a target receives for
+    // those of its domain and has no queues of its own.
+    bool names_queues = false;
+    std::shared_ptr<XrcDomain> xrc_domain;
     // Its owner takes it through verbs' states (initialize(), receive_from(), start(), fail()), and
     // the peer's end alone is no error.
     bool follows_verbs = false;
@@ -134,6 +139,10 @@ class QueuePair final : public QueuePairHandle {
     bool draining() const noexcept { return shared_.paused.load() && send_->outstanding(); }
     void set_queue_key(std::uint32_t key) noexcept { shared_.queue_key.store(key); }
     bool datagrams() const noexcept { return shared_.datagrams(); }
+    // Of XRC targets, by their domain: a shared receive queue has come, or goes. One that a message
+    // was arriving in fails that message.
+    void name_queue(const XrcQueue& queue) noexcept;
+    void forget_queue(const XrcQueue& queue) noexcept;
 
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
@@ -154,9 +163,12 @@ class QueuePair final : public QueuePairHandle {
     void detach();
     bool dead_copy() noexcept;
     void forget_peer(ChannelReceiver fresh) noexcept;
+    ChannelReceiver make_ring() const;
+    std::unique_lock<std::mutex> hold_domain() const;
     std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
 
     std::shared_ptr<DeviceCore> core_;
+    const std::shared_ptr<XrcDomain> xrc_domain_;  // null: it is no XRC target
     CompletionQueue* send_completions_;
     CompletionQueue* receive_completions_;
     ProgressList* progress_;

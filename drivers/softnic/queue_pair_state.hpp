@@ -17,6 +17,8 @@
 
 namespace verbatim::softnic {
 
+class XrcDomain;
+
 // What a queue pair reports beside completions. Fatal: no completion can be written any more.
 // Request and access error: the peer asked for what it may not. Last receive: of those that it had
 // taken from a shared queue, after it failed. Established: a message came before the queue pair was
@@ -41,6 +43,9 @@ struct QueuePairShared {
     mlx5::Transport transport = mlx5::Transport::reliable_connection;
     std::atomic<QueuePairState> state{QueuePairState::reset};
     FailureText failure;
+    // XRC: an initiator's requests name shared receive queues; a target receives for its domain.
+    bool names_queues = false;
+    const XrcDomain* xrc_domain = nullptr;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // Received bytes, and bytes read, that go into the completion's entry (entry_data.hpp); 0:

@@ -22,6 +22,7 @@ ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList*
                              CompletionRing& completions, KeyTable& keys,
                              QueuePairShared& shared) noexcept
     : view_(view),
+      shares_receives_(list != nullptr || shared.xrc_domain != nullptr),
       list_(list),
       completions_(&completions),
       shared_(&shared),
@@ -39,6 +40,10 @@ void ReceiveEngine::reset() noexcept {
     counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = atomics_ = answers_ = 0;
     first_error_ = Syndrome::flushed;
+    if (shared_->xrc_domain == nullptr) return;
+    announce();
+    leave_queue();
+    queue_number_ = 0;
 }
 
 void ReceiveEngine::run() noexcept {
@@ -77,8 +82,12 @@ void ReceiveEngine::run() noexcept {
         report_state();
     // The sender may sleep until its requests are complete, or until there is room for more.
     if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
-    if (!shared_->is(QueuePairState::error)) return;
-    if (list_ == nullptr) return flush_own();
+    if (shared_->is(QueuePairState::error)) flush();
+    if (written_ != nullptr) announce();
+}
+
+void ReceiveEngine::flush() noexcept {
+    if (!shares_receives_) return flush_own();
     give_back();
     if (!holds_entry_.load(std::memory_order_relaxed) && !last_reported_.exchange(true))
         shared_->report(QueuePairEvent::last_receive);
@@ -124,6 +133,8 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
             fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
             return false;
         }
+        if ((record.flags & kQueueRecord) != 0) return name_queue(record);
+        if (shared_->xrc_domain != nullptr && !in_message_ && !choose_queue()) return false;
         if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
         if ((record.flags & (kPutRecord | kGetRecord)) != 0) return copy_for_peer(record, payload);
         if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
@@ -233,6 +244,7 @@ bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* 
 }
 
 bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
+    written_ = queue_;
     if (in_entry_ == nullptr) return completions_->push(cqe);
     if (shared_->receive_in_entry == kDataInEntry) {
         cqe.op_own |= mlx5::kInlineScatter32;
@@ -264,7 +276,7 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
                         : immediate   ? mlx5::CqeOpcode::send_immediate
                         : invalidated ? mlx5::CqeOpcode::send_invalidate
                                       : mlx5::CqeOpcode::send;
-    cqe.shared_receive_index = mlx5::be32(shared_->receive_index);
+    cqe.shared_receive_index = mlx5::be32(receive_index());
     cqe.immediate = mlx5::be32::from_raw(immediate || invalidated ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
     cqe.opcode_number = mlx5::be32(shared_->number);

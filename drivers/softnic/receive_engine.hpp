@@ -21,6 +21,7 @@ namespace verbatim::softnic {
 
 struct RemoteAtomic;
 struct RemoteCopy;
+struct XrcQueue;
 
 class ReceiveEngine {
   public:
@@ -40,7 +41,7 @@ class ReceiveEngine {
             return shared_->incoming.pending() || shared_->sources.pending() || peer_failed() ||
                    owes_wake() || (shared_->ends_with_peer && shared_->peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
-        if (list_ != nullptr)
+        if (shares_receives_)
             return holds_entry_.load(std::memory_order_relaxed) ||
                    !last_reported_.load(std::memory_order_relaxed);
         return posted() != head_.load(std::memory_order_relaxed);
@@ -59,6 +60,8 @@ class ReceiveEngine {
     // Before the queue pair forgets its messages: flushes the shared entry that one is arriving in.
     // Others share that queue, so it must not be lost there.
     void give_back() noexcept;
+    // Of an XRC target: the shared receive queue goes, and the receive taken from it.
+    void forget_queue(const XrcQueue& queue) noexcept;
 
   private:
     using Taken = SharedReceiveList::Taken;
@@ -74,6 +77,12 @@ class ReceiveEngine {
     void report_state() noexcept;
     bool deliver(const RecordHeader& record, const std::byte* payload) noexcept;
     bool begin() noexcept;
+    bool name_queue(const RecordHeader& record) noexcept;
+    bool choose_queue() noexcept;
+    void leave_queue() noexcept;
+    void announce() noexcept;
+    std::uint32_t keys_domain() const noexcept;
+    std::uint32_t receive_index() const noexcept;
     Taken take_own() noexcept;
     Taken take_shared() noexcept;
     std::span<const std::byte> entry_segments() const noexcept;
@@ -96,14 +105,21 @@ class ReceiveEngine {
     mlx5::Syndrome receive_list(PieceList& list) noexcept;
     void fail(mlx5::Syndrome own, mlx5::Syndrome peers) noexcept;
     bool push_error(std::uint16_t entry) noexcept;
+    void flush() noexcept;
     void flush_own() noexcept;
 
     mlx5::QueuePairView view_;
-    SharedReceiveList* list_;
-    CompletionRing* completions_;
+    const bool shares_receives_;
+    SharedReceiveList* list_;      // of an XRC target: the message's, null between messages
+    CompletionRing* completions_;  // likewise, and the next two
     QueuePairShared* shared_;
     KeyTable* keys_;
     LocalMemory local_;
+    // Of an XRC target: the number that the peer named, the queue if it was looked up, and the one
+    // whose completions have to be announced.
+    std::uint32_t queue_number_ = 0;
+    const XrcQueue* queue_ = nullptr;
+    const XrcQueue* written_ = nullptr;
 
     std::atomic<std::uint16_t> head_{0};    // of the own queue: next receive to fill
     std::atomic<bool> holds_entry_{false};  // of the shared queue: entry_ was taken

@@ -44,10 +44,11 @@ void ReceiveEngine::finish_entry() noexcept {
 bool ReceiveEngine::push_error(std::uint16_t entry) noexcept {
     mlx5::ErrorCqe cqe;
     cqe.syndrome = static_cast<std::uint8_t>(first_error_);
-    cqe.shared_receive_index = mlx5::be32(shared_->receive_index);
+    cqe.shared_receive_index = mlx5::be32(receive_index());
     cqe.opcode_number = mlx5::be32(shared_->number);
     cqe.wqe_counter = mlx5::be16(entry);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::responder_error, false);
+    written_ = queue_;
     if (!completions_->push(cqe)) return false;
     first_error_ = Syndrome::flushed;
     return true;

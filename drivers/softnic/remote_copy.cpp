@@ -17,8 +17,8 @@ namespace {
 // What would be smaller goes behind the end of the ring, unless the request is as small.
 constexpr std::uint64_t kSmallestPiece = 16;
 
-RemoteCopy piece_of(const WqeReader& wqe, std::uint64_t offset, std::uint64_t bytes) noexcept {
-    const auto target = wqe.read<mlx5::RemoteAddressSegment>(1);
+RemoteCopy piece_of(const mlx5::RemoteAddressSegment& target, std::uint64_t offset,
+                    std::uint64_t bytes) noexcept {
     return {target.address.native() + offset, target.key.native(),
             static_cast<std::uint32_t>(bytes)};
 }
@@ -29,6 +29,7 @@ RemoteCopy piece_of(const WqeReader& wqe, std::uint64_t offset, std::uint64_t by
 // follows that the peer acknowledges.
 bool SendEngine::put_through_peer(const Request& request, const PieceList& list,
                                   bool last) noexcept {
+    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
     while (sent_ != list.total) {
         const std::uint64_t left = list.total - sent_;
         std::size_t room = 0;
@@ -37,7 +38,7 @@ bool SendEngine::put_through_peer(const Request& request, const PieceList& list,
             return false;
         std::byte* to = shared_->outgoing.reserve(room);
         const std::uint64_t bytes = std::min<std::uint64_t>(left, room - sizeof(RemoteCopy));
-        const RemoteCopy piece = piece_of(request.wqe, sent_, bytes);
+        const RemoteCopy piece = piece_of(target, sent_, bytes);
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
         to += sizeof piece;
         for_each_part(list, sent_, bytes, [&](const std::byte* from, std::size_t part) {
@@ -70,12 +71,12 @@ SendEngine::Verdict SendEngine::get_through_peer(Request& request, const PieceLi
     return shared_->outgoing.broken() ? fail(request, Syndrome::remote_operation) : Verdict::waits;
 }
 
-// Why the peer does not answer the request at the head: it may have refused a piece of it before it
-// fell silent.
+// Why the peer does not answer the request at the head: it may have refused a part of it before it
+// fell silent. Of earlier requests none is outstanding any more.
 Syndrome SendEngine::silence() const noexcept {
     const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
-    const bool asked = pieces_asked_ != pieces_taken_;
-    return asked && refused != kNoSyndrome ? refused : Syndrome::retry_exceeded;
+    const bool begun = message_begun_ || sent_ != 0 || pieces_asked_ != pieces_taken_;
+    return begun && refused != kNoSyndrome ? refused : Syndrome::retry_exceeded;
 }
 
 void SendEngine::take_answers(const PieceList& list) noexcept {
@@ -89,10 +90,11 @@ void SendEngine::take_answers(const PieceList& list) noexcept {
 }
 
 void SendEngine::ask_for_pieces(const Request& request, const PieceList& list) noexcept {
+    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
     bool asked = false;
     while (sent_ != list.total && pieces_asked_ - pieces_taken_ != kAnswers) {
         const std::uint64_t bytes = std::min<std::uint64_t>(kAnswerBytes, list.total - sent_);
-        const RemoteCopy piece = piece_of(request.wqe, sent_, bytes);
+        const RemoteCopy piece = piece_of(target, sent_, bytes);
         std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece);
         if (to == nullptr) break;
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
@@ -110,7 +112,7 @@ std::byte* ReceiveEngine::reach(const RemoteCopy& piece, std::uint64_t bytes,
                                 Access wanted) noexcept {
     Grant grant;
     if (!keys_->view().find(piece.key, grant) || !grant.serves_queue_pair(shared_->number) ||
-        grant.domain != shared_->domain || !grant.covers(piece.address, bytes) ||
+        grant.domain != keys_domain() || !grant.covers(piece.address, bytes) ||
         !allows(grant.access, wanted))
         return nullptr;
     return reinterpret_cast<std::byte*>(piece.address + grant.origin);

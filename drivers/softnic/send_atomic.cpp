@@ -13,13 +13,11 @@ using mlx5::Syndrome;
 
 namespace {
 
-constexpr std::size_t kOperandUnit = 2;
-
 // Plain ones are masked ones that mask nothing out.
 struct Operation {
     bool swaps = false;
     std::uint32_t bytes = 0;  // 4 or 8; 0: the entry makes no sense
-    std::size_t result_unit = kOperandUnit + 1;
+    std::size_t operand_unit = 0, result_unit = 0;
     std::uint64_t swap_or_add = 0, compare = 0;
     std::uint64_t swap_mask = ~std::uint64_t{0}, compare_mask = ~std::uint64_t{0};
     std::uint64_t field_ends = 0;
@@ -27,7 +25,7 @@ struct Operation {
 
 void read_swap(const WqeReader& wqe, Operation& operation) noexcept {
     if (operation.bytes == sizeof(std::uint32_t)) {
-        const auto segment = wqe.read<mlx5::MaskedSwapSegment>(kOperandUnit);
+        const auto segment = wqe.read<mlx5::MaskedSwapSegment>(operation.operand_unit);
         operation.swap_or_add = segment.swap.native();
         operation.compare = segment.compare.native();
         operation.swap_mask = segment.swap_mask.native();
@@ -35,8 +33,8 @@ void read_swap(const WqeReader& wqe, Operation& operation) noexcept {
         return;
     }
     // The ring may end between operands and masks.
-    const auto operands = wqe.read<mlx5::AtomicSegment>(kOperandUnit);
-    const auto masks = wqe.read<mlx5::AtomicSegment>(kOperandUnit + 1);
+    const auto operands = wqe.read<mlx5::AtomicSegment>(operation.operand_unit);
+    const auto masks = wqe.read<mlx5::AtomicSegment>(operation.operand_unit + 1);
     operation.swap_or_add = operands.swap_or_add.native();
     operation.compare = operands.compare.native();
     operation.swap_mask = masks.swap_or_add.native();
@@ -46,23 +44,26 @@ void read_swap(const WqeReader& wqe, Operation& operation) noexcept {
 
 void read_add(const WqeReader& wqe, Operation& operation) noexcept {
     if (operation.bytes == sizeof(std::uint32_t)) {
-        const auto segment = wqe.read<mlx5::MaskedAddSegment>(kOperandUnit);
+        const auto segment = wqe.read<mlx5::MaskedAddSegment>(operation.operand_unit);
         operation.swap_or_add = segment.add.native();
         operation.field_ends = segment.field_ends.native();
         return;
     }
-    const auto segment = wqe.read<mlx5::MaskedAddSegment8>(kOperandUnit);
+    const auto segment = wqe.read<mlx5::MaskedAddSegment8>(operation.operand_unit);
     operation.swap_or_add = segment.add.native();
     operation.field_ends = segment.field_ends.native();
 }
 
-Operation read_operation(const WqeReader& wqe, const mlx5::ControlSegment& control) noexcept {
+Operation read_operation(const WqeReader& wqe, const mlx5::ControlSegment& control,
+                         std::size_t operand_unit) noexcept {
     const auto opcode = static_cast<Opcode>(mlx5::opcode_of(control));
     const std::uint8_t modifier = mlx5::modifier_of(control);
     Operation operation;
+    operation.operand_unit = operand_unit;
+    operation.result_unit = operand_unit + 1;
     operation.swaps = opcode == Opcode::compare_swap || opcode == Opcode::masked_compare_swap;
     if (mlx5::is_plain_atomic(opcode)) {
-        const auto operands = wqe.read<mlx5::AtomicSegment>(kOperandUnit);
+        const auto operands = wqe.read<mlx5::AtomicSegment>(operation.operand_unit);
         operation.bytes = modifier == 0 ? sizeof(std::uint64_t) : 0;
         operation.swap_or_add = operands.swap_or_add.native();
         operation.compare = operands.compare.native();
@@ -126,7 +127,7 @@ RemoteAtomic for_peer(const Operation& operation,
 }  // namespace
 
 SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
-    const Operation operation = read_operation(request.wqe, request.control);
+    const Operation operation = read_operation(request.wqe, request.control, first_unit_ + 1u);
     if (operation.bytes == 0) {
         shared_->failure.set("an atomic operation with opcode modifier {:#x}",
                              mlx5::modifier_of(request.control));
@@ -144,7 +145,7 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
     syndrome = reach_word(request, operation.bytes, range);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     if (range.mapped == nullptr) {
-        const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+        const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
         return atomic_at_peer(request, for_peer(operation, target), operation.result_unit);
     }
     keep_for_entry(request.result, request, operation.result_unit, list);
@@ -163,7 +164,7 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
 // The peer's aligned word of this size.
 Syndrome SendEngine::reach_word(const Request& request, std::uint32_t bytes,
                                 RemoteRange& range) noexcept {
-    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+    const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
     const Syndrome syndrome = remote_.reach(target.key.native(), target.address.native(), bytes,
                                             Access::remote_atomic, range);
     if (syndrome != kNoSyndrome) return syndrome;

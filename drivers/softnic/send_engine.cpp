@@ -16,6 +16,10 @@ using mlx5::Syndrome;
 namespace {
 // Of the fence modes, those that wait for reads and atomics.
 constexpr std::uint8_t kWaitsForResults = 0xc0;
+
+constexpr bool leaves_device(Opcode opcode) noexcept {
+    return opcode != Opcode::nop && opcode != Opcode::local_invalidate;
+}
 }  // namespace
 
 SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
@@ -27,6 +31,7 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
       strict_(strict),
+      first_unit_(shared.names_queues ? kXrcUnits : kPlainUnits),
       faults_(std::move(faults)),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
     if (shared.result_in_entry != 0)
@@ -47,7 +52,7 @@ void SendEngine::reset() noexcept {
     owes_wake_.store(false, std::memory_order_relaxed);
     messages_ = sent_ = waiting_message_ = atomics_asked_ = atomics_answered_ = 0;
     pieces_asked_ = pieces_taken_ = taken_ = 0;
-    oldest_ = 0;
+    oldest_ = named_queue_ = 0;
     if (faults_ != nullptr) faults_->next_request();
 }
 
@@ -82,7 +87,7 @@ void SendEngine::drain(bool silent) noexcept {
 void SendEngine::execute_posted(bool silent) noexcept {
     const std::uint16_t end = limit();
     const bool quick = !silent && faults_ == nullptr && !shared_->datagrams() &&
-                       shared_->outgoing.allows(Access::remote_write);
+                       first_unit_ == kPlainUnits && shared_->outgoing.allows(Access::remote_write);
     while (!stopped_ && head_.load(std::memory_order_relaxed) != end) {
         if (quick && write_quickly(end)) [[likely]]
             continue;
@@ -212,7 +217,10 @@ bool SendEngine::allowed(Access wanted) noexcept {
 
 SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
     if (shared_->datagrams()) return send_datagram(request);
-    switch (static_cast<Opcode>(request.result.opcode)) {
+    const auto opcode = static_cast<Opcode>(request.result.opcode);
+    if (shared_->names_queues && leaves_device(opcode))
+        if (const Verdict named = name_queue(request); named != Verdict::done) return named;
+    switch (opcode) {
         case Opcode::write:
         case Opcode::write_immediate:
             return allowed(Access::remote_write) ? write(request)
@@ -306,11 +314,11 @@ void SendEngine::handed_over(Request& request, bool solicited) noexcept {
 SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     const bool immediate = static_cast<Opcode>(request.result.opcode) == Opcode::write_immediate;
     PieceList list;
-    Syndrome syndrome = collect(request, 2, Access::local_read, list);
+    Syndrome syndrome = collect(request, first_unit_ + 1u, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     RemoteRange range;
     if (list.total != 0) {
-        const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+        const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
         syndrome = remote_.reach(target.key.native(), target.address.native(), list.total,
                                  Access::remote_write, range);
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
@@ -357,7 +365,7 @@ std::uint32_t carried_by(Opcode opcode) noexcept {
 
 SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     PieceList list;
-    const Syndrome syndrome = collect(request, 1, Access::local_read, list);
+    const Syndrome syndrome = collect(request, first_unit_, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     const std::uint32_t carries = carried_by(static_cast<Opcode>(request.result.opcode));
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
@@ -389,12 +397,12 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
 
 SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     PieceList list;
-    Syndrome syndrome = collect(request, 2, Access::local_write, list);
+    Syndrome syndrome = collect(request, first_unit_ + 1u, Access::local_write, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
     request.result.bytes = static_cast<std::uint32_t>(list.total);
     if (list.total == 0) return Verdict::done;
-    keep_for_entry(request.result, request, 2, list);
-    const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(1);
+    keep_for_entry(request.result, request, first_unit_ + 1u, list);
+    const auto source = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
     RemoteRange range;
     syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,
                              Access::remote_read, range);

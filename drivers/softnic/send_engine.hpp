@@ -129,6 +129,7 @@ class SendEngine {
     void ask_for_pieces(const Request& request, const PieceList& list) noexcept;
     Verdict update_key(Request& request) noexcept;
     KeyUpdate open_window(const Request& request) noexcept;
+    Verdict name_queue(Request& request) noexcept;
     Verdict send_datagram(Request& request) noexcept;
     Flow* flow_to(std::uint32_t number, Verdict& verdict) noexcept;
     Verdict fail(Request& request, mlx5::Syndrome syndrome) noexcept;
@@ -167,6 +168,9 @@ class SendEngine {
     LocalMemory local_;
     RemoteMemory remote_;
     const bool strict_;
+    // Units of every request before what its opcode needs: control segment, and XRC segment.
+    static constexpr std::uint8_t kPlainUnits = 1, kXrcUnits = 2;
+    const std::uint8_t first_unit_;
     std::unique_ptr<FaultInjector> faults_;
     bool damages_ = false;  // what the current request sends
     std::byte damaged_byte_{};
@@ -180,6 +184,7 @@ class SendEngine {
     std::uint64_t messages_ = 0;   // handed to the ring completely
     std::uint64_t sent_ = 0;       // bytes of the current request handed to the ring, or asked for
     bool message_begun_ = false;
+    std::uint32_t named_queue_ = 0;  // the peer's shared receive queue; 0: none yet
     bool takes_result_ = false;  // of an atomic operation, into the elements of the oldest request
     // Atomic operations that the peer executes.
     std::uint64_t atomics_asked_ = 0, atomics_answered_ = 0;

@@ -41,7 +41,7 @@ bool SendEngine::names_local(const Request& request, const void* address) noexce
     const auto touched = reinterpret_cast<std::uintptr_t>(address);
     // The faulting access may be a wide one that begins before an element.
     constexpr std::uintptr_t kWidest = 64;
-    for (std::size_t unit = sends ? 1 : 2; unit < units; ++unit) {
+    for (std::size_t unit = first_unit_ + (sends ? 0u : 1u); unit < units; ++unit) {
         const auto segment = request.wqe.read<mlx5::DataSegment>(unit);
         const std::uint32_t count = segment.byte_count.native();
         if ((count & mlx5::kInlineFlag) != 0) return false;

@@ -97,6 +97,7 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     facts.max_pkeys = 1;
     facts.local_ca_ack_delay = 16;
     facts.phys_port_cnt = 1;
+    facts.device_cap_flags = IB_UVERBS_DEVICE_XRC;
     return facts;
 }
 
@@ -142,6 +143,7 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
 }
 
 DeviceFile::~DeviceFile() {
+    if (!inherited()) leave_xrc();
     // Else the program closes it.
     if (!has_context_) close(async_events_.programs_end());
 }
@@ -172,12 +174,15 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
         queue->engine().progress();
 }
 
+// Nothing is posted to an XRC target, which has no engine of its own here.
 void DeviceFile::requests_posted(std::uint32_t queue_pair) noexcept {
-    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->posted();
+    const QueuePair* const pair = queue_pairs_.find(queue_pair);
+    if (pair != nullptr && pair->engine != nullptr) pair->engine->posted();
 }
 
 void DeviceFile::receives_posted(std::uint32_t queue_pair) noexcept {
-    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
+    const QueuePair* const pair = queue_pairs_.find(queue_pair);
+    if (pair != nullptr && pair->engine != nullptr) pair->engine->progress();
 }
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
@@ -231,6 +236,10 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         {IB_USER_VERBS_CMD_MODIFY_SRQ, &D::modify_shared_queue, nullptr},
         {IB_USER_VERBS_CMD_QUERY_SRQ, &D::query_shared_queue, nullptr},
         {IB_USER_VERBS_CMD_DESTROY_SRQ, &D::destroy_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_CREATE_XSRQ, &D::create_typed_shared_queue, nullptr},
+        {IB_USER_VERBS_CMD_OPEN_XRCD, &D::open_xrc_domain, nullptr},
+        {IB_USER_VERBS_CMD_CLOSE_XRCD, &D::close_xrc_domain, nullptr},
+        {IB_USER_VERBS_CMD_OPEN_QP, &D::open_queue_pair, nullptr},
     };
     for (const Entry& entry : kEntries)
         if (entry.number == command.number())
@@ -264,6 +273,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     reply.odp_caps.per_transport_caps.rc_odp_caps = 0x3f;  // enum ibv_odp_transport_cap_bits
     reply.odp_caps.per_transport_caps.uc_odp_caps = 0x27;  // no reads and atomics
     reply.odp_caps.per_transport_caps.ud_odp_caps = 0x23;  // sends and receives
+    reply.xrc_odp_caps = 0x3f;
     // Completions are stamped in nanoseconds.
     reply.timestamp_mask = ~std::uint64_t{0};
     reply.hca_core_clock = 1000000;  // kHz

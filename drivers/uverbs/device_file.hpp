@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "../softnic/device.hpp"
 #include "command.hpp"
@@ -24,6 +25,7 @@
 #include "identity.hpp"
 #include "method.hpp"
 #include "objects.hpp"
+#include "xrc_objects.hpp"
 
 namespace verbatim::uverbs {
 
@@ -100,6 +102,10 @@ class DeviceFile {
     int modify_completion_queue(const Command& command);
     int reregister_memory(const Command& command);
     int destroy_shared_queue(const Command& command);
+    int create_typed_shared_queue(const Command& command);
+    int open_xrc_domain(const Command& command);
+    int close_xrc_domain(const Command& command);
+    int open_queue_pair(const Command& command);
     int create_address(const Command& command);
     int destroy_address(const Command& command);
 
@@ -123,7 +129,14 @@ class DeviceFile {
     int make_queue_pair(const ib_uverbs_ex_create_qp& wanted, const mlx5_ib_create_qp& provider,
                         ib_uverbs_create_qp_resp& reply);
     int find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair);
-    int change(const ib_uverbs_modify_qp& change);
+    int make_target(const ib_uverbs_ex_create_qp& wanted, ib_uverbs_create_qp_resp& reply);
+    int make_shared_queue(const ib_uverbs_create_xsrq& wanted, const mlx5_ib_create_srq& provider,
+                          ib_uverbs_create_srq_resp& reply);
+    std::uint32_t add_handle(const std::shared_ptr<XrcTarget>& target, OpenXrcDomain& open,
+                             std::uint64_t user_handle);
+    void leave_xrc() noexcept;
+    int change(const ib_uverbs_modify_qp& wanted);
+    int change(QueuePair& pair, const ib_uverbs_modify_qp& wanted);
     void enter(QueuePair& pair, std::uint8_t state);
     std::uint32_t next_register() noexcept;
 
@@ -142,11 +155,13 @@ class DeviceFile {
     HandleTable<DeviceMemory> device_memories_;
     HandleTable<Key> keys_;
     HandleTable<Address> addresses_;
+    HandleTable<OpenXrcDomain> xrc_domains_;
     HandleTable<CompletionQueue> completion_queues_;
     HandleTable<SharedQueue> shared_queues_;
     EngineThread engine_thread_;
     std::shared_ptr<softnic::DeviceCore> core_;
     HandleTable<QueuePair> queue_pairs_;
+    std::vector<std::weak_ptr<XrcTarget>> own_targets_;  // made here
     Connector connector_;
 };
 

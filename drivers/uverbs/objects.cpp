@@ -3,6 +3,8 @@
 
 #include <verbatim/mlx5/formats.hpp>
 
+#include "xrc_objects.hpp"
+
 namespace verbatim::uverbs {
 
 // The arming word: [31:28] a number that changes with every event, [24] solicited completions only,
@@ -74,6 +76,30 @@ void SharedQueue::limit_reached(void* self) noexcept {
                              queue.async_events_sent);
 }
 
+bool SharedQueue::join_xrc(OpenXrcDomain& handle, CompletionQueue& queue,
+                           softnic::DeviceCore& device, std::uint32_t index) {
+    xrc = {&list, &queue.engine(), &device, index};
+    if (!handle.domain->engine().add(xrc)) return false;
+    xrc_domain = handle.domain;
+    open_domain = &handle;
+    completions = &queue;
+    return true;
+}
+
+void SharedQueue::leave_xrc() noexcept {
+    if (xrc_domain == nullptr) return;
+    xrc_domain->engine().remove(xrc);
+    xrc_domain = nullptr;
+}
+
+void QueuePair::post(AsyncEvent event) noexcept {
+    async_events->post(user_handle, event, async_events_sent);
+}
+
+QueuePair::~QueuePair() {
+    if (target != nullptr) target->remove_opener(*this);
+}
+
 void QueuePair::report(void* self, softnic::QueuePairEvent event) noexcept {
     auto& pair = *static_cast<QueuePair*>(self);
     if (event == softnic::QueuePairEvent::established && !pair.only_receives.load()) return;
@@ -94,7 +120,7 @@ void QueuePair::report(void* self, softnic::QueuePairEvent event) noexcept {
         }
         return AsyncEvent::queue_pair_fatal;
     }();
-    pair.async_events->post(pair.user_handle, kind, pair.async_events_sent);
+    pair.opened_as != nullptr ? pair.opened_as->post(kind) : pair.post(kind);
 }
 
 std::uint32_t CompletionQueue::end_events() {

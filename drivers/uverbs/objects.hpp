@@ -13,6 +13,7 @@
 #include "../softnic/completion_queue.hpp"
 #include "../softnic/queue_pair.hpp"
 #include "../softnic/shared_receive_list.hpp"
+#include "../softnic/xrc_domain.hpp"
 #include "event_channel.hpp"
 
 namespace verbatim::uverbs {
@@ -121,12 +122,25 @@ class CompletionQueue {
         0};  // ns of the steady clock, 0: nothing waits for its time
 };
 
+class XrcDomain;
+class XrcTarget;
+struct OpenXrcDomain;
+
 struct SharedQueue {
     SharedQueue(const mlx5::SharedReceiveQueueView& view, Domain* of, AsyncEvents& reporter,
                 std::uint64_t programs_name)
         : list(view, of->number), domain(of), async_events(&reporter), user_handle(programs_name) {
         list.set_limit_hook({limit_reached, this});
     }
+    ~SharedQueue() { leave_xrc(); }
+    SharedQueue(const SharedQueue&) = delete;
+    SharedQueue& operator=(const SharedQueue&) = delete;
+    // Messages of the domain may be for this queue, and complete in `queue`. False: there is no
+    // room for it in the domain.
+    bool join_xrc(OpenXrcDomain& domain, CompletionQueue& queue, softnic::DeviceCore& device,
+                  std::uint32_t index);
+    // No target touches it any more.
+    void leave_xrc() noexcept;
     static void limit_reached(void* self) noexcept;
 
     softnic::SharedReceiveList list;
@@ -136,11 +150,22 @@ struct SharedQueue {
     std::atomic<std::uint32_t> async_events_sent{0};
     std::uint32_t max_requests = 0, max_elements = 0;
     std::uint32_t users = 0;
+    // Of XRC; else null. The handle that it was made with, of which it is a user.
+    OpenXrcDomain* open_domain = nullptr;
+    std::shared_ptr<XrcDomain> xrc_domain;
+    CompletionQueue* completions = nullptr;
+    softnic::XrcQueue xrc;
 };
 
 class Connector;
 
+// A queue pair; or a handle of an XRC target, which has the real one.
 struct QueuePair {
+    QueuePair() = default;
+    ~QueuePair();
+    QueuePair(const QueuePair&) = delete;
+    QueuePair& operator=(const QueuePair&) = delete;
+
     // As QUERY_QP answers, but for what the engine knows better. Apart: it ends in an open array.
     std::unique_ptr<ib_uverbs_query_qp_resp> facts = std::make_unique<ib_uverbs_query_qp_resp>();
     std::uint8_t type = 0;
@@ -155,7 +180,11 @@ struct QueuePair {
     // In RTR: while the way to the peer is looked for, the engine is behind the program's RTS.
     std::atomic<bool> only_receives{false};
     static void report(void* self, softnic::QueuePairEvent event) noexcept;
-    std::unique_ptr<softnic::QueuePair> engine;
+    void post(AsyncEvent event) noexcept;
+    XrcTarget* opened_as = nullptr;        // of a target itself: whose handles hear of its events
+    std::shared_ptr<XrcTarget> target;     // of a handle
+    OpenXrcDomain* open_domain = nullptr;  // likewise: what it was opened with
+    std::unique_ptr<softnic::QueuePair> engine;  // null of a target's handle
 };
 
 }  // namespace verbatim::uverbs

@@ -1,5 +1,5 @@
-// Commands about completion channels, completion queues and shared receive queues: the program
-// allocates and fills them; what is told here is where they lie.
+// Commands about completion channels and completion queues: the program allocates the queues; what
+// is told here is where they lie.
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -12,7 +12,7 @@
 namespace verbatim::uverbs {
 namespace {
 
-constexpr std::uint32_t kMaxCompletions = 1u << 22, kMaxSharedEntries = 1u << 15;
+constexpr std::uint32_t kMaxCompletions = 1u << 22;
 
 volatile std::uint32_t* record_at(std::uint64_t address) {
     return reinterpret_cast<volatile std::uint32_t*>(address);
@@ -93,72 +93,6 @@ int DeviceFile::destroy_completion_queue(const Command& command) {
     reply.async_events_reported = queue->end_async_events();
     completion_queues_.remove(handle);
     command.reply(reply);
-    return 0;
-}
-
-int DeviceFile::create_shared_queue(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_create_srq>();
-    const auto provider = command.provider<ib_uverbs_create_srq, mlx5_ib_create_srq>();
-    Domain* const domain = domains_.find(wanted.pd_handle);
-    if (domain == nullptr || wanted.max_wr == 0 || wanted.max_wr >= kMaxSharedEntries ||
-        wanted.max_sge > mlx5::kMaxWqeUnits - 1)
-        return EINVAL;
-    mlx5::SharedReceiveQueueView view;
-    view.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
-    view.entries = std::bit_ceil(wanted.max_wr + 1);
-    view.max_elements = wanted.max_sge;
-    // As libmlx5 lays it out: a link and the elements, rounded up, 32 bytes at least.
-    const std::uint32_t stride = std::bit_ceil(
-        std::max<std::uint32_t>(32, sizeof(mlx5::SharedReceiveNextSegment) +
-                                        wanted.max_sge * std::uint32_t{sizeof(mlx5::DataSegment)}));
-    view.stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
-    view.doorbell_record = record_at(provider.db_addr);
-    view.number = core_->next_shared_receive_queue();
-    ib_uverbs_create_srq_resp reply{};
-    auto queue = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
-    queue->max_requests = wanted.max_wr;
-    queue->max_elements = wanted.max_sge;
-    reply.srq_handle = shared_queues_.add(std::move(queue));
-    if (reply.srq_handle == 0) return ENOMEM;
-    ++domain->users;
-    reply.max_wr = wanted.max_wr;
-    reply.max_sge = wanted.max_sge;
-    reply.srqn = view.number;
-    command.reply(reply, mlx5_ib_create_srq_resp{view.number, 0});
-    return 0;
-}
-
-int DeviceFile::destroy_shared_queue(const Command& command) {
-    const std::uint32_t handle = command.core<ib_uverbs_destroy_srq>().srq_handle;
-    SharedQueue* const queue = shared_queues_.find(handle);
-    if (queue == nullptr) return EINVAL;
-    if (queue->users != 0) return EBUSY;
-    --queue->domain->users;
-    const std::uint32_t events =
-        async_events_.end_events(queue->user_handle, queue->async_events_sent);
-    shared_queues_.remove(handle);
-    command.reply(ib_uverbs_destroy_srq_resp{events});
-    return 0;
-}
-
-int DeviceFile::modify_shared_queue(const Command& command) {
-    constexpr std::uint32_t kLimit = 2;  // enum ibv_srq_attr_mask
-    const auto change = command.core<ib_uverbs_modify_srq>();
-    SharedQueue* const queue = shared_queues_.find(change.srq_handle);
-    // Kernels cannot resize them on this device either.
-    if (queue == nullptr || (change.attr_mask & ~kLimit) != 0) return EINVAL;
-    if ((change.attr_mask & kLimit) == 0) return 0;
-    if (change.srq_limit >= queue->max_requests) return EINVAL;
-    queue->list.set_limit(static_cast<std::uint16_t>(change.srq_limit));
-    return 0;
-}
-
-int DeviceFile::query_shared_queue(const Command& command) {
-    const auto wanted = command.core<ib_uverbs_query_srq>();
-    const SharedQueue* const queue = shared_queues_.find(wanted.srq_handle);
-    if (queue == nullptr) return EINVAL;
-    command.reply(
-        ib_uverbs_query_srq_resp{queue->max_requests, queue->max_elements, queue->list.limit(), 0});
     return 0;
 }
 

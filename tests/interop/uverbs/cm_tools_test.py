@@ -14,7 +14,7 @@ import unittest
 LIBRARY = os.path.abspath(sys.argv[1])
 PATIENCE = 60
 LONG = "VERBATIM_LONG" in os.environ
-TCP, UDP = "106", "111"  # port spaces
+TCP, UDP, IB = "106", "111", "13f"  # port spaces
 RSOCKETS = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 
 
@@ -130,6 +130,13 @@ class CmTools(unittest.TestCase):
     def test_rdma_xclient(self):
         self.assertIn("end 0", self.both(("rdma_xserver",), ("rdma_xclient", "-s", "127.0.0.1")))
 
+    def test_rdma_xclient_over_xrc(self):
+        port = free_port()
+        out = self.both_at(port, IB, ("rdma_xserver", "-c", "x", "-p", port),
+                           ("rdma_xclient", "-c", "x", "-p", port, "-s", "127.0.0.1"))
+        self.assertIn("rdma_xclient: end 0", out)
+        self.assertIn("rdma_xserver: end 0", out)
+
     def test_rstream(self):
         for options in (("-S", "64"), ("-S", "4096", "-T", "v"), ("-S", "65536", "-T", "b", "-T", "v"),
                         ("-S", "65536", "-T", "n"), ("-S", "1048576", "-C", "100", "-T", "v"),
@@ -214,4 +221,4 @@ class CmTools(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -83,6 +83,19 @@ class Tools(TwoProcesses):
             with self.subTest(options=options):
                 self.both(options[0], *PERFTEST, *options[1:])
 
+    def test_xsrq_pingpong(self):
+        for options in ((), ("-e",), ("-o",), ("-s", "65536", "-n", "50")):
+            with self.subTest(options=options):
+                self.assertIn("success", self.both("ibv_xsrq_pingpong", "-g", "0", *options))
+
+    def test_xrc(self):
+        for options in (("ib_send_lat",), ("ib_send_lat", "-e"), ("ib_write_lat",), ("ib_read_lat",),
+                        ("ib_read_lat", "-e"), ("ib_atomic_lat",), ("ib_send_bw",), ("ib_send_bw", "-e", "-n", "500"),
+                        ("ib_send_bw", "--use-srq", "-n", "500"), ("ib_send_bw", "-q", "4", "-b", "-n", "300"),
+                        ("ib_write_bw",), ("ib_write_bw", "-q", "4", "-b"), ("ib_read_bw",), ("ib_atomic_bw",)):
+            with self.subTest(options=options):
+                self.both(options[0], *PERFTEST, "-c", "XRC", *options[1:])
+
 
 class WithoutAttach(TwoProcesses):
     """The peer's memory is reached by the peer's own threads."""
@@ -92,11 +105,13 @@ class WithoutAttach(TwoProcesses):
         for tool in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
             self.assertIn("usec/iter", self.both(tool, "-g", "0", "-c"))
         self.assertIn("usec/iter", self.both("ibv_rc_pingpong", "-g", "0", "-c", "-j"))
+        self.assertIn("success", self.both("ibv_xsrq_pingpong", "-g", "0"))
 
     def test_perftest(self):
         for options in (("ib_write_lat", "-n", "200"), ("ib_read_lat", "-n", "200"),
                         ("ib_write_bw", "-n", "200"), ("ib_read_bw", "-n", "200"), ("ib_write_bw", "-b", "-n", "100"),
-                        ("ib_read_bw", "-q", "4", "-n", "100"), ("ib_write_bw", "-c", "UC", "-n", "100")):
+                        ("ib_read_bw", "-q", "4", "-n", "100"), ("ib_write_bw", "-c", "UC", "-n", "100"),
+                        ("ib_write_bw", "-c", "XRC", "-n", "100"), ("ib_read_lat", "-c", "XRC", "-n", "100")):
             with self.subTest(options=options):
                 out = self.both(options[0], *PERFTEST, *options[1:])
                 self.assertIn("is refused (Operation not permitted)", out)

@@ -328,5 +328,60 @@ TEST_F(Datagrams, that_are_rejected_are_unreachable) {
     EXPECT_EQ(private_data(event->param.ud.private_data, event->param.ud.private_data_len), "no");
 }
 
+// The port space in which programs say the type of their queue pairs.
+struct TypedPorts : testing::Test {
+    // Listens for initiators of XRC; the port.
+    std::uint16_t listen_for_xrc(Id& id) {
+        rdma_addrinfo wanted{}, *found = nullptr;
+        wanted.ai_flags = RAI_PASSIVE | RAI_NUMERICHOST;
+        wanted.ai_port_space = RDMA_PS_IB;
+        wanted.ai_qp_type = IBV_QPT_XRC_RECV;
+        done(rdma_getaddrinfo("127.0.0.1", nullptr, &wanted, &found), "rdma_getaddrinfo");
+        rdma_cm_id* made = nullptr;
+        done(rdma_create_ep(&made, found, nullptr, nullptr), "rdma_create_ep");
+        rdma_freeaddrinfo(found);
+        id.reset(made);
+        done(rdma_migrate_id(made, listening.get()), "rdma_migrate_id");
+        done(rdma_listen(made, 4), "rdma_listen");
+        return ntohs(rdma_get_src_port(made));
+    }
+    void ask(const Id& id, std::uint16_t port) {
+        resolve(asking, id, port);
+        make_queue_pair(id);
+        rdma_conn_param wanted = parameters();
+        done(rdma_connect(id.get(), &wanted), "rdma_connect");
+    }
+    EventChannel listening = open_channel(), asking = open_channel();
+};
+
+TEST_F(TypedPorts, connect_by_ip_addresses) {
+    const Id listener = make_id(listening, RDMA_PS_IB), asker = make_id(asking, RDMA_PS_IB);
+    ask(asker, listen_at(listener));
+    const Event request = take_event(listening, RDMA_CM_EVENT_CONNECT_REQUEST);
+    const Id answerer(request->id);
+    make_queue_pair(answerer);
+    rdma_conn_param wanted = parameters();
+    done(rdma_accept(answerer.get(), &wanted), "rdma_accept");
+    take_event(asking, RDMA_CM_EVENT_ESTABLISHED);
+    take_event(listening, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+TEST_F(TypedPorts, are_none_of_the_other_port_spaces) {
+    const Id listener = make_id(listening, RDMA_PS_IB), asker = make_id(asking);
+    ask(asker, listen_at(listener));
+    constexpr int kNoSuchService = 8;
+    EXPECT_EQ(take_event(asking, RDMA_CM_EVENT_REJECTED)->status, kNoSuchService);
+}
+
+TEST_F(TypedPorts, take_requests_of_their_type_only) {
+    Id listener;
+    const std::uint16_t port = listen_for_xrc(listener);
+    const Id asker = make_id(asking, RDMA_PS_IB);
+    ask(asker, port);
+    constexpr int kByConsumer = 28;
+    EXPECT_EQ(take_event(asking, RDMA_CM_EVENT_REJECTED)->status, kByConsumer);
+    EXPECT_FALSE(has_event(listening, 0));
+}
+
 }  // namespace
 }  // namespace verbatim::interop

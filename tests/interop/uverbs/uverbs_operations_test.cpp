@@ -181,6 +181,14 @@ TEST_F(TwoPairs, a_message_longer_than_its_receive_fails_on_both_sides) {
     expect_failed(9, IBV_WC_REM_INV_REQ_ERR);
 }
 
+// It fills the way to the peer many times: the sender is in the midst of it when it is refused.
+TEST_F(TwoPairs, a_refused_message_of_any_length_fails_for_the_receivers_reason) {
+    other.receive(0, 16);
+    one.request(IBV_WR_SEND, 0, 900000).post(one.pair.get());
+    EXPECT_EQ(other.poll().status, IBV_WC_LOC_LEN_ERR);
+    EXPECT_EQ(one.poll().status, IBV_WC_REM_INV_REQ_ERR);
+}
+
 TEST_F(TwoPairs, the_error_state_flushes_everything_once) {
     for (std::uint64_t i = 0; i < 5; ++i) one.receive(0, 64, i);
     for (std::uint64_t i = 0; i < 3; ++i) one.request(IBV_WR_SEND, 0, 64).post(one.pair.get(), i);

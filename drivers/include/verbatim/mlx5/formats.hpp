@@ -134,6 +134,16 @@ inline constexpr std::uint8_t kMaskedModifier = 8;
 inline constexpr std::uint8_t kMaskedModifier4 = kMaskedModifier;
 inline constexpr std::uint8_t kMaskedModifier8 = kMaskedModifier + 1;
 
+// Follows the control segment of what an XRC initiator asks its peer for (PRM, "XRC Segment"). Our
+// own queues send none; the software NIC reads libmlx5's.
+struct XrcSegment {
+    be32 shared_receive_queue;  // [23:0] the peer's number
+    be32 reserved0;
+    be64 reserved1;
+};
+static_assert(sizeof(XrcSegment) == 16);
+static_assert(offsetof(XrcSegment, shared_receive_queue) == 0);
+
 // Follows the control segment of every send of a datagram queue pair (PRM, "Address Vector").
 struct DatagramSegment {
     be32 queue_key;
