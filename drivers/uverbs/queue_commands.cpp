@@ -48,7 +48,7 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
-                                                  async_events_);
+                                                  *reports_to_);
     CompletionQueue& queue = *made;
     reply.cq_handle = completion_queues_.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
@@ -115,7 +115,7 @@ int DeviceFile::create_shared_queue(const Command& command) {
     view.doorbell_record = record_at(provider.db_addr);
     view.number = core_->next_shared_receive_queue();
     ib_uverbs_create_srq_resp reply{};
-    auto queue = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
+    auto queue = std::make_unique<SharedQueue>(view, domain, *reports_to_, wanted.user_handle);
     queue->max_requests = wanted.max_wr;
     queue->max_elements = wanted.max_sge;
     reply.srq_handle = shared_queues_.add(std::move(queue));
@@ -135,7 +135,7 @@ int DeviceFile::destroy_shared_queue(const Command& command) {
     if (queue->users != 0) return EBUSY;
     --queue->domain->users;
     const std::uint32_t events =
-        async_events_.end_events(queue->user_handle, queue->async_events_sent);
+        queue->async_events->end_events(queue->user_handle, queue->async_events_sent);
     shared_queues_.remove(handle);
     command.reply(ib_uverbs_destroy_srq_resp{events});
     return 0;

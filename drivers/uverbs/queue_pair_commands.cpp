@@ -273,7 +273,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
-    pair->async_events = &async_events_;
+    pair->async_events = reports_to_;
     pair->user_handle = wanted.user_handle;
     pair->facts->max_send_wr = reply.max_send_wr = wanted.max_send_wr;
     pair->facts->max_recv_wr = reply.max_recv_wr = wanted.max_recv_wr;
@@ -424,7 +424,7 @@ int DeviceFile::destroy_queue_pair(const Command& command) {
     if (pair->shared_receives != nullptr) --pair->shared_receives->users;
     pair->engine.reset();
     const std::uint32_t events =
-        async_events_.end_events(pair->user_handle, pair->async_events_sent);
+        pair->async_events->end_events(pair->user_handle, pair->async_events_sent);
     queue_pairs_.remove(handle);
     command.reply(ib_uverbs_destroy_qp_resp{events});
     return 0;
