@@ -20,6 +20,8 @@
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
+#include "command_rules.hpp"
+
 namespace verbatim::uverbs {
 namespace {
 
@@ -137,8 +139,10 @@ int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
 
 // Under mutex_.
 int DeviceFile::dispatch(std::span<const std::byte> bytes) {
+    if (const int error = check_command(bytes); error != 0) return error;
     const auto command = Command::parse(bytes);
     if (!command) return EINVAL;
+    if (!has_context_ && command->number() != IB_USER_VERBS_CMD_GET_CONTEXT) return EINVAL;
     const Handler handler = handler_of(*command);
     return handler != nullptr ? (this->*handler)(*command) : EOPNOTSUPP;
 }
@@ -235,6 +239,16 @@ mlx5_ib_alloc_ucontext_resp DeviceFile::context_facts(std::uint32_t registers) {
 
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
+    constexpr std::uint32_t kMostRegisters = 512;
+    constexpr std::size_t kFirstVersion = sizeof(mlx5_ib_alloc_ucontext_req);
+    const std::size_t bytes = command.provider_bytes<ib_uverbs_get_context>();
+    if (bytes < kFirstVersion || wanted.total_num_bfregs == 0) return EINVAL;
+    if ((wanted.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) != 0) return EINVAL;
+    if (wanted.comp_mask != 0 || wanted.reserved0 != 0 || wanted.reserved1 != 0 ||
+        wanted.reserved2 != 0)
+        return EOPNOTSUPP;
+    if (wanted.total_num_bfregs > kMostRegisters) return ENOMEM;
+    if (wanted.num_low_latency_bfregs >= wanted.total_num_bfregs) return EINVAL;
     // libmlx5 asks for DevX first and then goes on without it.
     if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
     if (std::exchange(has_context_, true)) return EINVAL;
@@ -252,6 +266,8 @@ int DeviceFile::query_device(const Command& command) {
 }
 
 int DeviceFile::query_device_extended(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_ex_query_device>();
+    if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_query_device_resp reply{};
     reply.base = device_facts(identity_);
     // Memory is found when it is touched; the program's whole memory may be one region.

@@ -1,5 +1,6 @@
 // Commands about completion channels, completion queues and shared receive queues: the program
 // allocates and fills them; what is told here is where they lie.
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -13,6 +14,19 @@ namespace verbatim::uverbs {
 namespace {
 
 constexpr std::uint32_t kMaxCompletions = 1u << 22, kMaxSharedEntries = 1u << 15;
+
+constexpr std::uint32_t kMaxSharedElements = 32;  // in an entry of the longest size
+
+// 0, or what is wrong with what libmlx5 says. Entries are neither compressed nor padded.
+int check_provider(const mlx5_ib_create_cq& provider) {
+    constexpr std::uint16_t kPadded = MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD;
+    constexpr std::uint16_t kKnown =
+        kPadded | MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX | MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS;
+    if ((provider.flags & ~kKnown) != 0 || provider.reserved0 != 0 || provider.reserved1 != 0 ||
+        (provider.cqe_size != 64 && provider.cqe_size != 128))
+        return EINVAL;
+    return provider.cqe_comp_en == 1 || (provider.flags & kPadded) != 0 ? EOPNOTSUPP : 0;
+}
 
 volatile std::uint32_t* record_at(std::uint64_t address) {
     return reinterpret_cast<volatile std::uint32_t*>(address);
@@ -32,13 +46,15 @@ int DeviceFile::create_channel(const Command& command) {
 int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
                                       const mlx5_ib_create_cq& provider,
                                       ib_uverbs_create_cq_resp& reply) {
-    if (wanted.comp_vector != 0 || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions ||
-        (provider.cqe_size != 64 && provider.cqe_size != 128))
-        return EINVAL;
+    constexpr std::uint32_t kKnownFlags =
+        IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+    if (wanted.comp_vector != 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
+    if ((wanted.flags & ~kKnownFlags) != 0) return EOPNOTSUPP;
+    if (const int error = check_provider(provider); error != 0) return error;
     std::shared_ptr<EventChannel> channel;
     if (wanted.comp_channel >= 0) {
         const auto found = channels_.find(wanted.comp_channel);
-        if (found == channels_.end()) return EINVAL;
+        if (found == channels_.end()) return EBADF;
         channel = found->second;
     }
     mlx5::CompletionQueueView view;
@@ -50,6 +66,8 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
                                                   *reports_to_);
     CompletionQueue& queue = *made;
+    if ((wanted.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0)
+        queue.engine().ring().ignore_overrun();
     reply.cq_handle = completion_queues_.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
     reply.cqe = view.entries - 1;
@@ -72,10 +90,11 @@ int DeviceFile::create_completion_queue(const Command& command) {
 }
 
 int DeviceFile::create_completion_queue_extended(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_ex_create_cq>();
+    if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_create_cq_resp reply{};
     const int error = make_completion_queue(
-        command.core<ib_uverbs_ex_create_cq>(),
-        command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
+        wanted, command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
     reply.response_length = sizeof reply;
     if (error == 0) command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
     return error;
@@ -84,7 +103,7 @@ int DeviceFile::create_completion_queue_extended(const Command& command) {
 int DeviceFile::destroy_completion_queue(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_cq>().cq_handle;
     CompletionQueue* const queue = completion_queues_.find(handle);
-    if (queue == nullptr) return EINVAL;
+    if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
     engine_thread_.remove(*queue);
     // libibverbs waits until the program has acknowledged as many.
@@ -100,8 +119,12 @@ int DeviceFile::create_shared_queue(const Command& command) {
     const auto wanted = command.core<ib_uverbs_create_srq>();
     const auto provider = command.provider<ib_uverbs_create_srq, mlx5_ib_create_srq>();
     Domain* const domain = domains_.find(wanted.pd_handle);
-    if (domain == nullptr || wanted.max_wr == 0 || wanted.max_wr >= kMaxSharedEntries ||
-        wanted.max_sge > mlx5::kMaxWqeUnits - 1)
+    if (domain == nullptr || wanted.max_wr >= kMaxSharedEntries ||
+        wanted.max_sge > kMaxSharedElements)
+        return EINVAL;
+    // A signature would be one more segment in each entry.
+    if (provider.flags != 0 || provider.reserved0 != 0 || provider.reserved1 != 0 ||
+        !command.provider_ends<ib_uverbs_create_srq, mlx5_ib_create_srq>())
         return EINVAL;
     mlx5::SharedReceiveQueueView view;
     view.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
@@ -116,12 +139,12 @@ int DeviceFile::create_shared_queue(const Command& command) {
     view.number = core_->next_shared_receive_queue();
     ib_uverbs_create_srq_resp reply{};
     auto queue = std::make_unique<SharedQueue>(view, domain, *reports_to_, wanted.user_handle);
-    queue->max_requests = wanted.max_wr;
+    queue->max_requests = view.entries - 1;
     queue->max_elements = wanted.max_sge;
     reply.srq_handle = shared_queues_.add(std::move(queue));
     if (reply.srq_handle == 0) return ENOMEM;
     ++domain->users;
-    reply.max_wr = wanted.max_wr;
+    reply.max_wr = view.entries - 1;
     reply.max_sge = wanted.max_sge;
     reply.srqn = view.number;
     command.reply(reply, mlx5_ib_create_srq_resp{view.number, 0});
@@ -131,7 +154,7 @@ int DeviceFile::create_shared_queue(const Command& command) {
 int DeviceFile::destroy_shared_queue(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_srq>().srq_handle;
     SharedQueue* const queue = shared_queues_.find(handle);
-    if (queue == nullptr) return EINVAL;
+    if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
     --queue->domain->users;
     const std::uint32_t events =
@@ -142,13 +165,13 @@ int DeviceFile::destroy_shared_queue(const Command& command) {
 }
 
 int DeviceFile::modify_shared_queue(const Command& command) {
-    constexpr std::uint32_t kLimit = 2;  // enum ibv_srq_attr_mask
+    constexpr std::uint32_t kRequests = 1, kLimit = 2;  // enum ibv_srq_attr_mask
     const auto change = command.core<ib_uverbs_modify_srq>();
     SharedQueue* const queue = shared_queues_.find(change.srq_handle);
-    // Kernels cannot resize them on this device either.
-    if (queue == nullptr || (change.attr_mask & ~kLimit) != 0) return EINVAL;
+    // Kernels cannot resize them on this device either; other bits say nothing to them.
+    if (queue == nullptr || (change.attr_mask & kRequests) != 0) return EINVAL;
     if ((change.attr_mask & kLimit) == 0) return 0;
-    if (change.srq_limit >= queue->max_requests) return EINVAL;
+    if (change.srq_limit > queue->max_requests) return EINVAL;
     queue->list.set_limit(static_cast<std::uint16_t>(change.srq_limit));
     return 0;
 }
@@ -170,6 +193,11 @@ int DeviceFile::resize_completion_queue(const Command& command) {
     CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
     if (queue == nullptr || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
     mlx5::CompletionQueueView next = queue->engine().view();
+    if (std::bit_ceil(wanted.cqe + 1) == next.entries) {  // it stays where it is
+        command.reply(ib_uverbs_resize_cq_resp{next.entries - 1, 0});
+        return 0;
+    }
+    if (provider.reserved0 != 0 || provider.reserved1 != 0) return EINVAL;
     if (provider.buf_addr == 0 || provider.cqe_size != next.entry_bytes) return EINVAL;
     next.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
     next.entries = std::bit_ceil(wanted.cqe + 1);

@@ -36,6 +36,7 @@ enum : std::uint32_t {
     kReadsIn = 1u << 17,
     kMigration = 1u << 18,
     kDestination = 1u << 20,
+    kRateLimit = 1u << 25,
 };
 enum State : std::uint8_t {
     kReset,
@@ -48,10 +49,15 @@ enum State : std::uint8_t {
 };
 // Values of ib_uverbs_create_qp::qp_type (enum ibv_qp_type).
 enum Type : std::uint8_t { kReliable = 2, kUnreliable = 3, kDatagram = 4 };
+// Whether there is such a type at all: raw packets, two of XRC and the drivers' own.
+bool is_type(std::uint8_t type) {
+    return (type >= kReliable && type <= kDatagram) || (type >= 8 && type <= 10) || type == 0xff;
+}
 
 // Which changes of state there are (InfiniBand Architecture Specification, "Queue Pair States").
 bool may_follow(std::uint8_t from, std::uint8_t to) {
-    if (to == kReset || to == kError) return true;
+    if (to == kReset) return true;
+    if (to == kError) return from != kReset;
     switch (from) {
         case kReset:
             return to == kInit;
@@ -95,8 +101,8 @@ std::uint32_t allowed(std::uint8_t type, std::uint8_t from, std::uint8_t to) {
     if (type == kDatagram) return kKeyIndex | kQueueKey;
     constexpr std::uint32_t kReliableOnly =
         kTimeout | kRetries | kRnrRetries | kReadsOut | kReadsIn;
-    return kPort | kAddress | kKeyIndex | common | timer | moves |
-           (type == kReliable ? kReliableOnly : 0);
+    return kAddress | kKeyIndex | common | timer | moves |
+           (type == kReliable ? kReliableOnly | kPort : 0);
 }
 
 // 0, or what is wrong with the values. Atomics and reads: as many as the device says.
@@ -114,7 +120,9 @@ int check_values(const ib_uverbs_modify_qp& change, std::uint8_t from) {
         wrong(kRnrTimer, change.min_rnr_timer > kMaxTimer) ||
         wrong(kDestination, change.dest_qp_num > kMaxNumber) ||
         wrong(kAddress, change.dest.port_num != 1) ||
-        wrong(kAddress, change.dest.is_global != 0 && change.dest.sgid_index >= Identity::kGids);
+        // Over Ethernet there is always a global part, and no second path.
+        wrong(kAddress, change.dest.is_global == 0 || change.dest.sgid_index >= Identity::kGids) ||
+        wrong(kAlternative, true);
     return any ? EINVAL : 0;
 }
 
@@ -195,6 +203,28 @@ void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change) 
     if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
 }
 
+// Bits of ib_uverbs_ex_create_qp::create_flags that there are (enum ib_qp_create_flags of linux).
+constexpr std::uint32_t kCreateFlags = 0xf << 1 | 0xf << 8;
+// Of mlx5_ib_create_qp::flags: data in completion entries, and which register page.
+constexpr std::uint32_t kProviderFlags = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+                                         MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+
+// 0, or what is wrong with what libmlx5 says. Others flags would change the queue's format.
+int check_provider(const mlx5_ib_create_qp& provider, std::size_t bytes) {
+    constexpr std::uint32_t kPages = MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+    const bool good = bytes >= offsetof(mlx5_ib_create_qp, ece_options) &&
+                      (provider.flags & ~kProviderFlags) == 0 &&
+                      (provider.flags & kPages) != kPages && provider.reserved == 0;
+    return good ? 0 : EINVAL;
+}
+
+template <class Core>
+int check_provider(const Command& command) {
+    if (!command.provider_ends<Core, mlx5_ib_create_qp>()) return EINVAL;
+    return check_provider(command.provider<Core, mlx5_ib_create_qp>(),
+                          command.provider_bytes<Core>());
+}
+
 // 0, or what is wrong with the sizes that libmlx5 tells.
 int check_sizes(const mlx5_ib_create_qp& provider) {
     constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
@@ -268,6 +298,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
                                 const mlx5_ib_create_qp& provider,
                                 ib_uverbs_create_qp_resp& reply) {
     const auto transport = transport_of(wanted.qp_type);
+    if (!is_type(wanted.qp_type) || (wanted.create_flags & ~kCreateFlags) != 0) return EINVAL;
     if (!transport || wanted.create_flags != 0) return EOPNOTSUPP;
     auto pair = std::make_unique<QueuePair>();
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
@@ -280,6 +311,9 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     pair->facts->max_send_sge = reply.max_send_sge = wanted.max_send_sge;
     pair->facts->max_recv_sge = reply.max_recv_sge = wanted.max_recv_sge;
     pair->facts->max_inline_data = reply.max_inline_data = wanted.max_inline_data;
+    if (wanted.is_srq != 0 || wanted.max_recv_wr == 0)  // it has no receive queue
+        pair->facts->max_recv_wr = pair->facts->max_recv_sge = reply.max_recv_wr =
+            reply.max_recv_sge = 0;
     pair->facts->sq_sig_all = wanted.sq_sig_all;
 
     softnic::QueuePairParts parts;
@@ -314,6 +348,7 @@ int DeviceFile::create_queue_pair(const Command& command) {
     // From user_handle to reserved the two forms are the same.
     std::memcpy(static_cast<void*>(&wanted), &plain.user_handle,
                 sizeof plain - offsetof(ib_uverbs_create_qp, user_handle));
+    if (const int error = check_provider<ib_uverbs_create_qp>(command); error != 0) return error;
     ib_uverbs_create_qp_resp reply{};
     const int error =
         make_queue_pair(wanted, command.provider<ib_uverbs_create_qp, mlx5_ib_create_qp>(), reply);
@@ -324,8 +359,11 @@ int DeviceFile::create_queue_pair(const Command& command) {
 }
 
 int DeviceFile::create_queue_pair_extended(const Command& command) {
+    constexpr std::uint32_t kTable = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
     const auto wanted = command.core<ib_uverbs_ex_create_qp>();
+    if ((wanted.comp_mask & ~kTable) != 0 || wanted.reserved != 0) return EINVAL;
     if (wanted.comp_mask != 0) return EOPNOTSUPP;
+    if (const int error = check_provider<ib_uverbs_ex_create_qp>(command); error != 0) return error;
     ib_uverbs_ex_create_qp_resp reply{};
     const int error = make_queue_pair(
         wanted, command.provider<ib_uverbs_ex_create_qp, mlx5_ib_create_qp>(), reply.base);
@@ -395,11 +433,16 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
 }
 
 int DeviceFile::modify_queue_pair(const Command& command) {
-    return change(command.core<ib_uverbs_modify_qp>());
+    const auto wanted = command.core<ib_uverbs_modify_qp>();
+    // Bits behind the last that this form has.
+    if ((wanted.attr_mask & ~(kDestination * 2 - 1)) != 0) return EOPNOTSUPP;
+    return change(wanted);
 }
 
 int DeviceFile::modify_queue_pair_extended(const Command& command) {
-    const int error = change(command.core<ib_uverbs_ex_modify_qp>().base);
+    const auto wanted = command.core<ib_uverbs_ex_modify_qp>().base;
+    if ((wanted.attr_mask & ~(kRateLimit * 2 - 1)) != 0) return EOPNOTSUPP;
+    const int error = change(wanted);
     if (error == 0)
         command.reply(ib_uverbs_ex_modify_qp_resp{0, sizeof(ib_uverbs_ex_modify_qp_resp)});
     return error;
@@ -418,7 +461,7 @@ int DeviceFile::query_queue_pair(const Command& command) {
 int DeviceFile::destroy_queue_pair(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_qp>().qp_handle;
     QueuePair* const pair = queue_pairs_.find(handle);
-    if (pair == nullptr) return EINVAL;
+    if (pair == nullptr) return ENOENT;
     connector_.remove(*pair->engine);
     --pair->domain->users, --pair->send_completions->users, --pair->receive_completions->users;
     if (pair->shared_receives != nullptr) --pair->shared_receives->users;

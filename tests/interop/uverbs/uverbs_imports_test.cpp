@@ -113,8 +113,8 @@ TEST_F(Imports, an_imported_domain_and_its_regions_serve_queues_of_the_importing
 TEST_F(Imports, what_one_context_made_the_other_may_destroy) {
     ibv_pd* const made = good(ibv_alloc_pd(first.get()), "ibv_alloc_pd");
     std::vector<std::byte> memory(8192);
-    ibv_mr* const region =
-        good(ibv_reg_mr(made, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+    ibv_mr* const region = good(
+        ibv_reg_mr(made, memory.data(), memory.size(), int{IBV_ACCESS_LOCAL_WRITE}), "ibv_reg_mr");
     ibv_pd* const domain = good(ibv_import_pd(second.get(), made->handle), "ibv_import_pd");
     ibv_mr* const imported = good(ibv_import_mr(domain, region->handle), "ibv_import_mr");
     EXPECT_EQ(ibv_dealloc_pd(domain), EBUSY) << "a region is in it";
