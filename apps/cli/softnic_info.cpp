@@ -46,10 +46,11 @@ std::string faults_of(const toml::table& pair) {
 
 void print_pair(const toml::table& pair) {
     const auto peer = pair["peer"].value<std::int64_t>();
-    fmt::print("  {:<10} {:<9} {:<5} {:<10} {:>12} {:>12} {:>9}  {}\n", number(pair, "number"),
-               pair["transport"].value_or(""), pair["state"].value_or(""),
+    fmt::print("  {:<10} {:<9} {:<5} {:<10} {:>12} {:>12} {:>15} {:>15} {:>9}  {}\n",
+               number(pair, "number"), pair["transport"].value_or(""), pair["state"].value_or(""),
                peer ? std::to_string(*peer) : "none", number(pair, "requests"),
-               number(pair, "messages"), number(pair, "not_ready"), faults_of(pair));
+               number(pair, "messages"), number(pair, "bytes_sent"), number(pair, "bytes_received"),
+               number(pair, "not_ready"), faults_of(pair));
 }
 
 void print_device(const toml::table& device) {
@@ -60,8 +61,9 @@ void print_device(const toml::table& device) {
                answers ? fmt::format("{} queue pair{}", pairs.size(), pairs.size() == 1 ? "" : "s")
                        : std::string("does not answer: it is stopped, or of another version"));
     if (pairs.empty()) return;
-    fmt::print("  {:<10} {:<9} {:<5} {:<10} {:>12} {:>12} {:>9}  {}\n", "queue pair", "transport",
-               "state", "peer", "requests", "messages", "not ready", "faults");
+    fmt::print("  {:<10} {:<9} {:<5} {:<10} {:>12} {:>12} {:>15} {:>15} {:>9}  {}\n", "queue pair",
+               "transport", "state", "peer", "requests", "messages", "bytes sent", "bytes received",
+               "not ready", "faults");
     for (const toml::node& pair : pairs)
         if (const toml::table* const table = pair.as_table()) print_pair(*table);
 }

@@ -53,7 +53,7 @@ class CompletionRing {
     }
 
     // Writes one completion; Entry is Cqe or ErrorCqe with everything set but the phase. False: the
-    // queue is full, nothing was written, no entry is ever overwritten.
+    // queue is full, nothing was written; no entry is overwritten unless that is to be.
     template <class Entry>
     bool push(const Entry& completion) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
@@ -100,6 +100,8 @@ class CompletionRing {
     }
 
     const mlx5::CompletionQueueView& view() const noexcept { return view_; }
+    // From now on a full queue is written over: the program counts by itself. Before the first one.
+    void ignore_overrun() noexcept { ignores_overrun_ = true; }
     // From now on completions say when they were written, in nanoseconds. Before the first one.
     void stamp() noexcept { stamps_ = true; }
     // Completions so far; counted from anywhere, and back to there after very many.
@@ -153,7 +155,7 @@ class CompletionRing {
     [[gnu::noinline]] bool push_slowly(Entry completion) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
         for (;;) {
-            if ((used(index) & mlx5::kConsumerIndexMask) >= view_.entries) {
+            if ((used(index) & mlx5::kConsumerIndexMask) >= view_.entries && !ignores_overrun_) {
                 // Judged by the newest value: between two reads other threads may have filled
                 // entries and the driver consumed them, and an index behind the consumer's would
                 // look like a full queue.
@@ -246,6 +248,7 @@ class CompletionRing {
     mlx5::CompletionQueueView view_;
     std::atomic<std::uint32_t> produced_;
     bool stamps_ = false;
+    bool ignores_overrun_ = false;
     std::atomic<bool> overrun_{false};
     std::atomic<bool> solicited_only_{false};
     std::uint32_t last_arm_ = 0xffffffff;  // no driver writes this; of the polling thread

@@ -59,9 +59,9 @@ std::string describe(const std::string& device, std::span<const QueuePairFacts> 
     for (const QueuePairFacts& pair : queue_pairs) {
         text += fmt::format(
             "[[queue_pairs]]\nnumber = {}\ntransport = \"{}\"\nstate = \"{}\"\nrequests = {}\n"
-            "messages = {}\nnot_ready = {}\n",
+            "messages = {}\nbytes_sent = {}\nbytes_received = {}\nnot_ready = {}\n",
             pair.number, name(pair), name(pair.state), pair.requests, pair.messages,
-            pair.not_ready);
+            pair.bytes_sent, pair.bytes_received, pair.not_ready);
         if (pair.peer) text += fmt::format("peer = {}\n", *pair.peer);
         text += "[queue_pairs.faults]\n";
         for (std::size_t i = 0; i < kFaultActions; ++i)

@@ -25,6 +25,7 @@ struct QueuePairFacts {
     QueuePairState state = QueuePairState::reset;
     std::optional<std::uint32_t> peer;
     std::uint64_t requests = 0, messages = 0, not_ready = 0;
+    std::uint64_t bytes_sent = 0, bytes_received = 0;  // payload
     std::array<std::uint64_t, kFaultActions> faults{};
 };
 

@@ -430,6 +430,8 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     facts.state = state();
     facts.requests = send_->requests();
     facts.messages = receive_->messages();
+    facts.bytes_sent = send_->bytes_sent();
+    facts.bytes_received = receive_->bytes() + send_->bytes_fetched();
     facts.not_ready = receiver_not_ready_count();
     for (std::size_t i = 0; i < kFaultActions; ++i)
         facts.faults[i] = faults_injected(static_cast<FaultAction>(i));

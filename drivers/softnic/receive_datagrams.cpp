@@ -53,7 +53,7 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
     const mlx5::be32 from(route | sender);
     std::memcpy(cqe.scatter.data() + mlx5::kCqeSenderOffset, &from, sizeof from);
     received_ = bytes;
-    complete(record, cqe);
+    if (complete(record, cqe)) count_message(record.bytes);
 }
 
 // False: nothing is posted.

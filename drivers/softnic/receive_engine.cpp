@@ -145,6 +145,7 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
     if ((record.flags & kLastRecord) != 0) {
         if ((record.flags & kHasInvalidate) != 0 && !invalidate(record)) return false;
         if (!complete(record)) return false;
+        count_message((record.flags & kWriteRecord) != 0 ? record.total : received_);
         shared_->incoming.acknowledge();
     }
     shared_->incoming.release(record);
@@ -291,7 +292,6 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
         shared_->report(QueuePairEvent::fatal);
         return false;
     }
-    messages_.store(messages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     finish_entry();
     in_message_ = false;
     return true;

@@ -54,6 +54,8 @@ class ReceiveEngine {
 
     // Messages received since the queue pair was made. Any thread.
     std::uint64_t messages() const noexcept { return messages_.load(std::memory_order_relaxed); }
+    // Their payload. Any thread.
+    std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
     // Control path, gate closed.
     void reset() noexcept;
@@ -93,6 +95,10 @@ class ReceiveEngine {
     bool push(mlx5::Cqe& cqe) noexcept;
     bool invalidate(const RecordHeader& record) noexcept;
     bool complete(const RecordHeader& record, mlx5::Cqe cqe = {}) noexcept;
+    void count_message(std::uint64_t bytes) noexcept {
+        messages_.store(messages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    }
     bool drop(const RecordHeader& record) noexcept;
     bool execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept;
     bool copy_for_peer(const RecordHeader& record, const std::byte* payload) noexcept;
@@ -130,7 +136,7 @@ class ReceiveEngine {
     std::atomic<bool> last_reported_{false};  // QueuePairEvent::last_receive
     bool established_ = false;                // QueuePairEvent::established was reported
     std::atomic<bool> owes_wake_{false};
-    std::atomic<std::uint64_t> messages_{0};  // one writer at a time
+    std::atomic<std::uint64_t> messages_{0}, bytes_{0};  // one writer at a time
     bool moved_ = false;          // something was received that the sender was not told of
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection

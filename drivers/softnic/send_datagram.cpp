@@ -59,6 +59,7 @@ SendEngine::Verdict SendEngine::send_datagram(Request& request) noexcept {
                              kMaxDatagramBytes);
         return fail(request, Syndrome::local_length);
     }
+    request.sent = list.total;
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);
     Verdict verdict = Verdict::done;
     Flow* const flow = flow_to(address.extended_number.native() & 0xffffff, verdict);

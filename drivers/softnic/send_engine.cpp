@@ -137,6 +137,7 @@ bool SendEngine::write_quickly(std::uint16_t end) noexcept {
     if (to == nullptr) return false;
     write_in_order(to, wqe + kPayload, bytes);
     count_request();
+    add(bytes_sent_, bytes);
     head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
     if ((control.fence_completion_event & mlx5::kCompletionAlways) != 0) {
         Unretired result;
@@ -174,6 +175,10 @@ bool SendEngine::execute_next(std::uint16_t end, bool silent) noexcept {
                             : faults_ == nullptr ? execute(request)
                                                  : execute_or_strike(request);
     if (verdict == Verdict::waits) return false;
+    if (verdict == Verdict::done) {
+        add(bytes_sent_, request.sent);
+        add(bytes_fetched_, request.result.bytes);
+    }
     advance(static_cast<std::uint16_t>(head + blocks));
     finish(request.result);
     return verdict == Verdict::done;
@@ -316,6 +321,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     PieceList list;
     Syndrome syndrome = collect(request, first_unit_ + 1u, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    request.sent = list.total;
     RemoteRange range;
     if (list.total != 0) {
         const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
@@ -367,6 +373,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     PieceList list;
     const Syndrome syndrome = collect(request, first_unit_, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    request.sent = list.total;
     const std::uint32_t carries = carried_by(static_cast<Opcode>(request.result.opcode));
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
     for (;;) {

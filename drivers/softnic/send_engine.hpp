@@ -62,6 +62,13 @@ class SendEngine {
 
     // Requests executed since the queue pair was made. Any thread.
     std::uint64_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
+    // Payload of those: for the peer, and what reads and atomics asked of it. Any thread.
+    std::uint64_t bytes_sent() const noexcept {
+        return bytes_sent_.load(std::memory_order_relaxed);
+    }
+    std::uint64_t bytes_fetched() const noexcept {
+        return bytes_fetched_.load(std::memory_order_relaxed);
+    }
     // Null without a fault policy.
     const FaultInjector* faults() const noexcept { return faults_.get(); }
 
@@ -90,6 +97,7 @@ class SendEngine {
         WqeReader wqe;
         mlx5::ControlSegment control;
         Unretired result;
+        std::uint64_t sent = 0;  // bytes of its payload for the peer
     };
 
     std::uint16_t limit() const noexcept {
@@ -110,9 +118,11 @@ class SendEngine {
     Verdict repeat(Request& request) noexcept;
     void damage(PieceList& list) noexcept;
     void advance(std::uint16_t head) noexcept;
-    void count_request() noexcept {  // one writer at a time
-        requests_.store(requests_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    static void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) noexcept {
+        // One writer at a time.
+        counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     }
+    void count_request() noexcept { add(requests_, 1); }
     Verdict write(Request& request) noexcept;
     Verdict read(Request& request) noexcept;
     Verdict send(Request& request) noexcept;
@@ -177,7 +187,7 @@ class SendEngine {
 
     std::atomic<std::uint16_t> head_{0};  // next request to execute
     std::atomic<std::uint16_t> rung_{0};
-    std::atomic<std::uint64_t> requests_{0};
+    std::atomic<std::uint64_t> requests_{0}, bytes_sent_{0}, bytes_fetched_{0};
     std::atomic<bool> rejected_{false};
     bool stopped_ = false;  // a failed request waits for those before it; nothing more is executed
     bool error_reported_ = false;  // the completion that says why was written

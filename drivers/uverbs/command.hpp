@@ -41,8 +41,7 @@ class Command {
     // The provider's part. T: the core's part before it.
     template <class Core, class T>
     T provider() const noexcept {
-        if (extended_) return read<T>(provider_);
-        return read<T>(core_.subspan(std::min(sizeof(Core), core_.size())));
+        return read<T>(provider_part<Core>());
     }
 
     // The whole reply: the core's part and the provider's.
@@ -55,10 +54,26 @@ class Command {
     void reply(const Core& core) const noexcept {
         write(reply_, core);
     }
+    // How much of a provider's part there is, and whether nothing follows what is known of it.
+    template <class Core>
+    std::size_t provider_bytes() const noexcept {
+        return provider_part<Core>().size();
+    }
+    template <class Core, class T>
+    bool provider_ends() const noexcept {
+        const auto part = provider_part<Core>();
+        return part.size() <= sizeof(T) ||
+               std::ranges::all_of(part.subspan(sizeof(T)),
+                                   [](std::byte byte) { return byte == std::byte{0}; });
+    }
     std::size_t reply_bytes() const noexcept { return reply_.size(); }
     std::size_t provider_reply_bytes() const noexcept { return provider_reply_.size(); }
 
   private:
+    template <class Core>
+    std::span<const std::byte> provider_part() const noexcept {
+        return extended_ ? provider_ : core_.subspan(std::min(sizeof(Core), core_.size()));
+    }
     template <class T>
     static bool take(std::span<const std::byte>& bytes, T& value) noexcept {
         static_assert(std::is_trivially_copyable_v<T>);
@@ -77,6 +92,8 @@ class Command {
     static std::size_t write(std::span<std::byte> to, const T& value) noexcept {
         const std::size_t bytes = std::min(sizeof value, to.size());
         std::memcpy(to.data(), &value, bytes);
+        // What the caller has room for and nobody fills is zero.
+        std::ranges::fill(to.subspan(bytes), std::byte{0});
         return bytes;
     }
     static std::span<std::byte> memory(std::uint64_t address, std::size_t bytes) noexcept {

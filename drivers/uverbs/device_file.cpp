@@ -19,12 +19,11 @@
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
+#include "command_rules.hpp"
+
 namespace verbatim::uverbs {
 namespace {
 
-// libmlx5 maps registers for thread domains from offsets of 6 MiB on; pages that nobody touches
-// cost nothing.
-constexpr off_t kFileBytes = 64 << 20;
 // For thread domains, two on each page: as many pages as have offsets in one row.
 constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
@@ -63,7 +62,7 @@ void make_room_for_files() noexcept {
 
 int make_file() {
     const int file = memfd_create("verbatim-uverbs", MFD_CLOEXEC);
-    if (file >= 0 && ftruncate(file, kFileBytes) == 0) return file;
+    if (file >= 0 && ftruncate(file, DeviceFile::kFileBytes) == 0) return file;
     if (file >= 0) close(file);
     throw Error(Errc::out_of_memory, "software NIC under rdma-core",
                 "no memory for its register pages", "free memory or file descriptors");
@@ -107,28 +106,6 @@ mlx5_ib_query_device_resp provider_facts(std::size_t room) {
     return facts;
 }
 
-mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
-    mlx5_ib_alloc_ucontext_resp facts{};
-    facts.qp_tab_size = 1u << 18;
-    facts.bf_reg_size = DeviceFile::kRegisterBytes;
-    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
-    facts.tot_bfregs = registers;
-    facts.cache_line_size = 64;
-    facts.max_sq_desc_sz = kMaxWqeBytes;
-    facts.max_rq_desc_sz = kMaxReceiveBytes;
-    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
-    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
-    facts.num_ports = 1;
-    facts.response_length = sizeof facts;
-    facts.cqe_version = 1;
-    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
-    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
-    facts.log_uar_size = 12;
-    facts.num_uars_per_page = 1;
-    facts.num_dyn_bfregs = kThreadRegisters;
-    return facts;
-}
-
 }  // namespace
 
 DeviceFile::DeviceFile(const Identity& identity, bool parked)
@@ -162,8 +139,10 @@ int DeviceFile::execute(std::span<const std::byte> bytes) noexcept try {
 
 // Under mutex_.
 int DeviceFile::dispatch(std::span<const std::byte> bytes) {
+    if (const int error = check_command(bytes); error != 0) return error;
     const auto command = Command::parse(bytes);
     if (!command) return EINVAL;
+    if (!has_context_ && command->number() != IB_USER_VERBS_CMD_GET_CONTEXT) return EINVAL;
     const Handler handler = handler_of(*command);
     return handler != nullptr ? (this->*handler)(*command) : EOPNOTSUPP;
 }
@@ -247,8 +226,40 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
     return nullptr;
 }
 
+mlx5_ib_alloc_ucontext_resp DeviceFile::context_facts(std::uint32_t registers) {
+    mlx5_ib_alloc_ucontext_resp facts{};
+    facts.qp_tab_size = 1u << 18;
+    facts.bf_reg_size = kRegisterBytes;
+    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
+    facts.tot_bfregs = registers;
+    facts.cache_line_size = 64;
+    facts.max_sq_desc_sz = kMaxWqeBytes;
+    facts.max_rq_desc_sz = kMaxReceiveBytes;
+    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
+    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
+    facts.num_ports = 1;
+    facts.response_length = sizeof facts;
+    facts.cqe_version = 1;
+    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+    facts.log_uar_size = 12;
+    facts.num_uars_per_page = 1;
+    facts.num_dyn_bfregs = kThreadRegisters;
+    return facts;
+}
+
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
+    constexpr std::uint32_t kMostRegisters = 512;
+    constexpr std::size_t kFirstVersion = sizeof(mlx5_ib_alloc_ucontext_req);
+    const std::size_t bytes = command.provider_bytes<ib_uverbs_get_context>();
+    if (bytes < kFirstVersion || wanted.total_num_bfregs == 0) return EINVAL;
+    if ((wanted.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) != 0) return EINVAL;
+    if (wanted.comp_mask != 0 || wanted.reserved0 != 0 || wanted.reserved1 != 0 ||
+        wanted.reserved2 != 0)
+        return EOPNOTSUPP;
+    if (wanted.total_num_bfregs > kMostRegisters) return ENOMEM;
+    if (wanted.num_low_latency_bfregs >= wanted.total_num_bfregs) return EINVAL;
     // libmlx5 asks for DevX first and then goes on without it.
     if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
     if (std::exchange(has_context_, true)) return EINVAL;
@@ -266,6 +277,8 @@ int DeviceFile::query_device(const Command& command) {
 }
 
 int DeviceFile::query_device_extended(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_ex_query_device>();
+    if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_query_device_resp reply{};
     reply.base = device_facts(identity_);
     // Memory is found when it is touched; the program's whole memory may be one region.

@@ -97,8 +97,9 @@ int DeviceFile::register_device_memory(Method& method) {
     DeviceMemory* const memory =
         device_memories_.find(method.handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE));
     if (domain == nullptr || memory == nullptr) return ENOENT;
-    if ((*access & kZeroBased) == 0 || *length == 0 || *offset > memory->bytes ||
-        *length > memory->bytes - *offset)
+    constexpr std::uint32_t kAllowed = 0xf | kZeroBased | 0x3ffu << 20;  // and hints
+    if ((*access & kZeroBased) == 0 || (*access & ~kAllowed) != 0 || *length == 0 ||
+        *offset > memory->bytes || *length > memory->bytes - *offset)
         return EINVAL;
     Wanted wanted{reinterpret_cast<std::uint64_t>(device_memory_pool_.at(memory->first)) + *offset,
                   *length, 0, *access & ~kZeroBased};

@@ -48,13 +48,8 @@ int DeviceFile::invoke(ib_uverbs_ioctl_hdr& header) noexcept try {
 
 // Under mutex_.
 int DeviceFile::dispatch(Method& method) {
-    struct Entry {
-        std::uint16_t object, number;
-        int (DeviceFile::*handler)(Method&);
-        std::array<std::uint16_t, 8> attributes;  // 0, which all have, where there are fewer
-    };
     using D = DeviceFile;
-    static constexpr Entry kEntries[] = {
+    static constexpr MethodEntry kEntries[] = {
         {UVERBS_OBJECT_DEVICE,
          UVERBS_METHOD_QUERY_GID_ENTRY,
          &D::query_gid_entry,
@@ -88,7 +83,13 @@ int DeviceFile::dispatch(Method& method) {
          {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_ATTR_ADVISE_MR_ADVICE,
           UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_ATTR_ADVISE_MR_SGE_LIST}},
     };
-    for (const Entry& entry : kEntries)
+    int error = dispatch(method, kEntries);
+    if (error == EPROTONOSUPPORT) error = dispatch_imports(method);
+    return error == EPROTONOSUPPORT ? dispatch_creations(method) : error;
+}
+
+int DeviceFile::dispatch(Method& method, std::span<const MethodEntry> entries) {
+    for (const MethodEntry& entry : entries)
         if (entry.object == method.object() && entry.number == method.number())
             return method.asks_only(entry.attributes) ? (this->*entry.handler)(method)
                                                       : EPROTONOSUPPORT;

@@ -14,7 +14,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -31,41 +30,14 @@
 #include "device_paths.hpp"
 #include "identity.hpp"
 #include "next_function.hpp"
+#include "open_files.hpp"
 #include "progress_hooks.hpp"
 
 namespace verbatim::uverbs {
 namespace {
 
-// The open device files, by descriptor. Small numbers, as the system hands them out.
-class OpenFiles {
-  public:
-    DeviceFile* find(int fd) const noexcept {
-        const auto at = static_cast<std::size_t>(fd);
-        return at < files_.size() ? files_[at].load(std::memory_order_acquire) : nullptr;
-    }
-    std::atomic<bool> parked{false};  // those that are opened from now on
-    int add(std::unique_ptr<DeviceFile> file) noexcept {
-        const auto at = static_cast<std::size_t>(file->descriptor());
-        if (at >= files_.size()) {
-            next<int(int)>("close")(file->descriptor());
-            errno = EMFILE;
-            return -1;
-        }
-        files_[at].store(file.release(), std::memory_order_release);
-        return static_cast<int>(at);
-    }
-    void remove(int fd) noexcept {
-        const auto at = static_cast<std::size_t>(fd);
-        if (at >= files_.size()) return;
-        DeviceFile* const file = files_[at].exchange(nullptr);
-        // In a forked child its threads and locks are the parent's: it is left as it is.
-        if (file != nullptr && !file->inherited()) delete file;
-    }
-
-  private:
-    std::array<std::atomic<DeviceFile*>, 4096> files_{};
-};
 constinit OpenFiles g_files;
+constinit std::atomic<bool> g_parked{false};  // those that are opened from now on
 
 }  // namespace
 
@@ -74,7 +46,7 @@ constinit OpenFiles g_files;
 }
 
 [[gnu::visibility("default")]] void park_new_devices(bool parked) noexcept {
-    g_files.parked.store(parked);
+    g_parked.store(parked);
 }
 
 DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(descriptor); }
@@ -83,7 +55,7 @@ int open_device(unsigned minor_number) noexcept {
     if (minor_number == Identity::kManagerMinor) return rdmacm::open_channel();
     try {
         const Identity identity{static_cast<int>(minor_number - Identity::kFirstMinor)};
-        return g_files.add(std::make_unique<DeviceFile>(identity, g_files.parked.load()));
+        return g_files.add(std::make_unique<DeviceFile>(identity, g_parked.load()));
     } catch (const std::bad_alloc&) {
         errno = ENOMEM;
     } catch (const Error& error) {
@@ -112,8 +84,11 @@ extern "C" {
 
 [[gnu::visibility("default")]] int fstat(int fd, struct stat* facts) noexcept {
     static auto* const real = next<int(int, struct stat*)>("fstat");
-    const DeviceFile* const file = g_files.find(fd);
-    if (file == nullptr && rdmacm::find_channel(fd) == nullptr) return real(fd, facts);
+    const DeviceFile* file = g_files.find(fd);
+    if (file == nullptr && rdmacm::find_channel(fd) == nullptr) {
+        const int result = real(fd, facts);
+        if (result != 0 || (file = g_files.adopt(fd, *facts)) == nullptr) return result;
+    }
     describe_device(file != nullptr ? file->identity().minor_number() : Identity::kManagerMinor,
                     facts);
     return 0;

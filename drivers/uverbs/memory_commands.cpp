@@ -4,7 +4,9 @@
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "../softnic/fault_guard.hpp"
@@ -20,13 +22,16 @@ enum : std::uint32_t {
     kRemoteRead = 1u << 2,
     kRemoteAtomic = 1u << 3,
     kWindowBind = 1u << 4,
+    kZeroBased = 1u << 5,  // of device memory; elsewhere it says nothing
     kOnDemand = 1u << 6,
     kHugePages = 1u << 7,
     kOptional = 0x3ffu << 20,  // hints, relaxed ordering among them
 };
 constexpr std::uint32_t kKeyAccess =
     kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind;
-constexpr std::uint32_t kKnownAccess = kKeyAccess | kOnDemand | kHugePages | kOptional;
+constexpr std::uint32_t kKnownAccess = kKeyAccess | kZeroBased | kOnDemand | kHugePages | kOptional;
+// Linux pins memory for writing where any of these may be done.
+constexpr std::uint32_t kWritable = kLocalWrite | kRemoteWrite | kRemoteAtomic | kWindowBind;
 static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
               static_cast<std::uint32_t>(Access::remote_write) == kRemoteWrite &&
               static_cast<std::uint32_t>(Access::remote_read) == kRemoteRead &&
@@ -41,12 +46,15 @@ bool make_present(const Wanted& wanted) noexcept {
     constexpr std::uint64_t kPage = 4096;
     if ((wanted.access & kOnDemand) != 0) return true;
     const std::uint64_t start = wanted.start, bytes = wanted.length;
-    const bool writable = (wanted.access & kLocalWrite) != 0;
+    const bool writable = (wanted.access & kWritable) != 0;
     const std::uint64_t first = start & ~(kPage - 1);
     const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (madvise(reinterpret_cast<void*>(first), start + bytes - first, advice) == 0) return true;
-    // Memory of other devices cannot be populated, and needs not.
-    return errno == EINVAL;
+    if (errno != EINVAL) return false;
+    // Memory of other devices cannot be populated, and needs not; what can be for reading only must
+    // not be written.
+    return !writable ||
+           madvise(reinterpret_cast<void*>(first), start + bytes - first, MADV_POPULATE_READ) != 0;
 }
 
 }  // namespace
@@ -63,7 +71,7 @@ int DeviceFile::alloc_domain(const Command& command) {
 int DeviceFile::dealloc_domain(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_dealloc_pd>().pd_handle;
     const Domain* const domain = domains_.find(handle);
-    if (domain == nullptr) return EINVAL;
+    if (domain == nullptr) return ENOENT;
     if (domain->users != 0) return EBUSY;
     domains_.remove(handle);
     return 0;
@@ -87,7 +95,7 @@ void DeviceFile::remove_key(std::uint32_t handle) {
 
 // 0, or what is wrong with a registration.
 int DeviceFile::check_access(std::uint32_t access) {
-    if ((access & ~kKnownAccess) != 0) return EOPNOTSUPP;
+    if ((access & ~kKnownAccess) != 0) return EINVAL;
     if ((access & (kRemoteWrite | kRemoteAtomic)) != 0 && (access & kLocalWrite) == 0)
         return EINVAL;
     return 0;
@@ -114,9 +122,9 @@ int DeviceFile::register_memory(const Command& command) {
     const auto given = command.core<ib_uverbs_reg_mr>();
     const Wanted wanted{given.start, given.length, given.hca_va, given.access_flags};
     if (const int error = check_memory(wanted); error != 0) return error;
-    if (!make_present(wanted)) return EFAULT;
     Domain* const domain = domains_.find(given.pd_handle);
     if (domain == nullptr) return EINVAL;
+    if (!make_present(wanted)) return EFAULT;
     softnic::guard_against_faults();  // the program may have set handlers meanwhile
     ib_uverbs_reg_mr_resp reply{};
     reply.lkey = reply.rkey = make_key(wanted, *domain);
@@ -133,11 +141,12 @@ int DeviceFile::register_memory(const Command& command) {
 int DeviceFile::reregister_memory(const Command& command) {
     constexpr std::uint32_t kTranslation = 1, kDomain = 2, kAccess = 4;  // ibv_rereg_mr_flags
     const auto change = command.core<ib_uverbs_rereg_mr>();
-    Key* const region = keys_.find(change.mr_handle);
     const std::uint32_t flags = change.flags;
-    if (region == nullptr || region->window || region->device_memory != nullptr || flags == 0 ||
-        (flags & ~(kTranslation | kDomain | kAccess)) != 0)
-        return EINVAL;
+    if (flags == 0 || (flags & ~(kTranslation | kDomain | kAccess)) != 0) return EINVAL;
+    if ((flags & kTranslation) != 0 && (change.start == 0 || change.hca_va == 0)) return EINVAL;
+    Key* const region = keys_.find(change.mr_handle);
+    if (region == nullptr) return ENOENT;
+    if (region->window || region->device_memory != nullptr) return EINVAL;
     Wanted wanted = region->made;
     if ((flags & kTranslation) != 0)
         wanted.start = change.start, wanted.length = change.length, wanted.name = change.hca_va;
@@ -160,7 +169,8 @@ int DeviceFile::reregister_memory(const Command& command) {
 int DeviceFile::deregister_memory(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_dereg_mr>().mr_handle;
     const Key* const region = keys_.find(handle);
-    if (region == nullptr || region->window) return EINVAL;
+    if (region == nullptr) return ENOENT;
+    if (region->window) return EINVAL;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     core_->keys().remove(region->key);
     remove_key(handle);
@@ -173,17 +183,21 @@ int DeviceFile::advise(const Domain& domain, std::uint64_t advice, bool flush,
                        const ib_uverbs_sge& range) {
     const bool writes = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
     const Key* const region = keys_.find_if([&](const Key& key) {
-        return !key.window && key.key == range.lkey && (key.made.access & kOnDemand) != 0;
+        return key.key == range.lkey && (key.window || (key.made.access & kOnDemand) != 0);
     });
     if (region == nullptr) return ENOENT;
+    if (region->window) return EINVAL;
     if (region->domain != &domain) return EPERM;
-    if (writes && (region->made.access & kLocalWrite) == 0) return EPERM;
-    const Wanted& made = region->made;
-    if (range.addr < made.name || range.length > made.length ||
-        range.addr - made.name > made.length - range.length)
-        return EFAULT;
-    if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || range.length == 0) return 0;
+    if (writes && (region->made.access & kWritable) == 0) return EPERM;
     constexpr std::uint64_t kPage = 4096;
+    const Wanted& made = region->made;
+    // The region's last page counts as a whole; nobody waits for what is not flushed.
+    const std::uint64_t last = made.start + made.length, rest = (kPage - last % kPage) % kPage;
+    const std::uint64_t most = made.length + std::min(rest, ~made.length);
+    if (range.addr < made.name || range.length > most ||
+        range.addr - made.name > most - range.length || range.addr - made.name == most)
+        return flush ? EFAULT : 0;
+    if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || range.length == 0) return 0;
     const std::uint64_t start = range.addr - made.name + made.start, first = start & ~(kPage - 1);
     const bool there = madvise(reinterpret_cast<void*>(first), start + range.length - first,
                                writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
@@ -212,9 +226,13 @@ int DeviceFile::advise_memory(Method& method) {
 // A window leads nowhere until it is bound.
 int DeviceFile::alloc_window(const Command& command) {
     const auto wanted = command.core<ib_uverbs_alloc_mw>();
+    const auto provider = command.provider<ib_uverbs_alloc_mw, mlx5_ib_alloc_mw>();
     Domain* const domain = domains_.find(wanted.pd_handle);
     if (domain == nullptr) return EINVAL;
     if (wanted.mw_type != kDomainWindow && wanted.mw_type != kQueuePairWindow) return EINVAL;
+    if (provider.comp_mask != 0 || provider.reserved1 != 0 || provider.reserved2 != 0 ||
+        !command.provider_ends<ib_uverbs_alloc_mw, mlx5_ib_alloc_mw>())
+        return EOPNOTSUPP;
     ib_uverbs_alloc_mw_resp reply{};
     reply.rkey = core_->keys().add_window(
         wanted.mw_type == kDomainWindow ? WindowType::domain : WindowType::queue_pair,
@@ -231,16 +249,24 @@ int DeviceFile::alloc_window(const Command& command) {
 int DeviceFile::dealloc_window(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_dealloc_mw>().mw_handle;
     const Key* const window = keys_.find(handle);
-    if (window == nullptr || !window->window) return EINVAL;
+    if (window == nullptr) return ENOENT;
+    if (!window->window) return EINVAL;
     core_->keys().remove_window(window->key);
     remove_key(handle);
     return 0;
 }
 
 int DeviceFile::create_address(const Command& command) {
-    Domain* const domain = domains_.find(command.core<ib_uverbs_create_ah>().pd_handle);
-    if (domain == nullptr) return EINVAL;
+    const auto wanted = command.core<ib_uverbs_create_ah>();
+    Domain* const domain = domains_.find(wanted.pd_handle);
+    // Addresses over Ethernet have a global part.
+    if (domain == nullptr || wanted.attr.port_num != 1 || wanted.attr.is_global == 0 ||
+        wanted.attr.grh.sgid_index >= Identity::kGids)
+        return EINVAL;
     ib_uverbs_create_ah_resp reply{};
+    constexpr std::size_t kRoom =
+        offsetof(mlx5_ib_create_ah_resp, dmac) + sizeof(mlx5_ib_create_ah_resp::dmac);
+    if (command.reply_bytes() < sizeof reply + kRoom) return EINVAL;
     reply.ah_handle = addresses_.add(std::make_unique<Address>(Address{domain}));
     if (reply.ah_handle == 0) return ENOMEM;
     ++domain->users;
@@ -255,7 +281,7 @@ int DeviceFile::create_address(const Command& command) {
 int DeviceFile::destroy_address(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_ah>().ah_handle;
     const Address* const address = addresses_.find(handle);
-    if (address == nullptr) return EINVAL;
+    if (address == nullptr) return ENOENT;
     --address->domain->users;
     addresses_.remove(handle);
     return 0;

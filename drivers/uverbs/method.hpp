@@ -56,6 +56,21 @@ class Method {
                     : reinterpret_cast<const std::byte*>(attribute->data),
                 attribute->len};
     }
+    // What is missing at its end is zero.
+    template <class T>
+    T structure(std::uint16_t id) const noexcept {
+        T value{};
+        const std::span<const std::byte> given = bytes(id);
+        if (!given.empty())
+            std::memcpy(static_cast<void*>(&value), given.data(),
+                        std::min(sizeof value, given.size()));
+        return value;
+    }
+    // -1 if it is missing.
+    int descriptor(std::uint16_t id) const noexcept {
+        const ib_uverbs_attr* const attribute = find(id);
+        return attribute == nullptr ? -1 : static_cast<int>(attribute->data);
+    }
     // 0, which no object has, if it is missing.
     std::uint32_t handle(std::uint16_t id) const noexcept {
         const ib_uverbs_attr* const attribute = find(id);
@@ -73,9 +88,10 @@ class Method {
         if (attribute == nullptr || attribute->data == 0) return {};
         return {reinterpret_cast<std::byte*>(attribute->data), attribute->len};
     }
-    // As much as fits.
+    // As much as fits; nothing if it was not asked for.
     void answer(std::uint16_t id, std::span<const std::byte> from) noexcept {
         const std::span<std::byte> to = room(id);
+        if (to.empty()) return;
         std::memcpy(to.data(), from.data(), std::min(to.size(), from.size()));
         mark(id);
     }

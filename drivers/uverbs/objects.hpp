@@ -92,6 +92,7 @@ class CompletionQueue {
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
     const EventChannel* channel() const noexcept { return channel_.get(); }
+    const AsyncEvents* async_events() const noexcept { return async_events_; }
     // Events that were held back are raised in this order; 0: none is.
     std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
 

@@ -15,6 +15,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "device_file.hpp"
+#include "open_files.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -289,4 +290,12 @@ ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attribu
     static Open* const real =
         verbatim::uverbs::next_in_library<Open>("libmlx5.so.1", "mlx5dv_open_device");
     return verbatim::uverbs::open_and_take_over(real, device, attributes);
+}
+
+extern "C" [[gnu::visibility("default")]] ibv_context* ibv_import_device(int descriptor) {
+    using Import = ibv_context*(int);
+    static Import* const real =
+        verbatim::uverbs::next_in_library<Import>("libibverbs.so.1", "ibv_import_device");
+    if (!verbatim::uverbs::may_import(descriptor)) return nullptr;
+    return verbatim::uverbs::open_and_take_over(real, descriptor);
 }

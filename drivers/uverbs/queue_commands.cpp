@@ -1,5 +1,6 @@
 // Commands about completion channels and completion queues: the program allocates the queues; what
 // is told here is where they lie.
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
@@ -13,6 +14,17 @@ namespace verbatim::uverbs {
 namespace {
 
 constexpr std::uint32_t kMaxCompletions = 1u << 22;
+
+// 0, or what is wrong with what libmlx5 says. Entries are neither compressed nor padded.
+int check_provider(const mlx5_ib_create_cq& provider) {
+    constexpr std::uint16_t kPadded = MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD;
+    constexpr std::uint16_t kKnown =
+        kPadded | MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX | MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS;
+    if ((provider.flags & ~kKnown) != 0 || provider.reserved0 != 0 || provider.reserved1 != 0 ||
+        (provider.cqe_size != 64 && provider.cqe_size != 128))
+        return EINVAL;
+    return provider.cqe_comp_en == 1 || (provider.flags & kPadded) != 0 ? EOPNOTSUPP : 0;
+}
 
 volatile std::uint32_t* record_at(std::uint64_t address) {
     return reinterpret_cast<volatile std::uint32_t*>(address);
@@ -32,13 +44,15 @@ int DeviceFile::create_channel(const Command& command) {
 int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
                                       const mlx5_ib_create_cq& provider,
                                       ib_uverbs_create_cq_resp& reply) {
-    if (wanted.comp_vector != 0 || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions ||
-        (provider.cqe_size != 64 && provider.cqe_size != 128))
-        return EINVAL;
+    constexpr std::uint32_t kKnownFlags =
+        IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
+    if (wanted.comp_vector != 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
+    if ((wanted.flags & ~kKnownFlags) != 0) return EOPNOTSUPP;
+    if (const int error = check_provider(provider); error != 0) return error;
     std::shared_ptr<EventChannel> channel;
     if (wanted.comp_channel >= 0) {
         const auto found = channels_.find(wanted.comp_channel);
-        if (found == channels_.end()) return EINVAL;
+        if (found == channels_.end()) return EBADF;
         channel = found->second;
     }
     mlx5::CompletionQueueView view;
@@ -48,8 +62,10 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
-                                                  async_events_);
+                                                  *reports_to_);
     CompletionQueue& queue = *made;
+    if ((wanted.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0)
+        queue.engine().ring().ignore_overrun();
     reply.cq_handle = completion_queues_.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
     reply.cqe = view.entries - 1;
@@ -72,10 +88,11 @@ int DeviceFile::create_completion_queue(const Command& command) {
 }
 
 int DeviceFile::create_completion_queue_extended(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_ex_create_cq>();
+    if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_create_cq_resp reply{};
     const int error = make_completion_queue(
-        command.core<ib_uverbs_ex_create_cq>(),
-        command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
+        wanted, command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
     reply.response_length = sizeof reply;
     if (error == 0) command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
     return error;
@@ -84,7 +101,7 @@ int DeviceFile::create_completion_queue_extended(const Command& command) {
 int DeviceFile::destroy_completion_queue(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_cq>().cq_handle;
     CompletionQueue* const queue = completion_queues_.find(handle);
-    if (queue == nullptr) return EINVAL;
+    if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
     engine_thread_.remove(*queue);
     // libibverbs waits until the program has acknowledged as many.
@@ -104,6 +121,11 @@ int DeviceFile::resize_completion_queue(const Command& command) {
     CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
     if (queue == nullptr || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
     mlx5::CompletionQueueView next = queue->engine().view();
+    if (std::bit_ceil(wanted.cqe + 1) == next.entries) {  // it stays where it is
+        command.reply(ib_uverbs_resize_cq_resp{next.entries - 1, 0});
+        return 0;
+    }
+    if (provider.reserved0 != 0 || provider.reserved1 != 0) return EINVAL;
     if (provider.buf_addr == 0 || provider.cqe_size != next.entry_bytes) return EINVAL;
     next.buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
     next.entries = std::bit_ceil(wanted.cqe + 1);

@@ -21,8 +21,13 @@ void keep(std::uint32_t mask, std::uint32_t bit, T& kept, T given) {
 
 }  // namespace
 
+bool is_type(std::uint8_t type) noexcept {
+    return (type >= kReliable && type <= kDatagram) || (type >= 8 && type <= 10) || type == 0xff;
+}
+
 bool may_follow(std::uint8_t from, std::uint8_t to) noexcept {
-    if (to == kReset || to == kError) return true;
+    if (to == kReset) return true;
+    if (to == kError) return from != kReset;
     switch (from) {
         case kReset:
             return to == kInit;
@@ -61,8 +66,8 @@ std::uint32_t allowed(std::uint8_t type, std::uint8_t from, std::uint8_t to) noe
     if (to == kDrained && from == kReadyToSend) return kDrainNotice;
     if (to != kDrained) return 0;
     if (type == kDatagram) return kKeyIndex | kQueueKey;
-    return kPort | kAddress | kKeyIndex | common | timer | moves |
-           (acknowledges(type) ? kTimeout : std::uint32_t{0}) |
+    return kAddress | kKeyIndex | common | timer | moves |
+           (acknowledges(type) ? kPort | kTimeout : std::uint32_t{0}) |
            (asks(type) ? kRetries | kRnrRetries | kReadsOut : std::uint32_t{0}) |
            (answers(type) ? std::uint32_t{kReadsIn} : 0);
 }
@@ -87,7 +92,9 @@ int check_values(const ib_uverbs_modify_qp& change, std::uint8_t from) noexcept 
         wrong(kRnrTimer, change.min_rnr_timer > kMaxTimer) ||
         wrong(kDestination, change.dest_qp_num > kMaxNumber) ||
         wrong(kAddress, change.dest.port_num != 1) ||
-        wrong(kAddress, change.dest.is_global != 0 && change.dest.sgid_index >= Identity::kGids);
+        // Over Ethernet there is always a global part, and no second path.
+        wrong(kAddress, change.dest.is_global == 0 || change.dest.sgid_index >= Identity::kGids) ||
+        wrong(kAlternative, true);
     return any ? EINVAL : 0;
 }
 

@@ -30,6 +30,7 @@ enum : std::uint32_t {
     kReadsIn = 1u << 17,
     kMigration = 1u << 18,
     kDestination = 1u << 20,
+    kRateLimit = 1u << 25,
 };
 // Values of its qp_state (enum ibv_qp_state).
 enum State : std::uint8_t {
@@ -50,6 +51,8 @@ enum Type : std::uint8_t {
     kXrcTarget = 10
 };
 
+// Whether there is such a type at all: raw packets, two of XRC and the drivers' own.
+bool is_type(std::uint8_t type) noexcept;
 // Which changes of state there are (InfiniBand Architecture Specification, "Queue Pair States").
 bool may_follow(std::uint8_t from, std::uint8_t to) noexcept;
 // Attributes that a change of state must bring (the same table, as rdma-core's manual has it).

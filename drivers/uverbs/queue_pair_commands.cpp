@@ -117,11 +117,16 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
 }
 
 int DeviceFile::modify_queue_pair(const Command& command) {
-    return change(command.core<ib_uverbs_modify_qp>());
+    const auto wanted = command.core<ib_uverbs_modify_qp>();
+    // Bits behind the last that this form has.
+    if ((wanted.attr_mask & ~(kDestination * 2 - 1)) != 0) return EOPNOTSUPP;
+    return change(wanted);
 }
 
 int DeviceFile::modify_queue_pair_extended(const Command& command) {
-    const int error = change(command.core<ib_uverbs_ex_modify_qp>().base);
+    const auto wanted = command.core<ib_uverbs_ex_modify_qp>().base;
+    if ((wanted.attr_mask & ~(kRateLimit * 2 - 1)) != 0) return EOPNOTSUPP;
+    const int error = change(wanted);
     if (error == 0)
         command.reply(ib_uverbs_ex_modify_qp_resp{0, sizeof(ib_uverbs_ex_modify_qp_resp)});
     return error;
@@ -148,7 +153,7 @@ int DeviceFile::query_queue_pair(const Command& command) {
 int DeviceFile::destroy_queue_pair(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_qp>().qp_handle;
     QueuePair* const pair = queue_pairs_.find(handle);
-    if (pair == nullptr) return EINVAL;
+    if (pair == nullptr) return ENOENT;
     if (pair->target != nullptr) {
         pair->target->remove_opener(*pair);
         --pair->open_domain->users;
@@ -159,7 +164,7 @@ int DeviceFile::destroy_queue_pair(const Command& command) {
         pair->engine.reset();
     }
     const std::uint32_t events =
-        async_events_.end_events(pair->user_handle, pair->async_events_sent);
+        pair->async_events->end_events(pair->user_handle, pair->async_events_sent);
     queue_pairs_.remove(handle);
     command.reply(ib_uverbs_destroy_qp_resp{events});
     return 0;

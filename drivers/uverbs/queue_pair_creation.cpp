@@ -34,6 +34,28 @@ void ask_for_flow(void* context, std::uint32_t number) noexcept {
     pair.connector->add_flow(*pair.engine, softnic::address_of_number(number));
 }
 
+// Bits of ib_uverbs_ex_create_qp::create_flags that there are (enum ib_qp_create_flags of linux).
+constexpr std::uint32_t kCreateFlags = 0xf << 1 | 0xf << 8;
+// Of mlx5_ib_create_qp::flags: data in completion entries, and which register page.
+constexpr std::uint32_t kProviderFlags = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+                                         MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+
+// 0, or what is wrong with what libmlx5 says. Others flags would change the queue's format.
+int check_provider(const mlx5_ib_create_qp& provider, std::size_t bytes) {
+    constexpr std::uint32_t kPages = MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+    const bool good = bytes >= offsetof(mlx5_ib_create_qp, ece_options) &&
+                      (provider.flags & ~kProviderFlags) == 0 &&
+                      (provider.flags & kPages) != kPages && provider.reserved == 0;
+    return good ? 0 : EINVAL;
+}
+
+template <class Core>
+int check_provider(const Command& command) {
+    if (!command.provider_ends<Core, mlx5_ib_create_qp>()) return EINVAL;
+    return check_provider(command.provider<Core, mlx5_ib_create_qp>(),
+                          command.provider_bytes<Core>());
+}
+
 // 0, or what is wrong with the sizes that libmlx5 tells.
 int check_sizes(const mlx5_ib_create_qp& provider) {
     constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
@@ -123,7 +145,8 @@ namespace {
 
 void keep_capacities(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair,
                      ib_uverbs_create_qp_resp& reply) {
-    const bool receives = wanted.qp_type != kXrcInitiator;
+    const bool receives =
+        wanted.qp_type != kXrcInitiator && wanted.is_srq == 0 && wanted.max_recv_wr != 0;
     pair.facts->max_send_wr = reply.max_send_wr = wanted.max_send_wr;
     pair.facts->max_recv_wr = reply.max_recv_wr = receives ? wanted.max_recv_wr : 0;
     pair.facts->max_send_sge = reply.max_send_sge = wanted.max_send_sge;
@@ -137,6 +160,7 @@ void keep_capacities(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair,
 int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
                                 const mlx5_ib_create_qp& provider,
                                 ib_uverbs_create_qp_resp& reply) {
+    if (!is_type(wanted.qp_type) || (wanted.create_flags & ~kCreateFlags) != 0) return EINVAL;
     if (wanted.create_flags != 0) return EOPNOTSUPP;
     if (wanted.qp_type == kXrcTarget) return make_target(wanted, reply);
     const auto transport = transport_of(wanted.qp_type);
@@ -145,7 +169,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
-    pair->async_events = &async_events_;
+    pair->async_events = reports_to_;
     pair->user_handle = wanted.user_handle;
     keep_capacities(wanted, *pair, reply);
 
@@ -211,6 +235,7 @@ int DeviceFile::create_queue_pair(const Command& command) {
     // From user_handle to reserved the two forms are the same.
     std::memcpy(static_cast<void*>(&wanted), &plain.user_handle,
                 sizeof plain - offsetof(ib_uverbs_create_qp, user_handle));
+    if (const int error = check_provider<ib_uverbs_create_qp>(command); error != 0) return error;
     ib_uverbs_create_qp_resp reply{};
     const int error =
         make_queue_pair(wanted, command.provider<ib_uverbs_create_qp, mlx5_ib_create_qp>(), reply);
@@ -221,8 +246,11 @@ int DeviceFile::create_queue_pair(const Command& command) {
 }
 
 int DeviceFile::create_queue_pair_extended(const Command& command) {
+    constexpr std::uint32_t kTable = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
     const auto wanted = command.core<ib_uverbs_ex_create_qp>();
+    if ((wanted.comp_mask & ~kTable) != 0 || wanted.reserved != 0) return EINVAL;
     if (wanted.comp_mask != 0) return EOPNOTSUPP;
+    if (const int error = check_provider<ib_uverbs_ex_create_qp>(command); error != 0) return error;
     ib_uverbs_ex_create_qp_resp reply{};
     const int error = make_queue_pair(
         wanted, command.provider<ib_uverbs_ex_create_qp, mlx5_ib_create_qp>(), reply.base);

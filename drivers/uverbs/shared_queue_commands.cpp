@@ -14,6 +14,7 @@ namespace verbatim::uverbs {
 namespace {
 
 constexpr std::uint32_t kMaxSharedEntries = 1u << 15;
+constexpr std::uint32_t kMaxSharedElements = 32;  // in an entry of the longest size
 
 // As libmlx5 lays it out: each entry a link and the elements, rounded up, 32 bytes at least.
 mlx5::SharedReceiveQueueView view_of(const ib_uverbs_create_xsrq& wanted,
@@ -33,8 +34,7 @@ mlx5::SharedReceiveQueueView view_of(const ib_uverbs_create_xsrq& wanted,
 // 0, or what is wrong with what libmlx5 says of a queue that completions name by its index.
 int check_index(const mlx5_ib_create_srq& provider) {
     constexpr std::uint32_t kNone = 0xffffff;
-    const bool good = provider.uidx < kNone && provider.reserved0 == 0 && provider.reserved1 == 0;
-    return good ? 0 : EINVAL;
+    return provider.uidx < kNone ? 0 : EINVAL;
 }
 
 }  // namespace
@@ -45,9 +45,11 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
     const bool of_xrc = wanted.srq_type == IB_UVERBS_SRQT_XRC;
     if (!of_xrc && wanted.srq_type != IB_UVERBS_SRQT_BASIC) return EOPNOTSUPP;
     Domain* const domain = domains_.find(wanted.pd_handle);
-    if (domain == nullptr || wanted.max_wr == 0 || wanted.max_wr >= kMaxSharedEntries ||
-        wanted.max_sge > mlx5::kMaxWqeUnits - 1)
+    if (domain == nullptr || wanted.max_wr >= kMaxSharedEntries ||
+        wanted.max_sge > kMaxSharedElements)
         return EINVAL;
+    // A signature would be one more segment in each entry.
+    if (provider.flags != 0 || provider.reserved0 != 0 || provider.reserved1 != 0) return EINVAL;
     OpenXrcDomain* const open = of_xrc ? xrc_domains_.find(wanted.xrcd_handle) : nullptr;
     CompletionQueue* const completions =
         of_xrc ? completion_queues_.find(wanted.cq_handle) : nullptr;
@@ -57,16 +59,16 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
     view.number =
         of_xrc ? open->domain->engine().free_number(*core_) : core_->next_shared_receive_queue();
     if (view.number == 0) return ENOMEM;
-    auto made = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
+    auto made = std::make_unique<SharedQueue>(view, domain, *reports_to_, wanted.user_handle);
     SharedQueue& queue = *made;
-    queue.max_requests = wanted.max_wr;
+    queue.max_requests = view.entries - 1;
     queue.max_elements = wanted.max_sge;
     if (of_xrc && !queue.join_xrc(*open, *completions, *core_, provider.uidx)) return ENOMEM;
     reply.srq_handle = shared_queues_.add(std::move(made));
     if (reply.srq_handle == 0) return ENOMEM;
     ++domain->users;
     if (of_xrc) ++open->users, ++completions->users;
-    reply.max_wr = wanted.max_wr;
+    reply.max_wr = view.entries - 1;
     reply.max_sge = wanted.max_sge;
     reply.srqn = view.number;
     return 0;
@@ -74,6 +76,7 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
 
 int DeviceFile::create_shared_queue(const Command& command) {
     const auto plain = command.core<ib_uverbs_create_srq>();
+    if (!command.provider_ends<ib_uverbs_create_srq, mlx5_ib_create_srq>()) return EINVAL;
     ib_uverbs_create_xsrq wanted{};
     wanted.user_handle = plain.user_handle;
     wanted.srq_type = IB_UVERBS_SRQT_BASIC;
@@ -88,6 +91,7 @@ int DeviceFile::create_shared_queue(const Command& command) {
 }
 
 int DeviceFile::create_typed_shared_queue(const Command& command) {
+    if (!command.provider_ends<ib_uverbs_create_xsrq, mlx5_ib_create_srq>()) return EINVAL;
     ib_uverbs_create_srq_resp reply{};
     const int error =
         make_shared_queue(command.core<ib_uverbs_create_xsrq>(),
@@ -99,26 +103,26 @@ int DeviceFile::create_typed_shared_queue(const Command& command) {
 int DeviceFile::destroy_shared_queue(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_srq>().srq_handle;
     SharedQueue* const queue = shared_queues_.find(handle);
-    if (queue == nullptr) return EINVAL;
+    if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
     queue->leave_xrc();
     if (queue->open_domain != nullptr) --queue->open_domain->users, --queue->completions->users;
     --queue->domain->users;
     const std::uint32_t events =
-        async_events_.end_events(queue->user_handle, queue->async_events_sent);
+        queue->async_events->end_events(queue->user_handle, queue->async_events_sent);
     shared_queues_.remove(handle);
     command.reply(ib_uverbs_destroy_srq_resp{events});
     return 0;
 }
 
 int DeviceFile::modify_shared_queue(const Command& command) {
-    constexpr std::uint32_t kLimit = 2;  // enum ibv_srq_attr_mask
+    constexpr std::uint32_t kRequests = 1, kLimit = 2;  // enum ibv_srq_attr_mask
     const auto change = command.core<ib_uverbs_modify_srq>();
     SharedQueue* const queue = shared_queues_.find(change.srq_handle);
-    // Kernels cannot resize them on this device either.
-    if (queue == nullptr || (change.attr_mask & ~kLimit) != 0) return EINVAL;
+    // Kernels cannot resize them on this device either; other bits say nothing to them.
+    if (queue == nullptr || (change.attr_mask & kRequests) != 0) return EINVAL;
     if ((change.attr_mask & kLimit) == 0) return 0;
-    if (change.srq_limit >= queue->max_requests) return EINVAL;
+    if (change.srq_limit > queue->max_requests) return EINVAL;
     queue->list.set_limit(static_cast<std::uint16_t>(change.srq_limit));
     return 0;
 }

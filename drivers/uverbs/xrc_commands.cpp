@@ -22,7 +22,7 @@ int DeviceFile::open_xrc_domain(const Command& command) {
 int DeviceFile::close_xrc_domain(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_close_xrcd>().xrcd_handle;
     OpenXrcDomain* const open = xrc_domains_.find(handle);
-    if (open == nullptr) return EINVAL;
+    if (open == nullptr) return ENOENT;
     if (open->users != 0) return EBUSY;
     xrc_domains_.remove(handle);
     return 0;
@@ -55,7 +55,7 @@ std::uint32_t DeviceFile::add_handle(const std::shared_ptr<XrcTarget>& target, O
                                      std::uint64_t user_handle) {
     auto pair = std::make_unique<QueuePair>();
     pair->type = kXrcTarget;
-    pair->async_events = &async_events_;
+    pair->async_events = reports_to_;
     pair->user_handle = user_handle;
     pair->open_domain = &open;
     pair->target = target;

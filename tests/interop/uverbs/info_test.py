@@ -54,9 +54,9 @@ class Info(unittest.TestCase):
         except (FileNotFoundError, ProcessLookupError):
             return 0
 
-    def start_pingpong(self):
+    def start_pingpong(self, program="ibv_rc_pingpong", size=4096):
         port = free_port()
-        command = ("ibv_rc_pingpong", "-p", port, "-g", "0", "-n", "1000000000")
+        command = (program, "-p", port, "-g", "0", "-n", "1000000000", "-s", str(size))
         server = self.start(*command)
         self.until(lambda: listens(port), "the server does not listen")
         client = self.start(*command, "127.0.0.1")
@@ -85,6 +85,20 @@ class Info(unittest.TestCase):
         for device, pair in zip(devices, pairs):
             self.assertIn("mlx5_0 of process %d (ibv_rc_pingpong), 1 queue pair\n" % device["process"], text)
             self.assertRegex(text, r"(?m)^  %d +RC +RTS +%d " % (pair["number"], pair["peer"]))
+
+    def assert_payload_is_counted(self, program, size):
+        _, _, devices = self.start_pingpong(program, size)
+        slack = 1000 * size  # counters are read one after the other
+        for pair in (pair for device in devices for pair in device["queue_pairs"]):
+            self.assertAlmostEqual(pair["bytes_received"], pair["messages"] * size, delta=slack)
+            self.assertAlmostEqual(pair["bytes_sent"], pair["requests"] * size, delta=slack)
+            self.assertEqual((pair["bytes_received"] % size, pair["bytes_sent"] % size), (0, 0))
+
+    def test_payload_is_counted_on_both_sides(self):
+        self.assert_payload_is_counted("ibv_rc_pingpong", 3000)
+
+    def test_payload_of_datagrams_is_counted_without_their_headers(self):
+        self.assert_payload_is_counted("ibv_ud_pingpong", 1000)
 
     def test_nothing_is_told_of_a_program_that_was_killed(self):
         _, client, devices = self.start_pingpong()

@@ -60,11 +60,30 @@ TEST(Running, queue_pairs_are_told_with_state_peer_and_counters) {
          {"number = " + number(pair.a), "peer = " + number(pair.b),
           std::string("transport = \"RC\"\n"), std::string("state = \"RTS\"\n"),
           std::string("requests = 6\n"), std::string("messages = 0\n"),
+          std::string("bytes_sent = 48\n"), std::string("bytes_received = 0\n"),
           std::string("[queue_pairs.faults]\ndrop = 1\n")})
         EXPECT_NE(a.find(line), std::string::npos) << line << " is not in\n" << a;
-    EXPECT_NE(b.find("messages = 3\n"), std::string::npos) << b;
+    EXPECT_NE(b.find("messages = 3\nbytes_sent = 0\nbytes_received = 24\n"), std::string::npos)
+        << b;
     pair.a.queue_pair->fail();
     EXPECT_NE(description_of("teller").find("state = \"ERR\"\n"), std::string::npos);
+}
+
+TEST(Running, what_reads_and_atomics_bring_is_counted_as_received) {
+    Pair pair(named("reader"), named("other"));
+    const mlx5::Element into[] = {pair.a.element(0, 100), pair.a.element(1000, 300)};
+    mlx5::WorkRequest read = pair.a.request(mlx5::Opcode::read, 64);
+    read.elements = into;
+    ASSERT_EQ(pair.a.send->post(read), Errc::ok);
+    mlx5::WorkRequest add = pair.a.request(mlx5::Opcode::fetch_add, 64);
+    const mlx5::Element word = pair.a.element(0, 8);
+    add.elements = {&word, 1};
+    ASSERT_EQ(pair.a.send->post(add), Errc::ok);
+    ASSERT_TRUE(pair.poll_for(2, 0));
+    const std::string a = description_of("reader");
+    EXPECT_NE(a.find("bytes_sent = 0\nbytes_received = 408\n"), std::string::npos) << a;
+    EXPECT_NE(description_of("other").find("bytes_sent = 0\nbytes_received = 0\n"),
+              std::string::npos);
 }
 
 TEST(Running, names_of_devices_cannot_break_the_form) {

@@ -19,8 +19,9 @@ struct RunningDevice {
     //   [[queue_pairs]]       one for each
     //   number, transport ("RC", "UC", "UD"), state ("RESET", "INIT", "RTR", "RTS", "ERR"),
     //   peer (another queue pair's number, if it has one),
-    //   requests (executed), messages (received), not_ready (times a message found no receive at
-    //   the peer), faults (a table of a fault policy's actions and how often they struck)
+    //   requests (executed), messages (received), bytes_sent, bytes_received (payload), not_ready
+    //   (times a message found no receive at the peer), faults (a table of a fault policy's actions
+    //   and how often they struck)
     std::string description;
 };
 
