@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -16,6 +13,9 @@
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
+
+#include "config/fault_tables.hpp"
+#include "config/toml_document.hpp"
 
 namespace cli {
 namespace {
@@ -68,40 +68,17 @@ constexpr std::array<Key, 4> kKeys{{
      DeviceTree::kTimeoutVariable, timeout},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},
 }};
-constexpr std::string_view kFault = "fault";
-
-std::string as_written(const toml::node& node) {
-    std::ostringstream out;
-    node.visit([&](const auto& concrete) { out << concrete; });
-    return out.str();
-}
-
-// As the words of a policy have it: texts without quotes, lists with commas.
-std::string in_words(const toml::node& node) {
-    if (const auto text = node.value_exact<std::string>()) return *text;
-    if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
-    const toml::array* const list = node.as_array();
-    if (list == nullptr) return as_written(node);
-    std::string words;
-    for (const toml::node& item : *list) words += (words.empty() ? "" : ",") + in_words(item);
-    return words;
-}
-
 class Reader {
   public:
-    Reader(std::string_view toml, std::string name) : name_(std::move(name)) {
-        try {
-            table_ = toml::parse(toml, name_);
-        } catch (const toml::parse_error& error) {
-            throw Error(Errc::config_error, at(error.source()), std::string(error.description()),
-                        "see configs/softnic.toml for the form");
-        }
-    }
+    Reader(std::string_view toml, std::string_view name)
+        : document_(toml, name, "configs/softnic.toml") {}
 
     SoftnicConfig read() {
-        for (const auto& [section, node] : table_) {
-            if (section.str() == kFault)
-                read_faults(node);
+        for (const auto& [section, node] : document_.table()) {
+            if (section.str() == verbatim::kFaultSection)
+                config_.environment.emplace_back(
+                    DeviceTree::kFaultsVariable,
+                    softnic::to_text(verbatim::read_faults(document_, node)));
             else
                 read_section(section.str(), node);
         }
@@ -109,12 +86,9 @@ class Reader {
     }
 
   private:
-    std::string at(const toml::source_region& where) const {
-        return fmt::format("{}:{}", name_, where.begin.line);
-    }
     [[noreturn]] void refuse(const toml::node& node, const std::string& cause,
                              const std::string& remedy) const {
-        throw Error(Errc::config_error, at(node.source()), cause, remedy);
+        document_.refuse(node, cause, remedy);
     }
 
     void read_section(std::string_view section, const toml::node& node) {
@@ -123,7 +97,7 @@ class Reader {
             if (key.section == section) known.push_back(key.name);
         if (known.empty()) {
             for (const Key& key : kKeys) known.push_back(key.section);
-            known.push_back(kFault);
+            known.push_back(verbatim::kFaultSection);
             refuse(node, fmt::format("unknown section [{}]", section),
                    verbatim::advice(section, known));
         }
@@ -145,7 +119,8 @@ class Reader {
         const Converted value = key->convert(node);
         if (!value)
             refuse(node,
-                   fmt::format("{} = {} in [{}] is not allowed", name, as_written(node), section),
+                   fmt::format("{} = {} in [{}] is not allowed", name, verbatim::as_written(node),
+                               section),
                    fmt::format("it must be {}", key->allowed));
         if (key->convert == count_of_devices)
             config_.devices = std::stoi(*value);
@@ -153,26 +128,7 @@ class Reader {
             config_.environment.emplace_back(key->variable, *value);
     }
 
-    void read_faults(const toml::node& node) {
-        const toml::array* const list = node.as_array();
-        const bool tables = list != nullptr && list->is_homogeneous(toml::node_type::table);
-        if (!tables) refuse(node, "fault is a list of sections", "write [[fault]]");
-        softnic::FaultPolicy policy;
-        for (const toml::node& item : *list) {
-            softnic::FaultRule rule;
-            const toml::table& table = *item.as_table();
-            if (!table.contains("action"))
-                refuse(item, "[[fault]] has no action", "write action = \"drop\", for one");
-            for (const auto& [name, value] : table)
-                softnic::set(rule, name.str(), in_words(value), at(value.source()));
-            softnic::check(rule, at(item.source()));
-            policy.rules.push_back(rule);
-        }
-        config_.environment.emplace_back(DeviceTree::kFaultsVariable, softnic::to_text(policy));
-    }
-
-    std::string name_;
-    toml::table table_;
+    verbatim::TomlDocument document_;
     SoftnicConfig config_;
 };
 
@@ -183,11 +139,8 @@ SoftnicConfig SoftnicConfig::from_text(std::string_view toml, const std::string&
 }
 
 SoftnicConfig SoftnicConfig::from_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad())
-        throw Error(Errc::config_error, path, "cannot read this configuration file",
-                    "check the path and its permissions");
+    const std::string text =
+        verbatim::TomlDocument::read_file(path, "check the path and its permissions");
     return from_text(text, path);
 }
 

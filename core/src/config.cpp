@@ -3,10 +3,7 @@
 #include <verbatim/core/config.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +11,8 @@
 
 #include <verbatim/driver/advice.hpp>
 
+#include "config/fault_tables.hpp"
+#include "config/toml_document.hpp"
 #include "config_keys.hpp"
 
 namespace verbatim {
@@ -41,41 +40,32 @@ std::optional<ConfigValue> value_of(const toml::node& node) {
     return std::nullopt;
 }
 
-std::string as_written(const toml::node& node) {
-    std::ostringstream out;
-    node.visit([&](const auto& concrete) { out << concrete; });
-    return out.str();
-}
-
 class Reader {
   public:
-    Reader(std::string_view toml, std::string_view name) : name_(name) {
-        try {
-            table_ = toml::parse(toml, name);
-        } catch (const toml::parse_error& error) {
-            throw Error(Errc::config_error, at(error.source()), std::string(error.description()),
-                        "see configs/verbatim.toml for the form");
-        }
-    }
+    Reader(std::string_view toml, std::string_view name)
+        : document_(toml, name, "configs/verbatim.toml") {}
 
     Config read() {
-        for (const auto& [section, node] : table_) read_section(section.str(), node);
+        for (const auto& [section, node] : document_.table()) {
+            if (section.str() == kFaultSection)
+                config_.faults = softnic::to_text(read_faults(document_, node));
+            else
+                read_section(section.str(), node);
+        }
         check_arena(config_.arena);
         check_arena(config_.receive_arena);
         return config_;
     }
 
   private:
-    std::string at(const toml::source_region& where) const {
-        return fmt::format("{}:{}", name_, where.begin.line);
-    }
     [[noreturn]] void refuse(const toml::node& node, const std::string& cause,
                              const std::string& remedy) const {
-        throw Error(Errc::config_error, at(node.source()), cause, remedy);
+        document_.refuse(node, cause, remedy);
     }
 
     void read_section(std::string_view section, const toml::node& node) {
-        const auto known = sections();
+        auto known = sections();
+        known.push_back(kFaultSection);
         if (std::find(known.begin(), known.end(), section) == known.end())
             refuse(node, fmt::format("unknown section [{}]", section), advice(section, known));
         const toml::table* table = node.as_table();
@@ -103,8 +93,9 @@ class Reader {
     // What no single key can tell. The line is that of the section.
     void check_arena(const ArenaOptions& arena) const {
         const auto refuse_pair = [&](const std::string& cause, const std::string& remedy) {
-            const toml::node* section = table_.get(arena.name);
-            throw Error(Errc::config_error, section != nullptr ? at(section->source()) : name_,
+            const toml::node* section = document_.table().get(arena.name);
+            throw Error(Errc::config_error,
+                        section != nullptr ? document_.at(*section) : document_.name(),
                         fmt::format("[{}] {}", arena.name, cause), remedy);
         };
         if (arena.segment_bytes > arena.max_bytes)
@@ -124,8 +115,7 @@ class Reader {
                         "raise segment_bytes or choose smaller pages");
     }
 
-    std::string name_;
-    toml::table table_;
+    TomlDocument document_;
     Config config_;
 };
 
@@ -136,11 +126,8 @@ Config Config::from_text(std::string_view toml, std::string_view name) {
 }
 
 Config Config::from_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad())
-        throw Error(Errc::config_error, path, "cannot read this configuration file",
-                    "check the path (VERBATIM_CONFIG names it) and its permissions");
+    const std::string text = TomlDocument::read_file(
+        path, "check the path (VERBATIM_CONFIG names it) and its permissions");
     return from_text(text, path);
 }
 

@@ -25,7 +25,7 @@ Config found_config() {
 
 Context::Impl::Impl(const Config& configuration)
     : config(configuration),
-      device(open_configured_device(config.device)),
+      device(open_configured_device(config)),
       objects(*device, std::make_shared<Arena>(config.arena), Access::local_write),
       received(*device, std::make_shared<Arena>(config.receive_arena),
                Access::local_write | Access::remote_write) {}

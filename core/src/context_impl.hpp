@@ -19,8 +19,8 @@ struct Context::Impl {
     RegionTable received;  // receive_arena(): lent to peers
 };
 
-// Opens the device that the configuration asks for. Throws Error(no_device) and what the device
-// says.
-std::unique_ptr<Device> open_configured_device(const Config::DeviceSection& wanted);
+// Opens the device that the configuration asks for. Throws Error(no_device), Error(config_error)
+// where faults are asked of a device that has none to make, and what the device says.
+std::unique_ptr<Device> open_configured_device(const Config& config);
 
 }  // namespace verbatim

@@ -8,10 +8,12 @@
 namespace verbatim {
 namespace {
 
-std::unique_ptr<Device> open_software_nic(const Config::DeviceSection& wanted) {
+std::unique_ptr<Device> open_software_nic(const Config& config) {
+    const Config::DeviceSection& wanted = config.device;
     softnic::Options options;
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
+    options.faults = softnic::parse_faults(config.faults, "Config::faults");
     return softnic::open_device(options);
 }
 
@@ -20,24 +22,30 @@ rdma::DataPath data_path(const std::string& wanted) {
     return wanted == "verbs" ? rdma::DataPath::verbs : rdma::DataPath::automatic;
 }
 
-std::unique_ptr<Device> open_rdma_device(const Config::DeviceSection& wanted) {
-    return rdma::open_device({.name = wanted.name,
-                              .port = wanted.port,
-                              .gid_index = wanted.gid_index,
-                              .data_path = data_path(wanted.data_path)});
+std::unique_ptr<Device> open_rdma_device(const Config& config) {
+    const Config::DeviceSection& wanted = config.device;
+    auto device = rdma::open_device({.name = wanted.name,
+                                     .port = wanted.port,
+                                     .gid_index = wanted.gid_index,
+                                     .data_path = data_path(wanted.data_path)});
+    // What was asked for must not silently stay away.
+    if (!config.faults.empty())
+        throw Error(Errc::config_error, "[[fault]]", "only the software NIC makes faults",
+                    "set kind = \"softnic\" in [device], or leave the faults out");
+    return device;
 }
 
 }  // namespace
 
-std::unique_ptr<Device> open_configured_device(const Config::DeviceSection& wanted) {
-    if (wanted.kind == "softnic") return open_software_nic(wanted);
-    if (wanted.kind == "rdma") return open_rdma_device(wanted);
+std::unique_ptr<Device> open_configured_device(const Config& config) {
+    if (config.device.kind == "softnic") return open_software_nic(config);
+    if (config.device.kind == "rdma") return open_rdma_device(config);
     try {
-        return open_rdma_device(wanted);
+        return open_rdma_device(config);
     } catch (const Error& error) {
         if (error.code() != Errc::no_device) throw;
         log::info("using the software NIC: {}", error.what());
-        return open_software_nic(wanted);
+        return open_software_nic(config);
     }
 }
 

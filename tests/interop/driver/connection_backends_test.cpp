@@ -111,6 +111,21 @@ TEST_P(Connections, end_with_the_reason) {
     EXPECT_EQ(pair.sender->try_send(1, {}), Errc::remote_access);
 }
 
+TEST(Faults, of_a_configuration_are_refused_where_the_device_makes_none) {
+    Config config = small_config();
+    ASSERT_NE(uverbs::sysfs_root(), nullptr);
+    setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
+    config.device.kind = "rdma";
+    config.faults = "drop nth=1";
+    try {
+        const Context context(config);
+        FAIL() << "accepted";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::config_error) << error.what();
+        EXPECT_NE(std::string(error.what()).find("kind = \"softnic\""), std::string::npos);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Connections, testing::Values("softnic", "mlx5", "verbs"),
                          [](const auto& which) { return std::string(which.param); });
 

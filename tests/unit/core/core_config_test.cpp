@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -28,6 +31,11 @@ std::string complaint(std::string_view text) {
     return "accepted";
 }
 
+std::string read_shipped() {
+    std::ifstream file(kShipped);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 // All values of a configuration in one comparable form.
 template <class Section>
 std::string print(const Section& section) {
@@ -48,7 +56,7 @@ std::string print(const Section& section) {
 }
 std::string print_all(const Config& c) {
     return print(c.device) + print(c.arena) + print(c.receive_arena) + print(c.connect) +
-           print(c.ring) + print(c.wait) + print(c.objects);
+           print(c.ring) + print(c.wait) + print(c.objects) + c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
@@ -72,7 +80,8 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
     EXPECT_EQ(count["wait"], boost::pfr::tuple_size_v<Config::WaitSection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
-    EXPECT_EQ(count.size(), boost::pfr::tuple_size_v<Config>);
+    // And the list of [[fault]] sections, which are not keys.
+    EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
 }
 
 TEST(Config, every_key_changes_something) {
@@ -154,6 +163,56 @@ TEST(Config, refuses_values_that_contradict_each_other) {
     EXPECT_NE(
         complaint("[receive_arena]\npages='2M'\nsegment_bytes='1M'").find("less than one page"),
         std::string::npos);
+}
+
+TEST(Config, faults_are_read_as_the_software_nic_has_them) {
+    const Config config = Config::from_text(
+        "[[fault]]\naction = 'drop'\noperations = ['send', 'write']\nnth = 5\ntimes = 2\n"
+        "[wait]\nspin = '1ms'\n"
+        "[[fault]]\naction = 'delay'\nrate = 0.01\nseed = 7\ndelay_us = 500\n");
+    EXPECT_EQ(config.faults,
+              "drop operations=send,write nth=5 times=2; "
+              "delay operations=send,write,read,atomic rate=0.01 seed=7 delay_us=500");
+    EXPECT_EQ(config.wait.spin, std::chrono::milliseconds(1));
+    EXPECT_EQ(Config::from_text("").faults, "");
+}
+
+TEST(Config, the_shipped_file_shows_a_fault_that_is_read) {
+    const std::string shipped = read_shipped();
+    const std::size_t at = shipped.find("# [[fault]]");
+    ASSERT_NE(at, std::string::npos);
+    std::string uncommented;
+    for (std::istringstream lines(shipped.substr(at)); lines;) {
+        std::string line;
+        std::getline(lines, line);
+        if (line.starts_with("# ")) uncommented += line.substr(2) + '\n';
+    }
+    EXPECT_NE(Config::from_text(uncommented).faults, "");
+}
+
+TEST(Config, says_what_is_wrong_with_a_fault) {
+    const struct {
+        const char *text, *place, *cause, *remedy;
+    } cases[] = {
+        {"\nfault = 3", "x.toml:2", "fault is a list of sections", "write [[fault]]"},
+        {"\n[fault]\naction = 'drop'", "x.toml:2", "fault is a list of sections",
+         "write [[fault]]"},
+        {"[[fault]]\nnth = 1", "x.toml:1", "[[fault]] has no action", "write action = "},
+        {"[[fault]]\naction = 'dorp'", "x.toml:2", "unknown action dorp", "did you mean drop?"},
+        {"[[fault]]\naction = 'drop'\nnht = 1", "x.toml:3", "unknown key of a fault, nht",
+         "did you mean nth?"},
+        {"[[fault]]\naction = 'drop'\nnth = 'x'", "x.toml:3", "nth = x is not allowed",
+         "it must be a number"},
+        {"[ring]\nbytes = '1M'\n[[fault]]\naction = 'drop'", "x.toml:3",
+         "when it strikes is not said", "give it nth, or a rate above 0"},
+        {"[[fualt]]\naction = 'drop'", "x.toml:1", "unknown section [fualt]",
+         "did you mean fault?"},
+    };
+    for (const auto& one : cases) {
+        const std::string said = complaint(one.text);
+        for (const char* part : {one.place, one.cause, one.remedy})
+            EXPECT_NE(said.find(part), std::string::npos) << one.text << " -> " << said;
+    }
 }
 
 TEST(Config, reports_syntax_errors_and_missing_files) {

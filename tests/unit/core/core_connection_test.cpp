@@ -250,6 +250,35 @@ TEST(Closing, of_both_sides_at_once_waits_for_nobody) {
     }
 }
 
+TEST(Contexts, meet_the_faults_that_their_configuration_names) {
+    Config failing = small_config();
+    failing.faults = "fail operations=send,write nth=20 syndrome=remote_access";
+    Pair pair(failing);
+    std::array<std::byte, 64> payload{};
+    const Deadline deadline = soon();
+    Errc code = Errc::ok;
+    for (int sent = 0; code == Errc::ok || code == Errc::would_block;) {
+        ASSERT_FALSE(deadline.passed()) << sent << " messages were sent, nothing failed";
+        code = pair.sender->try_send(1, payload, {});
+        sent += code == Errc::ok ? 1 : 0;
+        Message message;
+        if (pair.receiver->try_receive(message) == Errc::ok) pair.receiver->release_message();
+    }
+    EXPECT_NE(code, Errc::ok);
+}
+
+TEST(Contexts, refuse_faults_that_make_no_sense) {
+    Config wrong = small_config();
+    wrong.faults = "dorp nth=1";
+    try {
+        const Context context(wrong);
+        FAIL() << "accepted";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::config_error);
+        EXPECT_NE(std::string(error.what()).find("did you mean drop?"), std::string::npos);
+    }
+}
+
 TEST(Contexts, carry_many_connections_side_by_side) {
     Context serving(small_ring()), calling(small_ring());
     Listener listener = serving.listen("127.0.0.1:0");

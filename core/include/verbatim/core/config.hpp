@@ -48,6 +48,11 @@ struct Config {
         std::chrono::milliseconds timeout{30000};  // for a peer that stops in mid-transfer
     } objects;
 
+    // softnic: what goes wrong on purpose, as [[fault]] sections have it, in the words of
+    // verbatim/softnic/fault_policy.hpp: "drop operations=send,write nth=5; delay rate=0.01 ...".
+    // Empty: nothing. A context on another device is refused.
+    std::string faults;
+
     // Throws Error(config_error) with file, line, key and remedy; unknown keys are refused.
     static Config from_file(const std::string& path);
     static Config from_text(std::string_view toml, std::string_view name = "<text>");

@@ -1,0 +1,17 @@
+// The [[fault]] sections of a configuration file: the same form in each file that has them.
+#pragma once
+
+#include <string_view>
+
+#include <verbatim/softnic/fault_policy.hpp>
+
+#include "toml_document.hpp"
+
+namespace verbatim {
+
+inline constexpr std::string_view kFaultSection = "fault";
+
+// `node`: what the file has by that name. Throws Error(config_error) with file, line and remedy.
+softnic::FaultPolicy read_faults(const TomlDocument& document, const toml::node& node);
+
+}  // namespace verbatim
