@@ -355,6 +355,24 @@ TEST_F(SharedXrc, everyone_who_has_a_target_open_hears_of_its_end) {
     EXPECT_EQ(same.element.qp, opened.get());
 }
 
+TEST_F(SharedXrc, a_forked_child_has_domains_of_its_own) {
+    meet_there();
+    Child child([&] {
+        const Context own = open_device();
+        const XrcDomain fresh(
+            good(open_domain(own.get(), file.fd, O_CREAT | O_EXCL), "the child's domain"));
+        const Pair its(good(make_target(own.get(), fresh.get()), "target"));
+        const XrcReceiver receiver(own.get(), fresh.get());
+        EXPECT_EQ(open_target(own.get(), fresh.get(), target->qp_num), nullptr);
+        EXPECT_NE(ibv_close_xrcd(ours.get()), 0);
+        return testing::Test::HasFailure() ? 2 : 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    far.receive(0, 64, 12);
+    sender.request(IBV_WR_SEND, 0, 8, far.number).post(sender.pair.get());
+    EXPECT_EQ(far.poll().wr_id, 12u);
+}
+
 // What one process tells the other.
 struct XrcPlace {
     std::uint32_t target, queue, key;

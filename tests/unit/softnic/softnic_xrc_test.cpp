@@ -259,6 +259,11 @@ TEST_F(Xrc, a_number_is_taken_once) {
     EXPECT_EQ(domain->find(one.number() + kXrcQueues), nullptr);
 }
 
+TEST_F(Xrc, each_side_is_described_as_what_it_is) {
+    EXPECT_NE(far->describe().find("transport = \"XRC_TGT\""), std::string::npos);
+    EXPECT_NE(near->describe().find("transport = \"XRC_INI\""), std::string::npos);
+}
+
 TEST_F(Xrc, a_queue_of_another_domain_is_an_invalid_request) {
     XrcDomain elsewhere;
     Queue foreign(elsewhere, far, 20);
