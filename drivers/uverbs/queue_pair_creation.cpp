@@ -40,7 +40,7 @@ constexpr std::uint32_t kCreateFlags = 0xf << 1 | 0xf << 8;
 constexpr std::uint32_t kProviderFlags = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
                                          MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
 
-// 0, or what is wrong with what libmlx5 says. Others flags would change the queue's format.
+// 0, or what is wrong with what libmlx5 says. Other flags would change the queue's format.
 int check_provider(const mlx5_ib_create_qp& provider, std::size_t bytes) {
     constexpr std::uint32_t kPages = MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
     const bool good = bytes >= offsetof(mlx5_ib_create_qp, ece_options) &&

@@ -172,6 +172,8 @@ TEST(Link, stopped_peer_is_a_timeout_and_works_once_continued) {
     ASSERT_TRUE(child.wire().get(peer));
     End end;
     child.kill(SIGSTOP);
+    siginfo_t stopped{};  // all of its threads are, once this is reported
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);
     std::string text;
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(connect_error(end, peer, text, 200), Errc::timeout);
