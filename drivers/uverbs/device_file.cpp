@@ -175,6 +175,7 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
 }
 
 void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
+    engine_thread_.count_post();
     if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
 }
 
