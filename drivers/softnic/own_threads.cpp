@@ -13,7 +13,8 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr useconds_t kLook = 50;  // while others come to rest
+// Between two looks whether the others are at rest: they may need this core to come there.
+constexpr useconds_t kFirstLook = 20, kLastLook = 5000;
 // Three of each device, and one.
 constexpr std::size_t kMostThreads = 256;
 
@@ -105,13 +106,14 @@ Standstill::Standstill(std::chrono::milliseconds patience) noexcept {
         if (g_state.still) return;  // another thread's
         g_state.still = true;
     }
-    do {
+    for (useconds_t pause = kFirstLook;; pause = std::min(2 * pause, kLastLook)) {
         {
             const Lock lock;
             reached_ = g_state.awake == 0;
         }
-        if (!reached_) usleep(kLook);
-    } while (!reached_ && std::chrono::steady_clock::now() < deadline);
+        if (reached_ || std::chrono::steady_clock::now() >= deadline) break;
+        usleep(pause);
+    }
     if (reached_) return;
     const Lock lock;
     g_state.still = false;

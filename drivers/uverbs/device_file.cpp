@@ -11,6 +11,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,7 +42,14 @@ std::size_t ring_bytes(const char* text) {
     return static_cast<std::size_t>(*bytes);
 }
 
+void check_share(const char* text) {
+    if (text == nullptr || std::string_view(text) == "0" || std::string_view(text) == "1") return;
+    throw Error(Errc::config_error, DeviceTree::kShareVariable,
+                fmt::format("{} is not allowed", text), "it must be 0 or 1");
+}
+
 softnic::Options engine_options(const Identity& identity) {
+    check_share(std::getenv(DeviceTree::kShareVariable));
     softnic::Options options;
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.

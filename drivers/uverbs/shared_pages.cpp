@@ -23,8 +23,8 @@
 namespace verbatim::uverbs {
 namespace {
 
-// The library's threads rest most of the time. One that was started just now waits for a core, which
-// takes a few microseconds, or on a busy machine longer.
+// The library's threads rest most of the time. One that was started just now waits for a core,
+// which takes a few microseconds, or on a busy machine longer.
 constexpr std::chrono::milliseconds kPatience{500};
 // Of the 65,530 that a process may have.
 constexpr std::size_t kMostMappings = 60000;
@@ -108,7 +108,10 @@ std::vector<PageRange> without(const PageRange& pages, const std::vector<PageRan
 
 RegisteredMemory::RegisteredMemory(std::uint64_t start, std::uint64_t bytes, bool may_share)
     : pages_(pages_of(start, bytes)), generation_(softnic::fork_generation()) {
-    file_ = SharedPages::instance().add(*this, may_share);
+    const bool aligned = start == pages_.first;
+    const bool sized = bytes >= (aligned ? SharedPages::kLeastAligned : SharedPages::kLeastBytes) &&
+                       pages_.bytes() <= SharedPages::kMostBytes;
+    file_ = SharedPages::instance().add(*this, may_share && sized);
 }
 
 RegisteredMemory::~RegisteredMemory() {
@@ -137,8 +140,7 @@ int SharedPages::add(RegisteredMemory& memory, bool may_share) {
     const std::lock_guard lock(mutex_);
     begin_afresh();
     const PageRange pages = memory.pages();
-    const bool sized = pages.bytes() >= kLeastBytes && pages.bytes() <= kMostBytes;
-    const bool shared = may_share && sized && wanted_by_environment() &&
+    const bool shared = may_share && wanted_by_environment() &&
                         pages.end < softnic::kPageFileBytes && make_shared(pages);
     live_.push_back({&memory, pages, shared});
     return shared ? file_.get() : -1;

@@ -80,8 +80,8 @@ struct SharedProcesses : testing::Test {
 };
 
 TEST_F(SharedProcesses, what_was_registered_after_ibv_fork_init_is_not_in_the_child) {
-    // In a process of its own: it holds for all that follows. And the first test: it must come before
-    // the first registration.
+    // In a process of its own: it holds for all that follows. And the first test: it must come
+    // before the first registration.
     Child program([&] {
         if (ibv_fork_init() != 0) return 2;
         const Context context = open_device();

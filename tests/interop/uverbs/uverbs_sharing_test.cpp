@@ -62,11 +62,15 @@ struct Sharing : testing::Test {
     Domain domain{good(ibv_alloc_pd(context.get()), "ibv_alloc_pd")};
 };
 
-// Sanitizers have threads and memory of their own kinds.
+// Sanitizers have threads and memory of their own kinds; and on a very busy machine the device's
+// threads may not come to rest in time.
 bool can_share(const Sharing& test) {
-    const Pages pages(16);
-    const Region region = test.registered(pages.data(), pages.bytes());
-    return is_shared(pages.data());
+    for (int tries = 0; tries < 5; ++tries) {
+        const Pages pages(16);
+        const Region region = test.registered(pages.data(), pages.bytes());
+        if (is_shared(pages.data())) return true;
+    }
+    return false;
 }
 #define NEEDS_SHARING() \
     if (!can_share(*this)) GTEST_SKIP() << "nothing is shared in this build"
@@ -88,6 +92,13 @@ TEST_F(Sharing, pages_are_shared_as_long_as_they_are_registered_and_keep_their_c
     ASSERT_EQ(madvise(pages.at(2), 10 * kPage, MADV_DONTNEED), 0);
     EXPECT_EQ(pages.at(5)[7], std::byte{0});
     EXPECT_EQ(pages.at(13)[7], pattern(13 * kPage + 7));
+}
+
+TEST_F(Sharing, a_page_is_enough_where_nothing_else_lies_on_it) {
+    NEEDS_SHARING();
+    const Pages pages(3);
+    const Region region = registered(pages.at(1), kPage);
+    EXPECT_EQ(pages.shared(), "010");
 }
 
 TEST_F(Sharing, the_heap_is_shared_and_goes_on_as_a_heap) {
@@ -146,7 +157,8 @@ TEST_F(Sharing, a_region_that_is_registered_again_shares_its_new_place) {
 
 TEST_F(Sharing, regions_that_are_small_huge_or_on_demand_stay_private) {
     const Pages pages(32), many((std::size_t{64} << 20) / kPage + 1);
-    const Region small = registered(pages.data(), 7 * kPage);
+    const Region small = registered(pages.data() + 64, 7 * kPage),
+                 smaller = registered(pages.at(30), kPage - 1);
     const Region on_demand = registered(pages.at(10), 16 * kPage, kWritable | IBV_ACCESS_ON_DEMAND);
     EXPECT_EQ(pages.shared(), std::string(32, '0'));
     const Region huge = registered(many.data(), many.bytes());
@@ -283,7 +295,7 @@ TEST_F(Sharing, only_so_many_pages_are_exchanged_in_a_short_time) {
     }
     const auto took = std::chrono::steady_clock::now() - start;
     EXPECT_FALSE(shared);
-    EXPECT_LE(rounds, 257 + took / std::chrono::milliseconds(100));
+    EXPECT_LE(rounds, 129 + took / std::chrono::milliseconds(100));
     EXPECT_TRUE(pages.is_as_filled());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!shared && std::chrono::steady_clock::now() < deadline) {
