@@ -49,6 +49,12 @@ Converted timeout(const toml::node& node) {
     return std::to_string(*time / 1ms);
 }
 
+Converted yes_or_no(const toml::node& node) {
+    const auto wanted = node.value_exact<bool>();
+    if (!wanted) return std::nullopt;
+    return *wanted ? "1" : "0";
+}
+
 Converted log_level(const toml::node& node) {
     constexpr std::array<std::string_view, 4> kLevels{"error", "warn", "info", "debug"};
     auto text = node.value_exact<std::string>();
@@ -61,9 +67,10 @@ struct Key {
     const char* variable;
     Converted (*convert)(const toml::node&);
 };
-constexpr std::array<Key, 4> kKeys{{
+constexpr std::array<Key, 5> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
     {"engine", "ring_bytes", DeviceTree::kAllowedRings, DeviceTree::kRingVariable, ring_bytes},
+    {"memory", "share", "true or false", DeviceTree::kShareVariable, yes_or_no},
     {"connections", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
      DeviceTree::kTimeoutVariable, timeout},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},

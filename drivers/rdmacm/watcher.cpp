@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
+
+#include "../softnic/own_threads.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -47,13 +48,8 @@ Watcher::Watcher(WatcherService& service)
 
 void Watcher::start() {
     if (started_) return;
-    // The thread inherits this mask: no signal of the program is ever handled on it.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const int refused = pthread_create(&thread, nullptr, entry, this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int refused = softnic::start_own_thread(thread, entry, this, softnic::Faults::blocked);
     if (refused != 0) fail_start("pthread_create", refused);
     pthread_detach(thread);
     started_ = true;
@@ -83,6 +79,7 @@ void Watcher::wake() noexcept {
 }
 
 void* Watcher::entry(void* self) {
+    const softnic::OwnThread own;
     pthread_setname_np(pthread_self(), "verbatim-cm");
     static_cast<Watcher*>(self)->run();
 }
@@ -90,8 +87,12 @@ void* Watcher::entry(void* self) {
 void Watcher::run() {
     for (;;) try {
             std::array<epoll_event, 64> events;
-            const int ready =
-                epoll_wait(epoll_.get(), events.data(), events.size(), service_.meet_deadlines());
+            const int timeout = service_.meet_deadlines();
+            int ready;
+            {
+                const softnic::AtRest rest;
+                ready = epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
+            }
             bool short_of_descriptors = false;
             for (int i = 0; i < ready; ++i) {
                 const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;

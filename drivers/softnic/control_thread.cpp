@@ -2,7 +2,6 @@
 #include "control_thread.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "description.hpp"
+#include "own_threads.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -46,12 +46,7 @@ ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable&
     if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
-    // The thread inherits this mask: no signal of the application is ever handled on it.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int refused = pthread_create(&thread_, nullptr, entry, this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int refused = start_own_thread(thread_, entry, this, Faults::blocked);
     if (refused != 0) fail_start("pthread_create", refused);
 }
 
@@ -82,6 +77,7 @@ void ControlThread::wake() noexcept {
 }
 
 void* ControlThread::entry(void* self) {
+    const OwnThread own;
     pthread_setname_np(pthread_self(), "verbatim-ctl");
     static_cast<ControlThread*>(self)->run();
     return nullptr;
@@ -107,7 +103,13 @@ void ControlThread::wait_for_events() {
     for (const Session& session : sessions_) entries_.push_back({session.socket.get(), POLLIN, 0});
     for (const auto& link : watched_now_)
         entries_.push_back({link->lost() ? -1 : link->socket(), POLLRDHUP, 0});
-    const int ready = poll(entries_.data(), entries_.size(), poll_timeout_ms());
+    const int timeout = poll_timeout_ms();
+    int ready;
+    {
+        // What poll() says of the entries may be lost meanwhile: then it says so again.
+        const AtRest rest;
+        ready = poll(entries_.data(), entries_.size(), timeout);
+    }
     if (ready < 0) return;
     out_of_descriptors_ = false;
     if (entries_[0].revents != 0) {

@@ -9,7 +9,7 @@
 
 namespace verbatim::softnic {
 
-std::uint64_t FileTable::acquire(int file, std::uint64_t min_bytes) {
+std::uint64_t FileTable::acquire(int file, std::uint64_t min_bytes, std::uint64_t kind) {
     const FileFacts facts = inspect_file(file, "memory region");
     if (facts.can_shrink)
         throw Error(Errc::invalid_argument, "memory region",
@@ -20,9 +20,9 @@ std::uint64_t FileTable::acquire(int file, std::uint64_t min_bytes) {
             Errc::invalid_argument, "memory region",
             fmt::format("it ends at byte {} of a memory file of {} bytes", min_bytes, facts.bytes));
     const std::lock_guard lock(mutex_);
-    const auto [known, fresh] = numbers_.try_emplace(facts.identity, next_);
+    const auto [known, fresh] = numbers_.try_emplace(facts.identity, next_ | kind);
     if (fresh) {
-        files_[next_] = {Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0)), facts.identity, 0};
+        files_[known->second] = {Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0)), facts.identity, 0};
         ++next_;
     }
     ++files_[known->second].users;

@@ -15,6 +15,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "failure_text.hpp"
+#include "file_table.hpp"
 #include "shared_memory.hpp"
 
 namespace verbatim::softnic {
@@ -38,7 +39,7 @@ struct alignas(64) KeyEntry {
     std::atomic<std::uint32_t> access{0};  // Access bits
     std::atomic<std::uint64_t> address{0};
     std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> file{0};  // number of the memory file, 0: private memory
+    std::atomic<std::uint64_t> file{0};  // number in the file table, 0: private memory
     std::atomic<std::uint64_t> file_offset{0};
     std::atomic<std::uint64_t> origin{0};  // where `address` counts from in the owner's memory
     std::atomic<std::uint32_t> serves{kServesAll};
@@ -66,6 +67,8 @@ struct Grant {
         return start >= address && length <= bytes && start - address <= bytes - length;
     }
     bool of_window() const noexcept { return (serves & kOfWindow) != 0; }
+    // The owner may unmap the memory, and nobody else notices.
+    bool may_vanish() const noexcept { return (file & kPageFile) != 0; }
     // Whether requests that arrive at this queue pair of the owner may use the key.
     bool serves_queue_pair(std::uint32_t number) const noexcept {
         const std::uint32_t served = serves & kServedMask;

@@ -114,9 +114,10 @@ void Link::fetch_all_files(Instant deadline) {
     LinkMessage list;
     list.op = LinkOp::list_files;
     for (;;) {
-        const Answer answer = request(list, LinkOp::files, deadline);
-        list.file = add_files(answer);
-        if (answer.files.size() < kFilesPerMessage) return;
+        Answer answer = request(list, LinkOp::files, deadline);
+        const std::size_t count = answer.files.size();
+        list.file = add_files(std::move(answer));
+        if (count < kFilesPerMessage) return;
     }
 }
 
@@ -125,8 +126,8 @@ Errc Link::fetch_file(std::uint64_t number) noexcept try {
     get.op = LinkOp::get_file;
     get.file = number;
     const Instant deadline = std::chrono::steady_clock::now() + options_.request_timeout;
-    const Answer answer = request(get, LinkOp::files, deadline);
-    return add_files(answer) == number ? Errc::ok : Errc::protocol_error;
+    return add_files(request(get, LinkOp::files, deadline)) == number ? Errc::ok
+                                                                      : Errc::protocol_error;
 } catch (const Error& error) {
     log::warn("{}", error.what());
     return error.code();
@@ -135,18 +136,23 @@ Errc Link::fetch_file(std::uint64_t number) noexcept try {
 }
 
 // Maps what came; returns the last number.
-std::uint64_t Link::add_files(const Answer& answer) {
+std::uint64_t Link::add_files(Answer answer) {
     const LinkMessage& message = answer.message;
     if (message.count > kFilesPerMessage || message.count != answer.files.size())
         throw Error(Errc::protocol_error, object_, "the answer's files do not match their count");
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < message.count; ++i) {
         last = message.files[i];
-        auto memory = SharedMemory::map(answer.files[i].get(), 0, Mapping::arena,
-                                        fmt::format("{} memory file {}", object_, last));
+        const std::string what = fmt::format("{} memory file {}", object_, last & ~kPageFile);
+        auto file = std::make_unique<File>();
+        file->number = last;
+        if ((last & kPageFile) != 0)
+            file->pages = std::make_unique<PageView>(std::move(answer.files[i]), what);
+        else
+            file->memory = SharedMemory::map(answer.files[i].get(), 0, Mapping::arena, what);
         const std::lock_guard lock(mutex_);
-        const File* const head = files_.load(std::memory_order_relaxed);
-        files_.store(new File{last, std::move(memory), head}, std::memory_order_release);
+        file->next = files_.load(std::memory_order_relaxed);
+        files_.store(file.release(), std::memory_order_release);
     }
     return last;
 }
@@ -164,14 +170,20 @@ void Link::refuse_attach(const char* why) noexcept {
 std::byte* Link::place(const Grant& grant) noexcept {
     std::uint64_t end = 0;
     if (__builtin_add_overflow(grant.file_offset, grant.bytes, &end)) return nullptr;
-    const SharedMemory* const file = find_file(grant.file, end);
-    if (file == nullptr) return nullptr;
+    const File* const known = find(grant.file, end);
+    if (known == nullptr) return nullptr;
+    std::byte* const data = known->pages != nullptr
+                                ? known->pages->place(grant.file_offset, grant.bytes)
+                                : known->memory->data() + grant.file_offset;
+    if (data == nullptr) return nullptr;
     std::atomic<std::uint64_t>& populated = populated_[grant.key >> 8];
     if (populated.load(std::memory_order_relaxed) != grant.version) {
-        if (!file->populate(grant.file_offset, grant.bytes)) return nullptr;
+        if (known->pages != nullptr ? !PageView::populate(data, grant.bytes)
+                                    : !known->memory->populate(grant.file_offset, grant.bytes))
+            return nullptr;
         populated.store(grant.version, std::memory_order_relaxed);
     }
-    return file->data() + grant.file_offset;
+    return data;
 }
 
 // Whatever is registered when the link comes up costs the data path no system call later. Large

@@ -20,6 +20,7 @@
 #include "descriptor.hpp"
 #include "key_table.hpp"
 #include "link_message.hpp"
+#include "page_view.hpp"
 #include "shared_memory.hpp"
 
 namespace verbatim::softnic {
@@ -49,9 +50,7 @@ class Link {
 
     // Null: not known here yet (or grown since). The mapping lives as long as the link.
     const SharedMemory* find_file(std::uint64_t number, std::uint64_t min_bytes) const noexcept {
-        const File* file = files_.load(std::memory_order_acquire);
-        while (file != nullptr && (file->number != number || file->memory->bytes() < min_bytes))
-            file = file->next;
+        const File* const file = find(number, min_bytes);
         return file == nullptr ? nullptr : file->memory.get();
     }
     const KeyTableView& keys() const noexcept { return keys_; }
@@ -80,9 +79,11 @@ class Link {
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
 
   private:
+    // One of the two.
     struct File {
         std::uint64_t number;
         std::shared_ptr<SharedMemory> memory;
+        std::unique_ptr<PageView> pages;
         const File* next;
     };
     struct Answer {
@@ -94,9 +95,16 @@ class Link {
     void connect_socket(const QueuePairAddress& peer, Instant deadline);
     void check_user();
     void greet(Instant deadline);
+    const File* find(std::uint64_t number, std::uint64_t min_bytes) const noexcept {
+        const File* file = files_.load(std::memory_order_acquire);
+        while (file != nullptr &&
+               (file->number != number || (file->memory && file->memory->bytes() < min_bytes)))
+            file = file->next;
+        return file;
+    }
     void fetch_all_files(Instant deadline);
     void place_all_keys(Instant deadline) noexcept;
-    std::uint64_t add_files(const Answer& answer);
+    std::uint64_t add_files(Answer answer);
     Answer request(LinkMessage message, LinkOp expected, Instant deadline);
     Answer wait_answer(std::uint64_t sequence, LinkOp expected, Instant deadline);
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "own_threads.hpp"
+
 namespace verbatim::softnic {
 namespace {
 
@@ -95,7 +97,11 @@ bool wait_readable(int socket, Instant deadline) noexcept {
             deadline - std::chrono::steady_clock::now());
         pollfd entry{socket, POLLIN, 0};
         const int timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
-        const int ready = poll(&entry, 1, timeout);
+        int ready;
+        {
+            const AtRest rest;
+            ready = poll(&entry, 1, timeout);
+        }
         if (ready > 0) return true;
         if (ready == 0 && timeout == 0) return false;
         if (ready < 0 && errno != EINTR) return false;

@@ -40,7 +40,7 @@ enum class LinkOp : std::uint32_t {
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 2;
+inline constexpr std::uint32_t kLinkVersion = 3;
 inline constexpr std::size_t kFilesPerMessage = 32;
 
 struct LinkMessage {

@@ -4,6 +4,7 @@
 // the one inside the send (or receive) gate.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -76,7 +77,7 @@ class RemoteMemory {
             return refuse(key, address, bytes, wanted);
         range.address = address + grant_.origin;
         range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
-        return kNoSyndrome;
+        return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
     }
 
     // Where a write goes if its key is the cached one and everything about it is in order; else
@@ -84,7 +85,8 @@ class RemoteMemory {
     std::byte* mapped(std::uint32_t key, std::uint64_t address,
                       std::uint64_t bytes) const noexcept {
         const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
-                          allows(grant_.access, Access::remote_write) && base_ != nullptr;
+                          allows(grant_.access, Access::remote_write) && base_ != nullptr &&
+                          (!grant_.may_vanish() || Clock::now() < proven_until_);
         return good ? base_ + (address - grant_.address) : nullptr;
     }
 
@@ -97,8 +99,11 @@ class RemoteMemory {
     const Link* link() const noexcept { return link_.get(); }
 
   private:
+    using Clock = std::chrono::steady_clock;
     enum class Way : std::uint8_t { write, read };
     mlx5::Syndrome translate(std::uint32_t key) noexcept;
+    mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
+    mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;
     mlx5::Syndrome map_grant() noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                           Access wanted) noexcept;
@@ -108,7 +113,8 @@ class RemoteMemory {
     std::shared_ptr<Link> link_;
     std::uint32_t queue_pair_ = 0, domain_ = 0;
     Grant grant_;
-    std::byte* base_ = nullptr;  // of the granted range in this process, null: private
+    std::byte* base_ = nullptr;         // of the granted range in this process, null: private
+    Clock::time_point proven_until_{};  // the peer has the granted memory still
 };
 
 }  // namespace verbatim::softnic

@@ -1,17 +1,23 @@
 // Attempts, one after the other.
 #include "connector.hpp"
 
-#include <signal.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <system_error>
 
 #include <verbatim/driver/log.hpp>
 
 #include "../softnic/identity.hpp"
+#include "../softnic/own_threads.hpp"
 
 namespace verbatim::uverbs {
 namespace {
+
+using namespace std::chrono_literals;
 
 // For an answer of a peer's control thread, which does nothing but answer.
 constexpr std::chrono::milliseconds kAttemptTime{200};
@@ -36,23 +42,16 @@ Connector::~Connector() {
     {
         const std::lock_guard lock(inbox_mutex_);
         stop_ = true;
-        changed_.notify_all();
     }
+    tell();
     if (thread_) pthread_join(*thread_, nullptr);
 }
 
 void Connector::start() {
     const std::lock_guard lock(inbox_mutex_);
     if (thread_) return;
-    // The thread inherits this mask: no signal of the program is ever handled on it, but for those
-    // that say of registered memory that it is gone.
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const int refused = pthread_create(&thread, nullptr, entry, this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int refused = softnic::start_own_thread(thread, entry, this, softnic::Faults::taken);
     if (refused != 0) throw std::system_error(refused, std::generic_category());
     thread_ = thread;
 }
@@ -73,9 +72,11 @@ void Connector::add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer)
 }
 
 void Connector::hand_over(const Job& job) noexcept {
-    const std::lock_guard lock(inbox_mutex_);
-    inbox_.push_back(job);
-    changed_.notify_all();
+    {
+        const std::lock_guard lock(inbox_mutex_);
+        inbox_.push_back(job);
+    }
+    tell();
 }
 
 void Connector::remove(const softnic::QueuePair& pair) noexcept {
@@ -87,22 +88,36 @@ void Connector::remove(const softnic::QueuePair& pair) noexcept {
 }
 
 void* Connector::entry(void* self) {
+    const softnic::OwnThread own;
     pthread_setname_np(pthread_self(), "verbatim-conn");
     static_cast<Connector*>(self)->run();
     return nullptr;
 }
 
 void Connector::run() {
-    while (take_over()) {
+    for (;;) {
+        const std::uint32_t heard = told_.load();
+        if (!take_over()) return;
         Clock::time_point next_due = Clock::time_point::max();
         attempt_next(next_due);
-        std::unique_lock lock(inbox_mutex_);
-        const auto news = [this] { return stop_ || !inbox_.empty(); };
-        if (next_due == Clock::time_point::max())
-            changed_.wait(lock, news);
-        else
-            changed_.wait_until(lock, next_due, news);
+        sleep(heard, next_due);
     }
+}
+
+void Connector::tell() noexcept {
+    told_.fetch_add(1);
+    syscall(SYS_futex, &told_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+// By hand: the C++ library's condition variables are written to when a wait ends, which is too
+// early for who is at rest.
+void Connector::sleep(std::uint32_t heard, Clock::time_point until) const noexcept {
+    const auto left = std::max(until - Clock::now(), Clock::duration::zero());
+    const timespec time{static_cast<time_t>(left / std::chrono::seconds(1)),
+                        static_cast<long>(left % std::chrono::seconds(1) / 1ns)};
+    const softnic::AtRest rest;
+    syscall(SYS_futex, &told_, FUTEX_WAIT_PRIVATE, heard,
+            until == Clock::time_point::max() ? nullptr : &time, nullptr, 0);
 }
 
 // False: it is over.

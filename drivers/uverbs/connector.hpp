@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -60,6 +60,8 @@ class Connector {
     void hand_over(const Job& job) noexcept;
     bool take_over();
     void run();
+    void tell() noexcept;
+    void sleep(std::uint32_t heard, Clock::time_point until) const noexcept;
     void attempt_next(Clock::time_point& next_due);
     bool attempt(std::unique_lock<std::mutex>& lock, Job job);
     static bool give_up_or_postpone(Job& job, Clock::time_point now);
@@ -69,8 +71,8 @@ class Connector {
     std::list<Job> jobs_;
     std::uint64_t last_id_ = 0;
 
-    std::mutex inbox_mutex_;  // guards what follows; nothing is waited for under it
-    std::condition_variable changed_;
+    std::atomic<std::uint32_t> told_{0};  // how often there were news; a futex
+    std::mutex inbox_mutex_;              // guards what follows; nothing is waited for under it
     std::vector<Job> inbox_;
     bool stop_ = false;
     std::optional<pthread_t> thread_;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,7 +39,14 @@ std::size_t ring_bytes(const char* text) {
     return static_cast<std::size_t>(*bytes);
 }
 
+void check_share(const char* text) {
+    if (text == nullptr || std::string_view(text) == "0" || std::string_view(text) == "1") return;
+    throw Error(Errc::config_error, DeviceTree::kShareVariable,
+                fmt::format("{} is not allowed", text), "it must be 0 or 1");
+}
+
 softnic::Options engine_options(const Identity& identity) {
+    check_share(std::getenv(DeviceTree::kShareVariable));
     softnic::Options options;
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
@@ -155,11 +163,13 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
 
 // Nothing is posted to an XRC target, which has no engine of its own here.
 void DeviceFile::requests_posted(std::uint32_t queue_pair) noexcept {
+    engine_thread_.count_post();
     const QueuePair* const pair = queue_pairs_.find(queue_pair);
     if (pair != nullptr && pair->engine != nullptr) pair->engine->posted();
 }
 
 void DeviceFile::receives_posted(std::uint32_t queue_pair) noexcept {
+    engine_thread_.count_post();
     const QueuePair* const pair = queue_pairs_.find(queue_pair);
     if (pair != nullptr && pair->engine != nullptr) pair->engine->progress();
 }

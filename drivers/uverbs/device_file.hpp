@@ -153,7 +153,9 @@ class DeviceFile {
     static int check_access(std::uint32_t access);
     static int check_memory(const Wanted& wanted);
     int advise(const Domain& domain, std::uint64_t advice, bool flush, const ib_uverbs_sge& range);
-    std::uint32_t make_key(const Wanted& wanted, const Domain& domain);
+    std::uint32_t make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file = 0);
+    Key make_region(const Wanted& wanted, Domain& domain);
+    void forget_region(Key& region) noexcept;
     std::uint32_t add_key(const Key& key);
     void remove_key(std::uint32_t handle);
     int make_completion_queue(const ib_uverbs_ex_create_cq& wanted,

@@ -1,13 +1,14 @@
 // Rounds and naps.
 #include "engine_thread.hpp"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "../softnic/own_threads.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -40,15 +41,8 @@ EngineThread::~EngineThread() {
 void EngineThread::start() {
     const std::lock_guard lock(mutex_);
     if (thread_) return;
-    // The thread inherits this mask: no signal of the program is ever handled on it, but for those
-    // that say of registered memory that it is gone.
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV), sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const int refused = pthread_create(&thread, nullptr, entry, this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int refused = softnic::start_own_thread(thread, entry, this, softnic::Faults::taken);
     if (refused != 0) throw std::system_error(refused, std::generic_category());
     thread_ = thread;
 }
@@ -64,6 +58,7 @@ void EngineThread::remove(const CompletionQueue& queue) {
 }
 
 void* EngineThread::entry(void* self) {
+    const softnic::OwnThread own;
     pthread_setname_np(pthread_self(), "verbatim-engine");
     // Naps end when they should; the default is 50 us later.
     prctl(PR_SET_TIMERSLACK, 1000);
@@ -77,21 +72,32 @@ void EngineThread::run() {
         choose_nap();
         // A program that polls finds by itself what peers have for it: they are not to call.
         if (polled_) {
+            const softnic::AtRest rest;
             std::this_thread::sleep_for(nap_.load());
             continue;
         }
         bell_.lie_down();
         look_round();
+        const softnic::AtRest rest;
         if (!stop_.load()) bell_.sleep(nap_.load());
     }
 }
 
+std::uint64_t EngineThread::completions() noexcept {
+    std::uint64_t sum = 0;
+    const std::lock_guard lock(mutex_);
+    for (CompletionQueue* const queue : queues_) sum += queue->engine().ring().produced();
+    return sum;
+}
+
 void EngineThread::look_round() noexcept {
+    const std::uint64_t made = completions();
     queue_pairs_.walk([this](softnic::QueuePair& pair) {
         const std::uint16_t before = pair.executed();
         pair.progress();
         requests_found_ += static_cast<std::uint16_t>(pair.executed() - before);
     });
+    made_completions_ |= completions() != made;
     // A program may arm its queue without a call that we see.
     const std::lock_guard lock(mutex_);
     const bool owed = std::exchange(owes_events_, false);
@@ -120,19 +126,16 @@ void EngineThread::hurry() const noexcept {
 }
 
 void EngineThread::choose_nap() noexcept {
-    std::uint64_t completions = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        for (CompletionQueue* const queue : queues_)
-            completions += queue->engine().ring().produced();
-    }
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
     polled_ = polls - polls_seen_ > kBusyPolls;
-    const bool moved = completions != completions_seen_ || requests_found_ != 0;
+    // What the program's own threads do when they post and poll needs nobody else.
+    const bool moved = std::exchange(made_completions_, false) || requests_found_ != 0;
     const auto now = Clock::now();
-    if (requests_found_ != 0 && !polled_) direct_until_ = now + kDirectTime;
+    // One that posts by libibverbs executes what it posts, unless it is interrupted just then.
+    const std::uint32_t posts = posts_.load(std::memory_order_relaxed);
+    const bool direct = std::exchange(posts_seen_, posts) == posts && !polled_;
+    if (requests_found_ != 0 && direct) direct_until_ = now + kDirectTime;
     polls_seen_ = polls;
-    completions_seen_ = completions;
     requests_found_ = 0;
     const bool busy = (moved && !polled_) || owes_events_;
     const Nap longest = now < direct_until_ ? Nap(kLongestDirectNap) : Nap(kLongestNap);

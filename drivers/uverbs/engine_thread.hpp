@@ -39,6 +39,10 @@ class EngineThread {
     void remove(const CompletionQueue& queue);
     // There is an event to raise that nothing else will raise. Any thread.
     void hurry() const noexcept;
+    // A thread of the program has posted by libibverbs. What several count at once may be lost.
+    void count_post() noexcept {
+        posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     // A thread of the program has polled.
     void count_poll() noexcept { polls_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -49,13 +53,16 @@ class EngineThread {
     void run();
     using Clock = std::chrono::steady_clock;
     void look_round() noexcept;
+    std::uint64_t completions() noexcept;
     void choose_nap() noexcept;
 
     softnic::Bell bell_;
     softnic::ProgressList queue_pairs_;
     std::atomic<std::uint32_t> polls_{0};
     std::uint32_t polls_seen_ = 0;
-    std::uint64_t completions_seen_ = 0;
+    std::atomic<std::uint32_t> posts_{0};
+    std::uint32_t posts_seen_ = 0;
+    bool made_completions_ = false;     // since the last nap
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
     Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
     std::atomic<Nap> nap_{Nap(0)};

@@ -110,12 +110,35 @@ int DeviceFile::check_memory(const Wanted& wanted) {
 }
 
 // The key of memory that peers find at another address: `name` is what they call `start`.
-std::uint32_t DeviceFile::make_key(const Wanted& wanted, const Domain& domain) {
+std::uint32_t DeviceFile::make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file) {
     softnic::Registration registration{wanted.name, wanted.length,
-                                       static_cast<Access>(wanted.access & kKeyAccess), 0, 0};
+                                       static_cast<Access>(wanted.access & kKeyAccess), file,
+                                       file == 0 ? 0 : wanted.start};
     registration.origin = wanted.start - wanted.name;
     registration.domain = domain.number;
     return core_->keys().add(registration);
+}
+
+// Of memory that is the program's own; shared with peers where that can be.
+Key DeviceFile::make_region(const Wanted& wanted, Domain& domain) {
+    Key region{&domain, 0, false, wanted};
+    const bool may_share = (wanted.access & kOnDemand) == 0;
+    region.memory = std::make_shared<RegisteredMemory>(wanted.start, wanted.length, may_share);
+    if (const int file = region.memory->file(); file >= 0)
+        region.file = core_->files().acquire(file, region.memory->pages().end, softnic::kPageFile);
+    try {
+        region.key = make_key(wanted, domain, region.file);
+    } catch (...) {
+        core_->files().release(region.file);
+        throw;
+    }
+    return region;
+}
+
+void DeviceFile::forget_region(Key& region) noexcept {
+    core_->keys().remove(region.key);
+    if (region.file != 0) core_->files().release(region.file);
+    region.memory.reset();
 }
 
 int DeviceFile::register_memory(const Command& command) {
@@ -127,10 +150,11 @@ int DeviceFile::register_memory(const Command& command) {
     if (!make_present(wanted)) return EFAULT;
     softnic::guard_against_faults();  // the program may have set handlers meanwhile
     ib_uverbs_reg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted, *domain);
-    reply.mr_handle = add_key({domain, reply.lkey, false, wanted});
+    Key region = make_region(wanted, *domain);
+    reply.lkey = reply.rkey = region.key;
+    reply.mr_handle = add_key(region);
     if (reply.mr_handle == 0) {
-        core_->keys().remove(reply.lkey);
+        forget_region(region);
         return ENOMEM;
     }
     command.reply(reply);
@@ -158,21 +182,22 @@ int DeviceFile::reregister_memory(const Command& command) {
     if (!make_present(wanted)) return EFAULT;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
     ib_uverbs_rereg_mr_resp reply{};
-    reply.lkey = reply.rkey = make_key(wanted, *domain);
-    core_->keys().remove(region->key);
+    Key changed = make_region(wanted, *domain);
+    reply.lkey = reply.rkey = changed.key;
+    forget_region(*region);
     --region->domain->users, ++domain->users;
-    *region = {domain, reply.lkey, false, wanted};
+    *region = std::move(changed);
     command.reply(reply);
     return 0;
 }
 
 int DeviceFile::deregister_memory(const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_dereg_mr>().mr_handle;
-    const Key* const region = keys_.find(handle);
+    Key* const region = keys_.find(handle);
     if (region == nullptr) return ENOENT;
     if (region->window) return EINVAL;
     if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
-    core_->keys().remove(region->key);
+    forget_region(*region);
     remove_key(handle);
     return 0;
 }

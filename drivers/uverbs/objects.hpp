@@ -15,6 +15,7 @@
 #include "../softnic/shared_receive_list.hpp"
 #include "../softnic/xrc_domain.hpp"
 #include "event_channel.hpp"
+#include "shared_pages.hpp"
 
 namespace verbatim::uverbs {
 
@@ -41,8 +42,10 @@ struct Key {
     Domain* domain;
     std::uint32_t key;
     bool window;
-    Wanted made;                            // of a region
-    DeviceMemory* device_memory = nullptr;  // null: the program's own
+    Wanted made;                                 // of a region
+    DeviceMemory* device_memory = nullptr;       // null: the program's own
+    std::shared_ptr<RegisteredMemory> memory{};  // the program's own
+    std::uint64_t file = 0;                      // number of the file in which it is shared
 };
 
 struct Address {

@@ -66,7 +66,7 @@ class RunConfig(unittest.TestCase):
     def test_the_example_shows_every_key(self):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
-        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("connections", "timeout"),
+        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("memory", "share"), ("connections", "timeout"),
                              ("log", "level")):
             self.assertRegex(text, r"(?ms)^\[%s\].*^%s = " % (section, key))
         for key in ("action", "operations", "nth", "times", "rate", "seed", "delay_us", "syndrome", "payload"):
@@ -82,9 +82,10 @@ class RunConfig(unittest.TestCase):
 
     def test_settings_reach_the_program(self):
         status, out = self.run_it("[engine]\nring_bytes = '1M'\n[connections]\ntimeout = '2s'\n[log]\nlevel = 'info'\n"
-                                  "[[fault]]\naction = 'kill'\nnth = 4\n", "sh", "-c", "env | grep VERBATIM")
+                                  "[memory]\nshare = false\n[[fault]]\naction = 'kill'\nnth = 4\n", "sh", "-c", "env | grep VERBATIM")
         self.assertEqual(status, 0, out)
         for line in ("VERBATIM_SOFTNIC_RING_BYTES=1048576", "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info",
+                     "VERBATIM_SOFTNIC_SHARE=0",
                      "VERBATIM_SOFTNIC_FAULTS=kill operations=send,write,read,atomic nth=4 times=1"):
             self.assertIn(line + "\n", out)
 
@@ -98,10 +99,11 @@ class RunConfig(unittest.TestCase):
         for text, said in (
                 ("[devices]\ncuont = 1\n", "x.toml:2: unknown key cuont in [devices]; did you mean count?"),
                 ("\n[engines]\n", "x.toml:2: unknown section [engines]; did you mean engine?"),
-                ("[zzzzzzzzzzzz]\n", "known are: devices, engine, connections, log, fault"),
+                ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, log, fault"),
                 ("[devices]\ncount = 17\n", "x.toml:2: count = 17 in [devices] is not allowed; it must be a number"),
                 ("[engine]\nring_bytes = 5000\n", "it must be a size from 16K to 1G"),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),
+                ("[memory]\nshare = 1\n", "it must be true or false"),
                 ("engine = 3\n", "x.toml:1: engine is a section; write [engine]"),
                 ("[fault]\naction = 'drop'\n", "x.toml:1: fault is a list of sections; write [[fault]]"),
                 ("[[fault]]\nnth = 1\n", "x.toml:1: [[fault]] has no action"),

@@ -1,0 +1,166 @@
+// Reading of /proc/self/smaps.
+#include "memory_survey.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace verbatim::uverbs {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::string_view next_word(std::string_view& line) noexcept {
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(word.size());
+    return word;
+}
+
+std::uint64_t number(std::string_view& text, int base) noexcept {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error == std::errc()) text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return value;
+}
+
+void skip(std::string_view& text) noexcept {
+    text.remove_prefix(std::min<std::size_t>(1, text.size()));
+}
+
+struct Entry {
+    Mapped mapped;
+    std::uint64_t device = 0, inode = 0;
+    bool shared = false;
+    std::string_view name;
+};
+
+// 7f0000000000-7f0000001000 rw-p 00000000 00:00 0      [heap]
+Entry read_header(std::string_view line) noexcept {
+    Entry entry;
+    entry.mapped.range.first = number(line, 16);
+    skip(line);
+    entry.mapped.range.end = number(line, 16);
+    const std::string_view rights = next_word(line);
+    const auto has = [&](std::size_t at, char what) {
+        return rights.size() > at && rights[at] == what;
+    };
+    entry.mapped.protection = (has(0, 'r') ? PROT_READ : 0) | (has(1, 'w') ? PROT_WRITE : 0) |
+                              (has(2, 'x') ? PROT_EXEC : 0);
+    entry.shared = !has(3, 'p');
+    std::string_view offset = next_word(line), device = next_word(line), inode = next_word(line);
+    entry.mapped.offset = number(offset, 16);
+    const auto major = static_cast<unsigned>(number(device, 16));
+    skip(device);
+    entry.device = makedev(major, static_cast<unsigned>(number(device, 16)));
+    entry.inode = number(inode, 10);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    entry.name = line;
+    return entry;
+}
+
+// Heap, or what mmap() gave; the program may have named it.
+bool is_program_memory(const Entry& entry) noexcept {
+    return !entry.shared && entry.inode == 0 &&
+           (entry.name.empty() || entry.name == "[heap]" || entry.name.starts_with("[anon:"));
+}
+
+// False: something is special about the mapping that would be lost.
+bool read_flags(std::string_view flags, Advice& advice) noexcept {
+    // Readable, writable, may be made executable too, accounted, tracked for changes.
+    constexpr std::array<std::string_view, 7> kOrdinary{"rd", "wr", "mr", "mw", "me", "ac", "sd"};
+    bool ordinary = true;
+    for (std::string_view flag; !(flag = next_word(flags)).empty();) {
+        if (flag == "dc")
+            advice.not_forked = true;
+        else if (flag == "dd")
+            advice.not_dumped = true;
+        else if (flag == "hg")
+            advice.huge = true;
+        else if (flag == "nh")
+            advice.never_huge = true;
+        else if (flag == "nr")
+            advice.unreserved = true;
+        else if (std::ranges::find(kOrdinary, flag) == kOrdinary.end())
+            ordinary = false;
+    }
+    return ordinary;
+}
+
+void add(const Entry& entry, const PageRange& range, Survey& result) {
+    if (entry.mapped.ours) result.page_files.push_back(entry.mapped);
+    if (!entry.mapped.range.overlaps(range)) return;
+    Mapped part = entry.mapped;
+    part.range = part.range.within(range);
+    part.offset += part.range.first - entry.mapped.range.first;
+    result.inside.push_back(part);
+}
+
+bool read_all(std::string& text) {
+    const int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    constexpr std::size_t kStep = 64 << 10;
+    ssize_t got = 0;
+    do {
+        const std::size_t had = text.size();
+        text.resize(had + kStep);
+        got = read(file, text.data() + had, kStep);
+        text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    } while (got > 0);
+    close(file);
+    return got == 0;
+}
+
+}  // namespace
+
+PageRange pages_of(std::uint64_t start, std::uint64_t bytes) noexcept {
+    return {start & ~(kPage - 1), (start + bytes + kPage - 1) & ~(kPage - 1)};
+}
+
+bool Survey::covers(const PageRange& range) const noexcept {
+    std::uint64_t at = range.first;
+    for (const Mapped& part : inside) {
+        if (part.range.first != at) return false;
+        at = part.range.end;
+    }
+    return at == range.end;
+}
+
+bool survey_text(std::string_view text, const PageRange& range, std::uint64_t device,
+                 std::uint64_t inode, Survey& result) {
+    constexpr std::string_view kFlags = "VmFlags:";
+    Entry entry;
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        if (line.starts_with(kFlags)) {
+            line.remove_prefix(kFlags.size());
+            const bool ordinary = read_flags(line, entry.mapped.advice);
+            constexpr int kRights = PROT_READ | PROT_WRITE;
+            entry.mapped.plain =
+                ordinary && is_program_memory(entry) && entry.mapped.protection == kRights;
+            add(entry, range, result);
+        } else if (!line.empty() && line.find(' ') > line.find('-')) {
+            entry = read_header(line);
+            entry.mapped.ours = inode != 0 && entry.device == device && entry.inode == inode;
+            ++result.mappings;
+            if (entry.name.find("[aio]") != entry.name.npos ||
+                entry.name.find("[io_uring]") != entry.name.npos)
+                result.device_writes = true;
+        }
+    }
+    return result.mappings != 0;
+}
+
+bool survey(const PageRange& range, std::uint64_t device, std::uint64_t inode, Survey& result) {
+    std::string text;
+    return read_all(text) && survey_text(text, range, device, inode, result);
+}
+
+}  // namespace verbatim::uverbs
