@@ -31,6 +31,15 @@ constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
+// "trap" is the default; what cannot be done is not an error.
+bool may_trap() {
+    const char* const wanted = std::getenv(DeviceTree::kDoorbellsVariable);
+    if (wanted == nullptr || std::string_view(wanted) == "trap") return true;
+    if (std::string_view(wanted) == "nap") return false;
+    throw Error(Errc::config_error, DeviceTree::kDoorbellsVariable,
+                fmt::format("{} is not allowed", wanted), "it must be trap or nap");
+}
+
 std::size_t ring_bytes(const char* text) {
     const auto bytes = parse_size(text);
     if (!bytes || *bytes < DeviceTree::kLeastRing || *bytes > DeviceTree::kMostRing ||
@@ -136,7 +145,9 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
     : identity_(identity),
       parked_(parked),
       file_(make_file()),
+      file_identity_(softnic::inspect_file(file_, "register pages").identity),
       device_memory_pool_(file_),
+      engine_thread_(may_trap() && !parked),
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
                                                   engine_thread_.bell())),
       connector_(*core_) {
@@ -175,8 +186,25 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
 }
 
 void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
-    if (QueuePair* const pair = queue_pairs_.find(queue_pair)) pair->engine->progress();
+    QueuePair* const pair = queue_pairs_.find(queue_pair);
+    if (pair == nullptr) return;
+    pair->engine->progress();
+    // What waits may wait for a time, and nobody will call then.
+    if (pair->engine->unexecuted()) [[unlikely]]
+        engine_thread_.bell().ring();
 }
+
+// Under mutex_. Once for each context, because a program with many queue pairs has many mappings
+// and they take time to read; and for those of thread domains, which come later.
+void DeviceFile::find_registers(bool again) {
+    if (!engine_thread_.may_trap() || !(std::exchange(registers_changed_, false) || again)) return;
+    for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
+        const bool registers = pages.offset < DeviceMemoryPool::kFileOffset ||
+                               pages.offset >= DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
+        if (registers) engine_thread_.add_registers(pages.start, pages.bytes);
+    }
+}
+
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
     if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
@@ -189,6 +217,7 @@ void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
         queue->engine().progress();
         queue->arming();
     }
+    engine_thread_.expect_doorbell();
 }
 
 void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
@@ -241,6 +270,7 @@ int DeviceFile::get_context(const Command& command) {
     // libmlx5 asks for DevX first and then goes on without it.
     if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
     if (std::exchange(has_context_, true)) return EINVAL;
+    registers_changed_ = true;
     ib_uverbs_get_context_resp reply{};
     reply.async_fd = static_cast<std::uint32_t>(async_events_.programs_end());
     reply.num_comp_vectors = 1;

@@ -24,6 +24,7 @@
 #include "identity.hpp"
 #include "method.hpp"
 #include "objects.hpp"
+#include "register_pages.hpp"
 
 namespace verbatim::uverbs {
 
@@ -53,8 +54,12 @@ class DeviceFile {
     // found nothing, after a post, around the arming of a queue.
     void progress(std::uint32_t completion_queue) noexcept;
     void posted(std::uint32_t queue_pair) noexcept;
+    // Before what posted() follows, if that rings a doorbell.
+    void posting() noexcept { engine_thread_.expect_doorbell(); }
     void arming(std::uint32_t completion_queue) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
+    // The program has asked where its queues and registers are, to write to them by itself.
+    void distrust() noexcept { engine_thread_.distrust(); }
     CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {
         return completion_queues_.find(handle);
     }
@@ -124,15 +129,18 @@ class DeviceFile {
     int find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair);
     int change(const ib_uverbs_modify_qp& change);
     void enter(QueuePair& pair, std::uint8_t state);
+    void find_registers(bool again);
     std::uint32_t next_register() noexcept;
 
     const Identity identity_;
     const bool parked_;
     std::mutex mutex_;
     int file_;
+    const softnic::FileIdentity file_identity_;
     DeviceMemoryPool device_memory_pool_;
     AsyncEvents async_events_;
     bool has_context_ = false;
+    bool registers_changed_ = false;  // libmlx5 has mapped others since they were looked for
     std::uint32_t registers_ = 0;
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.

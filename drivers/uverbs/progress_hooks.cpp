@@ -15,6 +15,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "device_file.hpp"
+#include "next_function.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -160,6 +161,9 @@ struct ArmQueue {
     }
 };
 
+void posting(ibv_qp* pair) noexcept {
+    if (DeviceFile* const file = file_of(pair->context)) file->posting();
+}
 void posted(ibv_qp* pair) noexcept {
     if (DeviceFile* const file = file_of(pair->context)) file->posted(pair->handle);
 }
@@ -168,6 +172,7 @@ struct PostSend {
     using Function = int(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
+        posting(pair);
         const int result = g_replacements<PostSend>.original(I)(pair, requests, bad);
         posted(pair);
         return result;
@@ -188,6 +193,7 @@ struct CompleteRequests {
     using Function = int(ibv_qp_ex*);
     template <std::size_t I>
     static int replacement(ibv_qp_ex* pair) {
+        posting(&pair->qp_base);
         const int result = g_replacements<CompleteRequests>.original(I)(pair);
         posted(&pair->qp_base);
         return result;
@@ -232,17 +238,6 @@ struct CreatePair {
         return pair;
     }
 };
-
-// The library may be loaded where names are not looked up by default.
-template <class Function>
-Function* next_in_library(const char* library, const char* name) noexcept {
-    void* found = dlsym(RTLD_NEXT, name);
-    if (found == nullptr) {
-        void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-        if (handle != nullptr) found = dlsym(handle, name);
-    }
-    return reinterpret_cast<Function*>(found);
-}
 
 template <class Function, class... Arguments>
 ibv_context* open_and_take_over(Function* real, Arguments... arguments) noexcept {

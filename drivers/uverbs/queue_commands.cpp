@@ -48,7 +48,7 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
-                                                  async_events_);
+                                                  async_events_, engine_thread_.bell());
     CompletionQueue& queue = *made;
     reply.cq_handle = completion_queues_.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
@@ -185,8 +185,7 @@ int DeviceFile::modify_completion_queue(const Command& command) {
     if (wanted.attr_mask != kModeration) return EOPNOTSUPP;
     CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
     if (queue == nullptr || wanted.attr.cq_period > kMaxModerationPeriod) return EINVAL;
-    queue->moderate(wanted.attr.cq_count, std::chrono::microseconds(wanted.attr.cq_period),
-                    engine_thread_.bell());
+    queue->moderate(wanted.attr.cq_count, std::chrono::microseconds(wanted.attr.cq_period));
     return 0;
 }
 

@@ -304,7 +304,10 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (reply.qp_handle == 0) return ENOMEM;
     ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
     if (made.shared_receives != nullptr) ++made.shared_receives->users;
-    if (!parked_) engine_thread_.start(), connector_.start();
+    if (!parked_) {
+        find_registers((provider.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0);
+        engine_thread_.start(), connector_.start();
+    }
     return 0;
 }
 
@@ -360,6 +363,8 @@ int DeviceFile::change(const ib_uverbs_modify_qp& change) {
     if ((mask & (kTimeout | kRetries)) != 0)
         pair->engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
                                   facts.retry_cnt);
+    // Requests and messages that wait may have another end.
+    engine_thread_.bell().ring();
     return 0;
 }
 
