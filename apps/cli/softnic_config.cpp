@@ -44,6 +44,11 @@ Converted ring_bytes(const toml::node& node) {
     return std::to_string(*bytes);
 }
 
+Converted doorbells(const toml::node& node) {
+    auto text = node.value_exact<std::string>();
+    return text == "trap" || text == "nap" ? text : std::nullopt;
+}
+
 Converted timeout(const toml::node& node) {
     using namespace std::chrono_literals;
     const auto text = node.value_exact<std::string>();
@@ -64,10 +69,11 @@ struct Key {
     const char* variable;
     Converted (*convert)(const toml::node&);
 };
-constexpr std::array<Key, 4> kKeys{{
+constexpr std::array<Key, 5> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
     {"engine", "ring_bytes", "a size from 16K to 1G, a power of two", DeviceTree::kRingVariable,
      ring_bytes},
+    {"engine", "doorbells", R"("trap" or "nap")", DeviceTree::kDoorbellsVariable, doorbells},
     {"connections", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
      DeviceTree::kTimeoutVariable, timeout},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},

@@ -199,12 +199,12 @@ void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
 void DeviceFile::find_registers(bool again) {
     if (!engine_thread_.may_trap() || !(std::exchange(registers_changed_, false) || again)) return;
     for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
-        const bool registers = pages.offset < DeviceMemoryPool::kFileOffset ||
-                               pages.offset >= DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
+        const bool registers =
+            pages.offset < DeviceMemoryPool::kFileOffset ||
+            pages.offset >= DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
         if (registers) engine_thread_.add_registers(pages.start, pages.bytes);
     }
 }
-
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
     if (CompletionQueue* const queue = completion_queues_.find(completion_queue))

@@ -78,8 +78,8 @@ void DoorbellTraps::add(std::uintptr_t start, std::size_t bytes) noexcept try {
 // Under mutex_.
 bool DoorbellTraps::open() noexcept {
     if (faults_) return true;
-    faults_ = softnic::Descriptor(softnic::out_of_the_way(static_cast<int>(
-        syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))));
+    faults_ = softnic::Descriptor(softnic::out_of_the_way(
+        static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))));
     uffdio_api api{UFFD_API, UFFD_FEATURE_WP_HUGETLBFS_SHMEM, 0};
     if (!faults_)
         give_up(fmt::format("userfaultfd: {}", std::strerror(errno)));
@@ -92,10 +92,9 @@ bool DoorbellTraps::open() noexcept {
 
 // Under mutex_.
 bool DoorbellTraps::start() noexcept {
-    bell_ = softnic::Descriptor(
-        softnic::out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-    timer_ = softnic::Descriptor(softnic::out_of_the_way(
-        timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
+    bell_ = softnic::Descriptor(softnic::out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+    timer_ = softnic::Descriptor(
+        softnic::out_of_the_way(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
     if (!bell_ || !timer_) return false;
     // As the engine thread's: no signal of the program is handled on it.
     sigset_t all, before;
@@ -115,9 +114,10 @@ void DoorbellTraps::give_up(const std::string& why) noexcept {
     work_.store(false);
     protect_all(false);
     set_.store(false);
-    log::info("software NIC under rdma-core: doorbells cannot be trapped ({}); requests that are "
-              "posted past libibverbs are looked for from time to time",
-              why);
+    log::info(
+        "software NIC under rdma-core: doorbells cannot be trapped ({}); requests that are "
+        "posted past libibverbs are looked for from time to time",
+        why);
 }
 
 bool DoorbellTraps::set() noexcept {

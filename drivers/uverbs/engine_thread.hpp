@@ -92,13 +92,13 @@ class EngineThread {
     std::uint64_t completions_seen_ = 0;
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
     Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
-    Nap timed_nap_;  // the next one, if there is something to come back for
+    Nap timed_nap_;                     // the next one, if there is something to come back for
     bool owes_events_ = false;          // which are to come soon
     bool polled_ = false;
     bool wants_traps_ = false;
-    bool awaits_peers_ = false;   // who ring when they have answered
-    bool finds_requests_ = false; // that no trap told of
-    bool opened_ = false;         // the register pages, since the last watch
+    bool awaits_peers_ = false;    // who ring when they have answered
+    bool finds_requests_ = false;  // that no trap told of
+    bool opened_ = false;          // the register pages, since the last watch
     softnic::QueuePair::Return return_ = softnic::QueuePair::Return::never;
 
     std::atomic<Nap> nap_{Nap(0)};

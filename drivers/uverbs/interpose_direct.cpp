@@ -20,9 +20,8 @@ void distrust(const ibv_context* context) noexcept {
 
 extern "C" [[gnu::visibility("default")]] int mlx5dv_init_obj(mlx5dv_obj* objects,
                                                               std::uint64_t kinds) {
-    static auto* const real =
-        verbatim::uverbs::next_in_library<int(mlx5dv_obj*, std::uint64_t)>("libmlx5.so.1",
-                                                                           "mlx5dv_init_obj");
+    static auto* const real = verbatim::uverbs::next_in_library<int(mlx5dv_obj*, std::uint64_t)>(
+        "libmlx5.so.1", "mlx5dv_init_obj");
     if (real == nullptr) return ENOSYS;
     const int result = real(objects, kinds);
     if (result != 0) return result;

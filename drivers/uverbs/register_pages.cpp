@@ -16,7 +16,8 @@ std::vector<MappedPages> mapped_for_writing(const softnic::FileIdentity& file) {
     const std::unique_ptr<std::FILE, decltype(close)> list(std::fopen("/proc/self/maps", "re"),
                                                            close);
     if (list == nullptr)
-        throw Error(Errc::device_error, "/proc/self/maps", "it cannot be read", "is /proc mounted?");
+        throw Error(Errc::device_error, "/proc/self/maps", "it cannot be read",
+                    "is /proc mounted?");
     std::vector<MappedPages> found;
     // A line may be longer than this; then the rest of its path is no line of this form.
     char line[512];

@@ -66,7 +66,7 @@ class RunConfig(unittest.TestCase):
     def test_the_example_shows_every_key(self):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
-        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("connections", "timeout"),
+        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("engine", "doorbells"), ("connections", "timeout"),
                              ("log", "level")):
             self.assertRegex(text, r"(?ms)^\[%s\].*^%s = " % (section, key))
         for key in ("action", "operations", "nth", "times", "rate", "seed", "delay_us", "syndrome", "payload"):
