@@ -196,14 +196,19 @@ void DeviceFile::posted(std::uint32_t queue_pair) noexcept {
 
 // Under mutex_. Once for each context, because a program with many queue pairs has many mappings
 // and they take time to read; and for those of thread domains, which come later.
-void DeviceFile::find_registers(bool again) {
-    if (!engine_thread_.may_trap() || !(std::exchange(registers_changed_, false) || again)) return;
+void DeviceFile::find_registers(const mlx5_ib_create_qp& wanted) noexcept try {
+    if (!engine_thread_.may_trap()) return;
+    const bool new_one = (wanted.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0 &&
+                         thread_registers_.insert(wanted.bfreg_index).second;
+    if (!std::exchange(registers_changed_, false) && !new_one) return;
     for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
-        const bool registers =
-            pages.offset < DeviceMemoryPool::kFileOffset ||
-            pages.offset >= DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
-        if (registers) engine_thread_.add_registers(pages.start, pages.bytes);
+        const bool memory =
+            pages.offset >= DeviceMemoryPool::kFileOffset &&
+            pages.offset < DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
+        if (!memory) engine_thread_.add_registers(pages.start, pages.bytes);
     }
+} catch (const std::exception& error) {
+    engine_thread_.forgo_traps(error.what());
 }
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {

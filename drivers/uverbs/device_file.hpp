@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 
 #include "../softnic/device.hpp"
@@ -129,7 +130,7 @@ class DeviceFile {
     int find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair);
     int change(const ib_uverbs_modify_qp& change);
     void enter(QueuePair& pair, std::uint8_t state);
-    void find_registers(bool again);
+    void find_registers(const mlx5_ib_create_qp& wanted) noexcept;
     std::uint32_t next_register() noexcept;
 
     const Identity identity_;
@@ -141,6 +142,7 @@ class DeviceFile {
     AsyncEvents async_events_;
     bool has_context_ = false;
     bool registers_changed_ = false;  // libmlx5 has mapped others since they were looked for
+    std::set<std::uint32_t> thread_registers_;  // of thread domains, that queue pairs have used
     std::uint32_t registers_ = 0;
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.

@@ -42,10 +42,10 @@ DoorbellTraps::~DoorbellTraps() {
         static_cast<void>(!::write(bell_.get(), &one, sizeof one));
         pthread_join(*thread_, nullptr);
     }
-    // Said page by page, because a child that somebody made without fork() may hold the descriptor.
+    // The descriptor's end is not enough: a child that somebody made without fork() may hold it.
+    protect_all(false);
     for (const Range& range : ranges_) {
         uffdio_range pages{range.start, range.bytes};
-        protect(range, false);
         control(faults_.get(), UFFDIO_UNREGISTER, &pages);
     }
 }
@@ -106,6 +106,11 @@ bool DoorbellTraps::start() noexcept {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (refused == 0) thread_ = thread;
     return refused == 0;
+}
+
+void DoorbellTraps::forgo(const std::string& why) noexcept {
+    const std::lock_guard lock(mutex_);
+    give_up(why);
 }
 
 // Under mutex_. Stores that are trapped now are still read.

@@ -37,6 +37,8 @@ class DoorbellTraps {
     // The program has mapped register pages here, which it unmaps when it likes. Those that are
     // known already may be among them.
     void add(std::uintptr_t start, std::size_t bytes) noexcept;
+    // There may be register pages that nobody knows of.
+    void forgo(const std::string& why) noexcept;
     // Whether all register pages can be trapped that the program has mapped.
     bool work() const noexcept { return work_.load(std::memory_order_acquire); }
     // Whether a store may be trapped.

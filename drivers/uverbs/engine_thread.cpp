@@ -227,7 +227,7 @@ void EngineThread::serve_trap() noexcept {
         if (wants_traps_ && awaits_peers_) return opened_ = true, traps_.watch();
     }
     do std::this_thread::sleep_for(kOpen);
-    while (find_requests());
+    while (find_requests() && !traps_.are_set());
     const std::lock_guard lock(rounds_);
     set_again();
 }

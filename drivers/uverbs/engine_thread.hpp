@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "../softnic/bell.hpp"
@@ -55,6 +56,7 @@ class EngineThread {
     void add_registers(std::uintptr_t start, std::size_t bytes) noexcept {
         traps_.add(start, bytes);
     }
+    void forgo_traps(const std::string& why) noexcept { traps_.forgo(why); }
     // The program may write to them by itself from now on.
     void distrust() noexcept { direct_.store(true); }
     // Sleeps without a limit when there is nothing to do.

@@ -28,7 +28,8 @@ bool CompletionQueue::announce(Asks asks) noexcept {
         return true;
     }
     if (too_early((engine_.ring().produced() - consumed) & mlx5::kConsumerIndexMask)) return true;
-    if (polls_.load() != 0 || channel_->held(asks == Asks::program)) {
+    if (polls_.load() != 0) return owe();  // who ends the poll asks again
+    if (channel_->held(asks == Asks::program)) {
         if (asks == Asks::nobody) bell_->ring();
         return owe();
     }

@@ -161,21 +161,21 @@ struct ArmQueue {
     }
 };
 
-void posting(ibv_qp* pair) noexcept {
-    if (DeviceFile* const file = file_of(pair->context)) file->posting();
-}
-void posted(ibv_qp* pair) noexcept {
-    if (DeviceFile* const file = file_of(pair->context)) file->posted(pair->handle);
+// Around a call of libmlx5's that rings a doorbell.
+template <class Call>
+int post(const ibv_qp& pair, Call&& call) noexcept {
+    DeviceFile* const file = file_of(pair.context);
+    if (file != nullptr) file->posting();
+    const int result = call();
+    if (file != nullptr) file->posted(pair.handle);
+    return result;
 }
 
 struct PostSend {
     using Function = int(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
-        posting(pair);
-        const int result = g_replacements<PostSend>.original(I)(pair, requests, bad);
-        posted(pair);
-        return result;
+        return post(*pair, [&] { return g_replacements<PostSend>.original(I)(pair, requests, bad); });
     }
 };
 
@@ -184,7 +184,7 @@ struct PostReceive {
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_recv_wr* requests, ibv_recv_wr** bad) {
         const int result = g_replacements<PostReceive>.original(I)(pair, requests, bad);
-        posted(pair);
+        if (DeviceFile* const file = file_of(pair->context)) file->posted(pair->handle);
         return result;
     }
 };
@@ -193,10 +193,8 @@ struct CompleteRequests {
     using Function = int(ibv_qp_ex*);
     template <std::size_t I>
     static int replacement(ibv_qp_ex* pair) {
-        posting(&pair->qp_base);
-        const int result = g_replacements<CompleteRequests>.original(I)(pair);
-        posted(&pair->qp_base);
-        return result;
+        return post(pair->qp_base,
+                    [&] { return g_replacements<CompleteRequests>.original(I)(pair); });
     }
 };
 

@@ -305,7 +305,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
     if (made.shared_receives != nullptr) ++made.shared_receives->users;
     if (!parked_) {
-        find_registers((provider.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0);
+        find_registers(provider);
         engine_thread_.start(), connector_.start();
     }
     return 0;
