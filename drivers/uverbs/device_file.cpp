@@ -202,9 +202,8 @@ void DeviceFile::find_registers(const mlx5_ib_create_qp& wanted) noexcept try {
                          thread_registers_.insert(wanted.bfreg_index).second;
     if (!std::exchange(registers_changed_, false) && !new_one) return;
     for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
-        const bool memory =
-            pages.offset >= DeviceMemoryPool::kFileOffset &&
-            pages.offset < DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
+        const bool memory = pages.offset >= DeviceMemoryPool::kFileOffset &&
+                            pages.offset < DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
         if (!memory) engine_thread_.add_registers(pages.start, pages.bytes);
     }
 } catch (const std::exception& error) {

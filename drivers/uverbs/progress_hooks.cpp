@@ -175,7 +175,8 @@ struct PostSend {
     using Function = int(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
-        return post(*pair, [&] { return g_replacements<PostSend>.original(I)(pair, requests, bad); });
+        return post(*pair,
+                    [&] { return g_replacements<PostSend>.original(I)(pair, requests, bad); });
     }
 };
 
