@@ -132,7 +132,8 @@ class Reader {
         for (const Key& key : kKeys)
             if (key.section == section) known.push_back(key.name);
         if (known.empty()) {
-            for (const Key& key : kKeys) known.push_back(key.section);
+            for (const Key& key : kKeys)
+                if (known.empty() || known.back() != key.section) known.push_back(key.section);
             known.push_back(kFault);
             refuse(node, fmt::format("unknown section [{}]", section),
                    verbatim::advice(section, known));
