@@ -41,6 +41,11 @@ Converted ring_bytes(const toml::node& node) {
     return std::to_string(*bytes);
 }
 
+Converted doorbells(const toml::node& node) {
+    auto text = node.value_exact<std::string>();
+    return text == "trap" || text == "nap" ? text : std::nullopt;
+}
+
 Converted timeout(const toml::node& node) {
     using namespace std::chrono_literals;
     const auto text = node.value_exact<std::string>();
@@ -67,9 +72,10 @@ struct Key {
     const char* variable;
     Converted (*convert)(const toml::node&);
 };
-constexpr std::array<Key, 5> kKeys{{
+constexpr std::array<Key, 6> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
     {"engine", "ring_bytes", DeviceTree::kAllowedRings, DeviceTree::kRingVariable, ring_bytes},
+    {"engine", "doorbells", R"("trap" or "nap")", DeviceTree::kDoorbellsVariable, doorbells},
     {"memory", "share", "true or false", DeviceTree::kShareVariable, yes_or_no},
     {"connections", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
      DeviceTree::kTimeoutVariable, timeout},
@@ -103,7 +109,8 @@ class Reader {
         for (const Key& key : kKeys)
             if (key.section == section) known.push_back(key.name);
         if (known.empty()) {
-            for (const Key& key : kKeys) known.push_back(key.section);
+            for (const Key& key : kKeys)
+                if (known.empty() || known.back() != key.section) known.push_back(key.section);
             known.push_back(verbatim::kFaultSection);
             refuse(node, fmt::format("unknown section [{}]", section),
                    verbatim::advice(section, known));

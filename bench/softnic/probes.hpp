@@ -13,7 +13,9 @@ void attach_write_64k(benchmark::State& state);
 void attach_read_8(benchmark::State& state);
 // Counter seconds: 1,000 reliable queue pairs made, connected, and each with one write done.
 void open_1000(benchmark::State& state);
-// Counter cpu_percent of one core: all threads of a program that waits for an event.
+// Counter cpu_percent of one core: all threads of a program that waits for an event; and where
+// doorbells may not be trapped.
 void sleep_on_channel(benchmark::State& state);
+void sleep_on_channel_napping(benchmark::State& state);
 
 }  // namespace verbatim::bench

@@ -50,6 +50,7 @@ void add_all() {
     add("softnic/write_64k/attach", attach_write_64k);
     add("softnic/queue_pairs_1000/verbatim.open", open_1000)->Iterations(1);
     add("softnic/asleep/verbatim.channel", sleep_on_channel)->Iterations(1);
+    add("softnic/asleep/verbatim.channel_nap", sleep_on_channel_napping)->Iterations(1);
     for (const NamedOperation& one : kSmallOperations) {
         const std::string name =
             "softnic/" + std::string(kSmallOperationCase) + "/" + std::string(one.subject);

@@ -70,6 +70,8 @@ TOOLS = {
     "read_8/verbatim.ib_read_lat": perftest("ib_read_lat", 8, "us", LATENCY),
     "tag_8/verbatim.rc_verbs": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS="rc_v"),
     "tag_8/verbatim.rc_mlx5": ucx("tag_lat", 8, 5000, "us_one_way", TAG, UCX_TLS="rc_x"),
+    "tag_8/verbatim.rc_mlx5_nap": ucx("tag_lat", 8, 5000, "us_one_way", TAG, UCX_TLS="rc_x",
+                                      VERBATIM_SOFTNIC_DOORBELLS="nap"),
     "tag_8/ucx_shared_memory": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS=SHARED),
     "tag_8/ucx_tcp": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS="tcp"),
     "write_64k/verbatim.ib_write_bw": perftest("ib_write_bw", 65536, "bytes_per_s", BANDWIDTH),

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "probes.hpp"
 #include "verbs_side.hpp"
@@ -14,7 +15,7 @@ using namespace std::chrono_literals;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::uint32_t kPairs = 1000;
-// The engine's thread sleeps longer when nothing has happened for a second.
+// Where the engine's thread naps, its naps are longer when nothing has happened for a second.
 constexpr auto kQuiet = 1500ms, kAsleep = 3000ms;
 
 double seconds_of_all_threads() {
@@ -69,6 +70,13 @@ void sleep_on_channel(benchmark::State& state) {
         const std::chrono::duration<double> took = Steady::now() - began;
         state.counters["cpu_percent"] = 100 * (seconds_of_all_threads() - before) / took.count();
     }
+}
+
+void sleep_on_channel_napping(benchmark::State& state) {
+    constexpr const char* kVariable = "VERBATIM_SOFTNIC_DOORBELLS";
+    setenv(kVariable, "nap", 1);
+    sleep_on_channel(state);
+    unsetenv(kVariable);
 }
 
 }  // namespace verbatim::bench

@@ -37,10 +37,12 @@ class Bell {
 
     // The sleeper: announces that it will sleep; looks for work once more; sleeps.
     void lie_down() const noexcept { word().store(kAsleep); }
+    // kForEver: until somebody rings.
+    static constexpr std::chrono::nanoseconds kForEver = std::chrono::nanoseconds::max();
     void sleep(std::chrono::nanoseconds at_most) const noexcept {
         const timespec time{static_cast<time_t>(at_most.count() / 1000000000),
                             static_cast<long>(at_most.count() % 1000000000)};
-        futex(FUTEX_WAIT, kAsleep, &time);
+        futex(FUTEX_WAIT, kAsleep, at_most == kForEver ? nullptr : &time);
         get_up();
     }
     void get_up() const noexcept { word().store(kAwake, std::memory_order_relaxed); }

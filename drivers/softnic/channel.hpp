@@ -127,6 +127,7 @@ class ChannelSender {
     bool waits_for_receive(std::uint64_t message) const noexcept {
         return header_->drain.waiting.load(std::memory_order_acquire) == message;
     }
+    bool a_message_waits() const noexcept { return waits_for_receive(acknowledged() + 1); }
     std::chrono::nanoseconds not_ready_for() const noexcept {
         return std::chrono::nanoseconds(
             header_->terms.not_ready_for.load(std::memory_order_relaxed));

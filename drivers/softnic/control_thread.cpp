@@ -102,7 +102,7 @@ void ControlThread::wait_for_events() {
     entries_.push_back({out_of_descriptors_ ? -1 : listener_.get(), POLLIN, 0});
     for (const Session& session : sessions_) entries_.push_back({session.socket.get(), POLLIN, 0});
     for (const auto& link : watched_now_)
-        entries_.push_back({link->lost() ? -1 : link->socket(), POLLRDHUP, 0});
+        entries_.push_back({link->loss_is_known() ? -1 : link->socket(), POLLRDHUP, 0});
     const int timeout = poll_timeout_ms();
     int ready;
     {
@@ -123,6 +123,7 @@ void ControlThread::wait_for_events() {
     for (const auto& link : watched_now_) {
         if ((entries_[next++].revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
         link->mark_lost();
+        link->set_loss_known();
         lost = true;
     }
     if (lost) service_.wake_all();

@@ -124,7 +124,10 @@ class SoftDevice final : public Device {
 }  // namespace
 
 DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& bell)
-    : options_(options), identity_(std::move(identity)), next_queue_pair_(identity_.first_number) {
+    : options_(options),
+      identity_(std::move(identity)),
+      bell_(bell),
+      next_queue_pair_(identity_.first_number) {
     control_.emplace(*this, keys_, files_,
                      ControlOptions{identity_.nonce, options.same_user_only, bell},
                      std::move(identity_.listener));
@@ -185,8 +188,11 @@ void DeviceCore::wake(std::uint32_t number) {
 }
 
 void DeviceCore::wake_all() {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
+    }
+    ring_own_bell();
 }
 
 std::string DeviceCore::describe() {

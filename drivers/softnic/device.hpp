@@ -56,6 +56,11 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
                      std::shared_ptr<void>& keep_alive) override;
     void wake(std::uint32_t number) override;
     void wake_all() override;
+    // For this device's own engine thread, if it has one: there is something to look for. Any
+    // thread.
+    void ring_own_bell() const noexcept {
+        if (bell_) bell_.ring();
+    }
     std::string describe() override;
 
   private:
@@ -65,6 +70,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     Options options_;
     std::uint64_t generation_ = fork_generation();
     Identity identity_;
+    const Bell bell_;
     KeyTable keys_;
     FileTable files_;
     std::uint64_t epoch_ = 0;

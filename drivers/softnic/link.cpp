@@ -241,11 +241,17 @@ class Link::Turn {
     Link& link_;
 };
 
+// The control thread, which sees the end of the socket, tells those who use the link.
+void Link::lose() noexcept {
+    mark_lost();
+    ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
 Link::Answer Link::request(LinkMessage message, LinkOp expected, Instant deadline) {
     const Turn turn(*this, deadline);
     message.sequence = ++sequence_;
     if (lost() || !send_message(socket_.get(), message)) {
-        mark_lost();
+        lose();
         throw Error(Errc::peer_lost, object_, "the peer closed the link");
     }
     return wait_answer(message.sequence, expected, deadline);
@@ -266,7 +272,7 @@ Link::Answer Link::wait_answer(std::uint64_t sequence, LinkOp expected, Instant 
                             answer.message.version, kLinkVersion),
                 "use the same version of verbatim on both sides");
         if (got == Received::closed) {
-            mark_lost();
+            lose();
             throw Error(Errc::peer_lost, object_, "the peer closed the link");
         }
         if (got == Received::malformed)

@@ -77,6 +77,8 @@ class Link {
     // For the control thread, which watches the socket.
     int socket() const noexcept { return socket_.get(); }
     void mark_lost() noexcept { lost_.store(true, std::memory_order_release); }
+    bool loss_is_known() const noexcept { return loss_known_; }
+    void set_loss_known() noexcept { loss_known_ = true; }
 
   private:
     // One of the two.
@@ -92,6 +94,7 @@ class Link {
     };
 
     explicit Link(const LinkOptions& options) : options_(options) {}
+    void lose() noexcept;
     void connect_socket(const QueuePairAddress& peer, Instant deadline);
     void check_user();
     void greet(Instant deadline);
@@ -129,6 +132,7 @@ class Link {
     // Per key: version of the entry whose range was populated.
     std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;
     std::atomic<bool> lost_{false};
+    bool loss_known_ = false;  // to all who use the link; of the control thread
     std::atomic<bool> attach_refused_{false};
 };
 

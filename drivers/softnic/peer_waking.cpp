@@ -25,6 +25,7 @@ bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
 
 void QueuePairShared::wake_peer() noexcept {
     if (link == nullptr || !outgoing) return;
+    link->ring_bell();
     if (outgoing.wakes_receiver() || incoming.wakes_sender())
         static_cast<void>(link->wake(peer_number));
 }

@@ -132,6 +132,7 @@ QueuePair::~QueuePair() {
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.sources.set_state(ReceiverState::closed);
     shared_.wake_peer();
+    if (shared_.sender != nullptr) shared_.sender->ring_bell();
 }
 
 void QueuePair::attach() {
@@ -284,6 +285,9 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
     if (!shared_.is(QueuePairState::error)) shared_.state.store(QueuePairState::ready);
     tell_sleep(*send_completions_);
     go_on();
+    // What was received before could not be told to its sender; what was posted waits.
+    shared_.link->ring_bell();
+    core_->ring_own_bell();
     // What was posted too early has had its doorbell.
     if (!core_->options().parked) execute();
 }
@@ -309,6 +313,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.wake_peer();
+    if (shared_.sender != nullptr) shared_.sender->ring_bell();
     shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     shared_.incoming = std::move(fresh);
@@ -390,8 +395,9 @@ std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uin
 
 void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {
     receive_gate_.enter_waiting();
-    if (shared_.receives()) shared_.sender = std::move(link);
+    if (shared_.receives()) shared_.sender = link;
     receive_gate_.leave_for_good();
+    link->ring_bell();  // of what was received before
 }
 
 // Programs look at the first completion, which is to say what is wrong: no receive is flushed
@@ -413,6 +419,15 @@ void QueuePair::give_up() noexcept {
 bool QueuePair::peer_lost() const noexcept {
     const std::lock_guard lock(mutex_);
     return shared_.peer_lost();
+}
+
+QueuePair::Return QueuePair::must_return() const noexcept {
+    const QueuePairState now = state();
+    if (receive_->waiting()) return Return::soon;
+    if (now == QueuePairState::error) return send_->waiting() ? Return::soon : Return::late;
+    if (now != QueuePairState::ready) return Return::never;
+    return send_->unexecuted() || send_->owes_wake() || send_->counts_time() ? Return::soon
+                                                                             : Return::never;
 }
 
 std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {

@@ -86,6 +86,16 @@ class QueuePair final : public QueuePairHandle {
         return (receive_->waiting() && !receive_->not_ready()) ||
                (shared_.receives() && (send_->owes_wake() || receive_->owes_wake()));
     }
+    // Whether a thread that has just driven this queue pair must come back by itself, because
+    // nobody will call when there is more to do: soon, for requests and messages that wait for a
+    // time or for a receive; late, because receives may be posted to a queue that failed. Under the
+    // walk of a progress list.
+    enum class Return : std::uint8_t { never, late, soon };
+    Return must_return() const noexcept;
+    // The peer will ring when it has acknowledged what was sent. Any thread.
+    bool awaits_peer() const noexcept { return send_->outstanding(); }
+    // Requests that wait, whatever for. Any thread.
+    bool unexecuted() const noexcept { return send_->unexecuted(); }
     // Control thread: raises the events of whoever sleeps.
     void wake() noexcept;
     // Control thread. None: it is being made.

@@ -81,12 +81,13 @@ void ReceiveEngine::run() noexcept {
     if (drained_ && !established_) [[unlikely]]
         report_state();
     // The sender may sleep until its requests are complete, or until there is room for more.
-    if (std::exchange(drained_, false) && shared_->sender != nullptr) shared_->sender->ring_bell();
+    if (std::exchange(drained_, false)) ring_sender();
     if (shared_->is(QueuePairState::error)) flush();
     if (written_ != nullptr) announce();
 }
 
 void ReceiveEngine::flush() noexcept {
+    ring_sender();
     if (!shares_receives_) return flush_own();
     give_back();
     if (!holds_entry_.load(std::memory_order_relaxed) && !last_reported_.exchange(true))
@@ -178,7 +179,11 @@ bool ReceiveEngine::begin() noexcept {
     }
     if (taken == Taken::nothing) {
         // Receiver not ready: the message waits in the ring, without limit.
-        if (!not_ready()) shared_->incoming.count_not_ready();
+        if (!not_ready()) {
+            shared_->incoming.count_not_ready();
+            // Its sender may sleep, and does not wait for ever.
+            ring_sender();
+        }
         counted_not_ready_.store(true, std::memory_order_relaxed);
         return false;
     }

@@ -75,6 +75,9 @@ class ReceiveEngine {
     bool peer_failed() const noexcept {
         return shared_->events.call != nullptr && shared_->incoming.fault() != 0;
     }
+    void ring_sender() const noexcept {
+        if (shared_->sender != nullptr) shared_->sender->ring_bell();
+    }
     void refuse_peers_request() noexcept;
     void report_state() noexcept;
     bool deliver(const RecordHeader& record, const std::byte* payload) noexcept;

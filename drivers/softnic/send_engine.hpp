@@ -53,6 +53,14 @@ class SendEngine {
     bool outstanding() const noexcept { return unretired_.load(std::memory_order_relaxed) != 0; }
     // Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return limit() != head_.load(std::memory_order_relaxed); }
+    // The peer has no receive for a message, and there is an end to waiting for one. Of a queue
+    // pair that is ready; any thread.
+    bool counts_time() const noexcept {
+        return outstanding() &&
+               shared_->not_ready_retries.load(std::memory_order_relaxed) !=
+                   QueuePairShared::kForEver &&
+               !shared_->datagrams() && shared_->outgoing.a_message_waits();
+    }
     // Requests executed so far, modulo 2^16 blocks. Any thread.
     std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
     // Strict doorbells: everything before `counter` may be executed.

@@ -30,6 +30,15 @@ constexpr std::uint32_t kThreadRegisters = 512;
 constexpr std::uint32_t kMaxQueueEntries = 32768;
 constexpr std::uint32_t kMaxWqeBytes = 1024, kMaxReceiveBytes = 512;
 
+// "trap" is the default; what cannot be done is not an error.
+bool may_trap() {
+    const char* const wanted = std::getenv(DeviceTree::kDoorbellsVariable);
+    if (wanted == nullptr || std::string_view(wanted) == "trap") return true;
+    if (std::string_view(wanted) == "nap") return false;
+    throw Error(Errc::config_error, DeviceTree::kDoorbellsVariable,
+                fmt::format("{} is not allowed", wanted), "it must be trap or nap");
+}
+
 std::size_t ring_bytes(const char* text) {
     const auto bytes = parse_size(text);
     if (!bytes || !DeviceTree::allows_ring(*bytes))
@@ -120,7 +129,9 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
     : identity_(identity),
       parked_(parked),
       file_(make_file()),
+      file_identity_(softnic::inspect_file(file_, "register pages").identity),
       device_memory_pool_(file_),
+      engine_thread_(may_trap() && !parked),
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
                                                   engine_thread_.bell())),
       connector_(*core_) {
@@ -165,13 +176,33 @@ void DeviceFile::progress(std::uint32_t completion_queue) noexcept {
 void DeviceFile::requests_posted(std::uint32_t queue_pair) noexcept {
     engine_thread_.count_post();
     const QueuePair* const pair = queue_pairs_.find(queue_pair);
-    if (pair != nullptr && pair->engine != nullptr) pair->engine->posted();
+    if (pair == nullptr || pair->engine == nullptr) return;
+    pair->engine->posted();
+    // What waits may wait for a time, and nobody will call then.
+    if (pair->engine->unexecuted()) [[unlikely]]
+        engine_thread_.bell().ring();
 }
 
 void DeviceFile::receives_posted(std::uint32_t queue_pair) noexcept {
     engine_thread_.count_post();
     const QueuePair* const pair = queue_pairs_.find(queue_pair);
     if (pair != nullptr && pair->engine != nullptr) pair->engine->progress();
+}
+
+// Under mutex_. Once for each context, because a program with many queue pairs has many mappings
+// and they take time to read; and for those of thread domains, which come later.
+void DeviceFile::find_registers(const mlx5_ib_create_qp& wanted) noexcept try {
+    if (!engine_thread_.may_trap()) return;
+    const bool new_one = (wanted.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0 &&
+                         thread_registers_.insert(wanted.bfreg_index).second;
+    if (!std::exchange(registers_changed_, false) && !new_one) return;
+    for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
+        const bool memory = pages.offset >= DeviceMemoryPool::kFileOffset &&
+                            pages.offset < DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
+        if (!memory) engine_thread_.add_registers(pages.start, pages.bytes);
+    }
+} catch (const std::exception& error) {
+    engine_thread_.forgo_traps(error.what());
 }
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
@@ -185,6 +216,7 @@ void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
         queue->engine().progress();
         queue->arming();
     }
+    engine_thread_.expect_doorbell();
 }
 
 void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
@@ -273,6 +305,7 @@ int DeviceFile::get_context(const Command& command) {
     // libmlx5 asks for DevX first and then goes on without it.
     if ((wanted.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return EPERM;
     if (std::exchange(has_context_, true)) return EINVAL;
+    registers_changed_ = true;
     ib_uverbs_get_context_resp reply{};
     reply.async_fd = static_cast<std::uint32_t>(async_events_.programs_end());
     reply.num_comp_vectors = 1;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "engine_thread.hpp"
 #include "handle_table.hpp"
 #include "identity.hpp"
+#include "mapped_pages.hpp"
 #include "method.hpp"
 #include "objects.hpp"
 #include "register_pages.hpp"
@@ -58,10 +60,14 @@ class DeviceFile {
     // Data path, by the handles of the program's objects. Does what can be done now: after a poll
     // found nothing, after a post, around the arming of a queue.
     void progress(std::uint32_t completion_queue) noexcept;
+    // After a post; before one that rings a doorbell.
     void requests_posted(std::uint32_t queue_pair) noexcept;
     void receives_posted(std::uint32_t queue_pair) noexcept;
+    void posting() noexcept { engine_thread_.expect_doorbell(); }
     void arming(std::uint32_t completion_queue) noexcept;
     void armed(std::uint32_t completion_queue) noexcept;
+    // The program has asked where its queues and registers are, to write to them by itself.
+    void distrust() noexcept { engine_thread_.distrust(); }
     CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {
         return completion_queues_.find(handle);
     }
@@ -172,17 +178,21 @@ class DeviceFile {
     int change(const ib_uverbs_modify_qp& wanted);
     int change(QueuePair& pair, const ib_uverbs_modify_qp& wanted);
     void enter(QueuePair& pair, std::uint8_t state);
+    void find_registers(const mlx5_ib_create_qp& wanted) noexcept;
     std::uint32_t next_register() noexcept;
 
     const Identity identity_;
     const bool parked_;
     std::mutex mutex_;
     int file_;
+    const softnic::FileIdentity file_identity_;
     DeviceMemoryPool device_memory_pool_;
     AsyncEvents async_events_;
     std::vector<std::unique_ptr<AsyncEvents>> imported_events_;
     AsyncEvents* reports_to_ = &async_events_;  // objects that are being made
     bool has_context_ = false;
+    bool registers_changed_ = false;  // libmlx5 has mapped others since they were looked for
+    std::set<std::uint32_t> thread_registers_;  // of thread domains, that queue pairs have used
     std::uint32_t registers_ = 0;
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.

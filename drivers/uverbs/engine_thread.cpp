@@ -1,14 +1,13 @@
 // Rounds and naps.
 #include "engine_thread.hpp"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "../softnic/own_threads.hpp"
+#include "prompt_thread.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -24,12 +23,22 @@ constexpr std::chrono::microseconds kLongestDirectNap = 160us;
 constexpr std::chrono::seconds kDirectTime = 1s;
 // More polls than this between two rounds: the program does by itself what a round would do.
 constexpr std::uint32_t kBusyPolls = 16;
+// Receives may be posted past libibverbs, which no trap notices, to a queue pair that failed, and
+// come back at leisure.
+constexpr std::chrono::microseconds kCarefulNap = 50ms;
+// A program that rings by calls pays for one trap in this time, some microseconds.
+constexpr std::chrono::microseconds kTrust = 100ms;
+// After a trap the register pages stay open for so long, and on while requests are found.
+constexpr std::chrono::microseconds kOpen = 10us;
 
 }  // namespace
 
-EngineThread::EngineThread()
+EngineThread::EngineThread(bool may_trap)
     : bell_(softnic::SharedMemory::create("verbatim-bell", softnic::Bell::kBytes, true)),
-      nap_(kShortestNap) {}
+      may_trap_(may_trap),
+      timed_nap_(kShortestNap),
+      nap_(kShortestNap),
+      traps_({trapped, watch, this}) {}
 
 EngineThread::~EngineThread() {
     if (generation_ != softnic::fork_generation()) return;  // the thread stayed in the parent
@@ -60,24 +69,30 @@ void EngineThread::remove(const CompletionQueue& queue) {
 void* EngineThread::entry(void* self) {
     const softnic::OwnThread own;
     pthread_setname_np(pthread_self(), "verbatim-engine");
-    // Naps end when they should; the default is 50 us later.
-    prctl(PR_SET_TIMERSLACK, 1000);
+    make_prompt();
     static_cast<EngineThread*>(self)->run();
     return nullptr;
 }
 
 void EngineThread::run() {
     while (!stop_.load()) {
-        look_round();
-        choose_nap();
+        bool polled = false;
+        {
+            const std::lock_guard lock(rounds_);
+            look_round();
+            choose_nap();
+            polled = polled_;
+            if (polled) wants_traps_ = false;
+        }
         // A program that polls finds by itself what peers have for it: they are not to call.
-        if (polled_) {
+        if (polled) {
+            traps_.lift();
             const softnic::AtRest rest;
             std::this_thread::sleep_for(nap_.load());
             continue;
         }
         bell_.lie_down();
-        look_round();
+        prepare_sleep();
         const softnic::AtRest rest;
         if (!stop_.load()) bell_.sleep(nap_.load());
     }
@@ -90,15 +105,44 @@ std::uint64_t EngineThread::completions() noexcept {
     return sum;
 }
 
+// What came before the traps were set, and before peers could see that this thread sleeps, is found
+// here.
+void EngineThread::prepare_sleep() noexcept {
+    const std::lock_guard lock(rounds_);
+    const auto now = Clock::now();
+    const bool trusted = trusts(now);
+    wants_traps_ = !trusted && traps_.work();
+    // A program that posts a lot is not stopped each time: its peers' answers wake this thread.
+    if (wants_traps_ && !traps_.are_set() && finds_requests_ && awaits_peers_)
+        opened_ = true, traps_.watch();
+    else if (wants_traps_)
+        wants_traps_ = traps_.set();
+    const std::uint32_t found_before = requests_found_;
+    look_round();
+    if (!traps_.work()) return;
+    choose_sleep(requests_found_ != found_before);
+    if (trusted && trusted_until_.load() > now.time_since_epoch())
+        nap_ = std::min<Nap>(nap_, trusted_until_.load() - now.time_since_epoch());
+}
+
 void EngineThread::look_round() noexcept {
+    using Return = softnic::QueuePair::Return;
+    return_ = Return::never;
+    awaits_peers_ = false;
     const std::uint64_t made = completions();
     queue_pairs_.walk([this](softnic::QueuePair& pair) {
         const std::uint16_t before = pair.executed();
         pair.progress();
         requests_found_ += static_cast<std::uint16_t>(pair.executed() - before);
+        return_ = std::max(return_, pair.must_return());
+        awaits_peers_ |= pair.awaits_peer();
     });
     made_completions_ |= completions() != made;
-    // A program may arm its queue without a call that we see.
+    raise_events();
+}
+
+// A program may arm its queue without a call that we see.
+void EngineThread::raise_events() noexcept {
     const std::lock_guard lock(mutex_);
     const bool owed = std::exchange(owes_events_, false);
     if (owed)
@@ -112,6 +156,7 @@ void EngineThread::look_round() noexcept {
         const bool turn = waiting == nullptr || queue->channel() != waiting;
         if (turn && queue->announce(CompletionQueue::Asks::program)) {
             if (queue->moderating()) owes_events_ = true;
+            if (queue->unsent()) return_ = softnic::QueuePair::Return::soon;
             continue;
         }
         if (queue->channel() != nullptr) waiting = queue->channel();
@@ -125,6 +170,7 @@ void EngineThread::hurry() const noexcept {
     if (nap_.load(std::memory_order_relaxed) > kSoon) bell_.ring();
 }
 
+// Under rounds_, as what follows.
 void EngineThread::choose_nap() noexcept {
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
     polled_ = polls - polls_seen_ > kBusyPolls;
@@ -136,10 +182,85 @@ void EngineThread::choose_nap() noexcept {
     const bool direct = std::exchange(posts_seen_, posts) == posts && !polled_;
     if (requests_found_ != 0 && direct) direct_until_ = now + kDirectTime;
     polls_seen_ = polls;
-    requests_found_ = 0;
+    finds_requests_ = std::exchange(requests_found_, 0) != 0;
     const bool busy = (moved && !polled_) || owes_events_;
-    const Nap longest = now < direct_until_ ? Nap(kLongestDirectNap) : Nap(kLongestNap);
-    nap_ = busy ? kShortestNap : std::min(nap_.load() * 2, longest);
+    const bool looks_often = now < direct_until_ && !traps_.work();
+    const Nap longest = looks_often ? Nap(kLongestDirectNap) : Nap(kLongestNap);
+    timed_nap_ = busy ? kShortestNap : std::min(timed_nap_ * 2, longest);
+    nap_ = timed_nap_;
+}
+
+// Doorbells and peers call: only what waits for a time needs a nap. But a thread that naps is awake
+// sooner than one that is woken, which is noticed by programs that wait for events, one after the
+// other (ib_send_lat -e: 5 us to 10 us of 50 us); so it naps while something happens. A program
+// that polls by itself needs the core more.
+void EngineThread::choose_sleep(bool moved) noexcept {
+    using Return = softnic::QueuePair::Return;
+    if (owes_events_ || (moved && return_ == Return::soon)) timed_nap_ = kShortestNap;
+    const bool events_follow = !direct_.load() && timed_nap_ < kLongestNap;
+    if (owes_events_ || return_ == Return::soon || events_follow)
+        nap_ = timed_nap_;
+    else
+        nap_ = return_ == Return::late ? Nap(kCarefulNap) : softnic::Bell::kForEver;
+}
+
+bool EngineThread::trusts(Clock::time_point now) const noexcept {
+    return !direct_.load() && now.time_since_epoch() < trusted_until_.load();
+}
+
+// A trap would stop the caller for longer than this takes. Its next calls find none for a while,
+// unless the program also rings without calling.
+void EngineThread::spare_caller() noexcept {
+    trusted_until_.store(Clock::now().time_since_epoch() + kTrust);
+    traps_.lift();
+    bell_.ring();
+}
+
+void EngineThread::trapped(void* self) noexcept { static_cast<EngineThread*>(self)->serve_trap(); }
+
+bool EngineThread::watch(void* self) noexcept {
+    return static_cast<EngineThread*>(self)->serve_watch();
+}
+
+// On the traps' thread: as the engine thread would, which sleeps. Then the thread that was stopped
+// needs time for the rest of its stores, each of which would stop it again. Where peers will answer
+// the engine thread sets the traps again when they do; else they are set soon.
+void EngineThread::serve_trap() noexcept {
+    find_requests();
+    {
+        const std::lock_guard lock(rounds_);
+        if (traps_.are_set()) return;
+        if (wants_traps_ && awaits_peers_) return opened_ = true, traps_.watch();
+    }
+    do std::this_thread::sleep_for(kOpen);
+    while (find_requests() && !traps_.are_set());
+    const std::lock_guard lock(rounds_);
+    set_again();
+}
+
+// On the traps' thread. Nobody may have answered. False: nothing has happened since it was called
+// last.
+bool EngineThread::serve_watch() noexcept {
+    const std::lock_guard lock(rounds_);
+    const bool opened = std::exchange(opened_, false);
+    if (wants_traps_ && !traps_.are_set()) set_again();
+    return opened;
+}
+
+// Under rounds_.
+void EngineThread::set_again() noexcept {
+    if (!wants_traps_ || !traps_.set()) return bell_.ring();
+    look_round();
+    if (owes_events_ || return_ != softnic::QueuePair::Return::never) bell_.ring();
+}
+
+// What the traps' thread finds says nothing of what can be found without traps.
+bool EngineThread::find_requests() noexcept {
+    const std::lock_guard lock(rounds_);
+    const std::uint32_t before = requests_found_;
+    look_round();
+    if (owes_events_ || return_ != softnic::QueuePair::Return::never) bell_.ring();
+    return std::exchange(requests_found_, before) != before;
 }
 
 }  // namespace verbatim::uverbs

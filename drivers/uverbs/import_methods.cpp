@@ -56,6 +56,7 @@ int DeviceFile::dispatch_imports(Method& method) {
 
 int DeviceFile::query_context(Method& method) {
     if (!has_context_) return EINVAL;
+    registers_changed_ = true;
     method.answer(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, std::uint32_t{1});
     method.answer(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
                   std::uint64_t{IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS});
@@ -129,6 +130,7 @@ int DeviceFile::alloc_registers(Method& method) {
     // With and without BlueFlame: nobody looks at what is written there.
     if (*type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF && *type != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC)
         return EOPNOTSUPP;
+    registers_changed_ = true;
     const std::uint32_t number = free_register_pages_.take();
     if (number == RegisterPages::kPages) return ENOMEM;
     const std::uint32_t handle =

@@ -24,16 +24,26 @@ bool CompletionQueue::announce(Asks asks) noexcept {
         return engine_.ring().written_since(consumed & mlx5::kConsumerIndexMask,
                                             (word & kSolicitedOnly) != 0);
     };
-    if (!unpolled()) return first_at_.store(0, std::memory_order_relaxed), true;
+    if (!unpolled()) {
+        first_at_.store(0, std::memory_order_relaxed);
+        unsent_.store(false, std::memory_order_relaxed);
+        return true;
+    }
     if (too_early((engine_.ring().produced() - consumed) & mlx5::kConsumerIndexMask)) return true;
-    const bool held = asks == Asks::program ? channel_->still_held() : channel_->held();
-    if (held || polls_.load() != 0) return owe();
+    if (polls_.load() != 0) return owe();  // who ends the poll asks again
+    if (asks == Asks::program ? channel_->still_held() : channel_->held()) {
+        if (asks == Asks::nobody) bell_->ring();
+        return owe();
+    }
     if (!unpolled()) return true;  // it was polled before the hold ended
     if (!answered_.compare_exchange_strong(answered, word)) return true;
     owed_.store(0, std::memory_order_relaxed);
     first_at_.store(0, std::memory_order_relaxed);
     // Without room the event is still owed; the engine thread comes back for it.
-    if (!channel_->post(user_handle_, events_)) answered_.store(answered);
+    const bool sent = channel_->post(user_handle_, events_);
+    if (!sent) answered_.store(answered);
+    unsent_.store(!sent, std::memory_order_relaxed);
+    if (!sent && asks == Asks::nobody) bell_->ring();
     return true;
 }
 
@@ -49,13 +59,12 @@ bool CompletionQueue::too_early(std::uint32_t completions) noexcept {
                                  .count();
     std::int64_t first = 0;
     if (!first_at_.compare_exchange_strong(first, now)) return now - first < period;
-    bell_.load(std::memory_order_relaxed)->ring();
+    bell_->ring();
     return true;
 }
 
-void CompletionQueue::moderate(std::uint32_t completions, std::chrono::nanoseconds period,
-                               const softnic::Bell& bell) noexcept {
-    bell_.store(&bell);
+void CompletionQueue::moderate(std::uint32_t completions,
+                               std::chrono::nanoseconds period) noexcept {
     moderate_completions_.store(completions);
     moderate_ns_.store(period.count());
 }

@@ -55,12 +55,14 @@ struct Address {
 // The program's own queue, with the events that its arming asks for.
 class CompletionQueue {
   public:
+    // `bell`: of the thread that comes back for events; it must stay.
     CompletionQueue(const mlx5::CompletionQueueView& view, std::shared_ptr<EventChannel> channel,
-                    std::uint64_t user_handle, AsyncEvents& async_events)
+                    std::uint64_t user_handle, AsyncEvents& async_events, const softnic::Bell& bell)
         : engine_(view, softnic::EventHook{event_hook, this}),
           channel_(std::move(channel)),
           user_handle_(user_handle),
-          async_events_(&async_events) {}
+          async_events_(&async_events),
+          bell_(&bell) {}
 
     softnic::CompletionQueue& engine() noexcept { return engine_; }
     // Raises the event if the queue is armed for what it holds. Any thread. False: not yet, because
@@ -69,9 +71,7 @@ class CompletionQueue {
     enum class Asks : std::uint8_t { nobody, program };
     bool announce(Asks asks = Asks::nobody) noexcept;
     // Events wait for as many completions, or for the time since the first; either 0: they do not.
-    // `bell`: of the thread that asks again; it must stay.
-    void moderate(std::uint32_t completions, std::chrono::nanoseconds period,
-                  const softnic::Bell& bell) noexcept;
+    void moderate(std::uint32_t completions, std::chrono::nanoseconds period) noexcept;
     // An event waits for its time. Any thread.
     bool moderating() const noexcept { return first_at_.load(std::memory_order_relaxed) != 0; }
     // The program is about to arm the queue.
@@ -96,6 +96,8 @@ class CompletionQueue {
 
     const EventChannel* channel() const noexcept { return channel_.get(); }
     const AsyncEvents* async_events() const noexcept { return async_events_; }
+    // There was no room for an event.
+    bool unsent() const noexcept { return unsent_.load(std::memory_order_relaxed); }
     // Events that were held back are raised in this order; 0: none is.
     std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
 
@@ -114,14 +116,15 @@ class CompletionQueue {
     std::shared_ptr<EventChannel> channel_;
     std::uint64_t user_handle_;
     AsyncEvents* async_events_;
+    const softnic::Bell* bell_;
     std::atomic<std::uint32_t> async_events_sent_{0};
     std::atomic<std::uint32_t> answered_{kNeverArmed};  // the arming that has had its event
     std::atomic<std::uint32_t> events_{0};              // sent so far
     std::atomic<std::uint32_t> polls_{0};               // that are going on
     std::atomic<std::uint64_t> owed_{0};
+    std::atomic<bool> unsent_{false};
     std::atomic<std::uint32_t> moderate_completions_{0};
     std::atomic<std::int64_t> moderate_ns_{0};
-    std::atomic<const softnic::Bell*> bell_{nullptr};
     std::atomic<std::int64_t> first_at_{
         0};  // ns of the steady clock, 0: nothing waits for its time
 };

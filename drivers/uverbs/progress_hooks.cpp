@@ -15,6 +15,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "device_file.hpp"
+#include "next_function.hpp"
 #include "open_files.hpp"
 
 namespace verbatim::uverbs {
@@ -161,17 +162,22 @@ struct ArmQueue {
     }
 };
 
-void requests_posted(const ibv_qp* pair) noexcept {
-    if (DeviceFile* const file = file_of(pair->context)) file->requests_posted(pair->handle);
+// Around a call of libmlx5's that rings a doorbell.
+template <class Call>
+int post(const ibv_qp& pair, Call&& call) noexcept {
+    DeviceFile* const file = file_of(pair.context);
+    if (file != nullptr) file->posting();
+    const int result = call();
+    if (file != nullptr) file->requests_posted(pair.handle);
+    return result;
 }
 
 struct PostSend {
     using Function = int(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
     template <std::size_t I>
     static int replacement(ibv_qp* pair, ibv_send_wr* requests, ibv_send_wr** bad) {
-        const int result = g_replacements<PostSend>.original(I)(pair, requests, bad);
-        requests_posted(pair);
-        return result;
+        return post(*pair,
+                    [&] { return g_replacements<PostSend>.original(I)(pair, requests, bad); });
     }
 };
 
@@ -189,9 +195,8 @@ struct CompleteRequests {
     using Function = int(ibv_qp_ex*);
     template <std::size_t I>
     static int replacement(ibv_qp_ex* pair) {
-        const int result = g_replacements<CompleteRequests>.original(I)(pair);
-        requests_posted(&pair->qp_base);
-        return result;
+        return post(pair->qp_base,
+                    [&] { return g_replacements<CompleteRequests>.original(I)(pair); });
     }
 };
 
@@ -233,17 +238,6 @@ struct CreatePair {
         return pair;
     }
 };
-
-// The library may be loaded where names are not looked up by default.
-template <class Function>
-Function* next_in_library(const char* library, const char* name) noexcept {
-    void* found = dlsym(RTLD_NEXT, name);
-    if (found == nullptr) {
-        void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-        if (handle != nullptr) found = dlsym(handle, name);
-    }
-    return reinterpret_cast<Function*>(found);
-}
 
 template <class Function, class... Arguments>
 ibv_context* open_and_take_over(Function* real, Arguments... arguments) noexcept {

@@ -81,6 +81,8 @@ int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
     if ((mask & (kTimeout | kRetries)) != 0)
         pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
                                  facts.retry_cnt);
+    // Requests and messages that wait may have another end.
+    engine_thread_.bell().ring();
     return 0;
 }
 

@@ -196,7 +196,10 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (reply.qp_handle == 0) return ENOMEM;
     ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
     if (made.shared_receives != nullptr) ++made.shared_receives->users;
-    if (!parked_) engine_thread_.start(), connector_.start();
+    if (!parked_) {
+        find_registers(provider);
+        engine_thread_.start(), connector_.start();
+    }
     return 0;
 }
 

@@ -66,8 +66,8 @@ class RunConfig(unittest.TestCase):
     def test_the_example_shows_every_key(self):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
-        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("memory", "share"), ("connections", "timeout"),
-                             ("log", "level")):
+        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("engine", "doorbells"), ("memory", "share"),
+                             ("connections", "timeout"), ("log", "level")):
             self.assertRegex(text, r"(?ms)^\[%s\].*^%s = " % (section, key))
         for key in ("action", "operations", "nth", "times", "rate", "seed", "delay_us", "syndrome", "payload"):
             self.assertRegex(text, r"(?m)^#.*\b%s\b" % key)
@@ -81,11 +81,12 @@ class RunConfig(unittest.TestCase):
         self.assertEqual(out.split()[:1], ["3"])
 
     def test_settings_reach_the_program(self):
-        status, out = self.run_it("[engine]\nring_bytes = '1M'\n[connections]\ntimeout = '2s'\n[log]\nlevel = 'info'\n"
-                                  "[memory]\nshare = false\n[[fault]]\naction = 'kill'\nnth = 4\n", "sh", "-c", "env | grep VERBATIM")
+        status, out = self.run_it("[engine]\nring_bytes = '1M'\ndoorbells = 'nap'\n[connections]\ntimeout = '2s'\n"
+                                  "[log]\nlevel = 'info'\n[memory]\nshare = false\n[[fault]]\naction = 'kill'\nnth = 4\n",
+                                  "sh", "-c", "env | grep VERBATIM")
         self.assertEqual(status, 0, out)
-        for line in ("VERBATIM_SOFTNIC_RING_BYTES=1048576", "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info",
-                     "VERBATIM_SOFTNIC_SHARE=0",
+        for line in ("VERBATIM_SOFTNIC_RING_BYTES=1048576", "VERBATIM_SOFTNIC_DOORBELLS=nap",
+                     "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info", "VERBATIM_SOFTNIC_SHARE=0",
                      "VERBATIM_SOFTNIC_FAULTS=kill operations=send,write,read,atomic nth=4 times=1"):
             self.assertIn(line + "\n", out)
 
@@ -102,6 +103,7 @@ class RunConfig(unittest.TestCase):
                 ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, log, fault"),
                 ("[devices]\ncount = 17\n", "x.toml:2: count = 17 in [devices] is not allowed; it must be a number"),
                 ("[engine]\nring_bytes = 5000\n", "it must be a size from 16K to 1G"),
+                ("[engine]\ndoorbells = 'spin'\n", "it must be \"trap\" or \"nap\""),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),
                 ("[memory]\nshare = 1\n", "it must be true or false"),
                 ("engine = 3\n", "x.toml:1: engine is a section; write [engine]"),

@@ -18,13 +18,15 @@ class DeviceTree {
     static constexpr int kMaxDevices = 16;
     // Environment: the root of the tree to use; how many devices a tree of one's own has. For
     // devices that are opened: a fault policy (verbatim/softnic/fault_policy.hpp); bytes of each
-    // queue pair's ring; "0": registered memory is not shared with peers. How long the connection
-    // manager waits for an answer.
+    // queue pair's ring; whether doorbells past libibverbs are trapped ("trap") or looked for
+    // ("nap"); "0": registered memory is not shared with peers. How long the connection manager
+    // waits for an answer.
     static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
     static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
     static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
     static constexpr const char* kRingVariable = "VERBATIM_SOFTNIC_RING_BYTES";
     static constexpr const char* kShareVariable = "VERBATIM_SOFTNIC_SHARE";
+    static constexpr const char* kDoorbellsVariable = "VERBATIM_SOFTNIC_DOORBELLS";
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
     // Of kRingVariable. A datagram must fit in one record.
     static constexpr const char* kAllowedRings = "a size from 16K to 1G, a power of two";
