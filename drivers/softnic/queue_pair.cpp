@@ -151,34 +151,6 @@ void QueuePair::detach() {
     if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
 }
 
-// From before detach() until after attach(): no shared receive queue comes or goes meanwhile.
-std::unique_lock<std::mutex> QueuePair::hold_domain() const {
-    return xrc_domain_ != nullptr ? xrc_domain_->lock() : std::unique_lock<std::mutex>();
-}
-
-ChannelReceiver QueuePair::make_ring() const {
-    return ChannelReceiver(core_->options().ring_bytes, receive_completions_->may_sleep(),
-                           shared_.domain, xrc_domain_ != nullptr);
-}
-
-// Keys of other devices' memory are not known to the peer: it is told of a domain that no key has.
-void QueuePair::name_queue(const XrcQueue& queue) noexcept {
-    constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
-    const std::lock_guard lock(mutex_);
-    shared_.incoming.name_queue(queue.list->number(),
-                                queue.device == core_.get() ? queue.list->domain() : kNoDomain);
-}
-
-void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        shared_.incoming.forget_queue(queue.list->number());
-    }
-    receive_gate_.enter_waiting();
-    receive_->forget_queue(queue);
-    receive_gate_.leave_for_good();
-}
-
 QueuePairAddress QueuePair::address() const {
     QueuePairAddress address;
     address.kind = kAddressKind;
@@ -341,63 +313,6 @@ void QueuePair::fail() noexcept {
         shared_.enter_error();
     }
     execute();
-}
-
-void QueuePair::initialize() noexcept {
-    shared_.state.store(QueuePairState::initialized, std::memory_order_release);
-}
-
-void QueuePair::receive_from(const Peer& peer) noexcept {
-    const std::lock_guard lock(mutex_);
-    peer_ = peer;
-    shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
-}
-
-void QueuePair::send_datagrams() noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        if (shared_.is(QueuePairState::error)) return;
-        shared_.state.store(QueuePairState::ready, std::memory_order_release);
-    }
-    execute();
-}
-
-void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
-                         ChannelSender ring) noexcept {
-    send_gate_.enter_waiting();
-    send_->add_flow(number, std::move(link), std::move(ring));
-    send_gate_.leave_for_good();
-    execute();
-}
-
-void QueuePair::refuse_flow(std::uint32_t number) noexcept {
-    send_gate_.enter_waiting();
-    send_->refuse_flow(number);
-    send_gate_.leave_for_good();
-    execute();
-}
-
-// The gate keeps the list; mutex_ may be held by who is inside.
-std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
-    receive_gate_.enter_waiting();
-    try {
-        if (!shared_.receives())
-            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
-                        "it does not receive (yet)");
-        auto memory = shared_.sources.add(peer, from, core_->options().ring_bytes).ring.memory();
-        receive_gate_.leave_for_good();
-        return memory;
-    } catch (...) {
-        receive_gate_.leave_for_good();
-        throw;
-    }
-}
-
-void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {
-    receive_gate_.enter_waiting();
-    if (shared_.receives()) shared_.sender = link;
-    receive_gate_.leave_for_good();
-    link->ring_bell();  // of what was received before
 }
 
 // Programs look at the first completion, which is to say what is wrong: no receive is flushed

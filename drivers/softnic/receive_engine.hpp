@@ -87,7 +87,9 @@ class ReceiveEngine {
     void leave_queue() noexcept;
     void announce() noexcept;
     std::uint32_t keys_domain() const noexcept;
-    std::uint32_t receive_index() const noexcept;
+    std::uint32_t receive_index() const noexcept {
+        return queue_ != nullptr ? queue_index_ : shared_->receive_index;
+    }
     Taken take_own() noexcept;
     Taken take_shared() noexcept;
     std::span<const std::byte> entry_segments() const noexcept;
@@ -126,7 +128,7 @@ class ReceiveEngine {
     LocalMemory local_;
     // Of an XRC target: the number that the peer named, the queue if it was looked up, and the one
     // whose completions have to be announced.
-    std::uint32_t queue_number_ = 0;
+    std::uint32_t queue_number_ = 0, queue_index_ = 0;
     const XrcQueue* queue_ = nullptr;
     const XrcQueue* written_ = nullptr;
 

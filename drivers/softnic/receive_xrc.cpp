@@ -1,5 +1,7 @@
 // XRC targets: which shared receive queue a message is for. The peer names it once for all messages
 // that follow, and is not believed.
+#include <utility>
+
 #include "device.hpp"
 #include "receive_engine.hpp"
 #include "xrc_domain.hpp"
@@ -38,6 +40,7 @@ bool ReceiveEngine::choose_queue() noexcept {
     }
     if (written_ != nullptr && written_ != found) announce();
     queue_ = found;
+    queue_index_ = found->index;
     list_ = found->list;
     completions_ = &found->completions->ring();
     keys_ = &found->device->keys();
@@ -73,10 +76,6 @@ void ReceiveEngine::forget_queue(const XrcQueue& queue) noexcept {
 // The protection domain that the peer's one-sided requests belong to.
 std::uint32_t ReceiveEngine::keys_domain() const noexcept {
     return shared_->xrc_domain != nullptr ? list_->domain() : shared_->domain;
-}
-
-std::uint32_t ReceiveEngine::receive_index() const noexcept {
-    return queue_ != nullptr ? queue_->index : shared_->receive_index;
 }
 
 }  // namespace verbatim::softnic
