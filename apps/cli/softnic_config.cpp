@@ -8,14 +8,13 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <verbatim/config/fault_tables.hpp>
+#include <verbatim/config/toml_document.hpp>
 #include <verbatim/driver/advice.hpp>
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
-
-#include "config/fault_tables.hpp"
-#include "config/toml_document.hpp"
 
 namespace cli {
 namespace {

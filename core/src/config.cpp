@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <verbatim/config/fault_tables.hpp>
+#include <verbatim/config/toml_document.hpp>
 #include <verbatim/driver/advice.hpp>
 
-#include "config/fault_tables.hpp"
-#include "config/toml_document.hpp"
 #include "config_keys.hpp"
 
 namespace verbatim {

@@ -1,5 +1,5 @@
 // Values become the words that fault policies are written in, so that one place knows them.
-#include "fault_tables.hpp"
+#include <verbatim/config/fault_tables.hpp>
 
 #include <cstdint>
 #include <string>

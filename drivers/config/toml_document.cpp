@@ -1,5 +1,5 @@
 // Reads the file and says where.
-#include "toml_document.hpp"
+#include <verbatim/config/toml_document.hpp>
 
 #include <fstream>
 #include <iterator>

@@ -183,18 +183,19 @@ TEST_F(Commands, that_destroy_nothing_say_that_there_is_nothing) {
 
 TEST_F(Commands, about_windows_say_nothing_that_the_driver_does_not_know) {
     ASSERT_EQ(alloc_domain(), 0);
-    ib_uverbs_alloc_mw wanted{};
-    std::memcpy(&wanted.pd_handle, raw.reply.data(), sizeof wanted.pd_handle);
-    wanted.mw_type = 3;
-    const auto allocate = [&](const mlx5_ib_alloc_mw& provider) {
+    std::uint32_t domain = 0;
+    std::memcpy(&domain, raw.reply.data(), sizeof domain);
+    const auto allocate = [&](std::uint8_t type, const mlx5_ib_alloc_mw& provider) {
+        ib_uverbs_alloc_mw wanted{};
+        wanted.pd_handle = domain;
+        wanted.mw_type = type;
         return raw.plain(IB_USER_VERBS_CMD_ALLOC_MW, wanted, sizeof(ib_uverbs_alloc_mw_resp),
                          provider);
     };
-    EXPECT_EQ(allocate({}), EINVAL);
-    wanted.mw_type = 2;
-    EXPECT_EQ(allocate({1, 0, 0, 0}), EOPNOTSUPP);
-    EXPECT_EQ(allocate({0, 0, 1, 0}), EOPNOTSUPP);
-    EXPECT_EQ(allocate({}), 0);
+    EXPECT_EQ(allocate(3, {}), EINVAL);
+    EXPECT_EQ(allocate(2, {1, 0, 0, 0}), EOPNOTSUPP);
+    EXPECT_EQ(allocate(2, {0, 0, 1, 0}), EOPNOTSUPP);
+    EXPECT_EQ(allocate(2, {}), 0);
 }
 
 TEST_F(Commands, about_completion_queues_are_checked_to_the_last_bit) {

@@ -3,9 +3,8 @@
 
 #include <string_view>
 
+#include <verbatim/config/toml_document.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
-
-#include "toml_document.hpp"
 
 namespace verbatim {
 
