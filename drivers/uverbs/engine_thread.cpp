@@ -98,10 +98,12 @@ void EngineThread::run() {
     }
 }
 
-std::uint64_t EngineThread::completions() noexcept {
+// Of all queues, or of those that raise events.
+std::uint64_t EngineThread::completions(bool with_events) noexcept {
     std::uint64_t sum = 0;
     const std::lock_guard lock(mutex_);
-    for (CompletionQueue* const queue : queues_) sum += queue->engine().ring().produced();
+    for (CompletionQueue* const queue : queues_)
+        if (!with_events || queue->channel() != nullptr) sum += queue->engine().ring().produced();
     return sum;
 }
 
@@ -129,7 +131,7 @@ void EngineThread::look_round() noexcept {
     using Return = softnic::QueuePair::Return;
     return_ = Return::never;
     awaits_peers_ = false;
-    const std::uint64_t made = completions();
+    const std::uint64_t made = completions(false);
     queue_pairs_.walk([this](softnic::QueuePair& pair) {
         const std::uint16_t before = pair.executed();
         pair.progress();
@@ -137,7 +139,7 @@ void EngineThread::look_round() noexcept {
         return_ = std::max(return_, pair.must_return());
         awaits_peers_ |= pair.awaits_peer();
     });
-    made_completions_ |= completions() != made;
+    made_completions_ |= completions(false) != made;
     raise_events();
 }
 
@@ -174,12 +176,17 @@ void EngineThread::hurry() const noexcept {
 void EngineThread::choose_nap() noexcept {
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
     polled_ = polls - polls_seen_ > kBusyPolls;
-    // What the program's own threads do when they post and poll needs nobody else.
-    const bool moved = std::exchange(made_completions_, false) || requests_found_ != 0;
+    // What the program's own threads do when they post and poll needs nobody else, unless they wait
+    // for events between that.
+    const std::uint64_t events = completions(true);
+    const bool moved = std::exchange(made_completions_, false) || requests_found_ != 0 ||
+                       events != std::exchange(event_completions_seen_, events);
     const auto now = Clock::now();
     // One that posts by libibverbs executes what it posts, unless it is interrupted just then.
+    // Where it waits for events, who is awake need not be called at a bad moment.
     const std::uint32_t posts = posts_.load(std::memory_order_relaxed);
-    const bool direct = std::exchange(posts_seen_, posts) == posts && !polled_;
+    const bool posted = std::exchange(posts_seen_, posts) != posts;
+    const bool direct = !polled_ && (!posted || event_completions_seen_ != 0);
     if (requests_found_ != 0 && direct) direct_until_ = now + kDirectTime;
     polls_seen_ = polls;
     finds_requests_ = std::exchange(requests_found_, 0) != 0;

@@ -73,7 +73,7 @@ class EngineThread {
     void run();
     using Clock = std::chrono::steady_clock;
     void look_round() noexcept;
-    std::uint64_t completions() noexcept;
+    std::uint64_t completions(bool with_events) noexcept;
     void raise_events() noexcept;
     void choose_nap() noexcept;
     void choose_sleep(bool moved) noexcept;
@@ -98,7 +98,8 @@ class EngineThread {
     std::uint32_t polls_seen_ = 0;
     std::atomic<std::uint32_t> posts_{0};
     std::uint32_t posts_seen_ = 0;
-    bool made_completions_ = false;     // since the last nap
+    bool made_completions_ = false;  // since the last nap
+    std::uint64_t event_completions_seen_ = 0;
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
     Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
     Nap timed_nap_;                     // the next one, if there is something to come back for
