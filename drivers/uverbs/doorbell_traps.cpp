@@ -104,8 +104,10 @@ bool DoorbellTraps::start() noexcept {
     pthread_t thread;
     const int refused = pthread_create(&thread, nullptr, entry, this);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (refused == 0) thread_ = thread;
-    return refused == 0;
+    if (refused != 0) return false;
+    pthread_setname_np(thread, "verbatim-trap");
+    thread_ = thread;
+    return true;
 }
 
 void DoorbellTraps::forgo(const std::string& why) noexcept {
@@ -172,7 +174,6 @@ bool DoorbellTraps::protect_all(bool wanted) noexcept {
 }
 
 void* DoorbellTraps::entry(void* self) {
-    pthread_setname_np(pthread_self(), "verbatim-trap");
     make_prompt();
     static_cast<DoorbellTraps*>(self)->run();
     return nullptr;
