@@ -98,8 +98,10 @@ bool DoorbellTraps::start() noexcept {
     if (!bell_ || !timer_) return false;
     pthread_t thread;
     const int refused = softnic::start_own_thread(thread, entry, this, softnic::Faults::taken);
-    if (refused == 0) thread_ = thread;
-    return refused == 0;
+    if (refused != 0) return false;
+    pthread_setname_np(thread, "verbatim-trap");
+    thread_ = thread;
+    return true;
 }
 
 void DoorbellTraps::forgo(const std::string& why) noexcept {
@@ -167,7 +169,6 @@ bool DoorbellTraps::protect_all(bool wanted) noexcept {
 
 void* DoorbellTraps::entry(void* self) {
     const softnic::OwnThread own;
-    pthread_setname_np(pthread_self(), "verbatim-trap");
     make_prompt();
     static_cast<DoorbellTraps*>(self)->run();
     return nullptr;

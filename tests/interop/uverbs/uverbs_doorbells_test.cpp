@@ -296,8 +296,11 @@ TEST_F(Doorbells, where_traps_are_forbidden_the_engine_naps) {
 }
 
 TEST_F(Doorbells, another_word_than_trap_and_nap_is_refused) {
+    ASSERT_NE(uverbs::sysfs_root(), nullptr);
     setenv(kVariable, "spin", 1);
-    EXPECT_THROW(open_device(), std::runtime_error);
+    ibv_device** const list = good(ibv_get_device_list(nullptr), "ibv_get_device_list");
+    EXPECT_EQ(ibv_open_device(list[0]), nullptr);
+    ibv_free_device_list(list);
 }
 
 }  // namespace

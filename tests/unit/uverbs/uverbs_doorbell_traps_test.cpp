@@ -30,12 +30,13 @@ struct DoorbellTrapsTest : testing::Test {
               [](void* self) noexcept {
                   auto& test = *static_cast<DoorbellTrapsTest*>(self);
                   test.trapped.fetch_add(1);
-                  if (test.sets_again.load()) test.traps->set();
+                  if (test.sets_again.load()) test.hooked->set();
               },
               [](void* self) noexcept {
                   return static_cast<DoorbellTrapsTest*>(self)->watches.fetch_add(1) < 3;
               },
-              this})) {}
+              this})),
+          hooked(traps.get()) {}
     ~DoorbellTrapsTest() override {
         traps.reset();
         munmap(pages, kPages * kPage);
@@ -62,6 +63,7 @@ struct DoorbellTrapsTest : testing::Test {
     int file;
     std::byte* pages;
     std::unique_ptr<DoorbellTraps> traps;
+    DoorbellTraps* hooked;  // the same, while it ends
 };
 
 TEST_F(DoorbellTrapsTest, a_store_is_told_of_and_goes_on) {
