@@ -18,7 +18,7 @@ ibv_qp_state change(ibv_qp* pair, ibv_qp_state to, int mask) {
     ibv_qp_attr attributes = state(to);
     attributes.path_mtu = IBV_MTU_1024;
     attributes.dest_qp_num = 0x4001;
-    attributes.ah_attr.port_num = 1;
+    attributes.ah_attr.is_global = 1, attributes.ah_attr.port_num = 1;
     const int error = ibv_modify_qp(pair, &attributes, IBV_QP_STATE | mask);
     EXPECT_TRUE(error == 0 || error == EINVAL) << error;
     return state_of(pair);
