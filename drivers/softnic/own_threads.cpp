@@ -18,7 +18,7 @@ constexpr useconds_t kFirstLook = 20, kLastLook = 5000;
 // Three of each device, and one.
 constexpr std::size_t kMostThreads = 256;
 
-// In static memory, which no program registers. POSIX' own types: a forked child makes them anew.
+// In static memory, which no program registers.
 struct State {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
@@ -44,9 +44,15 @@ bool is_own(pid_t id) noexcept {
 }
 
 void handle_forks() noexcept {
-    static const int handlers = pthread_atfork(
-        [] { pthread_mutex_lock(&g_state.mutex); }, [] { pthread_mutex_unlock(&g_state.mutex); },
-        [] { g_state = State{}; });  // the threads stayed in the parent
+    static const int handlers = pthread_atfork([] { pthread_mutex_lock(&g_state.mutex); },
+                                               [] { pthread_mutex_unlock(&g_state.mutex); },
+                                               [] {  // the threads stayed in the parent
+                                                   g_state.ids = {};
+                                                   g_state.awake = 0;
+                                                   g_state.still = false;
+                                                   g_state.moved = PTHREAD_COND_INITIALIZER;
+                                                   pthread_mutex_unlock(&g_state.mutex);
+                                               });
     static_cast<void>(handlers);
 }
 

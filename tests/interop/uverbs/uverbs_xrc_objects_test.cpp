@@ -207,12 +207,12 @@ TEST_F(XrcObjects, a_target_ends_with_the_context_that_made_it) {
     OpenedTarget opened;
     {
         // Closed with everything in it, as a program does that goes without a word.
+        const ClosedWithAll no_leak;
         ibv_context* const second = open_device().release();
         ibv_xrcd* const other = good(open_domain(second, file.fd), "domain");
         ibv_qp* const target = good(make_target(second, other), "target");
         opened.reset(good(open_target(context.get(), one.get(), target->qp_num), "opened"));
         good(ibv_close_device(second), "ibv_close_device");
-        keep_for_ever(other), keep_for_ever(target);
     }
     ibv_qp_attr attributes = state(IBV_QPS_ERR);
     EXPECT_EQ(ibv_modify_qp(opened.get(), &attributes, IBV_QP_STATE), EINVAL);
