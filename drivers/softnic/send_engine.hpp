@@ -172,6 +172,8 @@ class SendEngine {
     bool waited_too_long(std::uint64_t message) noexcept;
     bool retire(const Unretired& result) noexcept;
     mlx5::Cqe success(const Unretired& result) const noexcept;
+    Unretired& oldest() noexcept;
+    void forget_oldest() noexcept;
     void retire_acknowledged() noexcept;
     bool push_success(const Unretired& result) noexcept;
     [[gnu::noinline]] bool push_with_data(const Unretired& result) noexcept;

@@ -14,7 +14,7 @@ using mlx5::Syndrome;
 // The request at the head touched it, or the oldest one, whose answer has come.
 void SendEngine::recover(const void* address) noexcept {
     shared_->failure.set("memory at {} is registered and not there (any more)", address);
-    Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+    Unretired& oldest = this->oldest();
     if (std::exchange(takes_result_, false)) {
         oldest.syndrome = Syndrome::local_protection;
     } else {

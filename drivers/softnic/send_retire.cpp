@@ -47,13 +47,22 @@ bool SendEngine::keep(const Unretired& result) noexcept {
     return true;
 }
 
+SendEngine::Unretired& SendEngine::oldest() noexcept {
+    return unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+}
+
+void SendEngine::forget_oldest() noexcept {
+    ++oldest_;
+    unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+}
+
 // Retires what the peer has acknowledged, and what follows it up to the next unacknowledged
 // message.
 void SendEngine::harvest(bool silent) noexcept {
     const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
     const auto refused = static_cast<Syndrome>(shared_->outgoing.refused());
     while (unretired_.load(std::memory_order_relaxed) != 0 && !shared_->is(QueuePairState::error)) {
-        Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+        Unretired& oldest = this->oldest();
         if (oldest.message > acknowledged) {
             if (refused != kNoSyndrome)
                 oldest.syndrome = refused;
@@ -69,8 +78,7 @@ void SendEngine::harvest(bool silent) noexcept {
             take_atomic_result(oldest);
         }
         if (!retire(oldest)) return;
-        ++oldest_;
-        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+        forget_oldest();
     }
 }
 
@@ -81,12 +89,11 @@ void SendEngine::retire_acknowledged() noexcept {
     if (shared_->link == nullptr) return;
     const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
     while (unretired_.load(std::memory_order_relaxed) != 0) {
-        Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
+        Unretired& oldest = this->oldest();
         if (oldest.message > acknowledged) return;
         take_atomic_result(oldest);
         if (oldest.syndrome != kNoSyndrome || (oldest.signaled && !push_success(oldest))) return;
-        ++oldest_;
-        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+        forget_oldest();
     }
 }
 
@@ -181,11 +188,8 @@ void SendEngine::flush() noexcept {
         static_cast<std::uint16_t>(read_record(view_.doorbell_record + mlx5::kRecordSend));
     ring(end);  // what strict doorbells had not let through is flushed as well
     if (!stopped_ && !error_reported_) retire_acknowledged();
-    for (; unretired_.load(std::memory_order_relaxed) != 0; ++oldest_) {
-        const Unretired& oldest = unretired_ring_[oldest_ & (view_.send_blocks - 1)];
-        if (!push_error(oldest, reason(oldest))) return;
-        unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-    }
+    for (; outstanding(); forget_oldest())
+        if (!push_error(oldest(), reason(oldest()))) return;
     std::uint16_t head = head_.load(std::memory_order_relaxed);
     // A record that runs further ahead than the ring is long is nonsense; what the ring holds is
     // flushed.

@@ -17,6 +17,20 @@
 
 namespace verbatim::uverbs {
 
+// From the front of what a program wrote. False: there is less.
+template <class T>
+bool take(std::span<const std::byte>& bytes, T& value) noexcept {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (bytes.size() < sizeof value) return false;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    bytes = bytes.subspan(sizeof value);
+    return true;
+}
+// Fields that came later and say nothing.
+inline bool all_zero(std::span<const std::byte> bytes) noexcept {
+    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 class Command {
   public:
     // Nothing if the header does not fit its bytes.
@@ -62,9 +76,7 @@ class Command {
     template <class Core, class T>
     bool provider_ends() const noexcept {
         const auto part = provider_part<Core>();
-        return part.size() <= sizeof(T) ||
-               std::ranges::all_of(part.subspan(sizeof(T)),
-                                   [](std::byte byte) { return byte == std::byte{0}; });
+        return part.size() <= sizeof(T) || all_zero(part.subspan(sizeof(T)));
     }
     std::size_t reply_bytes() const noexcept { return reply_.size(); }
     std::size_t provider_reply_bytes() const noexcept { return provider_reply_.size(); }
@@ -73,14 +85,6 @@ class Command {
     template <class Core>
     std::span<const std::byte> provider_part() const noexcept {
         return extended_ ? provider_ : core_.subspan(std::min(sizeof(Core), core_.size()));
-    }
-    template <class T>
-    static bool take(std::span<const std::byte>& bytes, T& value) noexcept {
-        static_assert(std::is_trivially_copyable_v<T>);
-        if (bytes.size() < sizeof value) return false;
-        std::memcpy(&value, bytes.data(), sizeof value);
-        bytes = bytes.subspan(sizeof value);
-        return true;
     }
     template <class T>
     static T read(std::span<const std::byte> from) noexcept {

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+
+#include "command.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -90,22 +91,11 @@ const Sizes* sizes_of(unsigned number, bool extended) noexcept {
     return found == std::end(kSizes) ? nullptr : found;
 }
 
-template <class T>
-bool take(std::span<const std::byte>& bytes, T& value) noexcept {
-    if (bytes.size() < sizeof value) return false;
-    std::memcpy(&value, bytes.data(), sizeof value);
-    bytes = bytes.subspan(sizeof value);
-    return true;
-}
-
 // The core's part of a request, without headers.
 int check_request(std::span<const std::byte> core, const Sizes& sizes) noexcept {
     if (core.size() < sizes.least) return ENOSPC;
     if (sizes.provider || core.size() <= sizes.whole) return 0;
-    const auto rest = core.subspan(sizes.whole);
-    return std::ranges::all_of(rest, [](std::byte byte) { return byte == std::byte{0}; })
-               ? 0
-               : EOPNOTSUPP;
+    return all_zero(core.subspan(sizes.whole)) ? 0 : EOPNOTSUPP;
 }
 
 int check_plain(const ib_uverbs_cmd_hdr& header, std::span<const std::byte> core) noexcept {

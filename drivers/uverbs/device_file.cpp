@@ -21,6 +21,7 @@
 #include <verbatim/uverbs/device_tree.hpp>
 
 #include "command_rules.hpp"
+#include "memory_survey.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -196,10 +197,15 @@ void DeviceFile::find_registers(const mlx5_ib_create_qp& wanted) noexcept try {
     const bool new_one = (wanted.flags & MLX5_QP_FLAG_BFREG_INDEX) != 0 &&
                          thread_registers_.insert(wanted.bfreg_index).second;
     if (!std::exchange(registers_changed_, false) && !new_one) return;
-    for (const MappedPages& pages : mapped_for_writing(file_identity_)) {
+    // The system is asked, because programs and libraries that take the place of mmap(), as UCX
+    // does, leave nobody else to see it.
+    std::vector<Mapped> mapped;
+    if (!mapped_for_writing(file_identity_.device, file_identity_.inode, mapped))
+        return engine_thread_.forgo_traps("/proc/self/maps cannot be read; is /proc mounted?");
+    for (const Mapped& pages : mapped) {
         const bool memory = pages.offset >= DeviceMemoryPool::kFileOffset &&
                             pages.offset < DeviceMemoryPool::kFileOffset + DeviceMemoryPool::kBytes;
-        if (!memory) engine_thread_.add_registers(pages.start, pages.bytes);
+        if (!memory) engine_thread_.add_registers(pages.range.first, pages.range.bytes());
     }
 } catch (const std::exception& error) {
     engine_thread_.forgo_traps(error.what());

@@ -25,7 +25,6 @@
 #include "engine_thread.hpp"
 #include "handle_table.hpp"
 #include "identity.hpp"
-#include "mapped_pages.hpp"
 #include "method.hpp"
 #include "objects.hpp"
 #include "register_pages.hpp"

@@ -63,8 +63,6 @@ class EngineThread {
     void forgo_traps(const std::string& why) noexcept { traps_.forgo(why); }
     // The program may write to them by itself from now on.
     void distrust() noexcept { direct_.store(true); }
-    // Sleeps without a limit when there is nothing to do.
-    bool traps() const noexcept { return traps_.work(); }
 
   private:
     using Nap = std::chrono::nanoseconds;
@@ -92,12 +90,10 @@ class EngineThread {
     std::atomic<bool> direct_{false};
     std::atomic<Clock::duration> trusted_until_{};  // the program's calls announce its doorbells
     softnic::ProgressList queue_pairs_;
-    std::atomic<std::uint32_t> polls_{0};
+    std::atomic<std::uint32_t> polls_{0}, posts_{0};
 
     std::mutex rounds_;  // one thread at a time looks round; guards what follows
-    std::uint32_t polls_seen_ = 0;
-    std::atomic<std::uint32_t> posts_{0};
-    std::uint32_t posts_seen_ = 0;
+    std::uint32_t polls_seen_ = 0, posts_seen_ = 0;
     bool made_completions_ = false;  // since the last nap
     std::uint64_t event_completions_seen_ = 0;
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed

@@ -1,4 +1,5 @@
-// Reading of /proc/self/smaps.
+// Reading of /proc/self/smaps and /proc/self/maps, which is the first without what it says of each
+// mapping (proc(5)).
 #include "memory_survey.hpp"
 
 #include <fcntl.h>
@@ -15,6 +16,12 @@ namespace verbatim::uverbs {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+
+std::string_view next_line(std::string_view& text) noexcept {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    return line;
+}
 
 std::string_view next_word(std::string_view& line) noexcept {
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -102,8 +109,8 @@ void add(const Entry& entry, const PageRange& range, Survey& result) {
     result.inside.push_back(part);
 }
 
-bool read_all(std::string& text) {
-    const int file = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+bool read_all(const char* path, std::string& text) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     constexpr std::size_t kStep = 64 << 10;
     ssize_t got = 0;
@@ -137,8 +144,7 @@ bool survey_text(std::string_view text, const PageRange& range, std::uint64_t de
     constexpr std::string_view kFlags = "VmFlags:";
     Entry entry;
     while (!text.empty()) {
-        std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        std::string_view line = next_line(text);
         if (line.starts_with(kFlags)) {
             line.remove_prefix(kFlags.size());
             const bool ordinary = read_flags(line, entry.mapped.advice);
@@ -160,7 +166,19 @@ bool survey_text(std::string_view text, const PageRange& range, std::uint64_t de
 
 bool survey(const PageRange& range, std::uint64_t device, std::uint64_t inode, Survey& result) {
     std::string text;
-    return read_all(text) && survey_text(text, range, device, inode, result);
+    return read_all("/proc/self/smaps", text) && survey_text(text, range, device, inode, result);
+}
+
+bool mapped_for_writing(std::uint64_t device, std::uint64_t inode, std::vector<Mapped>& found) {
+    std::string maps;
+    if (!read_all("/proc/self/maps", maps)) return false;
+    for (std::string_view text = maps; !text.empty();) {
+        const Entry entry = read_header(next_line(text));
+        if (entry.device == device && entry.inode == inode && entry.shared &&
+            (entry.mapped.protection & PROT_WRITE) != 0)
+            found.push_back(entry.mapped);
+    }
+    return true;
 }
 
 }  // namespace verbatim::uverbs

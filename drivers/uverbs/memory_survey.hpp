@@ -1,5 +1,5 @@
-// What lies in a range of this process's addresses, as /proc/self/smaps has it. Threads: any; what
-// other threads map meanwhile may be missing.
+// What lies in a range of this process's addresses, and where a file is mapped, as the system has
+// it. Threads: any; what other threads map meanwhile may be missing.
 #pragma once
 
 #include <cstdint>
@@ -51,5 +51,9 @@ bool survey(const PageRange& range, std::uint64_t device, std::uint64_t inode, S
 // The same of a given text.
 bool survey_text(std::string_view text, const PageRange& range, std::uint64_t device,
                  std::uint64_t inode, Survey& result);
+
+// Where a file is mapped so that stores reach it, by address. Quicker, since the system need not
+// look at the pages. False: it cannot be known.
+bool mapped_for_writing(std::uint64_t device, std::uint64_t inode, std::vector<Mapped>& found);
 
 }  // namespace verbatim::uverbs

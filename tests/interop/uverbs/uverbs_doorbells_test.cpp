@@ -249,7 +249,8 @@ TEST_F(Doorbells, a_program_that_calls_is_hardly_ever_stopped) {
     const Context context = open_device();
     Side one(context.get(), {.events = true});
     connect(one.pair.get(), one.pair->qp_num);
-    if (!traps_work()) GTEST_SKIP() << "doorbells cannot be trapped here";
+    if (!traps_work())
+        GTEST_SKIP() << "doorbells cannot be trapped here: runs where userfaultfd() is allowed";
     const long before = sleeps_of("verbatim-trap");
     const auto start = Steady::now();
     constexpr int kTimes = 200;

@@ -14,6 +14,14 @@
 namespace verbatim::interop {
 namespace {
 
+Pair pair_of(ibv_pd* domain, ibv_cq* completions) {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = completions;
+    wanted.cap = {8, 8, 1, 1, 0};
+    wanted.qp_type = IBV_QPT_RC;
+    return Pair(good(ibv_create_qp(domain, &wanted), "ibv_create_qp"));
+}
+
 Context import_context(const ibv_context* from) {
     return Context(good(ibv_import_device(dup(from->cmd_fd)), "ibv_import_device"));
 }
@@ -83,11 +91,7 @@ TEST_F(Imports, an_imported_domain_and_its_regions_serve_queues_of_the_importing
     {
         const Completions completions(
             good(ibv_create_cq(second.get(), 16, nullptr, nullptr, 0), "ibv_create_cq"));
-        ibv_qp_init_attr wanted{};
-        wanted.send_cq = wanted.recv_cq = completions.get();
-        wanted.cap = {8, 8, 1, 1, 0};
-        wanted.qp_type = IBV_QPT_RC;
-        const Pair pair(good(ibv_create_qp(domain, &wanted), "ibv_create_qp"));
+        const Pair pair = pair_of(domain, completions.get());
         connect(pair.get(), other.pair->qp_num);
         connect(other.pair.get(), pair->qp_num);
         one.fill(0, 1000, 3);
@@ -200,11 +204,7 @@ TEST_F(Imports, the_first_context_goes_and_what_it_made_is_there_for_the_other) 
     {
         const Completions completions(
             good(ibv_create_cq(second.get(), 16, nullptr, nullptr, 0), "ibv_create_cq"));
-        ibv_qp_init_attr wanted{};
-        wanted.send_cq = wanted.recv_cq = completions.get();
-        wanted.cap = {8, 8, 1, 1, 0};
-        wanted.qp_type = IBV_QPT_RC;
-        const Pair pair(good(ibv_create_qp(domain, &wanted), "ibv_create_qp"));
+        const Pair pair = pair_of(domain, completions.get());
         connect(pair.get(), one.pair->qp_num);
         connect(one.pair.get(), pair->qp_num);
         one.request(IBV_WR_RDMA_READ, 0, 4096)

@@ -139,11 +139,13 @@ TEST_P(Litmus, data_are_there_before_the_flag_of_the_next_request) {
 }
 
 TEST_P(Litmus, the_last_word_of_a_request_comes_last) {
-    if (GetParam() != Path::mapping) GTEST_SKIP() << "nothing is promised";
+    if (GetParam() != Path::mapping)
+        GTEST_SKIP() << "nothing is promised: runs where memory is mapped";
     Child reader([&] { return read_rounds(true); });
     Child writer([&] { return write_rounds(true); });
     const int read = reader.wait(std::chrono::seconds(50));
-    if (read == kNotShared) GTEST_SKIP() << "nothing is shared in this build";
+    if (read == kNotShared)
+        GTEST_SKIP() << "nothing is shared in this build: runs without sanitizers";
     EXPECT_EQ(read, 0);
     EXPECT_EQ(writer.wait(std::chrono::seconds(50)), 0);
 }

@@ -74,8 +74,9 @@ bool can_share(const Sharing& test) {
     }
     return false;
 }
-#define NEEDS_SHARING() \
-    if (!can_share(*this)) GTEST_SKIP() << "nothing is shared in this build"
+#define NEEDS_SHARING()    \
+    if (!can_share(*this)) \
+    GTEST_SKIP() << "nothing is shared in this build: runs without sanitizers"
 
 TEST_F(Sharing, pages_are_shared_as_long_as_they_are_registered_and_keep_their_contents) {
     NEEDS_SHARING();

@@ -1,6 +1,8 @@
 // What is read out of /proc/self/smaps.
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -90,6 +92,28 @@ TEST(MemorySurvey, this_process_is_read) {
     EXPECT_TRUE(found.covers(pages_of(here, 1)));
     EXPECT_FALSE(found.inside.at(0).plain);  // it is the stack
     EXPECT_EQ(found.inside.at(0).protection, PROT_READ | PROT_WRITE);
+}
+
+TEST(MemorySurvey, a_file_is_found_where_stores_reach_it) {
+    const int file = memfd_create("verbatim-survey-test", MFD_CLOEXEC);
+    struct stat facts {};
+    ASSERT_TRUE(ftruncate(file, 16384) == 0 && fstat(file, &facts) == 0);
+    const auto map = [&](int protection, int kind, off_t offset) {
+        void* const at = mmap(nullptr, 4096, protection, kind, file, offset);
+        EXPECT_NE(at, MAP_FAILED);
+        return at;
+    };
+    void* const stored = map(PROT_READ | PROT_WRITE, MAP_SHARED, 8192);
+    void* const others[] = {map(PROT_READ, MAP_SHARED, 0),
+                            map(PROT_READ | PROT_WRITE, MAP_PRIVATE, 4096)};
+    std::vector<Mapped> found;
+    ASSERT_TRUE(mapped_for_writing(facts.st_dev, facts.st_ino, found));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].range.first, reinterpret_cast<std::uint64_t>(stored));
+    EXPECT_EQ(found[0].range.bytes(), 4096u);
+    EXPECT_EQ(found[0].offset, 8192u);
+    for (void* const at : {stored, others[0], others[1]}) munmap(at, 4096);
+    close(file);
 }
 
 }  // namespace
