@@ -95,15 +95,15 @@ bool wait_readable(int socket, Instant deadline) noexcept {
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(
             deadline - std::chrono::steady_clock::now());
+        if (left.count() <= 0) return false;
         pollfd entry{socket, POLLIN, 0};
-        const int timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+        const int timeout = static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
         int ready;
         {
             const AtRest rest;
             ready = poll(&entry, 1, timeout);
         }
         if (ready > 0) return true;
-        if (ready == 0 && timeout == 0) return false;
         if (ready < 0 && errno != EINTR) return false;
     }
 }

@@ -65,6 +65,10 @@ void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair,
 }
 
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
+    if (link_->keys().lacks(key)) {
+        const Errc fetched = link_->fetch_keys(key);
+        if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
+    }
     if (!link_->keys().find(key, grant_)) {
         grant_ = {};
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
@@ -96,7 +100,7 @@ Syndrome RemoteMemory::map_grant() noexcept {
     }
     if (grant_.file == 0) return kNoSyndrome;
     base_ = link_->place(grant_);
-    if (base_ == nullptr) {
+    if (base_ == nullptr && link_->may_fetch(grant_.file)) {
         const Errc fetched = link_->fetch_file(grant_.file);
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
         base_ = link_->place(grant_);
@@ -123,30 +127,34 @@ Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uin
     return Syndrome::remote_access;
 }
 
-Syndrome RemoteMemory::write_private(const RemoteRange& to, const PieceList& list) noexcept {
-    return copy_private(Way::write, to, list);
+Syndrome RemoteMemory::write_private(const RemoteRange& to, const PieceList& list,
+                                     const Chunk& chunk) noexcept {
+    return copy_private(Way::write, to, list, chunk);
 }
 
-Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& list) noexcept {
-    return copy_private(Way::read, from, list);
+Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& list,
+                                    const Chunk& chunk) noexcept {
+    return copy_private(Way::read, from, list, chunk);
 }
 
-Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
-                                    const PieceList& list) noexcept {
+Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const PieceList& list,
+                                    const Chunk& chunk) noexcept {
     // A process of a pid namespace that is not this one or below it has no number here.
     if (link_->process() == 0) {
         link_->refuse_attach("it is in another pid namespace");
         return kNoSyndrome;
     }
     std::array<iovec, kMaxPieces> local;
-    std::uint64_t done = 0;
-    // One call moves at most 2 GiB; the rest follows.
-    while (done < list.total) {
+    std::uint64_t done = chunk.skip;
+    const std::uint64_t end = chunk.skip + chunk.bytes;
+    // One call may move less; the rest follows.
+    while (done < end) {
         std::size_t parts = 0;
-        for_each_part(list, done, list.total - done, [&](std::byte* data, std::size_t bytes) {
+        for_each_part(list, done, end - done, [&](std::byte* data, std::size_t bytes) {
             local[parts++] = {data, bytes};
         });
-        const iovec remote{reinterpret_cast<void*>(range.address + done), list.total - done};
+        const iovec remote{reinterpret_cast<void*>(range.address + done), end - done};
+        before_store();
         const ssize_t moved =
             way == Way::write
                 ? process_vm_writev(link_->process(), local.data(), parts, &remote, 1, 0)

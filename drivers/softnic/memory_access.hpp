@@ -90,10 +90,15 @@ class RemoteMemory {
         return good ? base_ + (address - grant_.address) : nullptr;
     }
 
-    // Private memory of the peer: one system call per request, no order that a poller could rely
-    // on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
-    mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
-    mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
+    // What reach() found is as the peer's table has it now.
+    bool current() const noexcept { return grant_.current(); }
+
+    // Private memory of the peer: one system call per chunk of the range, no order that a poller
+    // could rely on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
+    mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list,
+                                 const Chunk& chunk) noexcept;
+    mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list,
+                                const Chunk& chunk) noexcept;
 
     bool attaches() const noexcept { return link_->attaches(); }
     const Link* link() const noexcept { return link_.get(); }
@@ -107,7 +112,8 @@ class RemoteMemory {
     mlx5::Syndrome map_grant() noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                           Access wanted) noexcept;
-    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list) noexcept;
+    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list,
+                                const Chunk& chunk) noexcept;
 
     FailureText* failure_;
     std::shared_ptr<Link> link_;

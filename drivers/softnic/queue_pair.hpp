@@ -156,7 +156,7 @@ class QueuePair final : public QueuePairHandle {
 
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
-    std::shared_ptr<SharedMemory> open_for(const Nonce& peer, std::uint32_t from);
+    std::shared_ptr<SharedMemory> open_for(const LinkPeer& asking, std::uint32_t from);
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
@@ -171,8 +171,9 @@ class QueuePair final : public QueuePairHandle {
     void claim(const Peer& peer);
     void attach();
     void detach();
+    void close() noexcept;
     bool dead_copy() noexcept;
-    void forget_peer(ChannelReceiver fresh) noexcept;
+    void forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept;
     ChannelReceiver make_ring() const;
     std::unique_lock<std::mutex> hold_domain() const;
     std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);

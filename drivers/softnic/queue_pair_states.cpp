@@ -79,6 +79,7 @@ void QueuePair::name_queue(const XrcQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.name_queue(queue.list->number(),
                                 queue.device == core_.get() ? queue.list->domain() : kNoDomain);
+    shared_.access->receive_for(queue.device->keys().accesses(), &queue);
 }
 
 void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
@@ -89,6 +90,7 @@ void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
     receive_gate_.enter_waiting();
     receive_->forget_queue(queue);
     receive_gate_.leave_for_good();
+    shared_.access->receive_no_more_for(&queue);
 }
 
 }  // namespace verbatim::softnic

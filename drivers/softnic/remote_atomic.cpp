@@ -68,6 +68,7 @@ SendEngine::Verdict SendEngine::atomic_at_peer(Request& request, const RemoteAto
 void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
     if (oldest.result_unit == 0 || oldest.syndrome != kNoSyndrome) return;
     const std::uint64_t before = shared_->outgoing.atomic_result(atomics_answered_++);
+    const MemoryTouch inside(own_access_);
     Request request{WqeReader(view_, oldest.index), {}, {}};
     request.control = request.wqe.read<mlx5::ControlSegment>(0);
     PieceList list;
@@ -99,7 +100,10 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
     }
     std::memcpy(&operation, payload, sizeof operation);
     std::byte* at = nullptr;
+    access_.enter();
     const Syndrome syndrome = reach_word(operation, at);
+    const std::uint64_t before = syndrome == kNoSyndrome ? execute(operation, at) : 0;
+    access_.leave();
     if (syndrome != kNoSyndrome) {
         shared_->failure.set("the peer's atomic operation at {:#x} is misaligned or not allowed",
                              operation.address);
@@ -108,7 +112,7 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
                                                             : QueuePairEvent::request_error);
         return false;
     }
-    shared_->incoming.set_atomic_result(atomics_++, execute(operation, at));
+    shared_->incoming.set_atomic_result(atomics_++, before);
     shared_->incoming.acknowledge();
     drained_ = moved_ = true;
     shared_->incoming.release(record);

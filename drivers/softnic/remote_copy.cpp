@@ -129,7 +129,13 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
         fail(Syndrome::flushed, Syndrome::remote_invalid);
         return false;
     }
+    access_.enter();
     std::byte* const at = reach(piece, bytes, put ? Access::remote_write : Access::remote_read);
+    if (at != nullptr && put)
+        write_in_order(at, payload + sizeof piece, bytes);
+    else if (at != nullptr)
+        shared_->incoming.set_answer(answers_++, at, bytes);
+    access_.leave();
     if (at == nullptr) {
         if (!shared_->reliable()) return drop(record);
         shared_->failure.set("the peer's copy of {} bytes at {:#x} is not allowed", bytes,
@@ -137,10 +143,6 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
         fail(Syndrome::flushed, Syndrome::remote_access);
         return false;
     }
-    if (put)
-        write_in_order(at, payload + sizeof piece, bytes);
-    else
-        shared_->incoming.set_answer(answers_++, at, bytes);
     if ((record.flags & kLastRecord) != 0) shared_->incoming.acknowledge();
     drained_ = moved_ = true;
     shared_->incoming.release(record);

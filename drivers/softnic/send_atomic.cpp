@@ -148,15 +148,19 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
         const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
         return atomic_at_peer(request, for_peer(operation, target), operation.result_unit);
     }
-    keep_for_entry(request.result, request, operation.result_unit, list);
-    if (operation.bytes == sizeof(std::uint64_t)) {
-        const std::uint64_t before = apply<std::uint64_t>(operation, range.mapped);
-        scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
-    } else {
-        const auto before =
-            static_cast<std::uint32_t>(apply<std::uint32_t>(operation, range.mapped));
-        scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+    std::uint64_t before = 0;
+    {
+        const MemoryTouch inside(peer_.access());
+        syndrome = peer_.look_again();
+        if (syndrome == kNoSyndrome)
+            before = operation.bytes == sizeof(std::uint64_t)
+                         ? apply<std::uint64_t>(operation, range.mapped)
+                         : apply<std::uint32_t>(operation, range.mapped);
     }
+    if (syndrome != kNoSyndrome) return fail(request, syndrome);
+    keep_for_entry(request.result, request, operation.result_unit, list);
+    // Host order is little endian: the low bytes come first.
+    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), operation.bytes);
     request.result.bytes = operation.bytes;
     return Verdict::done;
 }

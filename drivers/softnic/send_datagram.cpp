@@ -51,6 +51,7 @@ SendEngine::Verdict SendEngine::send_datagram(Request& request) noexcept {
                              request.result.opcode);
         return fail(request, Syndrome::local_queue_pair);
     }
+    const MemoryTouch inside(own_access_);
     PieceList list;
     const Syndrome syndrome = collect(request, kFirstData, Access::local_read, list);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);

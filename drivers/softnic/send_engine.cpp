@@ -30,20 +30,25 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       keys_(&keys),
       local_(keys.view(), shared.failure, shared.domain),
       remote_(shared.failure),
+      peer_(remote_, shared),
       strict_(strict),
       first_unit_(shared.names_queues ? kXrcUnits : kPlainUnits),
       faults_(std::move(faults)),
       unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
+    own_access_.bind(shared.access->send_word(), !shared.access->barriers());
     if (shared.result_in_entry != 0)
         entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
 }
 
 void SendEngine::bind() {
     remote_.bind(shared_->link, shared_->peer_number, shared_->outgoing.domain());
+    if (shared_->outgoing) peer_.bind();
 }
 
 void SendEngine::reset() noexcept {
     remote_.bind(nullptr, 0, 0);
+    peer_.unbind();
+    revocation_.reset();
     head_.store(0, std::memory_order_relaxed);
     rung_.store(0, std::memory_order_relaxed);
     rejected_.store(false, std::memory_order_relaxed);
@@ -133,9 +138,12 @@ bool SendEngine::write_quickly(std::uint16_t end) noexcept {
                        posted <= view_.send_blocks &&
                        unretired_.load(std::memory_order_relaxed) == 0;
     if (!suits) return false;
-    std::byte* const to = remote_.mapped(target.key.native(), target.address.native(), bytes);
-    if (to == nullptr) return false;
-    write_in_order(to, wqe + kPayload, bytes);
+    {
+        const MemoryTouch inside(peer_.access());
+        std::byte* const to = remote_.mapped(target.key.native(), target.address.native(), bytes);
+        if (to == nullptr || !peer_.allowed()) return false;
+        write_in_order(to, wqe + kPayload, bytes);
+    }
     count_request();
     add(bytes_sent_, bytes);
     head_.store(static_cast<std::uint16_t>(head + blocks), std::memory_order_relaxed);
@@ -225,6 +233,8 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
     const auto opcode = static_cast<Opcode>(request.result.opcode);
     if (shared_->names_queues && leaves_device(opcode))
         if (const Verdict named = name_queue(request); named != Verdict::done) return named;
+    if (opcode == Opcode::local_invalidate) return update_key(request);
+    const MemoryTouch inside(own_access_);
     switch (opcode) {
         case Opcode::write:
         case Opcode::write_immediate:
@@ -246,7 +256,6 @@ SendEngine::Verdict SendEngine::execute(Request& request) noexcept {
         case Opcode::nop:
             return Verdict::done;
         case Opcode::local_invalidate:
-            return update_key(request);
         case Opcode::bind_window:
             break;  // never in an entry: it travels as local_invalidate
     }
@@ -334,12 +343,11 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     std::size_t capacity = 0;
     if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
     bool acknowledged = immediate;
-    if (list.total != 0 && range.mapped != nullptr) {
-        gather_in_order(range.mapped, list);
-    } else if (list.total != 0) {
-        if (remote_.attaches()) syndrome = remote_.write_private(range, list);
+    if (list.total != 0) {
+        const bool here = range.mapped != nullptr || remote_.attaches();
+        if (here) syndrome = peer_.write(range, list);
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
-        if (!remote_.attaches()) {
+        if (range.mapped == nullptr && !remote_.attaches()) {
             if (!put_through_peer(request, list, !immediate)) return no_room(request);
             if (immediate && shared_->outgoing.reserve(capacity) == nullptr)
                 return no_room(request);
@@ -413,12 +421,8 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     RemoteRange range;
     syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,
                              Access::remote_read, range);
-    if (syndrome == kNoSyndrome) {
-        if (range.mapped != nullptr)
-            scatter(list, 0, range.mapped, list.total);
-        else if (remote_.attaches())
-            syndrome = remote_.read_private(range, list);
-    }
+    if (syndrome == kNoSyndrome && (range.mapped != nullptr || remote_.attaches()))
+        syndrome = peer_.read(range, list);
     if (syndrome == kNoSyndrome && range.mapped == nullptr && !remote_.attaches())
         return get_through_peer(request, list);
     return syndrome == kNoSyndrome ? Verdict::done : fail(request, syndrome);

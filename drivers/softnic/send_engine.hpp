@@ -19,7 +19,10 @@
 #include "completion_ring.hpp"
 #include "entry_data.hpp"
 #include "fault_injector.hpp"
+#include "access_sequence.hpp"
 #include "memory_access.hpp"
+#include "peer_copies.hpp"
+#include "pending_revocation.hpp"
 #include "queue_pair_state.hpp"
 #include "remote_atomic.hpp"
 #include "wqe_reader.hpp"
@@ -146,6 +149,7 @@ class SendEngine {
     mlx5::Syndrome silence() const noexcept;
     void ask_for_pieces(const Request& request, const PieceList& list) noexcept;
     Verdict update_key(Request& request) noexcept;
+    Verdict revoked(Request& request, KeyUpdate result) noexcept;
     KeyUpdate open_window(const Request& request) noexcept;
     Verdict name_queue(Request& request) noexcept;
     Verdict send_datagram(Request& request) noexcept;
@@ -187,6 +191,9 @@ class SendEngine {
     KeyTable* keys_;
     LocalMemory local_;
     RemoteMemory remote_;
+    PeerCopies peer_;
+    AccessSequence own_access_;  // to memory of this process, by its keys
+    PendingRevocation revocation_;  // by the request at the head
     const bool strict_;
     // Units of every request before what its opcode needs: control segment, and XRC segment.
     static constexpr std::uint8_t kPlainUnits = 1, kXrcUnits = 2;

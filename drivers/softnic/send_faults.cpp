@@ -13,6 +13,8 @@ using mlx5::Syndrome;
 
 // The request at the head touched it, or the oldest one, whose answer has come.
 void SendEngine::recover(const void* address) noexcept {
+    peer_.access().recover();
+    own_access_.recover();
     shared_->failure.set("memory at {} is registered and not there (any more)", address);
     Unretired& oldest = this->oldest();
     if (std::exchange(takes_result_, false)) {

@@ -29,6 +29,7 @@ SendEngine::Verdict SendEngine::update_key(Request& request) noexcept {
     const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
     const auto key = request.wqe.read<mlx5::KeySegment>(kKeyUnit);
     const std::uint32_t target = request.control.immediate.native();
+    if (revocation_.begun()) return revoked(request, revocation_.look());
     constexpr std::uint64_t kAlways = mlx5::kMaskFree | mlx5::kMaskVariant;
     KeyUpdate result = KeyUpdate::refused;
     if (mlx5::units_of(request.control) < kTranslationUnit ||
@@ -40,6 +41,15 @@ SendEngine::Verdict SendEngine::update_key(Request& request) noexcept {
         result = keys_->invalidate(target, shared_->number, shared_->failure);
     else
         result = keys_->close_window(target, shared_->failure);
+    // Only this queue pair's peer comes through a window of type 2.
+    const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckQueuePair) != 0;
+    if (result == KeyUpdate::revoked)
+        result = revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0);
+    return revoked(request, result);
+}
+
+// The request waits until nobody is inside any more.
+SendEngine::Verdict SendEngine::revoked(Request& request, KeyUpdate result) noexcept {
     if (result == KeyUpdate::busy) return Verdict::waits;
     return result == KeyUpdate::done ? Verdict::done : fail(request, Syndrome::window_bind);
 }

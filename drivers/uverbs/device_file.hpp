@@ -160,6 +160,7 @@ class DeviceFile {
     int advise(const Domain& domain, std::uint64_t advice, bool flush, const ib_uverbs_sge& range);
     std::uint32_t make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file = 0);
     Key make_region(const Wanted& wanted, Domain& domain);
+    bool revoke_region(Key& region) noexcept;
     void forget_region(Key& region) noexcept;
     std::uint32_t add_key(const Key& key);
     void remove_key(std::uint32_t handle);

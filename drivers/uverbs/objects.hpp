@@ -46,6 +46,7 @@ struct Key {
     DeviceMemory* device_memory = nullptr;       // null: the program's own
     std::shared_ptr<RegisteredMemory> memory{};  // the program's own
     std::uint64_t file = 0;                      // number of the file in which it is shared
+    bool revoked = false;                        // of a region: its key is dead
 };
 
 struct Address {

@@ -42,7 +42,8 @@ struct MemoryBacking {
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
 // operations that name it invalid at their next post. Windows that are still open onto it are
-// closed for good then; who wants to hear of them calls release().
+// closed for good then. Afterwards nothing of a peer lands there any more. Programs that want to
+// hear of open windows, or of a peer that is stopped in the middle of a copy, call release().
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -54,7 +55,10 @@ class MemoryRegion {
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
     // Releases it now, as the destructor would; only that may follow. Throws
-    // Error(invalid_argument) while a memory window is open onto it: nothing happened then.
+    // Error(invalid_argument) while a memory window is open onto it: nothing happened then; and
+    // Error(timeout): the keys are gone, but a process that is stopped in the middle of a copy may
+    // still write to the memory when it goes on. Then the memory is to be kept, and release() called
+    // again. The destructor waits as long, and logs.
     virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
