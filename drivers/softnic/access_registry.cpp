@@ -9,7 +9,11 @@ namespace verbatim::softnic {
 void AccessRegistry::add(std::shared_ptr<AccessWord> word) {
     const std::lock_guard lock(mutex_);
     forget_ended();
-    left_.reserve(words_.size() + 1);  // removal does not allocate
+    if (words_.size() == words_.capacity()) {
+        constexpr std::size_t kFirst = 32;
+        left_.reserve(std::max(2 * words_.size(), kFirst));  // removal does not allocate
+        words_.reserve(std::max(2 * words_.size(), kFirst));
+    }
     word->place_ = words_.size();
     words_.push_back(std::move(word));
 }

@@ -248,7 +248,8 @@ void Link::place_all_keys(Instant deadline) noexcept {
     if (same_process_) return;
     const Instant start = std::chrono::steady_clock::now();
     const Instant enough = start + (deadline - start) / 2;
-    for (std::uint32_t index = kFirstKeyIndex; index / kChunkKeys < keys_.chunks(); ++index) {
+    for (std::uint32_t index = kFirstKeyIndex; index < kMostKeys; ++index) {
+        if (index % kChunkKeys == 0 && !keys_.has(index / kChunkKeys)) return;
         Grant grant;
         if (!keys_.find_index(index, grant) || grant.file == 0) continue;
         if (std::chrono::steady_clock::now() >= enough) return;

@@ -15,16 +15,19 @@ class PendingRevocation {
   public:
     bool begun() const noexcept { return revocation_.has_value(); }
     // A key that serves this queue pair was taken away, 0: all of the table's.
-    KeyUpdate begin(KeyTable& keys, std::uint32_t queue_pair) noexcept {
+    KeyUpdate begin(KeyTable& keys, std::uint32_t queue_pair, FailureText& failure) noexcept {
         revocation_.emplace(keys.accesses(), queue_pair);
         until_ = std::chrono::steady_clock::now() + keys.accesses().patience();
-        return look();
+        return look(failure);
     }
     // Done: nobody is inside any more. Refused: a process does not leave in time, the request fails.
-    KeyUpdate look() noexcept {
+    KeyUpdate look(FailureText& failure) noexcept {
         const bool settled = revocation_->settled();
         if (!settled && std::chrono::steady_clock::now() < until_) return KeyUpdate::busy;
-        if (!settled) revocation_->give_up();
+        if (!settled) {
+            revocation_->give_up();
+            failure.set("a process that is stopped in the middle of a copy uses the key still");
+        }
         revocation_.reset();
         return settled ? KeyUpdate::done : KeyUpdate::refused;
     }

@@ -274,9 +274,9 @@ bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
 bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
     const std::uint32_t key = mlx5::be32::from_raw(record.immediate).native();
     KeyUpdate update = revocation_.begun()
-                           ? revocation_.look()
+                           ? revocation_.look(shared_->failure)
                            : keys_->invalidate(key, shared_->number, shared_->failure);
-    if (update == KeyUpdate::revoked) update = revocation_.begin(*keys_, shared_->number);
+    if (update == KeyUpdate::revoked) update = revocation_.begin(*keys_, shared_->number, shared_->failure);
     placed_ = update == KeyUpdate::busy;
     if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
     return update == KeyUpdate::done;

@@ -29,7 +29,7 @@ SendEngine::Verdict SendEngine::update_key(Request& request) noexcept {
     const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
     const auto key = request.wqe.read<mlx5::KeySegment>(kKeyUnit);
     const std::uint32_t target = request.control.immediate.native();
-    if (revocation_.begun()) return revoked(request, revocation_.look());
+    if (revocation_.begun()) return revoked(request, revocation_.look(shared_->failure));
     constexpr std::uint64_t kAlways = mlx5::kMaskFree | mlx5::kMaskVariant;
     KeyUpdate result = KeyUpdate::refused;
     if (mlx5::units_of(request.control) < kTranslationUnit ||
@@ -44,7 +44,7 @@ SendEngine::Verdict SendEngine::update_key(Request& request) noexcept {
     // Only this queue pair's peer comes through a window of type 2.
     const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckQueuePair) != 0;
     if (result == KeyUpdate::revoked)
-        result = revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0);
+        result = revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0, shared_->failure);
     return revoked(request, result);
 }
 
