@@ -1,5 +1,5 @@
-// A sequence word that says when memory is touched: odd while its owner is inside. A thread that has
-// taken memory away looks at it, and waits until what was odd has changed (revocation.hpp,
+// A sequence word that says when memory is touched: odd while its owner is inside. A thread that
+// has taken memory away looks at it, and waits until what was odd has changed (revocation.hpp,
 // docs/revocation.md). Threads: the one inside the gate of the engine that owns it.
 #pragma once
 

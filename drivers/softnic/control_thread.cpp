@@ -179,9 +179,10 @@ void ControlThread::admit(Descriptor socket) {
         LinkMessage first;
         first.sequence = 1;  // as that of every hello
         if (options_.same_user_only)
-            return refuse(session, first, Errc::permission_denied,
-                          fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
-                                      peer.uid, geteuid()));
+            return refuse(
+                session, first, Errc::permission_denied,
+                fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
+                            peer.uid, geteuid()));
         const auto strangers = std::ranges::count_if(sessions_, [](const Session& other) {
             return !other.welcomed && other.user != geteuid();
         });

@@ -55,8 +55,7 @@ void KeyTable::grow() {
     const std::uint32_t chunk = view_.chunks();
     if (chunk == kMostChunks)
         throw Error(Errc::out_of_memory, "software NIC",
-                    "all " + std::to_string(kMostKeys - kFirstKeyIndex) +
-                        " memory keys are in use",
+                    "all " + std::to_string(kMostKeys - kFirstKeyIndex) + " memory keys are in use",
                     "register fewer and larger regions");
     if (!view_.has(chunk))
         view_.set(chunk, SharedMemory::create("verbatim-keys", kKeyChunkBytes, false));

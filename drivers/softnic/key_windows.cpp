@@ -163,8 +163,7 @@ KeyUpdate KeyTable::open_window(const WindowOpening& opening, FailureText& failu
 
 KeyUpdate KeyTable::close_window(std::uint32_t window_key, FailureText& failure) noexcept {
     const std::uint32_t index = window_key >> 8;
-    if (!exists(index) ||
-        record(index).kind.load() != Kind::domain_window) {
+    if (!exists(index) || record(index).kind.load() != Kind::domain_window) {
         failure.set("key {:#x} is no memory window of type 1", window_key);
         return KeyUpdate::refused;
     }
@@ -174,8 +173,7 @@ KeyUpdate KeyTable::close_window(std::uint32_t window_key, FailureText& failure)
 KeyUpdate KeyTable::invalidate(std::uint32_t key, std::uint32_t queue_pair,
                                FailureText& failure) noexcept {
     const std::uint32_t index = key >> 8;
-    if (!exists(index) ||
-        record(index).kind.load() != Kind::queue_pair_window) {
+    if (!exists(index) || record(index).kind.load() != Kind::queue_pair_window) {
         failure.set("key {:#x} cannot be invalidated: it is no memory window of type 2", key);
         return KeyUpdate::refused;
     }

@@ -141,8 +141,8 @@ class Link {
     std::uint64_t sequence_ = 0;
 
     std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link
-    // Per key, by chunks: version of the entry whose range was populated. Set before the chunk is in
-    // keys_.
+    // Per key, by chunks: version of the entry whose range was populated. Set before the chunk is
+    // in keys_.
     using Versions = std::unique_ptr<std::atomic<std::uint64_t>[]>;
     std::array<Versions, kMostChunks> populated_;
     bool proven_ = false;

@@ -2,12 +2,13 @@
 // SOCK_SEQPACKET socket. One fixed layout for requests and answers; every request gets exactly one
 // answer with the same sequence.
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
-//   list_files -> files (numbers and files); get_file -> files;  get_keys -> keys (file of a chunk of
-//   the key table);  prove -> proven | refusal;  open_channel -> channel (ring file);  any of them -> refusal;  describe -> description (text file) | refusal, without a hello
+//   list_files -> files (numbers and files); get_file -> files;  get_keys -> keys (file of a chunk
+//   of the key table);  prove -> proven | refusal;  open_channel -> channel (ring file);  any of
+//   them -> refusal;  describe -> description (text file) | refusal, without a hello
 // But for one: wake has no answer, and may be sent while an answer is awaited.
-// A process that may attach to the answering one (ptrace) can read the secret that the welcome points
-// to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp), which hold
-// whole pages of the program.
+// A process that may attach to the answering one (ptrace) can read the secret that the welcome
+// points to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp),
+// which hold whole pages of the program.
 #pragma once
 
 #include <array>
@@ -50,8 +51,8 @@ inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
 inline constexpr std::uint32_t kLinkVersion = 4;
 inline constexpr std::size_t kFilesPerMessage = 32;
 
-// LinkFeatures, of the answering device: its revokers raise barriers in all processes that take part
-// (membarrier.hpp).
+// LinkFeatures, of the answering device: its revokers raise barriers in all processes that take
+// part (membarrier.hpp).
 inline constexpr std::uint32_t kRaisesBarriers = 1;
 
 struct LinkMessage {
@@ -85,8 +86,8 @@ enum class Received : std::uint8_t { message, nothing, closed, malformed, other_
 bool send_message(int socket, const LinkMessage& message, std::span<const int> files = {}) noexcept;
 // Reads one message if there is one. Descriptors that came with it are appended to `files`.
 Received receive_message(int socket, LinkMessage& message, std::vector<Descriptor>& files);
-// Waits until the socket can be read or has ended. False: the deadline passed, whatever can be read:
-// a peer that talks without end holds up nobody.
+// Waits until the socket can be read or has ended. False: the deadline passed, whatever can be
+// read: a peer that talks without end holds up nobody.
 bool wait_readable(int socket, Instant deadline) noexcept;
 
 Nonce random_nonce();

@@ -94,7 +94,8 @@ class RemoteMemory {
     bool current() const noexcept { return grant_.current(); }
 
     // Private memory of the peer: one system call per chunk of the range, no order that a poller
-    // could rely on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
+    // could rely on. Where attaches() is false afterwards nothing was done, and the peer is to do
+    // it.
     mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list,
                                  const Chunk& chunk) noexcept;
     mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list,

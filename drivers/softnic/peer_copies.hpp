@@ -1,6 +1,6 @@
-// Copies between this process and its peer's memory, each chunk bracketed by the ring's access word,
-// so that the peer can take its memory away (docs/revocation.md). Threads: the one inside the send
-// gate.
+// Copies between this process and its peer's memory, each chunk bracketed by the ring's access
+// word, so that the peer can take its memory away (docs/revocation.md). Threads: the one inside the
+// send gate.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class PeerCopies {
     void bind() noexcept;
     void unbind() noexcept { access_.unbind(); }
 
-    // The bracket of one chunk that the caller copies itself, after it has looked at everything that
-    // allows it, allowed() among that.
+    // The bracket of one chunk that the caller copies itself, after it has looked at everything
+    // that allows it, allowed() among that.
     AccessSequence& access() noexcept { return access_; }
     // Inside: whether the queue pair there takes requests still.
     bool allowed() const noexcept { return shared_->outgoing.receiver_is_open(); }

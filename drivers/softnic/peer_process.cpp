@@ -48,8 +48,8 @@ bool PeerProcess::ended() const noexcept {
     if (number_ <= 0) return false;
     const int process = static_cast<int>(syscall(SYS_pidfd_open, number_, 0));
     if (process < 0) return errno == ESRCH;
-    const bool ended =
-        all_ended(process) || (started_ != 0 && start_of(number_) != 0 && start_of(number_) != started_);
+    const bool ended = all_ended(process) ||
+                       (started_ != 0 && start_of(number_) != 0 && start_of(number_) != started_);
     close(process);
     return ended;
 }

@@ -20,7 +20,8 @@ class PendingRevocation {
         until_ = std::chrono::steady_clock::now() + keys.accesses().patience();
         return look(failure);
     }
-    // Done: nobody is inside any more. Refused: a process does not leave in time, the request fails.
+    // Done: nobody is inside any more. Refused: a process does not leave in time, the request
+    // fails.
     KeyUpdate look(FailureText& failure) noexcept {
         const bool settled = revocation_->settled();
         if (!settled && std::chrono::steady_clock::now() < until_) return KeyUpdate::busy;

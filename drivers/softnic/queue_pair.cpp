@@ -121,8 +121,8 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     }
 }
 
-// After it nothing that comes through this queue pair touches memory, but for a peer that is stopped
-// in the middle: that one keeps its word in the registry.
+// After it nothing that comes through this queue pair touches memory, but for a peer that is
+// stopped in the middle: that one keeps its word in the registry.
 QueuePair::~QueuePair() {
     if (core_->inherited()) return;
     core_->remove_queue_pair(shared_.number);

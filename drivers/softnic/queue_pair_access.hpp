@@ -1,5 +1,5 @@
-// The access words of one queue pair: those of its two engines, and the one of the ring that its peer
-// writes. Threads: control path, but for the words themselves.
+// The access words of one queue pair: those of its two engines, and the one of the ring that its
+// peer writes. Threads: control path, but for the words themselves.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ class QueuePairAccess {
     // there its word stays in the registry.
     void withdraw(const std::shared_ptr<AccessWord>& ring) noexcept;
 
-    // Messages that are received touch memory of another device, or not any more: its deregistration
-    // is to wait for this queue pair's receive engine. Once for each reason.
+    // Messages that are received touch memory of another device, or not any more: its
+    // deregistration is to wait for this queue pair's receive engine. Once for each reason.
     void receive_for(AccessRegistry& other, const void* reason);
     void receive_no_more_for(const void* reason) noexcept;
     void receive_no_more() noexcept;

@@ -70,9 +70,9 @@ struct QueuePairShared {
     std::shared_ptr<Link> link;
     // The receive gate's: whose bell to ring when messages were received. Known before `link` is.
     std::shared_ptr<Link> sender;
-    std::uint32_t peer_number = 0;  // the peer's queue pair
-    ChannelSender outgoing;         // the peer's ring
-    ChannelReceiver incoming;       // our ring, written by the peer
+    std::uint32_t peer_number = 0;          // the peer's queue pair
+    ChannelSender outgoing;                 // the peer's ring
+    ChannelReceiver incoming;               // our ring, written by the peer
     std::optional<QueuePairAccess> access;  // from the queue pair's making on
     // Of datagram queue pairs instead of these four.
     Flows flows;

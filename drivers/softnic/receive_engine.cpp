@@ -276,7 +276,8 @@ bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
     KeyUpdate update = revocation_.begun()
                            ? revocation_.look(shared_->failure)
                            : keys_->invalidate(key, shared_->number, shared_->failure);
-    if (update == KeyUpdate::revoked) update = revocation_.begin(*keys_, shared_->number, shared_->failure);
+    if (update == KeyUpdate::revoked)
+        update = revocation_.begin(*keys_, shared_->number, shared_->failure);
     placed_ = update == KeyUpdate::busy;
     if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
     return update == KeyUpdate::done;

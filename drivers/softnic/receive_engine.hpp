@@ -12,8 +12,8 @@
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
-#include "completion_ring.hpp"
 #include "access_sequence.hpp"
+#include "completion_ring.hpp"
 #include "memory_access.hpp"
 #include "pending_revocation.hpp"
 #include "queue_pair_state.hpp"

@@ -73,8 +73,8 @@ bool Revocation::settled() noexcept {
 void Revocation::drop_those_who_left(bool look_at_processes) noexcept {
     for (std::size_t i = 0; i < count_;) {
         Inside& one = inside_[i];
-        const bool there = one.word->value() == one.value &&
-                           !(look_at_processes && one.word->writer_ended());
+        const bool there =
+            one.word->value() == one.value && !(look_at_processes && one.word->writer_ended());
         if (there) {
             ++i;
             continue;
@@ -85,9 +85,9 @@ void Revocation::drop_those_who_left(bool look_at_processes) noexcept {
 
 // Nobody is left but those who were waited for in vain.
 bool Revocation::hopeless() const noexcept {
-    return complete_ && std::all_of(inside_.begin(), inside_.begin() + count_, [](const Inside& one) {
-               return one.word->given_up_on(one.value);
-           });
+    return complete_ &&
+           std::all_of(inside_.begin(), inside_.begin() + count_,
+                       [](const Inside& one) { return one.word->given_up_on(one.value); });
 }
 
 bool Revocation::wait() noexcept {

@@ -1,6 +1,6 @@
-// The barrier after memory was taken away: made after a key, or a queue pair's state, was changed, it
-// knows which threads may still be touching the memory by what was allowed before, and when the last
-// of them has left. Protocol: docs/revocation.md. Threads: one at a time.
+// The barrier after memory was taken away: made after a key, or a queue pair's state, was changed,
+// it knows which threads may still be touching the memory by what was allowed before, and when the
+// last of them has left. Protocol: docs/revocation.md. Threads: one at a time.
 #pragma once
 
 #include <array>

@@ -16,10 +16,10 @@
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
+#include "access_sequence.hpp"
 #include "completion_ring.hpp"
 #include "entry_data.hpp"
 #include "fault_injector.hpp"
-#include "access_sequence.hpp"
 #include "memory_access.hpp"
 #include "peer_copies.hpp"
 #include "pending_revocation.hpp"
@@ -192,7 +192,7 @@ class SendEngine {
     LocalMemory local_;
     RemoteMemory remote_;
     PeerCopies peer_;
-    AccessSequence own_access_;  // to memory of this process, by its keys
+    AccessSequence own_access_;     // to memory of this process, by its keys
     PendingRevocation revocation_;  // by the request at the head
     const bool strict_;
     // Units of every request before what its opcode needs: control segment, and XRC segment.

@@ -136,8 +136,8 @@ Key DeviceFile::make_region(const Wanted& wanted, Domain& domain) {
     return region;
 }
 
-// False: a peer that is stopped in the middle of a copy may still touch the memory. The region's key
-// is dead; the same call again later says more.
+// False: a peer that is stopped in the middle of a copy may still touch the memory. The region's
+// key is dead; the same call again later says more.
 bool DeviceFile::revoke_region(Key& region) noexcept {
     if (!region.revoked) core_->keys().remove(region.key);
     region.revoked = true;

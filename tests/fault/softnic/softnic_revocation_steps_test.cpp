@@ -1,6 +1,6 @@
 // Revocation against a requester that does not get on: at each store of a one-sided request it is
-// stopped, killed, or preempted, while the owner of the memory takes it away. After a revocation that
-// succeeded nothing lands there; one that cannot succeed in time says so.
+// stopped, killed, or preempted, while the owner of the memory takes it away. After a revocation
+// that succeeded nothing lands there; one that cannot succeed in time says so.
 #include <gtest/gtest.h>
 
 #include <functional>

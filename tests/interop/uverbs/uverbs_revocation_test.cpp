@@ -1,5 +1,5 @@
-// Deregistration under a peer that is stopped while it writes, with unmodified libibverbs: memory whose
-// deregistration succeeded is not written any more; else it says EBUSY, and succeeds later.
+// Deregistration under a peer that is stopped while it writes, with unmodified libibverbs: memory
+// whose deregistration succeeded is not written any more; else it says EBUSY, and succeeds later.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -79,8 +79,8 @@ struct Revocation : testing::TestWithParam<bool> {
         ibv_mr* const region = register_all(side.domain.get(), pages).release();
         const auto peer = take<Meeting>(to_parent[0]);
         connect(side.pair.get(), peer.number);
-        tell(to_child[1], Place{side.pair->qp_num, region->rkey,
-                                reinterpret_cast<std::uint64_t>(pages.data())});
+        tell(to_child[1],
+             Place{side.pair->qp_num, region->rkey, reinterpret_cast<std::uint64_t>(pages.data())});
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         auto* const last = reinterpret_cast<std::uint64_t*>(pages.data() + kBytes) - 1;
         while (__atomic_load_n(last, __ATOMIC_ACQUIRE) == 0)

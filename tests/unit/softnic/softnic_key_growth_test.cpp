@@ -86,7 +86,8 @@ TEST(KeyGrowth, windows_beyond_the_first_chunk_open_and_close) {
     const std::uint32_t region =
         table.add({1 << 20, 1 << 20, Access::window_bind | Access::local_write});
     std::vector<std::uint32_t> windows;
-    for (std::uint32_t i = 0; i < 40000; ++i) windows.push_back(table.add_window(WindowType::domain));
+    for (std::uint32_t i = 0; i < 40000; ++i)
+        windows.push_back(table.add_window(WindowType::domain));
     EXPECT_EQ(table.view().chunks(), 3u);
     for (const std::uint32_t window : windows) {
         WindowOpening opening{window, static_cast<std::uint8_t>(window + 1), WindowType::domain};
@@ -101,7 +102,8 @@ TEST(KeyGrowth, windows_beyond_the_first_chunk_open_and_close) {
     EXPECT_FALSE(table.retire(region));
     table.remove(region);
     Grant grant;
-    for (const std::uint32_t window : windows) ASSERT_FALSE(table.view().find_index(window >> 8, grant));
+    for (const std::uint32_t window : windows)
+        ASSERT_FALSE(table.view().find_index(window >> 8, grant));
 }
 
 // A key that the table cannot have costs no question to the peer.

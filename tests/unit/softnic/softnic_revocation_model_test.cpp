@@ -1,6 +1,6 @@
 // The protocol of docs/revocation.md as a model, every interleaving of it: a requester that copies
-// twice, with a store buffer, that may be stopped or killed anywhere; and two revokers. After a revoker
-// has succeeded no copy that it revoked is under way or begins.
+// twice, with a store buffer, that may be stopped or killed anywhere; and two revokers. After a
+// revoker has succeeded no copy that it revoked is under way or begins.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,8 +11,8 @@
 namespace {
 
 struct Variant {
-    bool fence = false;    // the requester's, behind its odd store
-    bool barrier = true;   // the revoker's
+    bool fence = false;      // the requester's, behind its odd store
+    bool barrier = true;     // the revoker's
     bool looks_late = true;  // the requester looks at the version after the odd store, not before
     bool may_die = false;    // a dead requester is not waited for
 };
@@ -122,7 +122,7 @@ bool is_wrong(const State& state) {
 struct Explored {
     std::size_t states = 0;
     bool wrong = false;
-    bool all_succeed = false;  // in some interleaving
+    bool all_succeed = false;     // in some interleaving
     bool waits_for_ever = false;  // for a requester that lives and is through
 };
 
@@ -143,7 +143,8 @@ Explored explore(const Variant& variant) {
             if (step_revoker(next, i, variant)) reach(next), moves = true;
         }
         if (State next = now; step_requester(next, variant)) reach(next), moves = true;
-        if (State next = now; next.requester.buffered != 0) drain_one(next), reach(next), moves = true;
+        if (State next = now; next.requester.buffered != 0)
+            drain_one(next), reach(next), moves = true;
         if (State next = now; variant.may_die && !next.requester.dead)
             next.requester.dead = true, reach(next);
         const bool succeeded = now.revokers[0].step == 4 && now.revokers[1].step == 4;

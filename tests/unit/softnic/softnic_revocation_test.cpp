@@ -26,20 +26,21 @@ constexpr std::size_t kBytes = 6000;
 // Posts, and polls, until it is told to stop; each time with the key of the moment.
 class Requester {
   public:
-    Requester(End& end, bool inline_only) : thread_([this, &end, inline_only] {
-        while (!stop_.load()) {
-            WorkRequest request;
-            request.opcode = Opcode::write;
-            request.remote_address = address_.load();
-            request.remote_key = key_.load();
-            request.inline_payload = inline_only ? std::span<const std::byte>(payload_)
-                                                 : std::span<const std::byte>();
-            const Element from = end.element(0, kBytes);
-            if (!inline_only) request.elements = std::span(&from, 1);
-            if (end.send->post(request) == Errc::ok) posted_.fetch_add(1);
-            static_cast<void>(end.poll());
-        }
-    }) {}
+    Requester(End& end, bool inline_only)
+        : thread_([this, &end, inline_only] {
+              while (!stop_.load()) {
+                  WorkRequest request;
+                  request.opcode = Opcode::write;
+                  request.remote_address = address_.load();
+                  request.remote_key = key_.load();
+                  request.inline_payload = inline_only ? std::span<const std::byte>(payload_)
+                                                       : std::span<const std::byte>();
+                  const Element from = end.element(0, kBytes);
+                  if (!inline_only) request.elements = std::span(&from, 1);
+                  if (end.send->post(request) == Errc::ok) posted_.fetch_add(1);
+                  static_cast<void>(end.poll());
+              }
+          }) {}
     ~Requester() {
         stop_.store(true);
         thread_.join();
@@ -58,8 +59,8 @@ class Requester {
     std::thread thread_;
 };
 
-// The owner writes with plain stores as soon as the region is released: a sanitizer sees a copy that
-// is not over, and so does the comparison.
+// The owner writes with plain stores as soon as the region is released: a sanitizer sees a copy
+// that is not over, and so does the comparison.
 void take_away_while_written(bool inline_only, bool barriers) {
     EndOptions options;
     options.device.membarrier = barriers;
@@ -122,7 +123,8 @@ TEST(Revocation, released_memory_is_not_read_by_the_own_engine) {
 struct Shared {
     alignas(64) std::atomic<std::uint64_t> word{0};
     alignas(64) std::atomic<std::uint64_t> version{0};
-    alignas(64) std::atomic<std::uint64_t> copies_by{0};  // the version that a copy goes by, 0: none
+    alignas(64) std::atomic<std::uint64_t> copies_by{
+        0};  // the version that a copy goes by, 0: none
     std::atomic<std::uint64_t> copies{0};
     std::atomic<bool> stop{false};
 };
@@ -146,8 +148,8 @@ int copy_for_ever(Shared& shared) {
 
 TEST(Revocation, without_fences_no_copy_outlives_its_version_between_two_processes) {
     if (!join_barriers()) GTEST_SKIP() << "needs a kernel with membarrier(2)";
-    void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     auto& shared = *new (memory) Shared;
     {

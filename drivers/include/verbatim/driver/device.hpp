@@ -57,8 +57,8 @@ class MemoryRegion {
     // Releases it now, as the destructor would; only that may follow. Throws
     // Error(invalid_argument) while a memory window is open onto it: nothing happened then; and
     // Error(timeout): the keys are gone, but a process that is stopped in the middle of a copy may
-    // still write to the memory when it goes on. Then the memory is to be kept, and release() called
-    // again. The destructor waits as long, and logs.
+    // still write to the memory when it goes on. Then the memory is to be kept, and release()
+    // called again. The destructor waits as long, and logs.
     virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
