@@ -144,7 +144,7 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
     RemoteRange range;
     syndrome = reach_word(request, operation.bytes, range);
     if (syndrome != kNoSyndrome) return fail(request, syndrome);
-    if (range.mapped == nullptr) {
+    if (range.mapped == nullptr || !shared_->outgoing.all_taken()) {
         const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
         return atomic_at_peer(request, for_peer(operation, target), operation.result_unit);
     }

@@ -6,6 +6,7 @@
 
 #include <verbatim/mlx5/work_request.hpp>
 
+#include "remote_copy.hpp"
 #include "shared_store.hpp"
 
 namespace verbatim::softnic {
@@ -16,6 +17,9 @@ using mlx5::Syndrome;
 namespace {
 // Of the fence modes, those that wait for reads and atomics.
 constexpr std::uint8_t kWaitsForResults = 0xc0;
+// A write of at most one record crosses the ring behind what is in there; the others wait until the
+// peer has taken that, so that their bytes are copied once.
+constexpr std::uint64_t kMostBehind = kMaxRecordBytes - sizeof(RemoteCopy);
 
 constexpr bool leaves_device(Opcode opcode) noexcept {
     return opcode != Opcode::nop && opcode != Opcode::local_invalidate;
@@ -130,8 +134,9 @@ bool SendEngine::write_quickly(std::uint16_t end) noexcept {
                        bytes != 0 && bytes <= mlx5::kInlineCountMask &&
                        units == (kPayload + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes &&
                        slot + blocks <= view_.send_blocks && blocks <= posted &&
-                       posted <= view_.send_blocks &&
-                       unretired_.load(std::memory_order_relaxed) == 0;
+                       posted <= view_.send_blocks && sent_ == 0 &&
+                       unretired_.load(std::memory_order_relaxed) == 0 &&
+                       shared_->outgoing.all_taken();
     if (!suits) return false;
     std::byte* const to = remote_.mapped(target.key.native(), target.address.native(), bytes);
     if (to == nullptr) return false;
@@ -334,12 +339,15 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     std::size_t capacity = 0;
     if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
     bool acknowledged = immediate;
-    if (list.total != 0 && range.mapped != nullptr) {
-        gather_in_order(range.mapped, list);
-    } else if (list.total != 0) {
-        if (remote_.attaches()) syndrome = remote_.write_private(range, list);
+    if (list.total != 0) {
+        const bool behind = sent_ != 0 || !shared_->outgoing.all_taken();
+        if (behind && sent_ == 0 && list.total > kMostBehind) return no_room(request);
+        if (!behind && range.mapped != nullptr)
+            gather_in_order(range.mapped, list);
+        else if (!behind && remote_.attaches())
+            syndrome = remote_.write_private(range, list);
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
-        if (!remote_.attaches()) {
+        if (behind || (range.mapped == nullptr && !remote_.attaches())) {
             if (!put_through_peer(request, list, !immediate)) return no_room(request);
             if (immediate && shared_->outgoing.reserve(capacity) == nullptr)
                 return no_room(request);
@@ -413,6 +421,9 @@ SendEngine::Verdict SendEngine::read(Request& request) noexcept {
     RemoteRange range;
     syndrome = remote_.reach(source.key.native(), source.address.native(), list.total,
                              Access::remote_read, range);
+    const bool direct = range.mapped != nullptr || remote_.attaches();
+    if (syndrome == kNoSyndrome && direct && sent_ == 0 && !shared_->outgoing.all_taken())
+        return no_room(request);
     if (syndrome == kNoSyndrome) {
         if (range.mapped != nullptr)
             scatter(list, 0, range.mapped, list.total);

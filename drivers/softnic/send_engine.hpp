@@ -1,10 +1,8 @@
 // Executes a send queue: one-sided requests at once, by this thread, in the peer's memory;
-// two-sided ones into the peer's ring. Completions come in the order of posting: a send that the
-// peer has not acknowledged holds back the completions after it, although later one-sided requests
-// have been executed already. What is guaranteed at the peer is RC's rule in one direction:
-// whatever was posted before a send (or an immediate) is in place when the peer sees that message
-// arrive. A later write may become visible before an earlier send is delivered. Threads: the one
-// inside the send gate, but for waiting() and ring().
+// two-sided ones into the peer's ring. Requests take effect at the peer in the order of posting, as
+// RC has it: what follows something that the peer has not taken from its ring yet crosses that ring
+// too, or waits. Completions come in the order of posting. Threads: the one inside the send gate,
+// but for waiting() and ring().
 #pragma once
 
 #include <array>
