@@ -161,7 +161,9 @@ class ChannelSender {
     // end.
     std::byte* reserve_whole(std::size_t bytes) noexcept;
     // The receiver has taken everything that was handed over.
-    bool all_taken() noexcept { return consumed_ == produced_ || (refresh(), consumed_ == produced_); }
+    bool all_taken() noexcept {
+        return consumed_ == produced_ || (refresh(), consumed_ == produced_);
+    }
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
     // True once after records were committed.

@@ -123,14 +123,6 @@ Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uin
     return Syndrome::remote_access;
 }
 
-Syndrome RemoteMemory::write_private(const RemoteRange& to, const PieceList& list) noexcept {
-    return copy_private(Way::write, to, list);
-}
-
-Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& list) noexcept {
-    return copy_private(Way::read, from, list);
-}
-
 Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
                                     const PieceList& list) noexcept {
     // A process of a pid namespace that is not this one or below it has no number here.

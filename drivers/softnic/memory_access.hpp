@@ -1,7 +1,7 @@
 // How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
 // this device's own table, remote keys through the peer's table and the mappings of the link. One
-// recent key of each kind is cached and re-validated by the version of its table entry. Threads:
-// the one inside the send (or receive) gate.
+// recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
+// RemoteMemory touches what a peer's key names. Threads: the one inside the send (or receive) gate.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,9 @@
 #include "key_table.hpp"
 #include "link.hpp"
 #include "pieces.hpp"
+#include "remote_atomic.hpp"
 
 namespace verbatim::softnic {
-
-// Results are CQE syndromes; none is success.
-inline constexpr mlx5::Syndrome kNoSyndrome{};
 
 class LocalMemory {
   public:
@@ -80,27 +78,44 @@ class RemoteMemory {
         return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
     }
 
-    // Where a write goes if its key is the cached one and everything about it is in order; else
-    // null.
-    std::byte* mapped(std::uint32_t key, std::uint64_t address,
-                      std::uint64_t bytes) const noexcept {
+    // Whether this side touches such a range itself; else nothing was done, and the peer is to do
+    // it. Attaching may turn out to be refused by any copy.
+    bool reaches(const RemoteRange& range) const noexcept {
+        return range.mapped != nullptr || attaches();
+    }
+    // The last aligned 8 bytes come last where the range is mapped. Private memory takes a system
+    // call, and has no order that a poller could rely on.
+    mlx5::Syndrome write(const RemoteRange& to, const PieceList& list) noexcept {
+        if (to.mapped == nullptr)
+            return attaches() ? copy_private(Way::write, to, list) : kNoSyndrome;
+        gather_in_order(to.mapped, list);
+        return kNoSyndrome;
+    }
+    mlx5::Syndrome read(const RemoteRange& from, const PieceList& list) noexcept {
+        if (from.mapped == nullptr)
+            return attaches() ? copy_private(Way::read, from, list) : kNoSyndrome;
+        scatter(list, 0, from.mapped, list.total);
+        return kNoSyndrome;
+    }
+    // Of a mapped range; returns what was there before.
+    std::uint64_t execute(const RemoteAtomic& operation, const RemoteRange& at) noexcept {
+        return softnic::execute(operation, at.mapped);
+    }
+    // A write of bytes that lie side by side. False: nothing was done, because the key is not the
+    // cached one, or not everything about it is in order.
+    bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
+                   std::size_t bytes) noexcept {
         const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
                           allows(grant_.access, Access::remote_write) && base_ != nullptr &&
                           (!grant_.may_vanish() || Clock::now() < proven_until_);
-        return good ? base_ + (address - grant_.address) : nullptr;
+        if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
+        return good;
     }
-
-    // Private memory of the peer: one system call per request, no order that a poller could rely
-    // on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
-    mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
-    mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
-
-    bool attaches() const noexcept { return link_->attaches(); }
-    const Link* link() const noexcept { return link_.get(); }
 
   private:
     using Clock = std::chrono::steady_clock;
     enum class Way : std::uint8_t { write, read };
+    bool attaches() const noexcept { return link_->attaches(); }
     mlx5::Syndrome translate(std::uint32_t key) noexcept;
     mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
     mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;

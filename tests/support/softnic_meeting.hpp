@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstdint>
+#include <cstdlib>
 
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"

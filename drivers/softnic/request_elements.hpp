@@ -1,0 +1,34 @@
+// Turns the elements of a send queue's request into pieces of this process' memory, checked against
+// their keys. Threads: the one inside the send gate.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "memory_access.hpp"
+#include "send_request.hpp"
+
+namespace verbatim::softnic {
+
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
+
+class RequestElements {
+  public:
+    RequestElements(const KeyTableView& keys, FailureText& failure, std::uint32_t domain) noexcept
+        : local_(keys, failure, domain), failure_(&failure) {}
+
+    // Adds the data and inline segments from `first_unit` on.
+    mlx5::Syndrome collect(const SendRequest& request, std::size_t first_unit, Access wanted,
+                           PieceList& list) noexcept;
+    // Whether the address is in one of them.
+    bool name(const SendRequest& request, std::size_t first_unit, const void* address) noexcept;
+
+  private:
+    std::size_t collect_inline(const WqeReader& wqe, std::size_t unit, std::uint32_t bytes,
+                               PieceList& list) noexcept;
+
+    LocalMemory local_;
+    FailureText* failure_;
+};
+
+}  // namespace verbatim::softnic
