@@ -165,6 +165,10 @@ class ChannelSender {
     // The same for a payload that must lie in one record; fills what is too short before the ring's
     // end.
     std::byte* reserve_whole(std::size_t bytes) noexcept;
+    // The receiver has taken everything that was handed over.
+    bool all_taken() noexcept {
+        return consumed_ == produced_ || (refresh(), consumed_ == produced_);
+    }
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
     // True once after records were committed.
@@ -173,6 +177,8 @@ class ChannelSender {
     bool broken() const noexcept { return broken_; }
 
   private:
+    void refresh() noexcept;
+
     std::shared_ptr<SharedMemory> memory_;
     ChannelHeader* header_ = nullptr;
     std::byte* ring_ = nullptr;

@@ -56,10 +56,18 @@ Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
 }
 
 void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair,
-                        std::uint32_t domain) noexcept {
+                        const ChannelSender& ring, bool barriers) noexcept {
+    unbind();
+    access_.bind(ring, barriers && link->peer_raises_barriers());
     link_ = std::move(link);
     queue_pair_ = queue_pair;
-    domain_ = domain;
+    domain_ = ring.domain();
+}
+
+void RemoteMemory::unbind() noexcept {
+    access_.unbind();
+    link_ = nullptr;
+    queue_pair_ = domain_ = 0;
     grant_ = {};
     base_ = nullptr;
 }
@@ -127,14 +135,59 @@ Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uin
     return Syndrome::remote_access;
 }
 
-Syndrome RemoteMemory::write_private(const RemoteRange& to, const PieceList& list,
-                                     const Chunk& chunk) noexcept {
-    return copy_private(Way::write, to, list, chunk);
+// A peer that takes its memory away waits for the chunk that is being copied, and for no other.
+template <class Copy>
+Syndrome RemoteMemory::in_chunks(std::uint64_t total, Copy&& copy) noexcept {
+    for (std::uint64_t done = 0; done != total;) {
+        const std::uint64_t bytes = std::min(kMostInside, total - done);
+        const MemoryTouch inside(access_.sequence());
+        if (!current()) return revoked();
+        Syndrome syndrome = kNoSyndrome;
+        if (!copy(done, bytes, syndrome)) return syndrome;
+        done += bytes;
+    }
+    return kNoSyndrome;
 }
 
-Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& list,
-                                    const Chunk& chunk) noexcept {
-    return copy_private(Way::read, from, list, chunk);
+// The key was valid when the request began.
+Syndrome RemoteMemory::revoked() noexcept {
+    if (!access_.allowed()) return Syndrome::retry_exceeded;
+    failure_->set("the peer revoked the remote key while the request was executed");
+    return Syndrome::remote_access;
+}
+
+Syndrome RemoteMemory::write(const RemoteRange& to, const PieceList& list) noexcept {
+    if (!reaches(to)) return kNoSyndrome;
+    const bool streams = list.total >= kStreamedBytes;
+    return in_chunks(list.total, [&](std::uint64_t done, std::uint64_t bytes, Syndrome& syndrome) {
+        const Chunk chunk{done, bytes, streams};
+        if (to.mapped != nullptr) {
+            gather_in_order(to.mapped + done, list, chunk);
+            return true;
+        }
+        syndrome = copy_private(Way::write, to, list, chunk);
+        return syndrome == kNoSyndrome && attaches();
+    });
+}
+
+Syndrome RemoteMemory::read(const RemoteRange& from, const PieceList& list) noexcept {
+    if (!reaches(from)) return kNoSyndrome;
+    return in_chunks(list.total, [&](std::uint64_t done, std::uint64_t bytes, Syndrome& syndrome) {
+        if (from.mapped != nullptr) {
+            scatter(list, done, from.mapped + done, bytes);
+            return true;
+        }
+        syndrome = copy_private(Way::read, from, list, {done, bytes});
+        return syndrome == kNoSyndrome && attaches();
+    });
+}
+
+Syndrome RemoteMemory::execute(const RemoteAtomic& operation, const RemoteRange& at,
+                               std::uint64_t& before) noexcept {
+    const MemoryTouch inside(access_.sequence());
+    if (!current()) return revoked();
+    before = softnic::execute(operation, at.mapped);
+    return kNoSyndrome;
 }
 
 Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const PieceList& list,

@@ -102,8 +102,10 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         KeyTable& keys = core_->keys();
-        send_.emplace(view(), send_completions_->ring(), keys, shared_,
-                      device.strict_doorbells && !device.parked, core_->next_fault_injector());
+        send_.emplace(
+            view(), send_completions_->ring(), keys, shared_,
+            RequesterOptions{.strict_doorbells = device.strict_doorbells && !device.parked,
+                             .faults = core_->next_fault_injector()});
         receive_.emplace(view(), parts.shared_receives, receive_completions_->ring(), keys,
                          shared_);
         send_completions_->add_writer(*this);
@@ -377,10 +379,11 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     if (shared_.names_queues) facts.xrc = XrcSide::initiator;
     if (xrc_domain_ != nullptr) facts.xrc = XrcSide::target;
     facts.state = state();
-    facts.requests = send_->requests();
+    facts.requests = send_->counts().requests.load(std::memory_order_relaxed);
     facts.messages = receive_->messages();
-    facts.bytes_sent = send_->bytes_sent();
-    facts.bytes_received = receive_->bytes() + send_->bytes_fetched();
+    facts.bytes_sent = send_->counts().bytes_sent.load(std::memory_order_relaxed);
+    facts.bytes_received =
+        receive_->bytes() + send_->counts().bytes_fetched.load(std::memory_order_relaxed);
     facts.not_ready = receiver_not_ready_count();
     for (std::size_t i = 0; i < kFaultActions; ++i)
         facts.faults[i] = faults_injected(static_cast<FaultAction>(i));
@@ -390,7 +393,8 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
 }
 
 std::uint64_t QueuePair::faults_injected(FaultAction action) const noexcept {
-    return send_->faults() == nullptr ? 0 : send_->faults()->counted(action);
+    const FaultInjector* const faults = send_->faults().injector();
+    return faults == nullptr ? 0 : faults->counted(action);
 }
 
 // In a forked child the queues are a private copy: nothing is executed, everything is flushed.
@@ -409,9 +413,9 @@ void QueuePair::doorbell(const volatile void* register_half) noexcept {
     dead_copy();
     if (strict_ && shared_.is(QueuePairState::ready)) [[unlikely]] {
         if (strict_->accept(register_half))
-            send_->ring(strict_->counter());
+            send_->posted().ring(strict_->counter());
         else
-            send_->reject();
+            send_->posted().reject();
     }
     posted();
 }

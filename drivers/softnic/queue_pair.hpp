@@ -18,7 +18,7 @@
 #include "queue_memory.hpp"
 #include "queue_pair_state.hpp"
 #include "receive_engine.hpp"
-#include "send_engine.hpp"
+#include "requester.hpp"
 #include "strict_doorbell.hpp"
 #include "xrc_domain.hpp"
 
@@ -188,7 +188,7 @@ class QueuePair final : public QueuePairHandle {
     mlx5::QueuePairView view_;
     QueuePairShared shared_;
     std::optional<StrictDoorbell> strict_;
-    std::optional<SendEngine> send_;
+    std::optional<Requester> send_;
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;
     std::atomic<bool> made_{false};

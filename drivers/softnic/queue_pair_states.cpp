@@ -28,14 +28,14 @@ void QueuePair::send_datagrams() noexcept {
 void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
                          ChannelSender ring) noexcept {
     send_gate_.enter_waiting();
-    send_->add_flow(number, std::move(link), std::move(ring));
+    send_->datagrams().add_flow(number, std::move(link), std::move(ring));
     send_gate_.leave_for_good();
     execute();
 }
 
 void QueuePair::refuse_flow(std::uint32_t number) noexcept {
     send_gate_.enter_waiting();
-    send_->refuse_flow(number);
+    send_->datagrams().refuse_flow(number);
     send_gate_.leave_for_good();
     execute();
 }

@@ -1,4 +1,4 @@
-// An atomic operation on memory of a peer that this process has not mapped: it crosses the ring as
+// An atomic operation. One on memory of a peer that this process has not mapped crosses the ring as
 // one record, and the peer executes it.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace verbatim::softnic {
 
-// Payload of such a record. Plain operations mask nothing out.
+// Also the payload of such a record. Plain operations mask nothing out.
 struct RemoteAtomic {
     std::uint64_t address = 0;  // as the key counts
     std::uint32_t key = 0;

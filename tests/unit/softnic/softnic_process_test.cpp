@@ -24,8 +24,6 @@ using mlx5::WorkRequest;
 using verbatim::test::allocations;
 using verbatim::test::kSanitized;
 
-constexpr uid_t kNobody = 65534;
-
 bool wait_for(const End& end, std::size_t offset, std::uint64_t value) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (watch(end, offset) != value) {
@@ -196,25 +194,6 @@ TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) 
     EXPECT_EQ(atomic(fields, 4), 0xff05u);
     child.wire().signal();
     EXPECT_EQ(child.reap(), 0);
-}
-
-// Unprivileged, and not to be attached to.
-void forbid_attach() {
-    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) std::abort();
-    prctl(PR_SET_DUMPABLE, 0);
-}
-
-// Each gets the other's address, then both are released.
-void introduce(Child& one, Child& other) {
-    EndAddress of_one, of_other;
-    ASSERT_TRUE(one.wire().get(of_one));
-    ASSERT_TRUE(other.wire().get(of_other));
-    one.wire().put(of_other);
-    other.wire().put(of_one);
-    ASSERT_TRUE(one.wire().wait());
-    ASSERT_TRUE(other.wire().wait());
-    one.wire().signal();
-    other.wire().signal();
 }
 
 EndOptions private_end(std::size_t ring_bytes) {

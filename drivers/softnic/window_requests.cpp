@@ -1,9 +1,8 @@
-// Updates of this device's own memory keys by the send queue: windows that open and close, local
-// invalidation. The wire has one opcode for all of them; flags and mask tell them apart, as libmlx5
-// and our encoder set them.
-#include <verbatim/mlx5/work_request.hpp>
+// The wire has one opcode for all of these requests; flags and mask tell them apart, as libmlx5 and
+// our encoder set them.
+#include "window_requests.hpp"
 
-#include "send_engine.hpp"
+#include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::softnic {
 
@@ -25,42 +24,46 @@ Access access_of(std::uint8_t key_access) noexcept {
 
 }  // namespace
 
-SendEngine::Verdict SendEngine::update_key(Request& request) noexcept {
+PortAnswer WindowRequests::execute(const SendRequest& request) noexcept {
+    const KeyUpdate result =
+        revocation_.begun() ? revocation_.look(shared_->failure) : update_and_wait(request);
+    if (result == KeyUpdate::busy) return {PortOutcome::waits, kNoSyndrome, 0};
+    if (result == KeyUpdate::done) return {};
+    return {PortOutcome::refused, Syndrome::window_bind, 0};
+}
+
+// A key that worked until now may be in use.
+KeyUpdate WindowRequests::update_and_wait(const SendRequest& request) noexcept {
+    const KeyUpdate result = update(request);
+    if (result != KeyUpdate::revoked) return result;
+    // Only this queue pair's peer comes through a window of type 2.
+    const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
+    const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckQueuePair) != 0;
+    return revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0, shared_->failure);
+}
+
+KeyUpdate WindowRequests::update(const SendRequest& request) noexcept {
     const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
     const auto key = request.wqe.read<mlx5::KeySegment>(kKeyUnit);
     const std::uint32_t target = request.control.immediate.native();
-    if (revocation_.begun()) return revoked(request, revocation_.look(shared_->failure));
     constexpr std::uint64_t kAlways = mlx5::kMaskFree | mlx5::kMaskVariant;
-    KeyUpdate result = KeyUpdate::refused;
-    if (mlx5::units_of(request.control) < kTranslationUnit ||
-        (update.mask.native() & kAlways) != kAlways)
+    if (request.units() < kTranslationUnit || (update.mask.native() & kAlways) != kAlways) {
         shared_->failure.set("a key update that neither opens nor closes a window");
-    else if ((key.free & mlx5::kKeyFree) == 0)
-        result = open_window(request);
-    else if ((update.flags & mlx5::kUpdateCheckQueuePair) != 0)
-        result = keys_->invalidate(target, shared_->number, shared_->failure);
-    else
-        result = keys_->close_window(target, shared_->failure);
-    // Only this queue pair's peer comes through a window of type 2.
-    const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckQueuePair) != 0;
-    if (result == KeyUpdate::revoked)
-        result = revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0, shared_->failure);
-    return revoked(request, result);
+        return KeyUpdate::refused;
+    }
+    if ((key.free & mlx5::kKeyFree) == 0) return open(request);
+    if ((update.flags & mlx5::kUpdateCheckQueuePair) != 0)
+        return keys_->invalidate(target, shared_->number, shared_->failure);
+    return keys_->close_window(target, shared_->failure);
 }
 
-// The request waits until nobody is inside any more.
-SendEngine::Verdict SendEngine::revoked(Request& request, KeyUpdate result) noexcept {
-    if (result == KeyUpdate::busy) return Verdict::waits;
-    return result == KeyUpdate::done ? Verdict::done : fail(request, Syndrome::window_bind);
-}
-
-KeyUpdate SendEngine::open_window(const Request& request) noexcept {
+KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
     const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
     const auto key = request.wqe.read<mlx5::KeySegment>(kKeyUnit);
     const std::uint32_t queue_pair_variant = key.queue_pair_variant.native();
     const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckFree) != 0;
     const bool complete = (update.mask.native() & kOpeningMask) == kOpeningMask &&
-                          mlx5::units_of(request.control) > kTranslationUnit &&
+                          request.units() > kTranslationUnit &&
                           update.translation_units.native() != 0;
     if (!complete || (of_queue_pair && queue_pair_variant >> 8 != shared_->number)) {
         shared_->failure.set("a window that does not say what it opens, or for another queue pair");

@@ -1,5 +1,6 @@
-// Requests that a fault policy may strike. What a program sees of each fault is what it would see
-// of a fabric and a peer that did it.
+// What becomes of a request that a rule strikes.
+#include "request_faults.hpp"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,14 +9,14 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
-#include "send_engine.hpp"
-
 namespace verbatim::softnic {
 
 using mlx5::Opcode;
 using mlx5::Syndrome;
 
 namespace {
+
+constexpr PortAnswer kWaits{PortOutcome::waits, kNoSyndrome, 0};
 
 // 0: nothing that leaves the device.
 std::uint8_t kind_of(Opcode opcode) noexcept {
@@ -41,56 +42,57 @@ std::uint8_t kind_of(Opcode opcode) noexcept {
 
 }  // namespace
 
-SendEngine::Verdict SendEngine::execute_or_strike(Request& request) noexcept {
-    const FaultRule* const rule =
-        faults_->strikes(kind_of(static_cast<Opcode>(request.result.opcode)));
+// Connections number their packets and take each once; datagrams have no numbers.
+RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer& answer) noexcept {
+    const FaultRule* const rule = injector_->strikes(kind_of(request.opcode()));
     damages_ = rule != nullptr && rule->payload;
-    if (rule == nullptr || damages_) return execute(request);
+    if (rule == nullptr || damages_) return Fate::arrives;
     switch (rule->action) {
         case FaultAction::fail:
             shared_->failure.set("a fault policy fails the request with syndrome {:#x}",
                                  static_cast<unsigned>(rule->syndrome));
-            request.result.syndrome = rule->syndrome;
-            return Verdict::failed;
+            answer = fail(rule->syndrome);
+            return Fate::ends;
         case FaultAction::delay:
-            return faults_->waited(rule->delay) ? execute(request) : Verdict::waits;
+            if (injector_->waited(rule->delay)) return Fate::arrives;
+            answer = kWaits;
+            return Fate::ends;
+        case FaultAction::stall:
+            answer = kWaits;
+            return Fate::ends;
         case FaultAction::drop:
         case FaultAction::corrupt:  // a receiver drops what its checksum does not fit
-            return lose(request);
+            answer = lose();
+            return Fate::ends;
         case FaultAction::duplicate:
-            return repeat(request);
+            return shared_->datagrams() ? Fate::arrives_twice : Fate::arrives;
+        case FaultAction::disconnect:
+            peer_lost_ = shared_->reliable();
+            answer = peer_lost_ ? fail(Syndrome::retry_exceeded) : PortAnswer{};
+            return Fate::ends;
         case FaultAction::kill:
             break;
     }
     log::warn("queue pair {}: a fault policy kills this process", shared_->number);
     kill(getpid(), SIGKILL);
-    return Verdict::waits;
+    answer = kWaits;
+    return Fate::ends;
 }
 
 // Nothing of it arrives. Where that is noticed, it is sent again after a time, so many times.
-SendEngine::Verdict SendEngine::lose(Request& request) noexcept {
-    if (!shared_->reliable()) return Verdict::done;
+PortAnswer RequestFaults::lose() noexcept {
+    if (!shared_->reliable()) return {};
     const std::chrono::nanoseconds time = shared_->retry_after.load(std::memory_order_relaxed);
-    if (time.count() == 0 || !faults_->waited(time)) return Verdict::waits;
-    const std::uint32_t tries = faults_->try_again();
-    if (tries <= shared_->retries.load(std::memory_order_relaxed)) return Verdict::waits;
+    if (time.count() == 0 || !injector_->waited(time)) return kWaits;
+    const std::uint32_t tries = injector_->try_again();
+    if (tries <= shared_->retries.load(std::memory_order_relaxed)) return kWaits;
     shared_->failure.set("a fault policy lost the request {} times", tries);
-    request.result.syndrome = Syndrome::retry_exceeded;
-    return Verdict::failed;
+    return fail(Syndrome::retry_exceeded);
 }
 
-// Connections number their packets and take each once; datagrams have no numbers.
-SendEngine::Verdict SendEngine::repeat(Request& request) noexcept {
-    if (!shared_->datagrams() || faults_->arrived()) return execute(request);
-    const Verdict first = execute(request);
-    if (first != Verdict::done) return first;
-    faults_->set_arrived();
-    return execute(request);
-}
-
-// The first byte of what is sent is another one: a copy of it takes its place.
-void SendEngine::damage(PieceList& list) noexcept {
-    if (list.total == 0) return;
+// The first byte is another one: a copy of it takes its place.
+void RequestFaults::damage(PieceList& list) noexcept {
+    if (!damages_ || list.total == 0) return;
     damaged_byte_ = *list.items[0].data ^ std::byte{1};
     std::copy_backward(list.items.begin(), list.items.begin() + list.count,
                        list.items.begin() + list.count + 1);
