@@ -27,6 +27,24 @@ struct Table {
     std::unique_ptr<std::array<double, 3>> numbers;
 };
 using Words = std::pmr::vector<std::pmr::string>;
+// What an optional may hold, and pointers to the inside of optionals, early and late.
+struct Inner {
+    std::optional<std::string> name;
+    std::uint16_t number;
+};
+struct Maybe {
+    std::string* early;
+    std::optional<std::string> text;
+    std::optional<Maybe*> link;
+    std::optional<std::unique_ptr<std::string>> owned;
+    std::optional<std::vector<std::string>> lines;
+    std::array<std::optional<std::string>, 2> pair;
+    std::pair<int, std::optional<Inner>> inner;
+    std::optional<std::optional<std::array<std::string, 2>>> nested;
+    std::vector<std::string*> late;
+    std::vector<std::vector<std::string>*> later;
+    Maybe* next;
+};
 
 // Reads everything that can be reached, each object once.
 class Reader {
@@ -48,6 +66,17 @@ class Reader {
             left.push_back(node->next);
         }
     }
+    void read(const Maybe& start) {
+        std::vector<const Maybe*> left{&start};
+        while (!left.empty()) {
+            const Maybe* maybe = left.back();
+            left.pop_back();
+            if (maybe == nullptr || !seen_.insert(maybe).second) continue;
+            read_parts(*maybe);
+            left.push_back(maybe->next);
+            left.push_back(maybe->link.value_or(nullptr));
+        }
+    }
     void read(const Table& table) {
         for (const auto& name : table.names) read(name);
         for (const auto& node : table.nodes) read(node);
@@ -57,10 +86,29 @@ class Reader {
     std::uint64_t sum() const { return sum_; }
 
   private:
+    void read(const std::string* text) {
+        if (text != nullptr) read(*text);
+    }
+    void read(const std::optional<std::string>& text) {
+        if (text) read(*text);
+    }
+    void read(const std::vector<std::string>& lines) {
+        for (const auto& line : lines) read(line);
+    }
+    void read_parts(const Maybe& maybe) {
+        read(maybe.early), read(maybe.text), read(maybe.pair[0]), read(maybe.pair[1]);
+        if (maybe.owned) read(maybe.owned->get());
+        if (maybe.lines) read(*maybe.lines);
+        if (maybe.inner.second) read(maybe.inner.second->name);
+        if (maybe.nested && *maybe.nested) read((**maybe.nested)[0]), read((**maybe.nested)[1]);
+        for (const auto* text : maybe.late) read(text);
+        for (const auto* lines : maybe.later)
+            if (lines != nullptr) read(*lines);
+    }
     void add(const char* bytes, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) sum_ += static_cast<unsigned char>(bytes[i]);
     }
-    std::set<const Node*> seen_;
+    std::set<const void*> seen_;
     std::uint64_t sum_ = 0;
 };
 
@@ -83,7 +131,7 @@ test::Image parsed(fuzz::Input& input) {
     const auto backs = input.number(1), extensions = input.number(1);
     std::vector<objects::BackPointer> back_pointers;
     for (std::uint64_t i = 0, reference = 0; i < backs % 64; ++i) {
-        reference += input.number(2) % 8;
+        reference += input.number(2) % 32;
         back_pointers.push_back({reference, input.number(2)});
     }
     std::vector<objects::Extension> found;
@@ -131,15 +179,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
     const test::Image image = parsed(input);
-    switch (type % 3) {
+    switch (type % 4) {
         case 0:
             mend<Node>(image);
             break;
         case 1:
             mend<Table>(image);
             break;
-        default:
+        case 2:
             mend<Words>(image);
+            break;
+        default:
+            mend<Maybe>(image);
     }
     return 0;
 }
@@ -162,5 +213,21 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     seeds.push_back(seed_of(0, inner));
     const Words words{"one", "two", "three, which is longer than the other two"};
     seeds.push_back(seed_of(2, words));
+    Maybe maybe{};
+    maybe.text = "a text that is too long to be local";
+    maybe.link = &maybe;
+    maybe.owned = std::make_unique<std::string>("owned by an optional");
+    maybe.lines = {"one", "two, which needs memory"};
+    maybe.pair = {"first", "second"};
+    maybe.inner.second = Inner{"a name within two optionals", 3};
+    maybe.nested = std::array<std::string, 2>{"inner", "inner, a long one this time"};
+    maybe.early = &*maybe.pair[1];
+    maybe.late = {&*maybe.text,         &*maybe.pair[0],    &*maybe.inner.second->name,
+                  &(**maybe.nested)[1], maybe.owned->get(), &(*maybe.lines)[1]};
+    maybe.later = {&*maybe.lines};
+    seeds.push_back(seed_of(3, maybe));
+    Maybe empty{};
+    empty.next = &maybe;
+    seeds.push_back(seed_of(3, empty));
     return seeds;
 }
