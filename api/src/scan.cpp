@@ -91,15 +91,20 @@ bool Scan::any_run(std::uint64_t address, Visit&& visit) {
 
 Scan::Extent Scan::meet_any(const Wanted& wanted) {
     check(wanted);
+    Extent extent;
     switch (point_back(wanted)) {
         case Seen::yes:
             return {};
         case Seen::conflict:
+            // Part of a larger object that was learned already: then there is nothing to learn.
+            if (meet_container(wanted, extent)) {
+                learned_ = true;
+                return extent;
+            }
             return learn(wanted);
         case Seen::no:
             break;
     }
-    Extent extent;
     if (!containers_.empty() && meet_container(wanted, extent)) return extent;
     if (is_free(wanted.address, wanted.end())) return take_in(wanted);
     if (meets_text(wanted)) {  // this walk is void: in the next one strings have runs
