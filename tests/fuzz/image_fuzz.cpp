@@ -1,6 +1,6 @@
 // What a receiver does with the bytes of a graph: the image with its back-pointers and extensions,
-// for several root types. What is accepted must be readable to its last byte, which the address
-// sanitizer checks while the graph is walked.
+// for several root types. What is accepted must lie in the image to its last byte, and be readable,
+// which the address sanitizer checks while the graph is walked.
 #include <cstring>
 #include <memory_resource>
 #include <set>
@@ -46,9 +46,10 @@ struct Maybe {
     Maybe* next;
 };
 
-// Reads everything that can be reached, each object once.
+// Reads everything that can be reached, each object once, all of it in the image.
 class Reader {
   public:
+    explicit Reader(const test::Image& image) : image_(image) {}
     void read(const std::string& text) { add(text.data(), text.size() + 1); }
     void read(const std::pmr::string& text) { add(text.data(), text.size() + 1); }
     void read(const Words& words) {
@@ -60,6 +61,7 @@ class Reader {
             const Node* node = left.back();
             left.pop_back();
             if (node == nullptr || !seen_.insert(node).second) continue;
+            require_inside(node, 1);
             sum_ += node->value + (node->flag ? 1u : 0u) + node->maybe.value_or(0);
             read(node->name);
             left.insert(left.end(), node->edges.begin(), node->edges.end());
@@ -72,6 +74,7 @@ class Reader {
             const Maybe* maybe = left.back();
             left.pop_back();
             if (maybe == nullptr || !seen_.insert(maybe).second) continue;
+            require_inside(maybe, 1);
             read_parts(*maybe);
             left.push_back(maybe->next);
             left.push_back(maybe->link.value_or(nullptr));
@@ -86,13 +89,23 @@ class Reader {
     std::uint64_t sum() const { return sum_; }
 
   private:
+    template <class T>
+    void require_inside(const T* first, std::size_t count) const {
+        const auto start = reinterpret_cast<std::uintptr_t>(first),
+                   image = reinterpret_cast<std::uintptr_t>(image_.bytes.get());
+        fuzz::require(start >= image && start - image <= image_.size &&
+                      count <= (image_.size - (start - image)) / sizeof(T));
+    }
     void read(const std::string* text) {
-        if (text != nullptr) read(*text);
+        if (text == nullptr) return;
+        require_inside(text, 1);
+        read(*text);
     }
     void read(const std::optional<std::string>& text) {
         if (text) read(*text);
     }
     void read(const std::vector<std::string>& lines) {
+        if (!lines.empty()) require_inside(lines.data(), lines.size());
         for (const auto& line : lines) read(line);
     }
     void read_parts(const Maybe& maybe) {
@@ -103,11 +116,16 @@ class Reader {
         if (maybe.nested && *maybe.nested) read((**maybe.nested)[0]), read((**maybe.nested)[1]);
         for (const auto* text : maybe.late) read(text);
         for (const auto* lines : maybe.later)
-            if (lines != nullptr) read(*lines);
+            if (lines != nullptr) {
+                require_inside(lines, 1);
+                read(*lines);
+            }
     }
     void add(const char* bytes, std::size_t count) {
+        require_inside(bytes, count);
         for (std::size_t i = 0; i < count; ++i) sum_ += static_cast<unsigned char>(bytes[i]);
     }
+    const test::Image& image_;
     std::set<const void*> seen_;
     std::uint64_t sum_ = 0;
 };
@@ -119,7 +137,7 @@ void mend(const test::Image& original) {
     test::Image image = original.copy();
     try {
         const T* root = image.mend<T>();
-        Reader reader;
+        Reader reader(image);
         reader.read(*root);
         sink = reader.sum();
     } catch (const Error& error) {
