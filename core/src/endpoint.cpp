@@ -85,12 +85,13 @@ Hello Endpoint::hello() const {
 }
 
 void Endpoint::connect(const Hello& peer, Deadline deadline) {
+    // First, because it tells the peer's user: no memory of the size that the peer asks for before.
+    queue_pair_->connect(peer.queue_pair, milliseconds_left(deadline));
     mirror_.emplace(device_, RegisteredBlock::Options{.name = "message mirror",
                                                       .bytes = peer.ring_bytes,
                                                       .access = Access::local_read,
                                                       .lock_memory = config_.arena.lock_memory,
                                                       .numa_node = config_.arena.numa_node});
-    queue_pair_->connect(peer.queue_pair, milliseconds_left(deadline));
     path_.emplace(*queue_pair_, *completions_, device_.invalidation_epoch());
     const RemoteRing remote{.address = peer.ring_address,
                             .bytes = peer.ring_bytes,

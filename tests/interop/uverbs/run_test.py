@@ -29,10 +29,17 @@ class Run(unittest.TestCase):
         self.assertEqual(self.left_behind(), [])
         return result
 
-    def start_sleeper(self):
-        """A program that says when it runs, and then sleeps."""
+    def start_sleeper(self, hangup=signal.SIG_DFL):
+        """A program that says when it runs, and then sleeps; whatever this one's caller ignores (nohup, a shell's &),
+        it does not, but for SIGHUP where asked for."""
+        def dispositions():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, hangup)
+
+        # No thread of this process runs: preexec_fn is safe.
         process = subprocess.Popen(self.command("--", "sh", "-c", "echo up; exec sleep 60"), text=True,
-                                   stdout=subprocess.PIPE, env=self.environment)
+                                   stdout=subprocess.PIPE, env=self.environment, preexec_fn=dispositions)
         self.assertEqual(process.stdout.readline(), "up\n")
         self.assertEqual(len(self.left_behind()), 1)
         return process
@@ -73,6 +80,13 @@ class Run(unittest.TestCase):
                 process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 128 + number)
                 self.assertEqual(self.left_behind(), [])
+
+    def test_a_hangup_that_the_caller_ignores_ends_neither(self):
+        process = self.start_sleeper(hangup=signal.SIG_IGN)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)  # the signals are taken in turn, SIGHUP first
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
 
     def test_what_a_killed_run_leaves_the_next_one_removes(self):
         process = self.start_sleeper()

@@ -21,7 +21,7 @@ using mlx5::Completion;
 using mlx5::Element;
 using mlx5::Opcode;
 using mlx5::WorkRequest;
-using verbatim::test::allocations;
+using verbatim::test::allocations_of_this_thread;
 using verbatim::test::kSanitized;
 
 bool wait_for(const End& end, std::size_t offset, std::uint64_t value) {
@@ -469,7 +469,7 @@ int data_path_only(End& end, std::atomic<int>& result) {
     const auto payload = pattern(64);
     std::thread worker([&] {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-        const std::uint64_t before = allocations.load();
+        const std::uint64_t before = allocations_of_this_thread;
         std::uint64_t good = 0;
         for (int i = 0; i < 1000; ++i) {
             bool posted = end.post_write(payload, static_cast<std::size_t>(i) * 8, 1) == Errc::ok;
@@ -483,7 +483,7 @@ int data_path_only(End& end, std::atomic<int>& result) {
                 got += count;
             }
         }
-        const bool clean = good == 4000 && allocations.load() == before;
+        const bool clean = good == 4000 && allocations_of_this_thread == before;
         result.store(clean ? 1 : 2);
         syscall(SYS_exit, 0);
     });
