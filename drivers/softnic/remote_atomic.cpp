@@ -75,7 +75,8 @@ void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
     if (oldest.syndrome != kNoSyndrome) return;
     takes_result_ = true;
     keep_for_entry(oldest, request, oldest.result_unit, list);
-    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
+    const bool big_endian = oldest.in_entry || (view_.big_endian_results & oldest.bytes) != 0;
+    scatter(list, 0, AtomicResult(before, oldest.bytes, big_endian).data(), oldest.bytes);
     takes_result_ = false;
     oldest.result_unit = 0;
 }

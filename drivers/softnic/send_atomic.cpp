@@ -1,5 +1,6 @@
 // Atomic operations in a peer's memory, by this thread where that is mapped, else by the peer
-// (remote_atomic.cpp). Operands come big endian in the entry; memory and result are in host order.
+// (remote_atomic.cpp). Operands come big endian in the WQE, memory is in host byte order, and so
+// are results of 8 bytes; others are big endian, as all are in completion entries.
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
@@ -149,14 +150,12 @@ SendEngine::Verdict SendEngine::atomic(Request& request) noexcept {
         return atomic_at_peer(request, for_peer(operation, target), operation.result_unit);
     }
     keep_for_entry(request.result, request, operation.result_unit, list);
-    if (operation.bytes == sizeof(std::uint64_t)) {
-        const std::uint64_t before = apply<std::uint64_t>(operation, range.mapped);
-        scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
-    } else {
-        const auto before =
-            static_cast<std::uint32_t>(apply<std::uint32_t>(operation, range.mapped));
-        scatter(list, 0, reinterpret_cast<const std::byte*>(&before), sizeof before);
-    }
+    const std::uint64_t before = operation.bytes == sizeof(std::uint64_t)
+                                     ? apply<std::uint64_t>(operation, range.mapped)
+                                     : apply<std::uint32_t>(operation, range.mapped);
+    const bool big_endian =
+        request.result.in_entry || (view_.big_endian_results & operation.bytes) != 0;
+    scatter(list, 0, AtomicResult(before, operation.bytes, big_endian).data(), operation.bytes);
     request.result.bytes = operation.bytes;
     return Verdict::done;
 }
