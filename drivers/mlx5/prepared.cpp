@@ -72,7 +72,7 @@ bool PreparedBinding::recheck() noexcept {
     return false;
 }
 
-WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
+WqeImage::WqeImage(SendRing& queue, const WorkRequest& request)
     : shape_(shape_of(checked(queue, request), queue.limits().transport)),
       opcode_(travels_masked(request) ? masked_opcode(request.opcode) : request.opcode),
       elements_(static_cast<std::uint32_t>(request.elements.size())),
@@ -82,6 +82,7 @@ WqeImage::WqeImage(const SendRing& queue, const WorkRequest& request)
     if (is_atomic(opcode_)) {
         atomic_bytes_ = request.elements[0].bytes;
         address_mask_ = atomic_bytes_ - 1;
+        queue.expect_result_of(request);
     }
     const std::size_t bytes = std::size_t{shape_.blocks()} * kBlockBytes;
     words_ = std::make_unique<std::uint64_t[]>(bytes / sizeof(std::uint64_t));

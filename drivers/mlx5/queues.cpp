@@ -65,10 +65,15 @@ SendRing::SendRing(const QueuePairView& view)
       limit_(view.send_blocks),
       mask_(view.send_blocks - 1),
       number_(view.number),
-      unlike_(view.transport != Transport::reliable_connection),
+      unlike_(view.transport != Transport::reliable_connection || !view.atomics ||
+              (view.big_endian_results & sizeof(std::uint64_t)) != 0),
       bell_(Doorbell::of(view)),
-      limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements), view.transport, view.masked_atomics} {
+      limits_{.max_inline_bytes = std::min(view.max_inline_bytes, kMaxInlineBytes),
+              .max_elements = std::min(view.max_send_elements, kMaxElements),
+              .transport = view.transport,
+              .masked_atomics = view.masked_atomics,
+              .atomics = view.atomics,
+              .big_endian_results = view.big_endian_results} {
     standard_register_ = view.blueflame_bytes == kBlueFlameBytes;
     set_stop();
 }

@@ -37,6 +37,8 @@ void CompletionOrder::keep_for_entry(SendRequest& request, std::size_t first_uni
     const Opcode opcode = request.opcode();
     const bool known =
         opcode == Opcode::read || opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
+    const bool atomic = opcode != Opcode::read;
+    list.big_endian = atomic && (view_.big_endian_results & list.total) != 0;
     if (!known || list.total > shared_->result_in_entry || !request.result.signaled) return;
     const auto element = [&](std::size_t i) {
         return request.wqe.read<mlx5::DataSegment>(first_unit + i);
@@ -46,6 +48,7 @@ void CompletionOrder::keep_for_entry(SendRequest& request, std::size_t first_uni
     const std::uint64_t bytes = list.total;
     list.count = 0, list.total = 0;
     list.add(entry_data(request.result), bytes);
+    list.big_endian = atomic;
     request.result.in_entry = true;
 }
 

@@ -36,8 +36,8 @@ class CompletionOrder {
     // A failed request waits for those before it; nothing more is to be executed.
     bool stopped() const noexcept { return stopped_; }
 
-    // Where a request's result goes: into its completion, if it is small and its queue pair wants
-    // that.
+    // Where the result of a read or an atomic operation goes, and in which byte order: into its
+    // completion, if it is small and its queue pair wants that.
     void keep_for_entry(SendRequest& request, std::size_t first_unit, PieceList& list) noexcept;
     // The next request was executed. Completes it at once if nothing before it is outstanding.
     void finish(const ExecutedRequest& result) noexcept;

@@ -26,6 +26,7 @@ struct PieceList {
     std::array<Piece, kMaxPieces> items;
     std::size_t count;
     std::uint64_t total;
+    bool big_endian = false;  // the result of an atomic operation is to be left so
 
     PieceList() noexcept : count(0), total(0) {}
     void add(std::byte* data, std::size_t bytes) noexcept {

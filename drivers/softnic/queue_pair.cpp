@@ -81,6 +81,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       memory_(std::move(parts.memory)),
       view_(parts.view) {
     const Options& device = core_->options();
+    view_.big_endian_results = device.big_endian_results;
     shared_.domain = parts.domain;
     shared_.receive_in_entry = parts.receive_in_entry;
     shared_.result_in_entry = parts.result_in_entry;

@@ -72,6 +72,7 @@ class QueuePair final : public QueuePairHandle {
         return shared_.state.load(std::memory_order_acquire);
     }
     bool peer_lost() const noexcept override;
+    bool data_in_order() const noexcept override { return true; }
 
     // Data path, from completion queues: drives both sides if there is something to do.
     void progress() noexcept;

@@ -214,7 +214,8 @@ PortAnswer RingSender::atomic(const RemoteAtomic& operation, bool noteworthy) no
 
 void RingSender::take_result(const PieceList& into) noexcept {
     const std::uint64_t before = shared_->outgoing.atomic_result(atomics_taken_);
-    scatter(into, 0, reinterpret_cast<const std::byte*>(&before), into.total);
+    const auto bytes = static_cast<std::uint32_t>(into.total);
+    scatter(into, 0, AtomicResult(before, bytes, into.big_endian).data(), bytes);
     ++atomics_taken_;
 }
 

@@ -122,7 +122,8 @@ PortAnswer ShmPort::atomic(const RemoteAtomic& operation, const PieceList& into)
     std::uint64_t before = 0;
     if (const Syndrome revoked = remote_.execute(operation, range, before); revoked != kNoSyndrome)
         return refuse(revoked);
-    scatter(into, 0, reinterpret_cast<const std::byte*>(&before), operation.bytes);
+    scatter(into, 0, AtomicResult(before, operation.bytes, into.big_endian).data(),
+            operation.bytes);
     return {};
 }
 

@@ -55,12 +55,13 @@ void check_share(const char* text) {
                 fmt::format("{} is not allowed", text), "it must be 0 or 1");
 }
 
-softnic::Options engine_options(const Identity& identity) {
+softnic::Options engine_options(const Identity& identity, const DeviceTraits& traits) {
     check_share(std::getenv(DeviceTree::kShareVariable));
     softnic::Options options;
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
+    options.big_endian_results = traits.big_endian_results;
     if (const char* const ring = std::getenv(DeviceTree::kRingVariable))
         options.ring_bytes = ring_bytes(ring);
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
@@ -94,7 +95,7 @@ std::uint64_t big_endian(const Bytes& bytes) {
     return value;
 }
 
-ib_uverbs_query_device_resp device_facts(const Identity& identity) {
+ib_uverbs_query_device_resp device_facts(const Identity& identity, const Firmware& firmware) {
     ib_uverbs_query_device_resp facts{};
     facts.fw_ver = std::uint64_t{16} << 32 | 35u << 16 | 2000u;
     facts.node_guid = facts.sys_image_guid = big_endian(identity.guid());
@@ -115,6 +116,7 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     facts.local_ca_ack_delay = 16;
     facts.phys_port_cnt = 1;
     facts.device_cap_flags = IB_UVERBS_DEVICE_XRC;
+    firmware.limit(facts);
     return facts;
 }
 
@@ -133,8 +135,8 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
       file_identity_(softnic::inspect_file(file_, "register pages").identity),
       device_memory_pool_(file_),
       engine_thread_(may_trap() && !parked),
-      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
-                                                  engine_thread_.bell())),
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity, firmware_.traits()),
+                                                  softnic::claim_slot(), engine_thread_.bell())),
       connector_(*core_) {
     make_room_for_files();
 }
@@ -321,7 +323,7 @@ int DeviceFile::get_context(const Command& command) {
 
 int DeviceFile::query_device(const Command& command) {
     const std::size_t core = sizeof(ib_uverbs_query_device_resp);
-    command.reply(device_facts(identity_), provider_facts(command.reply_bytes() - core));
+    command.reply(device_facts(identity_, firmware_), provider_facts(command.reply_bytes() - core));
     return 0;
 }
 
@@ -329,7 +331,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     const auto wanted = command.core<ib_uverbs_ex_query_device>();
     if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_query_device_resp reply{};
-    reply.base = device_facts(identity_);
+    reply.base = device_facts(identity_, firmware_);
     // Memory is found when it is touched; the program's whole memory may be one region.
     reply.odp_caps.general_caps = 3;                       // enum ibv_odp_general_caps
     reply.odp_caps.per_transport_caps.rc_odp_caps = 0x3f;  // enum ibv_odp_transport_cap_bits

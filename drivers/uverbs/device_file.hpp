@@ -23,6 +23,7 @@
 #include "connector.hpp"
 #include "device_memory.hpp"
 #include "engine_thread.hpp"
+#include "firmware.hpp"
 #include "handle_table.hpp"
 #include "identity.hpp"
 #include "method.hpp"
@@ -182,6 +183,7 @@ class DeviceFile {
     std::uint32_t next_register() noexcept;
 
     const Identity identity_;
+    const Firmware firmware_;
     const bool parked_;
     std::mutex mutex_;
     int file_;

@@ -84,6 +84,7 @@ int DeviceFile::dispatch(Method& method) {
           UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_ATTR_ADVISE_MR_SGE_LIST}},
     };
     int error = dispatch(method, kEntries);
+    if (error == EPROTONOSUPPORT) error = firmware_.answer(method);
     if (error == EPROTONOSUPPORT) error = dispatch_imports(method);
     return error == EPROTONOSUPPORT ? dispatch_creations(method) : error;
 }

@@ -200,6 +200,41 @@ TEST_P(Operations, atomics_of_four_bytes_do_what_those_of_eight_do) {
     EXPECT_EQ(b.value<std::uint64_t>(64), 7u);
 }
 
+// Before the driver's poll turns it round: by this thread where the memory is mapped, else by the
+// peer, whose engine this thread drives too.
+TEST(AtomicResults, of_four_bytes_are_left_big_endian_and_of_eight_as_the_device_is_told) {
+    for (const std::uint32_t big_endian : {4u, 12u})
+        for (const bool private_memory : {false, true}) {
+            EndOptions options;
+            options.device.big_endian_results = big_endian;
+            options.private_memory = private_memory;
+            Pair pair(options);
+            const std::uint64_t before = 0x0102030405060708;
+            for (const std::uint32_t bytes : {4u, 8u}) {
+                std::memcpy(pair.b.at(64), &before, sizeof before);
+                std::memset(pair.a.at(8), 0, 8);
+                const Element result = pair.a.element(8, bytes);
+                WorkRequest add = pair.a.request(Opcode::fetch_add, 64);
+                add.elements = std::span(&result, 1);
+                ASSERT_EQ(pair.a.send->post(add), Errc::ok);
+                const auto deadline = std::chrono::steady_clock::now() + kPatience;
+                while (pair.a.value<std::uint64_t>(8) == 0) {
+                    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+                    execute(*pair.b.queue_pair), execute(*pair.a.queue_pair);
+                }
+                const bool turned = (big_endian & bytes) != 0;
+                const std::uint64_t left = pair.a.value<std::uint64_t>(8);
+                if (bytes == 4)
+                    EXPECT_EQ(left, 0x08070605u);
+                else
+                    EXPECT_EQ(left, turned ? 0x0807060504030201u : before);
+                ASSERT_TRUE(pair.poll_for(bytes / 4, 0));
+                EXPECT_EQ(pair.a.value<std::uint64_t>(8),
+                          bytes == 4 ? before & 0xffffffff : before);
+            }
+        }
+}
+
 TEST_P(Operations, messages_of_any_length_arrive_whole_and_in_order) {
     const std::vector<std::size_t> lengths{0,    1,    15,   16,    17,    4080,
                                            4096, 4097, 8192, 65520, 65536, 200000};

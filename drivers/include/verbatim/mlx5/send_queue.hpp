@@ -36,7 +36,9 @@ class SendQueue : public SendRing {
 
     // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
     // message_too_large (inline payload, total bytes, or more blocks than the queue has),
-    // unsupported (masked atomics, where the device has none). Nothing is posted on an error.
+    // unsupported (atomics, where the device has none such). Nothing is posted on an error. What
+    // an atomic returned is in host byte order once a poll has taken its completion, or that of a
+    // later request.
     Errc post(const WorkRequest& request) noexcept {
         if (is_special(request.opcode) || pending_fence_ != 0 || unlike_) [[unlikely]]
             return post_carefully(request);
@@ -216,6 +218,7 @@ class SendQueue : public SendRing {
                 ring_ + std::size_t{blocks()} * kBlockBytes};
     }
     std::uint64_t place(const WorkRequest& request, const WqeShape& shape) noexcept {
+        expect_result_of(request);
         const std::uint8_t fence = take_fence(is_key_update(request.opcode));
         const std::uint64_t first_word =
             encode(request, shape, {number_, next_, fence}, cursor_at(next_));

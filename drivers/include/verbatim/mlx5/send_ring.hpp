@@ -37,7 +37,9 @@ class SendRing {
     // -- For completion queues --
     // Retires the request whose first block has this counter and all before it; its id, or nothing
     // where no such request is outstanding. The WQE itself says where it starts and how long it is.
-    std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
+    // `in_memory`: its result, if it has one, is in its element; not after a failure, nor where the
+    // completion's entry carries it.
+    std::optional<std::uint64_t> retire(std::uint16_t counter, bool in_memory = true) noexcept {
         const std::uint32_t oldest = limit_ - blocks();
         const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest);
         const std::uint32_t outstanding = next_ - oldest;
@@ -46,12 +48,15 @@ class SendRing {
         const std::uint32_t behind = ahead + blocks_at(counter);
         if (behind == ahead || behind > outstanding) [[unlikely]]
             return std::nullopt;
+        if (converts_results_) [[unlikely]]
+            results_to_host_order(oldest, in_memory ? behind : ahead);
         limit_ += behind;
         if (!slow_) [[likely]]
             stop_ = limit_;
         return ids_[counter & mask_];
     }
-    // Whether each request took one block, so that each counter starts one.
+    // Whether each request took one block, so that each counter starts one, and none returned
+    // something that retire() must turn round.
     bool single_blocks() const noexcept { return single_blocks_; }
     // Completions of one ring in a row, as they are polled: each gives its id, and retire() retires
     // them all. `kSingle`: single_blocks().
@@ -99,6 +104,13 @@ class SendRing {
         const std::uint32_t last_;  // the youngest block's counter
         std::uint32_t left_;        // blocks outstanding behind the first of what was taken last
     };
+    // Before such a request is posted, or prepared.
+    void expect_result_of(const WorkRequest& request) noexcept {
+        if (!returns_big_endian(request, limits_)) [[likely]]
+            return;
+        converts_results_ = true;
+        single_blocks_ = false;
+    }
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
     // How many bytes the atomic operation that starts there returned.
@@ -141,6 +153,8 @@ class SendRing {
     }
     // Forgets everything outstanding and starts at block 0.
     void restart() noexcept;
+    // Turns round what the atomics among these retiring blocks returned in big endian. Cold.
+    void results_to_host_order(std::uint32_t first, std::uint32_t blocks) const noexcept;
 
     // Counters run through all 32 bits; the device sees the low 16. Outstanding blocks lie in
     // [limit_ - blocks(), next_).
@@ -154,8 +168,9 @@ class SendRing {
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
     bool slow_ = false;  // the next WQE must be fenced, or every register write needs a look
     bool standard_register_ = true;  // has halves of kBlueFlameBytes
-    bool unlike_ = false;            // limits_.transport is not a reliable connection
-    bool single_blocks_ = true;      // no request of two blocks was ever posted
+    bool unlike_ = false;            // no post is plain: transport, or what atomics are like
+    bool single_blocks_ = true;      // see single_blocks()
+    bool converts_results_ = false;  // an atomic was posted whose result arrives in big endian
     Doorbell bell_;
     SendLimits limits_;
     std::uint64_t generation_ = 0;

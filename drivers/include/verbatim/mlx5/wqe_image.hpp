@@ -20,7 +20,7 @@ namespace verbatim::mlx5 {
 class WqeImage {
   public:
     // Throws Error(invalid_argument, message_too_large) where check() refuses the request.
-    WqeImage(const SendRing& queue, const WorkRequest& request);
+    WqeImage(SendRing& queue, const WorkRequest& request);
 
     std::uint32_t blocks() const noexcept { return shape_.blocks(); }
     const std::uint64_t* words() const noexcept { return words_.get(); }

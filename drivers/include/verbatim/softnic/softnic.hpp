@@ -50,6 +50,9 @@ struct Options {
     // Peers must run as this process's user.
     bool same_user_only = true;
     std::uint32_t completion_entry_bytes = 64;  // or 128
+    // Sizes (4 | 8) of atomics whose results arrive in big endian, as mlx5::QueuePairView has it. A
+    // ConnectX whose firmware was not told the host's byte order has both.
+    std::uint32_t big_endian_results = 4;
     std::size_t ring_bytes = std::size_t{64}
                              << 10;  // of each queue pair's two-sided ring, power of two
     // What goes wrong on purpose. A request that waits by it (a delay, or a loss before the next
