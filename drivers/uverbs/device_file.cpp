@@ -124,6 +124,28 @@ mlx5_ib_query_device_resp provider_facts(std::size_t room) {
     return facts;
 }
 
+mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
+    mlx5_ib_alloc_ucontext_resp facts{};
+    facts.qp_tab_size = 1u << 18;
+    facts.bf_reg_size = DeviceFile::kRegisterBytes;
+    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
+    facts.tot_bfregs = registers;
+    facts.cache_line_size = 64;
+    facts.max_sq_desc_sz = kMaxWqeBytes;
+    facts.max_rq_desc_sz = kMaxReceiveBytes;
+    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
+    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
+    facts.num_ports = 1;
+    facts.response_length = sizeof facts;
+    facts.cqe_version = 1;
+    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+    facts.log_uar_size = 12;
+    facts.num_uars_per_page = 1;
+    facts.num_dyn_bfregs = kThreadRegisters;
+    return facts;
+}
+
 }  // namespace
 
 DeviceFile::DeviceFile(const Identity& identity, bool parked)
@@ -272,28 +294,6 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         if (entry.number == command.number())
             return command.is_extended() ? entry.extended : entry.plain;
     return nullptr;
-}
-
-mlx5_ib_alloc_ucontext_resp DeviceFile::context_facts(std::uint32_t registers) {
-    mlx5_ib_alloc_ucontext_resp facts{};
-    facts.qp_tab_size = 1u << 18;
-    facts.bf_reg_size = kRegisterBytes;
-    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
-    facts.tot_bfregs = registers;
-    facts.cache_line_size = 64;
-    facts.max_sq_desc_sz = kMaxWqeBytes;
-    facts.max_rq_desc_sz = kMaxReceiveBytes;
-    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
-    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
-    facts.num_ports = 1;
-    facts.response_length = sizeof facts;
-    facts.cqe_version = 1;
-    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
-    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
-    facts.log_uar_size = 12;
-    facts.num_uars_per_page = 1;
-    facts.num_dyn_bfregs = kThreadRegisters;
-    return facts;
 }
 
 int DeviceFile::get_context(const Command& command) {

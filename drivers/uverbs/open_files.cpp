@@ -46,15 +46,6 @@ bool any_descriptor(Found&& found) noexcept {
     return stop;
 }
 
-bool is_device_file(int descriptor, const struct stat& facts) noexcept {
-    if (facts.st_nlink != 0 || facts.st_size != DeviceFile::kFileBytes) return false;
-    std::array<char, 64> path, target;
-    *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", descriptor).out = '\0';
-    const ssize_t bytes = readlink(path.data(), target.data(), target.size());
-    const std::string_view name(target.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-    return name.starts_with(DeviceFile::kLinkName);
-}
-
 }  // namespace
 
 int OpenFiles::add(std::unique_ptr<DeviceFile> file) noexcept {
@@ -115,19 +106,20 @@ void OpenFiles::remove(int descriptor) noexcept {
     }
 }
 
-bool may_import(int descriptor) noexcept {
+bool is_device_file(int descriptor) noexcept {
     struct stat facts {};
-    // Ours finds duplicates.
-    if (fstat(descriptor, &facts) != 0 || S_ISCHR(facts.st_mode) ||
-        !is_device_file(descriptor, facts))
-        return true;
+    if (!facts_of(descriptor, facts)) return false;
+    if (facts.st_nlink != 0 || facts.st_size != DeviceFile::kFileBytes) return false;
+    std::array<char, 64> path, target;
+    *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", descriptor).out = '\0';
+    const ssize_t bytes = readlink(path.data(), target.data(), target.size());
+    const std::string_view name(target.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    return name.starts_with(DeviceFile::kLinkName);
+}
+
+void refuse_import() noexcept {
     log::error(
-        "ibv_import_device: descriptor {} is a software NIC's that another process has opened, or "
-        "that is closed; import it where it was opened, and before its last descriptor there is "
-        "closed",
-        descriptor);
-    errno = EOPNOTSUPP;
-    return false;
+        "ibv_import_device: the software NIC cannot be imported; open it with ibv_open_device");
 }
 
 }  // namespace verbatim::uverbs

@@ -37,9 +37,9 @@ class OpenFiles {
     std::array<std::atomic<DeviceFile*>, 4096> files_{};
 };
 
-// False, with errno and a line in the log: the descriptor is a device file that this process has
-// not opened. Its queues, keys and memory are another process's, or it had ended before the
-// descriptor was first used.
-bool may_import(int descriptor) noexcept;
+// Whether the system's file is one of a device, this process's or another's.
+bool is_device_file(int descriptor) noexcept;
+// Says in the log that contexts cannot be imported.
+void refuse_import() noexcept;
 
 }  // namespace verbatim::uverbs

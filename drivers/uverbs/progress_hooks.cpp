@@ -290,6 +290,8 @@ extern "C" [[gnu::visibility("default")]] ibv_context* ibv_import_device(int des
     using Import = ibv_context*(int);
     static Import* const real =
         verbatim::uverbs::next_in_library<Import>("libibverbs.so.1", "ibv_import_device");
-    if (!verbatim::uverbs::may_import(descriptor)) return nullptr;
-    return verbatim::uverbs::open_and_take_over(real, descriptor);
+    if (real != nullptr && !verbatim::uverbs::is_device_file(descriptor)) return real(descriptor);
+    if (real != nullptr) verbatim::uverbs::refuse_import();
+    errno = EOPNOTSUPP;
+    return nullptr;
 }
