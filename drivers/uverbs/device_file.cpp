@@ -3,7 +3,6 @@
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,16 +65,6 @@ softnic::Options engine_options(const Identity& identity) {
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     return options;
-}
-
-// Each queue pair is a file here, of which a card needs none: programs with a thousand of them get
-// the room that they may have.
-void make_room_for_files() noexcept {
-    constexpr rlim_t kFiles = 1 << 16;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
-    limit.rlim_cur = std::min(limit.rlim_max, kFiles);
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int make_file() {
@@ -157,9 +146,7 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
       engine_thread_(may_trap() && !parked),
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
                                                   engine_thread_.bell())),
-      connector_(*core_) {
-    make_room_for_files();
-}
+      connector_(*core_) {}
 
 DeviceFile::~DeviceFile() {
     if (!inherited()) leave_xrc();

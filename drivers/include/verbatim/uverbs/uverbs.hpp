@@ -4,6 +4,8 @@
 // host, in this process or others. Threads: any.
 #pragma once
 
+#include <cstdint>
+
 namespace verbatim::uverbs {
 
 // The directory that libibverbs reads instead of /sys, null where it could not be made (the log
@@ -15,3 +17,7 @@ const char* sysfs_root() noexcept;
 void park_new_devices(bool parked) noexcept;
 
 }  // namespace verbatim::uverbs
+
+// Calls of libibverbs by the calling thread, so far, in which the engine ran: polls that had found
+// nothing, and posts of requests. By dlsym() for programs that are linked with nothing of this.
+extern "C" void verbatim_uverbs_served(std::uint64_t* polls, std::uint64_t* posts) noexcept;
