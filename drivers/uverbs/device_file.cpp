@@ -3,7 +3,6 @@
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,16 +68,6 @@ softnic::Options engine_options(const Identity& identity, const DeviceTraits& tr
     return options;
 }
 
-// Each queue pair is a file here, of which a card needs none: programs with a thousand of them get
-// the room that they may have.
-void make_room_for_files() noexcept {
-    constexpr rlim_t kFiles = 1 << 16;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
-    limit.rlim_cur = std::min(limit.rlim_max, kFiles);
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int make_file() {
     const int file = memfd_create("verbatim-uverbs", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, DeviceFile::kFileBytes) == 0) return file;
@@ -126,6 +115,28 @@ mlx5_ib_query_device_resp provider_facts(std::size_t room) {
     return facts;
 }
 
+mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
+    mlx5_ib_alloc_ucontext_resp facts{};
+    facts.qp_tab_size = 1u << 18;
+    facts.bf_reg_size = DeviceFile::kRegisterBytes;
+    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
+    facts.tot_bfregs = registers;
+    facts.cache_line_size = 64;
+    facts.max_sq_desc_sz = kMaxWqeBytes;
+    facts.max_rq_desc_sz = kMaxReceiveBytes;
+    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
+    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
+    facts.num_ports = 1;
+    facts.response_length = sizeof facts;
+    facts.cqe_version = 1;
+    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+    facts.log_uar_size = 12;
+    facts.num_uars_per_page = 1;
+    facts.num_dyn_bfregs = kThreadRegisters;
+    return facts;
+}
+
 }  // namespace
 
 DeviceFile::DeviceFile(const Identity& identity, bool parked)
@@ -137,9 +148,7 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
       engine_thread_(may_trap() && !parked),
       core_(std::make_shared<softnic::DeviceCore>(engine_options(identity, firmware_.traits()),
                                                   softnic::claim_slot(), engine_thread_.bell())),
-      connector_(*core_) {
-    make_room_for_files();
-}
+      connector_(*core_) {}
 
 DeviceFile::~DeviceFile() {
     if (!inherited()) leave_xrc();
@@ -274,28 +283,6 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
         if (entry.number == command.number())
             return command.is_extended() ? entry.extended : entry.plain;
     return nullptr;
-}
-
-mlx5_ib_alloc_ucontext_resp DeviceFile::context_facts(std::uint32_t registers) {
-    mlx5_ib_alloc_ucontext_resp facts{};
-    facts.qp_tab_size = 1u << 18;
-    facts.bf_reg_size = kRegisterBytes;
-    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
-    facts.tot_bfregs = registers;
-    facts.cache_line_size = 64;
-    facts.max_sq_desc_sz = kMaxWqeBytes;
-    facts.max_rq_desc_sz = kMaxReceiveBytes;
-    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
-    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
-    facts.num_ports = 1;
-    facts.response_length = sizeof facts;
-    facts.cqe_version = 1;
-    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
-    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
-    facts.log_uar_size = 12;
-    facts.num_uars_per_page = 1;
-    facts.num_dyn_bfregs = kThreadRegisters;
-    return facts;
 }
 
 int DeviceFile::get_context(const Command& command) {

@@ -96,7 +96,6 @@ class CompletionQueue {
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
     const EventChannel* channel() const noexcept { return channel_.get(); }
-    const AsyncEvents* async_events() const noexcept { return async_events_; }
     // There was no room for an event.
     bool unsent() const noexcept { return unsent_.load(std::memory_order_relaxed); }
     // Events that were held back are raised in this order; 0: none is.

@@ -30,3 +30,7 @@ struct DeviceTraits {
 void set_new_device_traits(const DeviceTraits& traits) noexcept;
 
 }  // namespace verbatim::uverbs
+
+// Calls of libibverbs by the calling thread, so far, in which the engine ran: polls that had found
+// nothing, and posts of requests. By dlsym() for programs that are linked with nothing of this.
+extern "C" void verbatim_uverbs_served(std::uint64_t* polls, std::uint64_t* posts) noexcept;
