@@ -42,11 +42,10 @@ int main() try {
 
     // Built once: opcode, key, and room for 8 bytes. Posting patches address and payload only.
     const auto target = reinterpret_cast<std::uint64_t>(there.memory);
-    mlx5::PreparedWrite8 write(queue, {target, there.region->remote_key()});
+    mlx5::PreparedWrite8 write(
+        queue, {.opcode = mlx5::Opcode::write, .remote_key = there.region->remote_key()});
     for (std::uint64_t i = 0; i < 8; ++i) {
-        (void)write.set_remote_address(target + i * sizeof i);
-        write.set_payload(i * i);
-        if (const Errc code = write.post(/*id=*/i); code != Errc::ok)
+        if (const Errc code = write.post(/*id=*/i, target + i * sizeof i, i * i); code != Errc::ok)
             throw Error(code, "post", std::string(describe(code)));
     }
     std::array<mlx5::Completion, 8> finished;

@@ -15,7 +15,7 @@ using namespace verbatim;
 namespace {
 
 constexpr std::uint32_t kPieces = 10;
-using Reads = mlx5::PrebuiltSendQueue<mlx5::Opcode::read, mlx5::Elements<kPieces>>;
+using Reads = mlx5::PrebuiltQueue<mlx5::Opcode::read, mlx5::Elements<kPieces>>;
 
 // A device with one queue pair and 4 KiB that the other end may read.
 struct End {

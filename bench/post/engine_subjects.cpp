@@ -70,14 +70,14 @@ struct EngineCopied {
     EngineCopied(const EngineRequest& request, const EngineEnds& ends)
         : ring(ends.view(), ends.epoch()), prepared(ring, request.work) {}
     mlx5::SendQueue ring;
-    mlx5::PreparedFixed<kOpcode, Payload> prepared;
+    mlx5::Prepared<kOpcode, Payload> prepared;
 };
 template <mlx5::Opcode kOpcode, class Payload>
 struct EngineInPlace {
     EngineInPlace(const EngineRequest& request, const EngineEnds& ends)
         : ring(ends.view(), request.work) {}
-    mlx5::PrebuiltSendQueue<kOpcode, Payload> ring;
-    mlx5::PrebuiltSendQueue<kOpcode, Payload>& prepared = ring;
+    mlx5::PrebuiltQueue<kOpcode, Payload> ring;
+    mlx5::PrebuiltQueue<kOpcode, Payload>& prepared = ring;
 };
 
 template <class Posting, class Payload>

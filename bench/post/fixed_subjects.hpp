@@ -66,7 +66,7 @@ struct Copied {
 
     ParkedDevice device;
     mlx5::SendQueue queue{device.view()};
-    mlx5::PreparedFixed<kOpcode, Payload> prepared;
+    mlx5::Prepared<kOpcode, Payload> prepared;
 };
 
 // Slots are kept prebuilt and patched.
@@ -82,7 +82,7 @@ struct InPlace {
     }
 
     ParkedDevice device;
-    mlx5::PrebuiltSendQueue<kOpcode, Payload> prepared;
+    mlx5::PrebuiltQueue<kOpcode, Payload> prepared;
 };
 
 template <class Posting, class Payload>

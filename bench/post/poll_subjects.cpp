@@ -78,7 +78,8 @@ class OursPolled final : public PostSubject {
     alignas(64) std::array<std::uint32_t, 2> consumer_record_{};
     mlx5::SendQueue queue_{pair_view()};
     mlx5::CompletionQueue completions_{view()};
-    mlx5::PreparedWrite8 write_{queue_, {kRemoteAddress, kRemoteKey}};
+    mlx5::Prepared<mlx5::Opcode::write, mlx5::Inline<8>> write_{
+        queue_, {.opcode = mlx5::Opcode::write, .remote_key = kRemoteKey}};
     std::uint64_t posted_ = 0, polled_ = 0;
 };
 

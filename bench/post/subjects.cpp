@@ -10,8 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <verbatim/mlx5/prebuilt_queue.hpp>
-#include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
 #include "fixed_subjects.hpp"
@@ -49,78 +47,6 @@ class FreshSubject final : public PostSubject {
     mlx5::SendQueue queue_{device_.view()};
     Operation operation_;
     std::uint32_t blocks_ = operation_.blocks();
-    std::uint64_t posted_ = 0;
-};
-
-[[gnu::always_inline]] inline Errc set_memory(mlx5::Prepared& prepared, std::uint32_t element,
-                                              std::uint64_t address) {
-    return prepared.set_element(element, address, kElementBytes);
-}
-[[gnu::always_inline]] inline Errc set_memory(mlx5::WqeImage& image, std::uint32_t element,
-                                              std::uint64_t address) {
-    return image.set_element(element, {address, kElementBytes, kLocalKey});
-}
-// Makes operation number `i` of what was prepared.
-template <class Prepared>
-[[gnu::always_inline]] inline void patch(Prepared& prepared, Operation& operation,
-                                         std::uint64_t i) {
-    if (operation.has_remote_address()) must(prepared.set_remote_address(remote_address(i)));
-    if (operation.has_payload()) must(prepared.set_inline_payload(operation.payload(i)));
-    for (std::uint32_t k = 0; k < operation.moving_elements(); ++k)
-        must(set_memory(prepared, k, local_address(i + k)));
-}
-
-// Prepared once, patched before each post.
-class PreparedSubject final : public PostSubject {
-  public:
-    explicit PreparedSubject(const PostCase& of) : operation_(of) {}
-    [[gnu::noinline]] void run(std::uint64_t count) override {
-        run_batches(posted_, count, queue_, blocks_, [this](std::uint64_t i, bool signaled) {
-            patch(prepared_, operation_, i);
-            prepared_.set_signaled(signaled);
-            must(prepared_.post(i));
-        });
-    }
-
-  private:
-    ParkedDevice device_;
-    mlx5::SendQueue queue_{device_.view()};
-    Operation operation_;
-    std::uint32_t blocks_ = operation_.blocks();
-    mlx5::Prepared prepared_{queue_, operation_.number(0, true)};
-    std::uint64_t posted_ = 0;
-};
-
-// Lists of `Size` operations of any shape; the last one is signaled.
-template <std::uint64_t Size>
-class ListSubject final : public PostSubject {
-  public:
-    explicit ListSubject(const PostCase& of) : operation_(of), list_(queue_, requests()) {}
-    [[gnu::noinline]] void run(std::uint64_t count) override {
-        std::array<std::uint64_t, Size> ids;
-        for (const std::uint64_t end = posted_ + count; posted_ < end;) {
-            for (std::uint64_t k = 0; k < Size; ++k) {
-                ids[k] = posted_ + k;
-                patch(list_[k], operation_, posted_ + k);
-            }
-            must(list_.post(ids));
-            posted_ += Size;
-            retire_all(queue_, posted_, blocks_);
-        }
-    }
-
-  private:
-    std::vector<mlx5::WorkRequest> requests() {
-        std::vector<mlx5::WorkRequest> all;
-        for (std::uint64_t k = 0; k < Size; ++k) all.push_back(operation_.number(0, k == Size - 1));
-        return all;
-    }
-
-    ParkedDevice device_;
-    mlx5::SendQueue queue_{device_.view()};
-    Operation operation_;
-    std::uint32_t blocks_ = operation_.blocks();
-    mlx5::PreparedList list_;
     std::uint64_t posted_ = 0;
 };
 
@@ -204,12 +130,10 @@ std::vector<NamedSubject> subjects() {
         const Strategy& second = longer ? kFixed[i].copied : kFixed[i].in_place;
         all.push_back({&of, "verbatim.prepared", first.one});
         all.push_back({&of, longer ? "verbatim.copied" : "verbatim.in_place", second.one});
-        all.push_back({&of, "verbatim.any_shape", make<PreparedSubject>});
         all.push_back({&of, "verbatim.list10", first.list10});
         all.push_back({&of, "verbatim.list32", first.list32});
         all.push_back(
             {&of, longer ? "verbatim.copied_list32" : "verbatim.in_place_list32", second.list32});
-        all.push_back({&of, "verbatim.any_shape_list32", make<ListSubject<32>>});
         all.push_back({&of, "verbatim.fresh", make<FreshSubject>});
         all.push_back({&of, "libmlx5.ibv_post_send", make_libmlx5_post_send});
         all.push_back({&of, "libmlx5.ibv_wr", make_libmlx5_builder});

@@ -25,7 +25,7 @@ Connection::Impl::Impl(std::shared_ptr<Context::Impl> shared, std::unique_ptr<En
       ring(endpoint->ring()),
       max_write_(std::min<std::uint64_t>(context->device->info().max_message_bytes,
                                          std::uint64_t{1} << 31)),
-      write_{mlx5::PreparedWrite8(path.queue(), {})} {}
+      write_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})} {}
 
 Connection::Impl::~Impl() { close(); }
 
@@ -115,10 +115,7 @@ Errc Connection::Impl::write_word(const std::byte* from, std::uint64_t remote_ad
     }
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
-    write_.operation.set_remote_address(remote_address);
-    write_.operation.set_remote_key(remote_key);
-    write_.operation.set_payload(word);
-    return path.post(write_);
+    return path.post(write_, mlx5::RemoteMemory{remote_address, remote_key}, word);
 }
 
 Errc Connection::Impl::write_gathered(const std::byte* from, std::size_t& bytes,

@@ -35,8 +35,10 @@ class MessageRing {
           half_(local.bytes / 2),
           credit_word_(local.credit_word),
           sender_(path, remote),
-          credit_write_{mlx5::PreparedWrite8(path.queue(),
-                                             {remote_credit.address, remote_credit.remote_key})} {}
+          credit_address_(remote_credit.address),
+          credit_write_{mlx5::PreparedWrite8(
+              path.queue(),
+              {.opcode = mlx5::Opcode::write, .remote_key = remote_credit.remote_key})} {}
 
     // Copies head and body into one message. would_block; message_too_large; protocol_error or the
     // queue pair's error, for good.
@@ -88,8 +90,7 @@ class MessageRing {
     Errc return_credit() noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
-        credit_write_.operation.set_payload(consumed);
-        const Errc error = path_.post(credit_write_);
+        const Errc error = path_.post(credit_write_, credit_address_, consumed);
         if (error == Errc::ok) returned_ = consumed;
         return error;
     }
@@ -103,6 +104,7 @@ class MessageRing {
     std::uint64_t returned_ = 0;  // how far the peer was told that we consumed
     const std::uint64_t* credit_word_;
     RingSender sender_;
+    std::uint64_t credit_address_;
     PreparedWrite<mlx5::PreparedWrite8> credit_write_;
 };
 

@@ -31,7 +31,8 @@ class RingSender {
     RingSender(SendPath& path, const RemoteRing& ring)
         : path_(path),
           ring_(ring),
-          small_{small_write(path, ring, 16), small_write(path, ring, 24)} {}
+          empty_(small_write<16>(path, ring)),
+          small_(small_write<24>(path, ring)) {}
 
     // Copies head and body into one record. `credit`: this side's consumed position of the other
     // direction. would_block: no room in the peer's ring (blocked_by_peer()) or in the send queue.
@@ -71,14 +72,12 @@ class RingSender {
     std::uint64_t unconsumed() const noexcept { return sent_ - consumed_; }
 
   private:
-    using Small = PreparedWrite<mlx5::Prepared>;
+    template <std::uint32_t kBytes>
+    using Small = PreparedWrite<mlx5::Prepared<mlx5::Opcode::write, mlx5::Inline<kBytes>>>;
 
-    static Small small_write(SendPath& path, const RemoteRing& ring, std::size_t bytes) {
-        const std::array<std::byte, 24> zeros{};
-        return {mlx5::Prepared(path.queue(), {.opcode = mlx5::Opcode::write,
-                                              .remote_address = ring.address,
-                                              .remote_key = ring.remote_key,
-                                              .inline_payload = std::span(zeros).first(bytes)})};
+    template <std::uint32_t kBytes>
+    static Small<kBytes> small_write(SendPath& path, const RemoteRing& ring) {
+        return {{path.queue(), {.opcode = mlx5::Opcode::write, .remote_key = ring.remote_key}}};
     }
 
     std::size_t offset() const noexcept { return sent_ & (ring_.bytes - 1); }
@@ -112,11 +111,9 @@ class RingSender {
         if (!head.empty()) std::memcpy(payload, head.data(), head.size());
         if (!body.empty()) std::memcpy(payload + head.size(), body.data(), body.size());
         if (word.length == 0) record[1] = tag_;
-        Small& write = small_[word.length == 0 ? 0 : 1];
-        (void)write.operation.set_remote_address(ring_.address + offset());
-        (void)write.operation.set_inline_payload(
-            std::as_bytes(std::span(record)).first(word.length == 0 ? 16 : 24));
-        return path_.post(write);
+        const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
+        const std::uint64_t to = ring_.address + offset();
+        return word.length == 0 ? path_.post(empty_, to, bytes) : path_.post(small_, to, bytes);
     }
 
     Errc write_inline(std::span<const std::byte> record) noexcept {
@@ -176,7 +173,8 @@ class RingSender {
     RemoteRing ring_;
     std::uint64_t sent_ = 0, consumed_ = 0;            // positions in the peer's ring
     std::uint64_t tag_ = ring::tag(ring_.tag_key, 0);  // of sent_
-    std::array<Small, 2> small_;                       // records of 16 and of 24 bytes
+    Small<16> empty_;                                  // a record without payload
+    Small<24> small_;                                  // one of up to 8 bytes
 };
 
 }  // namespace verbatim

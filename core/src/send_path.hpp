@@ -42,14 +42,16 @@ class SendPath {
         const std::uint32_t room = queue_.free_blocks();
         return settle(error_ != Errc::ok ? error_ : queue_.post(request), room, request.signaled);
     }
-    // Posts a prepared operation (mlx5::Prepared or mlx5::PreparedWrite8).
-    template <class Prepared>
-    Errc post(PreparedWrite<Prepared>& write) noexcept {
+    // Posts a prepared write of this payload to this remote memory.
+    template <class Prepared, class Remote, class Payload>
+    Errc post(PreparedWrite<Prepared>& write, const Remote& remote,
+              const Payload& payload) noexcept {
         const bool signaled = wants_signal();
         if (signaled != write.signaled) write.operation.set_signaled(write.signaled = signaled);
         const std::uint32_t room = queue_.free_blocks();
-        return settle(error_ != Errc::ok ? error_ : write.operation.post(accepted_ + 1), room,
-                      signaled);
+        return settle(
+            error_ != Errc::ok ? error_ : write.operation.post(accepted_ + 1, remote, payload),
+            room, signaled);
     }
     // The next request gets a completion of its own.
     void signal_next() noexcept { wanted_ = true; }

@@ -92,12 +92,12 @@ void CompletionQueue::attach(SendRing* send, ReceiveQueue* receive) {
         throw Error(Errc::invalid_argument, "completion queue " + std::to_string(number_),
                     "the send and the receive queue are of different queue pairs");
     }
-    recent_ = nullptr;
+    recent_ = &SendQueue::closed();
     table_.insert({.number = number, .send = send, .receive = receive});
 }
 
 void CompletionQueue::attach(SendRing& send, SharedReceiveQueue& receive) {
-    recent_ = nullptr;
+    recent_ = &SendQueue::closed();
     table_.insert({.number = send.number(), .send = &send, .shared = &receive});
 }
 
@@ -108,7 +108,7 @@ void CompletionQueue::attach(std::uint32_t queue_pair, SharedReceiveQueue& recei
 void CompletionQueue::detach(std::uint32_t number) {
     discard(number);
     table_.erase(number);
-    recent_ = nullptr;
+    recent_ = &SendQueue::closed();
 }
 
 void CompletionQueue::discard(std::uint32_t number) noexcept {

@@ -1,6 +1,5 @@
 // Requests that name more than memory. Key updates: local invalidation of a key, and windows that
-// open and close; fields that the mask does not name are zero. Datagrams: sends that say where they
-// go. Masked atomics: encode_masked.cpp.
+// open and close; fields that the mask does not name are zero. Masked atomics: encode_masked.cpp.
 #include <array>
 #include <bit>
 
@@ -72,30 +71,6 @@ void put_window(UnitCursor& to, const WindowBinding& window, std::uint32_t numbe
 }
 
 }  // namespace
-
-DatagramSegment datagram_segment(const DatagramTarget& target) noexcept {
-    DatagramSegment segment;
-    segment.queue_key = be32(target.queue_key);
-    segment.extended_number = be32(kExtendedAddress | target.queue_pair);
-    segment.rate_priority = static_cast<std::uint8_t>(target.priority << 1);
-    segment.destination = be16(target.udp_source_port);
-    segment.mac = target.mac;
-    segment.traffic_class = target.traffic_class;
-    segment.hop_limit = target.hop_limit;
-    segment.route = be32(std::uint32_t{target.source_gid} << 20 | target.flow_label);
-    segment.gid = target.gid;
-    return segment;
-}
-
-std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
-                              WqePosition position, UnitCursor to) noexcept {
-    const std::uint64_t first =
-        control_word(request.opcode, position.index, position.number, shape.units);
-    to.put(first, flags_word(flags_of(request), plain_immediate_of(request)));
-    put_segment(to, datagram_segment(*request.target));
-    put_payload(request, to);
-    return first;
-}
 
 Errc check_key_update(const WorkRequest& request) noexcept {
     if (!request.elements.empty() || !request.inline_payload.empty()) return Errc::invalid_argument;

@@ -1,6 +1,8 @@
 // Masked atomics, and those of 4 bytes, which travel as masked ones that mask nothing out. Layout:
 // PRM, "Extended Atomic Operations"; operands of 4 bytes fill one segment, a compare-and-swap of 8
 // bytes two.
+#include <array>
+
 #include <verbatim/mlx5/encode.hpp>
 
 #include "encode_special.hpp"
@@ -22,8 +24,52 @@ Errc check_masked(const WorkRequest& request, const SendLimits& limits) noexcept
     return limits.masked_atomics ? Errc::ok : Errc::unsupported;
 }
 
+struct Operands {
+    std::uint64_t swap_or_add, compare, compare_mask, swap_mask, field_ends;
+};
+
+// What is to be masked where the request says nothing of it: nothing.
+Operands operands_of(const WorkRequest& request) noexcept {
+    Operands operands{request.swap_or_add, request.compare, request.compare_mask, request.swap_mask,
+                      request.field_ends};
+    if (is_plain_atomic(request.opcode)) {
+        operands.compare_mask = operands.swap_mask = ~std::uint64_t{0};
+        operands.field_ends = 0;
+    }
+    return operands;
+}
+
+// Their segments in a WQE, of which masked_operand_units() count. Of 4 bytes: the low halves.
+std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
+                                          const Operands& operands) noexcept {
+    const bool swaps = masked == Opcode::masked_compare_swap;
+    if (bytes == sizeof(std::uint32_t)) {
+        if (!swaps) return {half_words(operands.swap_or_add, operands.field_ends), 0, 0, 0};
+        return {half_words(operands.swap_or_add, operands.compare),
+                half_words(operands.swap_mask, operands.compare_mask), 0, 0};
+    }
+    if (!swaps) return {be64(operands.swap_or_add).raw(), be64(operands.field_ends).raw(), 0, 0};
+    return {be64(operands.swap_or_add).raw(), be64(operands.compare).raw(),
+            be64(operands.swap_mask).raw(), be64(operands.compare_mask).raw()};
+}
+
 std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
-                            UnitCursor to) noexcept;
+                            UnitCursor to) noexcept {
+    const Opcode opcode = masked_opcode(request.opcode);
+    const Element& element = request.elements[0];
+    const std::uint8_t modifier =
+        element.bytes == sizeof(std::uint32_t) ? kMaskedModifier4 : kMaskedModifier8;
+    const std::uint64_t first = control_word(opcode, position.index, position.number, shape.units) |
+                                be32(std::uint32_t{modifier} << 24).raw();
+    const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
+    to.put(first, flags_word(flags_of(request) | fence, 0));
+    to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
+    const auto words = masked_words(opcode, element.bytes, operands_of(request));
+    to.put(words[0], words[1]);
+    if (masked_operand_units(opcode, element.bytes) == 2) to.put(words[2], words[3]);
+    to.put(element_word(element), be64(element.address).raw());
+    return first;
+}
 
 }  // namespace
 
@@ -50,50 +96,5 @@ std::uint64_t encode_special(const WorkRequest& request, const WqeShape& shape,
     return travels_masked(request) ? encode_masked(request, shape, position, to)
                                    : encode_key_update(request, shape, position, to);
 }
-
-AtomicOperands operands_of(const WorkRequest& request) noexcept {
-    AtomicOperands operands{request.swap_or_add, request.compare, request.compare_mask,
-                            request.swap_mask, request.field_ends};
-    if (is_plain_atomic(request.opcode)) {
-        operands.compare_mask = operands.swap_mask = ~std::uint64_t{0};
-        operands.field_ends = 0;
-    }
-    return operands;
-}
-
-std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
-                                          const AtomicOperands& operands) noexcept {
-    const bool swaps = masked == Opcode::masked_compare_swap;
-    if (bytes == sizeof(std::uint32_t)) {
-        if (!swaps) return {half_words(operands.swap_or_add, operands.field_ends), 0, 0, 0};
-        return {half_words(operands.swap_or_add, operands.compare),
-                half_words(operands.swap_mask, operands.compare_mask), 0, 0};
-    }
-    if (!swaps) return {be64(operands.swap_or_add).raw(), be64(operands.field_ends).raw(), 0, 0};
-    return {be64(operands.swap_or_add).raw(), be64(operands.compare).raw(),
-            be64(operands.swap_mask).raw(), be64(operands.compare_mask).raw()};
-}
-
-namespace {
-
-std::uint64_t encode_masked(const WorkRequest& request, const WqeShape& shape, WqePosition position,
-                            UnitCursor to) noexcept {
-    const Opcode opcode = masked_opcode(request.opcode);
-    const Element& element = request.elements[0];
-    const std::uint8_t modifier =
-        element.bytes == sizeof(std::uint32_t) ? kMaskedModifier4 : kMaskedModifier8;
-    const std::uint64_t first = control_word(opcode, position.index, position.number, shape.units) |
-                                be32(std::uint32_t{modifier} << 24).raw();
-    const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
-    to.put(first, flags_word(flags_of(request) | fence, 0));
-    to.put(be64(request.remote_address).raw(), word(be32(request.remote_key), be32(0)));
-    const auto words = masked_words(opcode, element.bytes, operands_of(request));
-    to.put(words[0], words[1]);
-    if (masked_operand_units(opcode, element.bytes) == 2) to.put(words[2], words[3]);
-    to.put(element_word(element), be64(element.address).raw());
-    return first;
-}
-
-}  // namespace
 
 }  // namespace verbatim::mlx5

@@ -1,8 +1,6 @@
 // The cold half of prepared operations: encoding, and the slow answer to "is all it names still
 // there?".
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string>
 
 #include <verbatim/mlx5/prepared.hpp>
@@ -10,160 +8,103 @@
 namespace verbatim::mlx5 {
 namespace {
 
-std::string named(const SendRing& queue) {
-    return "prepared operation of queue pair " + std::to_string(queue.number());
+std::string named(std::uint32_t queue_pair) {
+    return "prepared operation of queue pair " + std::to_string(queue_pair);
 }
 
-const WorkRequest& checked(const SendRing& queue, const WorkRequest& request) {
-    const Errc error = check(request, queue.limits());
-    const WqeShape shape = shape_of(request, queue.limits().transport);
-    if (error == Errc::ok && shape.blocks() <= queue.blocks()) return request;
-    throw Error(error == Errc::ok ? Errc::message_too_large : error, named(queue),
-                "the queue can never take this request",
+void check_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair) {
+    if (request.opcode == facts.opcode && request.inline_payload.size() == facts.inline_bytes &&
+        request.elements.size() == facts.elements)
+        return;
+    throw Error(Errc::invalid_argument, named(queue_pair),
+                "its type says " + std::to_string(facts.inline_bytes) + " inline bytes and " +
+                    std::to_string(facts.elements) + " elements, the request has " +
+                    std::to_string(request.inline_payload.size()) + " and " +
+                    std::to_string(request.elements.size()) + ", or another opcode");
+}
+
+void check_limits(const WorkRequest& request, const SendRing& queue) {
+    Errc error = check(request, queue.limits());
+    if (error == Errc::ok && shape_of(request).blocks() > queue.blocks())
+        error = Errc::message_too_large;
+    // Four bytes, which travel as a masked one, another shape.
+    if (error == Errc::ok && travels_masked(request)) error = Errc::invalid_argument;
+    if (error == Errc::ok) return;
+    throw Error(error, named(queue.number()), "the queue can never take this request",
                 "it takes " + std::to_string(queue.limits().max_inline_bytes) +
                     " inline bytes and " + std::to_string(queue.limits().max_elements) +
-                    " elements");
+                    " elements; atomics are of 8 aligned bytes");
 }
 
 }  // namespace
 
+void encode_image(SendRing& queue, const WorkRequest& asked, const ShapeFacts& facts,
+                  std::span<std::uint64_t> words) {
+    constexpr static std::byte kZeros[kMaxWqeUnits * kUnitBytes]{};
+    WorkRequest request = asked;
+    if (request.inline_payload.empty())
+        request.inline_payload = std::span(kZeros).first(facts.inline_bytes);
+    check_shape(request, facts, queue.number());
+    check_limits(request, queue);
+    queue.expect_result_of(request);
+    const WqeShape shape = shape_of(request);
+    auto* const begin = reinterpret_cast<std::byte*>(words.data());
+    encode_plain(request, shape, {queue.number(), 0}, UnitWriter(begin));
+    // Payload is put between zeros.
+    if (facts.inline_bytes == 0) return;
+    const std::size_t payload = std::size_t{shape.payload_unit} * 2;
+    words[payload] &= 0xffffffff;  // leaves the header
+    std::ranges::fill(words.subspan(payload + 1), 0);
+}
+
 void Validity::revoke() noexcept {
     unlink();
     queue_ = &SendQueue::closed();
-    epoch_ = &kNoEpoch;
-    valid_at_ = ~kNoEpoch;  // never unchanged() again
     revoked_ = true;
 }
 
-PreparedBinding::PreparedBinding(SendQueue& queue, NamedRegions regions) {
-    if (!regions.empty() && queue.invalidation_epoch() == nullptr) {
-        throw Error(Errc::invalid_argument, named(queue),
+RegionWatch::RegionWatch(NamedRegions regions, const volatile std::uint64_t* epoch,
+                         std::uint32_t queue_pair) {
+    if (regions.empty()) return;
+    if (epoch == nullptr)
+        throw Error(Errc::invalid_argument, named(queue_pair),
                     "it names memory regions, but its queue does not know when they are released",
-                    "construct the SendQueue with Device::invalidation_epoch()");
-    }
+                    "construct the queue with Device::invalidation_epoch()");
+    epoch_ = epoch;
     tokens_.reserve(regions.size());
     for (const MemoryRegion* region : regions) tokens_.push_back(region->alive());
-    // Before the tokens are looked at, so that no release falls between.
-    queue.prepared().add(validity_, queue, regions.empty() ? nullptr : queue.invalidation_epoch());
-    if (!all_alive()) validity_.revoke();
+    // Before anybody looks at the tokens, so that no release falls between.
+    seen_ = __atomic_load_n(epoch_, __ATOMIC_ACQUIRE);
 }
 
-Errc PreparedBinding::replace(std::size_t index, const MemoryRegion& region) noexcept {
+bool RegionWatch::all_alive() const noexcept {
+    return std::ranges::all_of(
+        tokens_, [](const Token& token) { return token->load(std::memory_order_acquire); });
+}
+
+bool RegionWatch::look() noexcept {
+    const std::uint64_t epoch = __atomic_load_n(epoch_, __ATOMIC_ACQUIRE);
+    if (!all_alive()) return false;
+    seen_ = epoch;
+    return true;
+}
+
+Errc RegionWatch::replace(std::size_t index, const MemoryRegion& region) noexcept {
     if (index >= tokens_.size()) return Errc::invalid_argument;
     tokens_[index] = region.alive();
     return Errc::ok;
 }
 
-bool PreparedBinding::all_alive() const noexcept {
-    for (const Token& token : tokens_) {
-        if (!token->load(std::memory_order_acquire)) return false;
-    }
-    return true;
+PreparedBinding::PreparedBinding(SendQueue& queue, NamedRegions regions, std::uint32_t blocks)
+    : regions_(regions, queue.invalidation_epoch(), queue.number()) {
+    queue.add(validity_, blocks);
+    if (!regions_.all_alive()) validity_.revoke();
 }
 
-bool PreparedBinding::recheck() noexcept {
-    if (validity_.revoked()) return false;
-    const std::uint64_t epoch = validity_.epoch();
-    if (all_alive()) {
-        validity_.confirm(epoch);
-        return true;
-    }
+bool PreparedBinding::look() noexcept {
+    if (!validity_.revoked() && regions_.check()) return true;
     validity_.revoke();
     return false;
-}
-
-WqeImage::WqeImage(SendRing& queue, const WorkRequest& request)
-    : shape_(shape_of(checked(queue, request), queue.limits().transport)),
-      opcode_(travels_masked(request) ? masked_opcode(request.opcode) : request.opcode),
-      elements_(static_cast<std::uint32_t>(request.elements.size())),
-      inline_bytes_(static_cast<std::uint32_t>(request.inline_payload.size())),
-      remote_(names_remote_memory(request.opcode)),
-      operands_(operands_of(request)) {
-    if (is_atomic(opcode_)) {
-        atomic_bytes_ = request.elements[0].bytes;
-        address_mask_ = atomic_bytes_ - 1;
-        queue.expect_result_of(request);
-    }
-    const std::size_t bytes = std::size_t{shape_.blocks()} * kBlockBytes;
-    words_ = std::make_unique<std::uint64_t[]>(bytes / sizeof(std::uint64_t));
-    auto* begin = reinterpret_cast<std::byte*>(words_.get());
-    encode(request, shape_, {queue.number(), 0}, UnitCursor(begin, begin, begin + bytes));
-}
-
-Errc WqeImage::set_target(const DatagramTarget& target) noexcept {
-    if (!shape_.datagram || !can_be_target(target)) return Errc::invalid_argument;
-    const DatagramSegment segment = datagram_segment(target);
-    std::memcpy(words_.get() + sizeof(ControlSegment) / sizeof(std::uint64_t), &segment,
-                sizeof segment);
-    return Errc::ok;
-}
-
-Errc WqeImage::write_operands() noexcept {
-    const auto words = masked_words(opcode_, atomic_bytes_, operands_);
-    const std::uint32_t count = 2 * masked_operand_units(opcode_, atomic_bytes_);
-    std::copy_n(words.begin(), count, words_.get() + 4);
-    return Errc::ok;
-}
-
-PreparedList::PreparedList(SendQueue& queue, std::span<const WorkRequest> requests,
-                           NamedRegions regions)
-    : binding_(queue, regions) {
-    std::uint64_t blocks = 0;
-    images_.reserve(requests.size());
-    for (const WorkRequest& request : requests) {
-        images_.emplace_back(queue, request);
-        blocks += images_.back().blocks();
-    }
-    if (blocks > queue.blocks()) {
-        throw Error(Errc::message_too_large, named(queue),
-                    "the list needs " + std::to_string(blocks) + " blocks, the queue has " +
-                        std::to_string(queue.blocks()),
-                    "split the list or create the queue pair with more send blocks");
-    }
-    blocks_ = static_cast<std::uint32_t>(blocks);
-}
-
-Errc PreparedList::post(std::span<const std::uint64_t> ids) noexcept {
-    if (!binding_.check()) return Errc::invalid_prepared;
-    if (ids.size() != images_.size()) return Errc::invalid_argument;
-    SendQueue& queue = binding_.queue();
-    if (blocks_ > queue.free_blocks()) return binding_.refusal(Errc::would_block);
-    std::uint64_t first_word = 0;
-    for (std::size_t i = 0; i < images_.size(); ++i) {
-        first_word = queue.place_image(ids[i], images_[i].words(), images_[i].blocks());
-    }
-    if (!images_.empty()) queue.ring(first_word);
-    return Errc::ok;
-}
-
-namespace {
-constexpr std::array<std::byte, 8> kNoPayload{};
-WorkRequest write8(const PreparedWrite8::Target& target) {
-    WorkRequest request;
-    request.opcode = Opcode::write;
-    request.remote_key = target.key;
-    request.inline_payload = kNoPayload;
-    return request;
-}
-}  // namespace
-
-PreparedWrite8::PreparedWrite8(SendQueue& queue, Target target)
-    : fixed_(queue, write8(target)), remote_address_(target.address) {}
-
-void require_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint32_t queue_pair) {
-    const std::string object = "prepared operation of queue pair " + std::to_string(queue_pair);
-    if (facts.transport == Transport::unreliable_datagram)
-        throw Error(Errc::invalid_argument, object,
-                    "datagrams name a peer each: no fixed shape does", "use Prepared");
-    if (request.opcode == facts.opcode && request.inline_payload.size() == facts.inline_bytes &&
-        request.elements.size() == facts.elements)
-        return;
-    throw Error(Errc::invalid_argument,
-                "prepared operation of queue pair " + std::to_string(queue_pair),
-                "its type says " + std::to_string(facts.inline_bytes) + " inline bytes and " +
-                    std::to_string(facts.elements) + " elements, the request has " +
-                    std::to_string(request.inline_payload.size()) + " and " +
-                    std::to_string(request.elements.size()) + ", or another opcode");
 }
 
 }  // namespace verbatim::mlx5

@@ -147,15 +147,19 @@ std::size_t StrictDoorbell::copied_bytes(const volatile std::byte* half) const n
     return copied;
 }
 
-// A BlueFlame copy carries whole blocks of the last entry; a plain doorbell touches 8 bytes only.
+// A BlueFlame copy carries whole blocks, of which the last entry's bytes count; a plain doorbell
+// touches 8 bytes only.
 bool StrictDoorbell::check_copy(const volatile std::byte* half, const Last& last) noexcept {
     const std::size_t copied = copied_bytes(half);
     if (copied <= kDoorbellBytes) return true;
     const WqeReader wqe(view_, last.index);
     const std::size_t wanted = std::size_t{last.blocks} * mlx5::kBlockBytes;
+    const std::size_t entry = mlx5::units_of(last.control) * mlx5::kUnitBytes;
     for (std::size_t i = 0;
          i < std::max(copied, std::min<std::size_t>(wanted, view_.blueflame_bytes)); ++i) {
-        if (i < wanted && byte_at(half, i) == static_cast<std::uint8_t>(*wqe.at(i))) continue;
+        const bool counts = i < entry;
+        if (i < wanted && (!counts || byte_at(half, i) == static_cast<std::uint8_t>(*wqe.at(i))))
+            continue;
         failure_->set("byte {} of the BlueFlame copy differs from the send queue entry at {}", i,
                       last.index);
         return false;

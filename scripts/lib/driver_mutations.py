@@ -6,7 +6,7 @@ from dataclasses import dataclass
 # The tests of the driver. A mutation names the one that should notice it, and all the others follow where it does not.
 PROGRAMS = [
     *(f"tests/unit/mlx5/mlx5_{name}_test" for name in (
-        "send_queue", "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue",
+        "send_queue", "admission", "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue",
         "receive_queue", "shared_receive_queue", "shared_completion", "wrap", "random")),
     "tests/unit/softnic/softnic_operations_test",
 ]
@@ -24,11 +24,11 @@ class Mutation:
 
 
 HEADERS = "drivers/include/verbatim/mlx5"
-ORDER, ENCODE, PREPARED, FIXED, FIXED_LIST, COMPLETIONS, RECEIVES, SHARED, SHARED_COMPLETIONS, WRAP = (
+ADMISSION, ORDER, ENCODE, PREPARED, FIXED, FIXED_LIST, COMPLETIONS, RECEIVES, SHARED, SHARED_COMPLETIONS, WRAP = (
     f"mlx5_{name}_test" for name in (
-        "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue", "receive_queue",
+        "admission", "store_order", "encode", "prepared", "fixed", "fixed_list", "completion_queue", "receive_queue",
         "shared_receive_queue", "shared_completion", "wrap"))
-STORE_RECORD = "    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);\n"
+STORE_RECORD = "    __atomic_store_n(bell.record, record, __ATOMIC_RELEASE);\n"
 
 DOORBELL = [
     Mutation(
@@ -57,7 +57,7 @@ DOORBELL = [
     Mutation(
         "record_not_masked",
         "the counter has 16 bits; the bits above are reserved and must be zero",
-        f"{HEADERS}/doorbell.hpp", (("record = counter & 0xffff;", "record = counter;"),)),
+        f"{HEADERS}/post_window.hpp", (("be32(next & 0xffff)", "be32(next)"),)),
     Mutation(
         "half_never_toggled",
         "the next BlueFlame write lands in the buffer that the device is still reading",
@@ -132,16 +132,38 @@ SEND_QUEUE = [
     Mutation(
         "full_ring_overwritten",
         "a WQE that the device has not executed is replaced by a later one",
-        f"{HEADERS}/send_queue.hpp",
-        (("return next_ != stop_;", "return next_ != stop_ + 1;"),), PREPARED),
+        f"{HEADERS}/post_window.hpp", ((" * kStep <= stop_;", " * kStep <= stop_ + kStep;"),), PREPARED),
     Mutation(
         "composed_wqe_runs_past_the_ring_end",
         "the device executes a WQE whose end is an older request's",
-        f"{HEADERS}/send_queue.hpp", ((" && (next_ & mask_) + (kBlocks - 1) <= mask_;", ";"),), FIXED),
+        f"{HEADERS}/post_window.hpp", (("{free, to_carry, to_end}", "{free, to_carry, to_end + 1}"),), FIXED),
+    Mutation(
+        "carry_of_the_counter_lost",
+        "the record goes back by 256: the device takes the queue for one that overran",
+        f"{HEADERS}/post_window.hpp", (("= 0xff - (at & 0xff)", "= 0x100 - (at & 0xff)"),), PREPARED),
+    Mutation(
+        "window_open_behind_a_key_update",
+        "the next request reaches memory through a key that is still being changed",
+        "drivers/mlx5/queues.cpp", (("if (pending_fence_ == 0 && plain_register_)", "if (plain_register_)"),), ADMISSION),
+    Mutation(
+        "window_open_before_any_register",
+        "64 bytes go into a register that takes 8: into the next queue pair's",
+        "drivers/mlx5/queues.cpp", (("if (pending_fence_ == 0 && plain_register_)", "if (pending_fence_ == 0)"),), ADMISSION),
+    Mutation(
+        "fence_lost_in_the_last_of_a_list",
+        "the request behind a key update does not wait for it",
+        f"{HEADERS}/send_queue.hpp",
+        (("fence_completion_event)] |= std::byte{asked.last_flags};",
+          "fence_completion_event)] = std::byte{asked.last_flags};"),), ADMISSION),
+    Mutation(
+        "flushed_filler_makes_room",
+        "a prebuilt request is posted over the one that is not flushed yet",
+        f"{HEADERS}/prebuilt_queue.hpp",
+        (("if (const Errc error = admit(kSlotBlocks); error", "if (const Errc error = admit(1); error"),), ADMISSION),
     Mutation(
         "filler_with_stale_index",
         "the device compares the index with its own and fails the queue pair in the second lap",
-        f"{HEADERS}/prebuilt_queue.hpp", (("bits | index_bits(i);", "index_bits(i);"),), FIXED),
+        f"{HEADERS}/prebuilt_queue.hpp", (("i == 0 ? index : bits", "i == 0 ? _mm_setzero_si128() : bits"),), FIXED),
     Mutation(
         "flushed_filler_is_told",
         "the program hears of a request that it never posted",
@@ -149,12 +171,13 @@ SEND_QUEUE = [
     Mutation(
         "listed_request_without_its_flags",
         "the peer gets another immediate than the one prepared",
-        f"{HEADERS}/prepared_fixed.hpp",
-        (("(kUnit == 0 ? _mm_andnot_si128(signaled, units[kUnit])", "(kUnit == 0 ? _mm_setzero_si128()"),), FIXED_LIST),
+        f"{HEADERS}/prepared.hpp",
+        (("_mm_andnot_si128(signaled, units[kUnit])",
+          "_mm_andnot_si128(_mm_or_si128(signaled, _mm_set_epi64x(-1, 0)), units[kUnit])"),), FIXED_LIST),
     Mutation(
         "list_signaled_in_its_last_block",
         "nobody hears of a list of longer requests",
-        f"{HEADERS}/send_queue.hpp", (("(next_ - kBlocks) & mask_", "(next_ - 1) & mask_"),), FIXED_LIST),
+        f"{HEADERS}/send_queue.hpp", (("at - kBlocks * kBlockBytes}", "at - kBlockBytes}"),), FIXED_LIST),
     Mutation(
         "polled_run_goes_beyond_the_youngest",
         "a request is told as finished that was never posted",
@@ -163,7 +186,7 @@ SEND_QUEUE = [
         "polled_run_trusts_counters_within_a_request",
         "a request is told as finished with the id of an older one",
         f"{HEADERS}/send_queue.hpp",
-        (("        if (blocks != 1) single_blocks_ = false;\n", ""),), COMPLETIONS),
+        (("request.id;\n        if (blocks != 1) single_blocks_ = false;\n", "request.id;\n"),), COMPLETIONS),
     Mutation(
         "retired_one_block_too_far",
         "the block behind is posted over while the device still has to execute it",
@@ -171,17 +194,17 @@ SEND_QUEUE = [
     Mutation(
         "prepared_image_with_stale_index",
         "the device compares the index with its own and fails the queue pair at the second post",
-        "drivers/mlx5/queues.cpp", (("= image[0] | index_bits(index);", "= image[0];"),), PREPARED),
+        "drivers/mlx5/queues.cpp", (("= image[0] | index_bits(index);", "= image[0];"),), FIXED),
     Mutation(
         "prepared_image_runs_past_the_ring_end",
         "the image's end goes into foreign memory, the device executes what lay at the ring's start",
-        "drivers/mlx5/queues.cpp", (("{(index + i) & mask_} *", "{(index & mask_) + i} *"),), PREPARED),
+        "drivers/mlx5/queues.cpp", (("{(index + i) & mask_} *", "{(index & mask_) + i} *"),), FIXED),
     Mutation(
         "list_rung_with_its_first_request",
         "the register names a WQE that is not the last: what follows waits for the next doorbell",
         "drivers/mlx5/queues.cpp",
-        (("first_word = place(request, shape_of(request, limits_.transport));",
-          "{\n        const std::uint64_t placed = place(request, shape_of(request, limits_.transport));\n"
+        (("first_word = place(request, shape_of(request));",
+          "{\n        const std::uint64_t placed = place(request, shape_of(request));\n"
           "        if (first_word == 0) first_word = placed;\n    }"),)),
     Mutation(
         "reset_keeps_the_record",
@@ -190,7 +213,8 @@ SEND_QUEUE = [
     Mutation(
         "reset_keeps_the_index_of_prepared_posts",
         "the first prepared post after a reset carries an old index: the device fails the queue pair",
-        "drivers/mlx5/queues.cpp", (("    bell_.record_raw = 0;\n", ""),), PREPARED),
+        "drivers/mlx5/queues.cpp",
+        (("    window_.close(0, whole_ring());\n    limit_ = blocks();\n", "    limit_ = blocks();\n"),), PREPARED),
 ]
 
 RECEIVING = [
@@ -374,25 +398,4 @@ COMPLETION_ENTRIES = [
         COMPLETIONS),
 ]
 
-DATAGRAMS = [
-    Mutation(
-        "address_not_extended",
-        "the device takes the address for the short form and sends without the peer's GID",
-        "drivers/mlx5/encode.cpp", (("be32(kExtendedAddress | target.queue_pair)", "be32(target.queue_pair)"),), ENCODE),
-    Mutation(
-        "priority_as_service_level",
-        "packets go with another priority",
-        "drivers/mlx5/encode.cpp", (("(target.priority << 1)", "(target.priority)"),), ENCODE),
-    Mutation(
-        "datagrams_of_the_length_of_sends",
-        "the address vector is written over the next request, and ds ends before the payload",
-        f"{HEADERS}/encode.hpp", (("    shape.units += kDatagramUnits;\n", ""),), ENCODE),
-    Mutation(
-        "reads_on_unreliable_connections",
-        "the device fails the queue pair",
-        f"{HEADERS}/encode.hpp",
-        (("    if (opcode == Opcode::read || is_atomic(opcode)) return Errc::invalid_argument;\n", ""),), ENCODE),
-]
-
-MUTATIONS = (DOORBELL + ENCODING + SEND_QUEUE + RECEIVING + RECEIVES_IN_PLACE + SHARED_RECEIVES + COMPLETION_ENTRIES
-             + DATAGRAMS)
+MUTATIONS = (DOORBELL + ENCODING + SEND_QUEUE + RECEIVING + RECEIVES_IN_PLACE + SHARED_RECEIVES + COMPLETION_ENTRIES)

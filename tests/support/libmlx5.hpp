@@ -63,7 +63,6 @@ inline Context open_device() {
 }
 
 struct PairOptions {
-    ibv_qp_type type = IBV_QPT_RC;
     std::uint32_t send_requests = 16;
     std::uint32_t receive_requests = 8;
     std::uint32_t send_elements = 8;
@@ -115,7 +114,7 @@ struct LibQueues {
         const std::uint64_t kinds = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ;
         if (mlx5dv_init_obj(&object, kinds | (shared == nullptr ? 0 : MLX5DV_OBJ_SRQ)) != 0)
             throw std::runtime_error("mlx5dv_init_obj");
-        to_ready(options.type);
+        to_ready();
     }
 
     Context context;
@@ -173,18 +172,15 @@ struct LibQueues {
         wanted.send_cq = wanted.recv_cq = completions.get();
         wanted.cap = {options.send_requests, options.receive_requests, options.send_elements,
                       options.receive_elements, options.inline_bytes};
-        wanted.qp_type = options.type;
+        wanted.qp_type = IBV_QPT_RC;
         wanted.sq_sig_all = options.all_signaled ? 1 : 0;
         wanted.pd = parent_domain != nullptr ? parent_domain.get() : domain.get();
         wanted.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        wanted.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-        if (options.type != IBV_QPT_UD)
-            wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_WRITE |
-                                     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
-                                     IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
-        if (options.type == IBV_QPT_RC)
-            wanted.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+        wanted.send_ops_flags =
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
+            IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+            IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
+            IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
         for (std::uint32_t i = 0; i < options.earlier_pairs; ++i)
             Pair(made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp"));
         ibv_qp* const pair_made = made(ibv_create_qp_ex(context.get(), &wanted), "ibv_create_qp");
@@ -196,18 +192,10 @@ struct LibQueues {
         if (const int error = ibv_modify_qp(pair.get(), &attributes, mask); error != 0)
             throw std::runtime_error(std::string("ibv_modify_qp: ") + strerror(error));
     }
-    void datagrams_to_ready(ibv_qp_attr& attributes) {
-        change(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-        attributes.qp_state = IBV_QPS_RTR;
-        change(attributes, IBV_QP_STATE);
-        attributes.qp_state = IBV_QPS_RTS;
-        change(attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
-    }
-    void to_ready(ibv_qp_type type) {
+    void to_ready() {
         ibv_qp_attr attributes{};
         attributes.qp_state = IBV_QPS_INIT;
         attributes.port_num = 1;
-        if (type == IBV_QPT_UD) return datagrams_to_ready(attributes);
         attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
         change(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
         attributes.qp_state = IBV_QPS_RTR;
@@ -218,10 +206,8 @@ struct LibQueues {
         if (ibv_query_gid(context.get(), 1, 1, &attributes.ah_attr.grh.dgid) != 0)
             throw std::runtime_error("ibv_query_gid");
         attributes.ah_attr.grh.sgid_index = 1;
-        const int reliable =
-            type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
         change(attributes, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                               IBV_QP_RQ_PSN | reliable);
+                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
         attributes.qp_state = IBV_QPS_RTS;
         change(attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
     }

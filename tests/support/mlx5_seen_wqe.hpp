@@ -29,7 +29,6 @@ struct SeenWqe {
     std::optional<mlx5_wqe_raddr_seg> remote;  // as it lies in memory: big endian
     std::optional<mlx5_wqe_atomic_seg> atomic;
     std::vector<std::byte> masked_operands;  // of a masked atomic operation
-    std::optional<mlx5_wqe_av> address_vector;
     std::optional<mlx5_wqe_umr_ctrl_seg> update;
     std::optional<mlx5_wqe_mkey_context_seg> key;
     std::vector<mlx5_wqe_data_seg> elements;
@@ -41,7 +40,7 @@ struct SeenWqe {
 };
 
 // The segments behind the control segment, by rdma-core's structures.
-inline void take_payload(SeenWqe& seen, bool datagram) {
+inline void take_payload(SeenWqe& seen) {
     std::size_t at = sizeof(mlx5_wqe_ctrl_seg);
     const auto take = [&](auto& segment) {
         if (at + sizeof segment > seen.bytes.size()) throw std::runtime_error("a WQE is cut off");
@@ -54,8 +53,6 @@ inline void take_payload(SeenWqe& seen, bool datagram) {
         if (seen.update->klm_octowords != 0) take(seen.elements.emplace_back());
         return;
     }
-    if (datagram && (seen.opcode == MLX5_OPCODE_SEND || seen.opcode == MLX5_OPCODE_SEND_IMM))
-        take(seen.address_vector.emplace());
     const bool atomic =
         seen.opcode == MLX5_OPCODE_ATOMIC_CS || seen.opcode == MLX5_OPCODE_ATOMIC_FA;
     const bool masked =
@@ -147,18 +144,6 @@ inline std::string disagreement(const SeenWqe& seen) {
         compare("comparand", be64toh(seen.atomic->compare), other.atomic->compare);
     }
     if (!seen.masked_operands.empty() || other.masked) compare_masked(seen, text);
-    compare("address vector", seen.address_vector.has_value(), other.address_vector.has_value());
-    if (seen.address_vector && other.address_vector) {
-        const mlx5_wqe_av& av = *seen.address_vector;
-        std::uint64_t gid[2];
-        std::memcpy(gid, av.rgid, sizeof gid);
-        compare("queue key", be32toh(av.key.qkey.qkey), other.address_vector->queue_key);
-        compare("peer", be32toh(av.dqp_dct),
-                other.address_vector->number | (other.address_vector->extended ? 1U << 31 : 0));
-        compare("port", be16toh(av.rlid), other.address_vector->destination);
-        compare("gid", be64toh(gid[0]), other.address_vector->gid_high);
-        compare("gid", be64toh(gid[1]), other.address_vector->gid_low);
-    }
     compare("update", seen.update.has_value(), other.update.has_value());
     if (seen.update && seen.key && other.update) {
         compare("mask", be64toh(seen.update->mkey_mask), other.update->mask);

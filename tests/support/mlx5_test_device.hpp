@@ -69,7 +69,6 @@ struct DeviceOptions {
     std::uint32_t max_send_elements = 40;
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
-    Transport transport = Transport::reliable_connection;
     bool masked_atomics = true;
     bool atomics = true;
     std::uint32_t big_endian_results = 0;  // results are left as the test leaves them
@@ -96,7 +95,6 @@ class TestDevice {
 
     QueuePairView queue_pair() {
         QueuePairView view;
-        view.transport = options_.transport;
         view.send_buffer = ring_.data();
         view.send_blocks = options_.send_blocks;
         view.receive_buffer = receive_ring_.data();
@@ -181,7 +179,6 @@ class TestDevice {
     }
 
     SeenWqe wqe_at(std::uint16_t index) const;
-    bool is_datagram() const { return options_.transport == Transport::unreliable_datagram; }
 
     // -- What the device does --
     void complete(const SeenWqe& wqe, std::uint32_t bytes = 0, std::uint8_t format = 0) {
@@ -313,9 +310,8 @@ inline SeenWqe TestDevice::wqe_at(std::uint16_t index) const {
     for (std::size_t i = 0; i < std::size_t{seen.units} * 16; ++i) {
         seen.bytes.push_back(ring_.data()[(start + i) % ring_.size()]);
     }
-    take_payload(seen, is_datagram());
-    seen.described = prm::describe_send(
-        seen.bytes, is_datagram() ? prm::Service::datagram : prm::Service::connected);
+    take_payload(seen);
+    seen.described = prm::describe_send(seen.bytes, prm::Service::connected);
     if (const std::string what = disagreement(seen); !what.empty())
         throw std::runtime_error("two descriptions of the WQE at " + std::to_string(index) +
                                  " disagree: " + what);

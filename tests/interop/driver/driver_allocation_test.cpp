@@ -24,10 +24,9 @@ class DriverAllocation : public DriverTest {
         list_[1].id = id;
         if (a.send->post(list_) != Errc::ok) return 2;
         if (write_.post(id, a.peer.address + 512, id) != Errc::ok) return 3;
-        if (prepared_.set_remote_address(a.peer.address + id % 64 * 8) != Errc::ok) return 4;
-        if (prepared_.post(id) != Errc::ok) return 5;
+        if (prepared_.post(id, a.peer.address + id % 64 * 8, payload_.data()) != Errc::ok) return 4;
         // list: one signaled; the two prepared ones; and what arrived.
-        return poll(3, 1) ? 0 : 6;
+        return poll(3, 1) ? 0 : 5;
     }
 
     WorkRequest list_[2];
@@ -56,16 +55,10 @@ class DriverAllocation : public DriverTest {
         return at_a + at_b == 0;
     }
 
-    static WorkRequest write_of(const End& end, const std::array<std::byte, 100>& payload) {
-        WorkRequest request = end.request(Opcode::write);
-        request.inline_payload = payload;
-        return request;
-    }
-
     std::array<Completion, 8> found_;
     std::array<std::byte, 100> payload_{};
-    mlx5::PreparedWrite8 write_{*a.send, {a.peer.address, a.peer.key}};
-    mlx5::Prepared prepared_{*a.send, write_of(a, payload_)};
+    mlx5::PreparedWrite8 write_{*a.send, a.request(Opcode::write)};
+    mlx5::Prepared<Opcode::write, mlx5::Inline<100>> prepared_{*a.send, a.request(Opcode::write)};
 };
 
 TEST_P(DriverAllocation, posting_and_polling_take_no_memory) {

@@ -50,7 +50,7 @@ unsigned lib_flags(const WorkRequest& work) {
            (work.inline_payload.empty() ? 0u : unsigned{IBV_SEND_INLINE});
 }
 
-void fill(LibRequest& to, const WorkRequest& work, ibv_ah* address) {
+void fill(LibRequest& to, const WorkRequest& work) {
     for (const mlx5::Element& element : work.elements)
         to.elements.push_back({element.address, element.bytes, element.local_key});
     if (!work.inline_payload.empty())
@@ -66,8 +66,6 @@ void fill(LibRequest& to, const WorkRequest& work, ibv_ah* address) {
         to.wr.wr.atomic = {work.remote_address,
                            work.opcode == Opcode::fetch_add ? work.swap_or_add : work.compare,
                            work.swap_or_add, work.remote_key};
-    } else if (address != nullptr) {
-        to.wr.wr.ud = {address, work.target->queue_pair, work.target->queue_key};
     } else if (work.opcode != Opcode::bind_window) {
         to.wr.wr.rdma = {work.remote_address, work.remote_key};
     }

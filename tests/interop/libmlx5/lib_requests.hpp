@@ -16,7 +16,7 @@ struct LibRequest {
 };
 
 unsigned lib_flags(const mlx5::WorkRequest& work);
-// Everything but windows. `address`: of a datagram's target.
-void fill(LibRequest& to, const mlx5::WorkRequest& work, ibv_ah* address = nullptr);
+// Everything but windows.
+void fill(LibRequest& to, const mlx5::WorkRequest& work);
 
 }  // namespace verbatim::interop

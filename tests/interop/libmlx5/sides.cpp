@@ -67,7 +67,7 @@ std::ostream& operator<<(std::ostream& out, const Answer& answer) {
     return out << "id " << answer.id << " status " << answer.status << " vendor " << answer.vendor
                << " number " << answer.number << " opcode " << answer.opcode << " immediate "
                << answer.has_immediate << answer.invalidated << ' ' << answer.immediate << " bytes "
-               << answer.bytes << " from " << answer.source << ' ' << answer.has_route;
+               << answer.bytes;
 }
 
 void EntryWriter::write(RawEntry raw) {
@@ -91,7 +91,6 @@ bool received(const Answer& answer) { return (answer.opcode & IBV_WC_RECV) != 0;
 
 void tell(Answer& answer, unsigned flags, __be32 immediate, std::uint32_t bytes) {
     const bool received = interop::received(answer);
-    answer.has_route = received && (flags & IBV_WC_GRH) != 0;
     answer.has_immediate = received && (flags & IBV_WC_WITH_IMM) != 0;
     answer.invalidated = received && (flags & IBV_WC_WITH_INV) != 0;
     if (answer.has_immediate) answer.immediate = be32toh(immediate);
@@ -161,7 +160,6 @@ Answer answer_of(const ibv_wc& completion) {
     answer.opcode = completion.opcode;
     tell(answer, completion.wc_flags, completion.imm_data, completion.byte_len);
     if (answer.invalidated) answer.immediate = completion.invalidated_rkey;
-    if (received(answer)) answer.source = completion.src_qp;
     return answer;
 }
 
@@ -178,7 +176,6 @@ Answer answer_of(ibv_cq_ex* queue) {
     tell(answer, ibv_wc_read_wc_flags(queue), ibv_wc_read_imm_data(queue),
          atomic ? 8 : ibv_wc_read_byte_len(queue));
     if (answer.invalidated) answer.immediate = ibv_wc_read_invalidated_rkey(queue);
-    if (received(answer)) answer.source = ibv_wc_read_src_qp(queue);
     return answer;
 }
 
@@ -286,8 +283,6 @@ Answer answer_of(const mlx5::Completion& completion, ibv_wc_status status) {
     answer.invalidated = completion.invalidated;
     answer.immediate = completion.immediate;
     answer.bytes = completion.bytes;
-    answer.has_route = completion.has_route;
-    answer.source = completion.source_queue_pair;
     return answer;
 }
 

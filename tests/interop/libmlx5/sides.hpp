@@ -30,8 +30,6 @@ struct Answer {
     bool has_immediate = false, invalidated = false;
     std::uint32_t immediate = 0;  // host byte order; the key, if invalidated
     std::uint32_t bytes = 0;      // received, read, or fetched
-    bool has_route = false;
-    std::uint32_t source = 0;  // received: the sender's queue pair
 
     bool operator==(const Answer&) const = default;
 };

@@ -52,7 +52,7 @@ ibv_mw window_of(const ibv_qp& pair, const mlx5::WindowBinding& window) {
     return made;
 }
 
-void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region, ibv_ah* address) {
+void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region) {
     pair->wr_id = work.id;
     pair->wr_flags = lib_flags(work);
     if (work.opcode == Opcode::bind_window) {
@@ -61,8 +61,6 @@ void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region, ibv_ah* add
         return ibv_wr_bind_mw(pair, &window, work.window->new_key, &binding);
     }
     build_opcode(pair, work);
-    if (address != nullptr)
-        ibv_wr_set_ud_addr(pair, address, work.target->queue_pair, work.target->queue_key);
     if (work.opcode == Opcode::local_invalidate) return;
     if (!work.inline_payload.empty())
         return ibv_wr_set_inline_data(pair, const_cast<std::byte*>(work.inline_payload.data()),
@@ -75,7 +73,7 @@ void build(ibv_qp_ex* pair, const WorkRequest& work, ibv_mr* region, ibv_ah* add
 
 // Padding of inline payload, the comparand of a fetch-and-add, and the fields of a key that the
 // mask of its update does not name.
-void blank_ignored(std::span<std::byte> wqe, unsigned opcode, bool datagram) {
+void blank_ignored(std::span<std::byte> wqe, unsigned opcode) {
     const auto blank = [&](std::size_t at, std::size_t bytes) {
         std::memset(wqe.data() + at, 0, bytes);
     };
@@ -93,7 +91,7 @@ void blank_ignored(std::span<std::byte> wqe, unsigned opcode, bool datagram) {
     const bool is_write = opcode == MLX5_OPCODE_RDMA_WRITE || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
     const bool is_send = opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM ||
                          opcode == MLX5_OPCODE_SEND_INVAL;
-    const std::size_t payload = is_write ? 32 : datagram ? 64 : 16;
+    const std::size_t payload = is_write ? 32 : 16;
     if (!(is_write || is_send) || wqe.size() <= payload) return;
     std::uint32_t header = 0;
     std::memcpy(&header, wqe.data() + payload, sizeof header);
@@ -115,7 +113,7 @@ std::uint32_t Twin::blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t b
     if (blocks == 0 || blocks * std::size_t{64} > room)
         return static_cast<std::uint32_t>(room / 64);
     std::memset(wqe + bytes, 0, blocks * std::size_t{64} - bytes);
-    blank_ignored({wqe, bytes}, be32toh(control.opmod_idx_opcode) & 0xff, type_ == IBV_QPT_UD);
+    blank_ignored({wqe, bytes}, be32toh(control.opmod_idx_opcode) & 0xff);
     return blocks;
 }
 
@@ -146,43 +144,12 @@ void Twin::blank_register(Register& bells, std::span<const std::byte> wqe, bool 
     }
 }
 
-const mlx5::DatagramTarget& Twin::add_target(const ibv_ah_attr& attributes,
-                                             std::uint32_t queue_pair, std::uint32_t queue_key) {
-    ibv_ah_attr wanted = attributes;
-    Address address(made(ibv_create_ah(lib_.domain.get(), &wanted), "ibv_create_ah"));
-    mlx5dv_ah facts{};
-    mlx5dv_obj object{};
-    object.ah = {address.get(), &facts};
-    if (mlx5dv_init_obj(&object, MLX5DV_OBJ_AH) != 0) throw std::runtime_error("mlx5dv_init_obj");
-    auto ours = std::make_unique<mlx5::DatagramTarget>();
-    ours->queue_pair = queue_pair;
-    ours->queue_key = queue_key;
-    std::copy(std::begin(attributes.grh.dgid.raw), std::end(attributes.grh.dgid.raw),
-              ours->gid.begin());
-    // What the kernel resolves, and libmlx5 makes of the flow label.
-    std::copy(std::begin(facts.av->rmac), std::end(facts.av->rmac), ours->mac.begin());
-    ours->udp_source_port = be16toh(facts.av->rlid);
-    ours->flow_label = attributes.grh.flow_label;
-    ours->source_gid = attributes.grh.sgid_index;
-    ours->priority = attributes.sl;
-    ours->traffic_class = attributes.grh.traffic_class;
-    ours->hop_limit = attributes.grh.hop_limit;
-    addresses_.push_back({std::move(address), std::move(ours)});
-    return *addresses_.back().ours;
-}
-
-ibv_ah* Twin::address_of(const WorkRequest& work) {
-    for (const AddressTwin& one : addresses_)
-        if (one.ours.get() == work.target) return one.theirs.get();
-    return nullptr;
-}
-
 void Twin::post_to_lib(std::span<Request> requests) {
     std::vector<LibRequest> theirs(requests.size());
     std::vector<ibv_mw> windows(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const WorkRequest& work = requests[i].get();
-        fill(theirs[i], work, address_of(work));
+        fill(theirs[i], work);
         if (work.window != nullptr) {
             windows[i] = window_of(*lib_.pair, *work.window);
             theirs[i].wr.bind_mw = {&windows[i], work.window->new_key,
@@ -209,7 +176,7 @@ void Twin::post_by_builder(std::span<Request> requests) {
     ibv_wr_start(pair);
     for (Request& request : requests) {
         ours.push_back(request.get());
-        build(pair, ours.back(), region_.get(), address_of(ours.back()));
+        build(pair, ours.back(), region_.get());
     }
     ASSERT_EQ(ibv_wr_complete(pair), 0);
     ASSERT_EQ(send_.post(ours), Errc::ok);

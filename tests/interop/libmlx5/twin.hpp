@@ -34,37 +34,10 @@ struct Written {
     Register bells{};
 };
 
-inline mlx5::Transport transport_of(ibv_qp_type type) {
-    return type == IBV_QPT_RC   ? mlx5::Transport::reliable_connection
-           : type == IBV_QPT_UC ? mlx5::Transport::unreliable_connection
-                                : mlx5::Transport::unreliable_datagram;
-}
-
-// Attributes of an address that differ from `seed` to `seed` in every field.
-inline ibv_ah_attr address_attributes(std::uint8_t seed) {
-    ibv_ah_attr made{};
-    for (std::uint8_t i = 0; i < 16; ++i)
-        made.grh.dgid.raw[i] = static_cast<std::uint8_t>(seed + i * 3);
-    made.grh.flow_label = seed * 0x1357u & 0xfffff;
-    made.grh.sgid_index = seed % 4;
-    made.grh.hop_limit = static_cast<std::uint8_t>(seed + 50);
-    made.grh.traffic_class = static_cast<std::uint8_t>(seed + 90);
-    made.sl = seed % 8;
-    made.is_global = 1;
-    made.port_num = 1;
-    return made;
-}
-
-struct AddressTwin {
-    Address theirs;
-    std::unique_ptr<mlx5::DatagramTarget> ours;
-};
-
 class Twin {
   public:
     explicit Twin(const PairOptions& options = {})
         : lib_(options),
-          type_(options.type),
           eight_bytes_(options.variable != nullptr &&
                        options.variable == std::string_view("MLX5_SHUT_UP_BF")),
           ring_(std::size_t{lib_.facts.sq.wqe_cnt} * 64),
@@ -85,10 +58,6 @@ class Twin {
     std::uint64_t region_address() const { return reinterpret_cast<std::uint64_t>(memory_.data()); }
     // Counter of the last request that was compared.
     std::uint32_t last_first_block() const { return last_first_; }
-
-    // Where datagrams may go: libmlx5's address and ours for the same attributes. They stay.
-    const mlx5::DatagramTarget& add_target(const ibv_ah_attr& attributes, std::uint32_t queue_pair,
-                                           std::uint32_t queue_key);
 
     // What each side has written; both ends up with nothing new.
     Written take_ours(std::uint32_t count) {
@@ -132,10 +101,8 @@ class Twin {
             at += blank_the_rest(ours.wqes, at);
             if (blank_the_rest(theirs.wqes, first) != at - first) break;
             if (by_builder) blank_immediate(theirs.wqes.data() + std::size_t{first} * 64);
-            const auto service =
-                type_ == IBV_QPT_UD ? prm::Service::datagram : prm::Service::connected;
             const auto wqe = std::span(theirs.wqes).subspan(std::size_t{first} * 64);
-            described_.push_back({prm::describe_send(wqe, service), behind_update_});
+            described_.push_back({prm::describe_send(wqe), behind_update_});
             behind_update_ = described_.back().seen.opcode == MLX5_OPCODE_UMR;
         }
         EXPECT_EQ(found, requests);
@@ -186,7 +153,6 @@ class Twin {
         made.number = lib_.pair->qp_num;
         made.max_inline_bytes = lib_.inline_bytes;
         made.max_send_elements = options.send_elements;
-        made.transport = transport_of(options.type);
         return made;
     }
     mlx5::CompletionQueueView completion_view() {
@@ -213,12 +179,9 @@ class Twin {
     std::uint32_t blank_the_rest(std::vector<std::byte>& wqes, std::uint32_t block) const;
     static void blank_immediate(std::byte* wqe);
     void blank_register(Register& bells, std::span<const std::byte> wqe, bool by_builder) const;
-    ibv_ah* address_of(const WorkRequest& work);
 
     LibQueues lib_;
-    ibv_qp_type type_;
     bool eight_bytes_;  // no BlueFlame
-    std::vector<AddressTwin> addresses_;
     alignas(4096) std::array<std::byte, 4096> memory_{};
     // Windows are bound to parts of it; its key is what a binding's local_key must name.
     Region region_{made(ibv_reg_mr(lib_.domain.get(), memory_.data(), memory_.size(),

@@ -154,10 +154,11 @@ TEST_F(Opened, regions_have_keys_and_their_release_invalidates_what_names_them) 
     request.opcode = mlx5::Opcode::write;
     request.elements = std::span(&element, 1);
     const MemoryRegion* named = region.get();
-    mlx5::Prepared prepared(queue, request, std::span(&named, 1));
-    EXPECT_EQ(prepared.post(1), Errc::ok);
+    mlx5::Prepared<mlx5::Opcode::write, mlx5::Elements<1>> prepared(queue, request,
+                                                                    std::span(&named, 1));
+    EXPECT_EQ(prepared.post(1, 0x7000, mlx5::kUnchanged), Errc::ok);
     region.reset();
-    EXPECT_EQ(prepared.post(2), Errc::invalid_prepared);
+    EXPECT_EQ(prepared.post(2, 0x7000, mlx5::kUnchanged), Errc::invalid_prepared);
 }
 
 // What libmlx5 made is where our queues write, and where they read what a device writes.
@@ -168,9 +169,9 @@ TEST_F(Opened, posts_reach_ring_record_and_register_and_completions_are_found) {
     mlx5::SendQueue queue(view);
     mlx5::CompletionQueue finished(entries);
     finished.attach(&queue, nullptr);
-    mlx5::PreparedWrite8 write(queue, {0x7000, 0x1234});
+    mlx5::PreparedWrite8 write(queue, {.opcode = mlx5::Opcode::write, .remote_key = 0x1234});
     for (std::uint32_t i = 0; i < 200; ++i) {
-        ASSERT_EQ(write.post(i, 0x7000 + i, i), Errc::ok);
+        ASSERT_EQ(write.post(i, 0x7000 + i, std::uint64_t{i}), Errc::ok);
         mlx5_wqe_ctrl_seg control;
         std::memcpy(&control, view.send_buffer + std::size_t{i % view.send_blocks} * 64,
                     sizeof control);

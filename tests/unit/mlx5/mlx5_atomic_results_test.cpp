@@ -116,17 +116,15 @@ TEST_P(AtomicResults, unsignaled_ones_are_in_host_order_after_a_later_completion
 TEST_P(AtomicResults, prepared_ones_and_lists_are_in_host_order_too) {
     Request one = it.atomic(Opcode::fetch_add, kEight, 0),
             two = it.atomic(Opcode::fetch_add, kFour, 1);
-    Prepared eight(it.queue, one.get()), four(it.queue, two.get());
+    Prepared<Opcode::fetch_add, Addend> eight(it.queue, one.get());
     const WorkRequest both[] = {one.get(), two.get()};
-    PreparedList list(it.queue, both);
-    const std::uint64_t ids[] = {5, 6};
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 4; ++i) {
         it.results.fill(0);
-        if (i == 0) {
-            ASSERT_EQ(eight.post(5), Errc::ok);
-            ASSERT_EQ(four.post(6), Errc::ok);
+        if (i % 2 == 0) {
+            ASSERT_EQ(eight.post(5, one.work.remote_address, 1), Errc::ok);
+            ASSERT_EQ(it.queue.post(two.get()), Errc::ok);
         } else {
-            ASSERT_EQ(i == 1 ? list.post(ids) : it.queue.post(both), Errc::ok);
+            ASSERT_EQ(it.queue.post(both), Errc::ok);
         }
         for (const SeenWqe& seen : it.device.fetch()) {
             it.answer(seen);
@@ -181,7 +179,7 @@ TEST(NoAtomics, a_device_without_atomics_refuses_them_all) {
         Request asked = masked_request(Opcode::fetch_add, bytes);
         EXPECT_EQ(queue.post(asked.get()), Errc::unsupported);
         EXPECT_EQ(queue.post(std::span(&asked.get(), 1)), Errc::unsupported);
-        EXPECT_THROW(Prepared(queue, asked.get()), Error);
+        EXPECT_THROW((Prepared<Opcode::fetch_add, Addend>(queue, asked.get())), Error);
     }
     Request write = inline_request(Opcode::write, 8);
     EXPECT_EQ(queue.post(write.get()), Errc::ok);

@@ -34,9 +34,9 @@ class DataPath {
             if (queue_.post(gather_.work) != Errc::ok) return 2;
             if (queue_.post(std::span<const WorkRequest>(list_)) != Errc::ok) return 3;
             if (write_.post(i, i * 8, i) != Errc::ok) return 4;
-            if (prepared_.set_remote_address(i * 8) != Errc::ok || prepared_.post(i) != Errc::ok)
-                return 5;
-            if (prepared_list_.post(std::array<std::uint64_t, 2>{i, i}) != Errc::ok) return 6;
+            if (prepared_.post(i, i * 8, inline_.inline_payload.data()) != Errc::ok) return 5;
+            const auto nth = [i](std::uint32_t k) { return Listed{i * 8, std::uint64_t{k}}; };
+            if (write_.post_list(i, 2, nth) != Errc::ok) return 6;
             epoch_ = i;  // prepared operations look at their regions again
             if (receive_.post(ReceiveRequest{i, elements_}) != Errc::ok) return 7;
             complete_last();
@@ -48,7 +48,7 @@ class DataPath {
     }
 
   private:
-    // Completes the last WQE posted (it is a nop of one block) and a receive, without the
+    // Completes the last WQE posted (it has one block) and a receive, without the
     // allocating decoder.
     void complete_last() noexcept {
         mlx5_cqe64 sent{};
@@ -83,9 +83,8 @@ class DataPath {
     Request inline_ = inline_request(Opcode::write, 100), gather_ = gather_request(Opcode::read, 3);
     std::array<WorkRequest, 2> list_{};
     std::array<Element, 1> elements_{{{0x1000, 64, 7}}};
-    PreparedWrite8 write_{queue_, {0x1000, 1}};
-    Prepared prepared_{queue_, inline_request(Opcode::write, 100).get()};
-    PreparedList prepared_list_{queue_, list_};
+    PreparedWrite8 write_{queue_, {.opcode = Opcode::write, .remote_key = 1}};
+    Prepared<Opcode::write, Inline<100>> prepared_{queue_, {.opcode = Opcode::write}};
     std::array<Completion, 8> polled_;
 
   public:

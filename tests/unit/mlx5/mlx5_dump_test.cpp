@@ -67,20 +67,22 @@ TEST(Dump, send_wqes) {
 }
 
 TEST(Dump, datagrams) {
-    const DatagramTarget target{.queue_pair = 0x123456,
-                                .queue_key = 0x11,
-                                .gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8},
-                                .mac = {1, 2, 3, 4, 5, 0xab},
-                                .flow_label = 0x12,
-                                .source_gid = 3,
-                                .priority = 2,
-                                .traffic_class = 0x60};
-    Request asked = inline_request(Opcode::send, 2);
-    asked.work.target = &target;
-    const WqeShape shape = shape_of(asked.get(), Transport::unreliable_datagram);
-    std::vector<std::byte> bytes(std::size_t{shape.blocks()} * kBlockBytes);
-    encode(asked.get(), shape, {0x101, 7},
-           UnitCursor(bytes.data(), bytes.data(), bytes.data() + bytes.size()));
+    DatagramSegment target;
+    target.queue_key = be32(0x11);
+    target.extended_number = be32(kExtendedAddress | 0x123456);
+    target.rate_priority = 2 << 1;
+    target.destination = be16(0xc000);
+    target.mac = {1, 2, 3, 4, 5, 0xab};
+    target.traffic_class = 0x60;
+    target.hop_limit = 64;
+    target.route = be32(3u << 20 | 0x12);
+    target.gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+    std::vector<std::byte> bytes(2 * kBlockBytes);
+    UnitWriter writer(bytes.data());
+    writer.put(control_word(Opcode::send, 7, 0x101, 5), flags_word(kCompletionAlways, 0));
+    std::memcpy(bytes.data() + sizeof(ControlSegment), &target, sizeof target);
+    const std::array payload{std::byte{0}, std::byte{7}};
+    UnitWriter(bytes.data() + kBlockBytes).put_inline(payload);
     EXPECT_EQ(dump_wqe(bytes, Transport::unreliable_datagram),
               "#7 send qp 0x101 ds 5 signaled, to qp 0x123456 queue key 0x11 gid "
               "fe80:0000:0000:0000:0102:0304:0506:0708 mac 01:02:03:04:05:ab port 49152 from gid 3 "

@@ -19,7 +19,8 @@ namespace verbatim::mlx5::test {
 inline constexpr std::uint32_t kLaps = 5;
 
 inline Request of_shape(Opcode opcode, const ShapeFacts& facts) {
-    Request made = gather_request(opcode, facts.elements);
+    Request made =
+        is_atomic(opcode) ? atomic_request(opcode) : gather_request(opcode, facts.elements);
     made.inline_payload = pattern(facts.inline_bytes);
     return made;
 }
@@ -52,13 +53,28 @@ struct Change<Elements<kCount>> {
     static Unchanged apply(Request&, std::uint32_t) { return {}; }
 };
 
+template <>
+struct Change<Addend> {
+    static std::uint64_t apply(Request& fresh, std::uint32_t i) {
+        return fresh.work.swap_or_add = 0x1000000000000001U * (i + 1);
+    }
+};
+template <>
+struct Change<Exchange> {
+    static Exchange::Values apply(Request& fresh, std::uint32_t i) {
+        fresh.work.compare = 0x0102030405060708U * (i + 1);
+        fresh.work.swap_or_add = ~fresh.work.compare;
+        return {fresh.work.compare, fresh.work.swap_or_add};
+    }
+};
+
 template <Opcode kOpcode, class PayloadOf>
 struct Of {
     static constexpr Opcode opcode = kOpcode;
     using Payload = PayloadOf;
     using Shape = FixedShape<kOpcode, Payload>;
-    using Copied = PreparedFixed<kOpcode, Payload>;
-    using InPlace = PrebuiltSendQueue<kOpcode, Payload>;
+    using Copied = Prepared<kOpcode, Payload>;
+    using InPlace = PrebuiltQueue<kOpcode, Payload>;
 
     static Request request() {
         return of_shape(kOpcode, {kOpcode, Payload::kInlineBytes, Payload::kElements});
@@ -85,7 +101,8 @@ using Cases = testing::Types<
     Of<Opcode::write_immediate, Inline<17>>, Of<Opcode::send, Inline<8>>,
     Of<Opcode::send, Inline<63>>, Of<Opcode::send_immediate, Inline<100>>,
     Of<Opcode::write, Gather<1>>, Of<Opcode::send, Gather<2>>, Of<Opcode::read, Gather<10>>,
-    Of<Opcode::read, Elements<10>>, Of<Opcode::send_immediate, Elements<3>>>;
+    Of<Opcode::read, Elements<10>>, Of<Opcode::send_immediate, Elements<3>>,
+    Of<Opcode::fetch_add, Addend>, Of<Opcode::compare_swap, Exchange>>;
 // The WQEs that are not no-ops.
 inline std::vector<SeenWqe> all_requests(TestDevice& device) {
     std::vector<SeenWqe> seen = device.fetch();

@@ -133,9 +133,9 @@ TEST(FixedRegions, a_released_region_ends_it) {
     const MemoryRegion* const named[] = {region.get()};
     SendQueue queue(device.queue_pair(), &epoch);
     Request fresh = gather_request(Opcode::write, 1);
-    PreparedFixed<Opcode::write, Gather<1>> copied(queue, fresh.get(), named);
-    PrebuiltSendQueue<Opcode::write, Gather<1>> in_place(other.queue_pair(), fresh.get(), named,
-                                                         &epoch);
+    Prepared<Opcode::write, Gather<1>> copied(queue, fresh.get(), named);
+    PrebuiltQueue<Opcode::write, Gather<1>> in_place(other.queue_pair(), fresh.get(), named,
+                                                     &epoch);
     const auto address = [](std::size_t) { return std::uint64_t{0x5000}; };
     unrelated.reset();
     EXPECT_EQ(copied.post(1, 0x1000, address), Errc::ok);
@@ -144,14 +144,14 @@ TEST(FixedRegions, a_released_region_ends_it) {
     EXPECT_EQ(copied.post(2, 0x1000, address), Errc::invalid_prepared);
     EXPECT_EQ(in_place.post(2, 0x1000, address), Errc::invalid_prepared);
     EXPECT_FALSE(copied.valid() || in_place.valid());
-    EXPECT_THROW((PrebuiltSendQueue<Opcode::write, Gather<1>>(other.queue_pair(), fresh.get(),
-                                                              named, nullptr)),
-                 Error);
+    EXPECT_THROW(
+        (PrebuiltQueue<Opcode::write, Gather<1>>(other.queue_pair(), fresh.get(), named, nullptr)),
+        Error);
 }
 
 TEST(Prebuilt, a_queue_shorter_than_a_slot_is_refused) {
     TestDevice device({.send_blocks = 2});
-    EXPECT_THROW((PrebuiltSendQueue<Opcode::read, Elements<10>>(
+    EXPECT_THROW((PrebuiltQueue<Opcode::read, Elements<10>>(
                      device.queue_pair(), gather_request(Opcode::read, 10).get())),
                  Error);
 }
@@ -159,8 +159,8 @@ TEST(Prebuilt, a_queue_shorter_than_a_slot_is_refused) {
 // In the error state a device flushes every entry of the ring, fillers too.
 TEST(Prebuilt, flushed_fillers_are_not_heard_of) {
     TestDevice device({.send_blocks = 16});
-    PrebuiltSendQueue<Opcode::read, Elements<10>> queue(device.queue_pair(),
-                                                        gather_request(Opcode::read, 10).get());
+    PrebuiltQueue<Opcode::read, Elements<10>> queue(device.queue_pair(),
+                                                    gather_request(Opcode::read, 10).get());
     CompletionQueue completions(device.completion_queue());
     completions.attach(&queue, nullptr);
     for (std::uint64_t id = 10; id != 13; ++id)

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <verbatim/mlx5/completion_queue.hpp>
-#include <verbatim/mlx5/prepared.hpp>
 
 #include "mlx5_requests.hpp"
 
@@ -101,40 +100,6 @@ TEST(Masked, lists_are_what_single_posts_are) {
     expect_sees(seen.back(), all.back());
 }
 
-TEST(Masked, prepared_posts_are_what_fresh_ones_are_also_after_changes) {
-    TestDevice device({.send_blocks = 32});
-    SendQueue queue(device.queue_pair());
-    for (Request& asked : matrix()) {
-        const bool masked = is_masked_atomic(asked.work.opcode);
-        const bool swaps = masked_opcode(asked.work.opcode) == Opcode::masked_compare_swap;
-        Prepared prepared(queue, asked.get());
-        for (int round = 0; round < 2; ++round) {
-            ASSERT_EQ(prepared.post(1), Errc::ok);
-            const SeenWqe seen = device.fetch().at(0);
-            expect_masked(seen, asked);
-            ASSERT_TRUE(queue.retire(seen.index));
-            asked.work.swap_or_add ^= 0x0123456789abcdef;
-            asked.work.compare += 77;
-            EXPECT_EQ(prepared.set_operands(asked.work.swap_or_add, asked.work.compare), Errc::ok);
-            asked.work.remote_address += asked.elements[0].bytes;
-            EXPECT_EQ(prepared.set_remote_address(asked.work.remote_address), Errc::ok);
-            EXPECT_EQ(prepared.set_remote_address(asked.work.remote_address + 2),
-                      Errc::invalid_argument);
-            if (!masked) continue;
-            asked.work.compare_mask = ~asked.work.compare_mask;
-            asked.work.swap_mask = ~asked.work.swap_mask;
-            asked.work.field_ends >>= 3;
-            EXPECT_EQ(prepared.set_masks(asked.work.compare_mask, asked.work.swap_mask),
-                      swaps ? Errc::ok : Errc::invalid_argument);
-            EXPECT_EQ(prepared.set_field_ends(asked.work.field_ends),
-                      swaps ? Errc::invalid_argument : Errc::ok);
-        }
-        EXPECT_EQ(prepared.set_element(0, 0x1000, 12 - asked.elements[0].bytes),
-                  Errc::invalid_argument)
-            << "of the other size";
-    }
-}
-
 TEST(Masked, behind_a_key_update_they_wait_for_it) {
     TestDevice device({.send_blocks = 32});
     SendQueue queue(device.queue_pair());
@@ -158,7 +123,6 @@ TEST(Masked, devices_without_them_refuse_and_so_are_other_shapes) {
     SendQueue without(device.queue_pair()), with(able.queue_pair());
     for (Request& asked : matrix()) {
         EXPECT_EQ(without.post(asked.get()), Errc::unsupported);
-        EXPECT_THROW(Prepared(without, asked.get()), Error);
         Request odd = asked;
         odd.work.remote_address += 2;
         EXPECT_EQ(with.post(odd.get()), Errc::invalid_argument);

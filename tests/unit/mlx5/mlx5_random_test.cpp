@@ -1,4 +1,4 @@
-// Random operations of all kinds, posted fresh, in lists and prepared, against a model of what the
+// Random work requests of all kinds, posted alone and in lists, against a model of what the
 // queue must do, with a device that completes, fails and resets at will. Counters wrap several
 // times.
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include <verbatim/mlx5/completion_queue.hpp>
-#include <verbatim/mlx5/prepared.hpp>
+#include <verbatim/mlx5/send_queue.hpp>
 
 #include "mlx5_requests.hpp"
 #include "sanitized.hpp"
@@ -21,10 +21,9 @@ using verbatim::test::kSanitized;
 
 class RandomRun {
   public:
-    RandomRun(std::uint32_t blocks, Transport transport)
-        : random_(blocks * 7919 + static_cast<std::uint32_t>(transport)),
-          transport_(transport),
-          device_({.send_blocks = blocks, .completion_entries = 256, .transport = transport}),
+    explicit RandomRun(std::uint32_t blocks)
+        : random_(blocks * 7919),
+          device_({.send_blocks = blocks, .completion_entries = 256}),
           queue_(device_.queue_pair()),
           completions_(device_.completion_queue()) {
         completions_.attach(&queue_, nullptr);
@@ -36,10 +35,8 @@ class RandomRun {
         const std::uint32_t action = pick(100);
         if (action < 45)
             post_fresh();
-        else if (action < 55)
-            post_list();
         else if (action < 65)
-            post_prepared();
+            post_list();
         else if (action < 97)
             execute();
         else if (action < 99)
@@ -77,11 +74,7 @@ class RandomRun {
                                               Opcode::read,
                                               Opcode::compare_swap,
                                               Opcode::fetch_add};
-        // Datagrams have the first three, unreliable connections the first eight.
-        const std::uint32_t kinds = transport_ == Transport::unreliable_datagram     ? 3
-                                    : transport_ == Transport::unreliable_connection ? 8
-                                                                                     : 11;
-        const Opcode opcode = kOpcodes[pick(kinds)];
+        const Opcode opcode = kOpcodes[pick(std::size(kOpcodes))];
         Request asked = request(opcode, next_id_);
         if (is_atomic(opcode))
             asked = atomic_request(opcode, next_id_);
@@ -91,7 +84,6 @@ class RandomRun {
             asked.binding = any_window();
         else if (opcode != Opcode::nop && opcode != Opcode::local_invalidate)
             asked = gather_request(opcode, pick(8), next_id_);
-        if (transport_ == Transport::unreliable_datagram) asked.work.target = &any_target();
         // Payload and elements together.
         if (!asked.inline_payload.empty() && pick(4) == 0)
             asked.elements = gather_request(opcode, pick(4)).elements;
@@ -102,20 +94,6 @@ class RandomRun {
         return asked;
     }
 
-    const DatagramTarget& any_target() {
-        targets_.push_back({.queue_pair = pick(1 << 24),
-                            .queue_key = pick(1U << 31),
-                            .udp_source_port = static_cast<std::uint16_t>(0xc000 + pick(0x4000)),
-                            .flow_label = pick(1 << 20),
-                            .source_gid = static_cast<std::uint8_t>(pick(256)),
-                            .priority = static_cast<std::uint8_t>(pick(8)),
-                            .traffic_class = static_cast<std::uint8_t>(pick(256)),
-                            .hop_limit = static_cast<std::uint8_t>(pick(256))});
-        for (std::uint8_t& byte : targets_.back().gid) byte = static_cast<std::uint8_t>(pick(256));
-        for (std::uint8_t& byte : targets_.back().mac) byte = static_cast<std::uint8_t>(pick(256));
-        if (targets_.size() > 16) targets_.pop_front();  // lists are shorter
-        return targets_.back();
-    }
     WindowBinding any_window() {
         const bool of_queue_pair = pick(2) == 0;
         return {.window_key = 0x1200 + pick(256),
@@ -144,7 +122,7 @@ class RandomRun {
     }
     void check_result(Errc result, std::vector<Request>& asked) {
         std::uint32_t blocks = 0;
-        for (Request& one : asked) blocks += shape_of(one.get(), transport_).blocks();
+        for (Request& one : asked) blocks += shape_of(one.get()).blocks();
         const std::uint32_t free = queue_.blocks() - used_blocks();
         if (blocks <= free) {
             ASSERT_EQ(result, Errc::ok);
@@ -169,17 +147,6 @@ class RandomRun {
         const Errc result = queue_.post(std::span<const WorkRequest>(work));
         check_result(result, asked);
     }
-    void post_prepared() {
-        std::vector<Request> asked{any()};
-        if (shape_of(asked[0].get(), transport_).blocks() > queue_.blocks()) {
-            EXPECT_THROW(Prepared(queue_, asked[0].get()), Error);
-            return;
-        }
-        Prepared prepared(queue_, asked[0].get());
-        const Errc result = prepared.post(asked[0].work.id);
-        check_result(result, asked);
-    }
-
     // The device executes a few; each signaled one must retire itself and all before it.
     void execute() {
         std::vector<std::uint64_t> signaled;
@@ -224,8 +191,6 @@ class RandomRun {
     }
 
     std::mt19937 random_;
-    Transport transport_;
-    std::deque<DatagramTarget> targets_;
     TestDevice device_;
     SendQueue queue_;
     CompletionQueue completions_;
@@ -235,16 +200,11 @@ class RandomRun {
     bool behind_update_ = false;        // the last one accepted was an update of a memory key
 };
 
-class RandomQueue : public testing::TestWithParam<std::tuple<std::uint32_t, Transport>> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, RandomQueue,
-                         testing::Combine(testing::Values(1U, 2U, 4U, 8U, 16U, 64U),
-                                          testing::Values(Transport::reliable_connection,
-                                                          Transport::unreliable_connection,
-                                                          Transport::unreliable_datagram)));
+class RandomQueue : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, RandomQueue, testing::Values(1U, 2U, 4U, 8U, 16U, 64U));
 
 TEST_P(RandomQueue, agrees_with_the_model) {
-    const auto [blocks, transport] = GetParam();
-    RandomRun run(blocks, transport);
+    RandomRun run(GetParam());
     const bool all_day = std::getenv("VERBATIM_LONG") != nullptr;
     const std::uint64_t enough = all_day ? 1 << 20 : kSanitized ? 40'000 : 100'000;
     while (run.posted() < enough) {

@@ -115,26 +115,6 @@ inline prm::KeyUpdate expected_update(const WorkRequest& work, std::uint32_t num
     return update;
 }
 
-inline prm::AddressVector expected_vector(const DatagramTarget& target) {
-    const auto joined = [](auto first, auto last) {
-        std::uint64_t value = 0;
-        for (; first != last; ++first) value = value << 8 | *first;
-        return value;
-    };
-    return {.queue_key = target.queue_key,
-            .number = target.queue_pair,
-            .extended = true,
-            .service_level = std::uint32_t{target.priority} * 2,
-            .destination = target.udp_source_port,
-            .mac = joined(target.mac.begin(), target.mac.end()),
-            .traffic_class = target.traffic_class,
-            .hop_limit = target.hop_limit,
-            .source_gid = target.source_gid,
-            .flow_label = target.flow_label,
-            .gid_high = joined(target.gid.begin(), target.gid.begin() + 8),
-            .gid_low = joined(target.gid.begin() + 8, target.gid.end())};
-}
-
 // What the manual's tables should find for a request. Where the WQE lies is taken from `seen`.
 inline prm::SendWqe expected_wqe(const prm::SendWqe& seen, Request& asked, bool behind_update) {
     const WorkRequest& work = asked.get();
@@ -160,8 +140,6 @@ inline prm::SendWqe expected_wqe(const prm::SendWqe& seen, Request& asked, bool 
                 {work.window->address, work.window->bytes & 0x7fffffff, work.window->local_key});
         return wqe;
     }
-    if (is_send(work.opcode) && work.target != nullptr)
-        wqe.address_vector = expected_vector(*work.target);
     if (has_remote(work.opcode)) wqe.remote = {work.remote_address, work.remote_key};
     if (is_atomic(work.opcode))
         wqe.atomic = {work.swap_or_add, work.opcode == Opcode::compare_swap ? work.compare : 0};

@@ -71,17 +71,14 @@ TEST_F(Posts, of_a_list_fence_on_both_sides_of_the_register) {
 }
 
 TEST_F(Posts, of_prepared_operations_fence_on_both_sides_of_the_register) {
-    Prepared block(queue, inline_request(Opcode::write, 8).get());
-    Prepared image(queue, inline_request(Opcode::write, 100).get());
-    PreparedWrite8 eight(queue, {0x1000, 1});
-    const std::array<WorkRequest, 2> work{};
-    PreparedList list(queue, work);
-    const std::array<std::uint64_t, 2> ids{1, 2};
+    Prepared<Opcode::write, Inline<100>> image(queue, {.opcode = Opcode::write});
+    PreparedWrite8 eight(queue, {.opcode = Opcode::write, .remote_key = 1});
+    const auto bytes = pattern(100);
     for (std::uint64_t i = 0; i < 8; ++i) {
-        expect_doorbell_order([&] { return block.post(i); });
-        expect_doorbell_order([&] { return image.post(i); });
+        const auto nth = [i](std::uint32_t k) { return Listed{i * 8, i + k}; };
+        expect_doorbell_order([&] { return image.post(i, i * 8, bytes.data()); });
         expect_doorbell_order([&] { return eight.post(i, i * 8, i); });
-        expect_doorbell_order([&] { return list.post(ids); });
+        expect_doorbell_order([&] { return eight.post_list(i, 2, nth); });
     }
 }
 
@@ -110,7 +107,7 @@ struct PostsWithoutBlueFlame : Posts {
 TEST_F(PostsWithoutBlueFlame, fence_on_both_sides_of_the_register) {
     Request asked = inline_request(Opcode::write, 8);
     asked.get();
-    PreparedWrite8 eight(queue, {0x1000, 1});
+    PreparedWrite8 eight(queue, {.opcode = Opcode::write, .remote_key = 1});
     for (std::uint64_t i = 0; i < 4; ++i) {
         expect_doorbell_order([&] { return queue.post(asked.work); });
         expect_doorbell_order([&] { return eight.post(i, i * 8, i); });

@@ -61,7 +61,7 @@ TEST(Threads, a_device_beside_the_poster_sees_whole_requests_and_is_seen_in_turn
     SendQueue queue(device.queue_pair());
     CompletionQueue completions(device.completion_queue());
     completions.attach(&queue, nullptr);
-    PreparedWrite8 write(queue, {0x1000, 1});
+    PreparedWrite8 write(queue, {.opcode = Opcode::write, .remote_key = 1});
     DeviceThread thread(device);
     std::array<Completion, 4> polled;
     std::uint64_t retired = 0;

@@ -24,17 +24,9 @@ using Post = std::function<Errc()>;
 // One way to post, what the device should see of it, and how many blocks that is.
 struct Way {
     std::string name;
-    Transport transport;
     std::vector<Request> asked;
     std::function<Post(SendQueue&, std::vector<Request>&)> make;
 };
-
-const DatagramTarget kTarget{.queue_pair = 0x123456, .queue_key = 0x11, .flow_label = 0xabcde};
-
-Request to_target(Request asked) {
-    asked.work.target = &kTarget;
-    return asked;
-}
 
 Post fresh(SendQueue& queue, std::vector<Request>& asked) {
     return [&] { return queue.post(asked[0].get()); };
@@ -46,24 +38,41 @@ Post listed(SendQueue& queue, std::vector<Request>& asked) {
         return queue.post(std::span<const WorkRequest>(all));
     };
 }
-Post prepared(SendQueue& queue, std::vector<Request>& asked) {
-    return [made = std::make_shared<Prepared>(queue, asked[0].get())] { return made->post(0); };
+template <Opcode kOpcode, class Payload, class Variable>
+Post prepared(SendQueue& queue, std::vector<Request>& asked, Variable payload) {
+    auto made = std::make_shared<Prepared<kOpcode, Payload>>(queue, asked[0].get());
+    return [made, &asked, payload] {
+        if constexpr (FixedShape<kOpcode, Payload>::kNamesRemoteMemory)
+            return made->post(0, asked[0].work.remote_address, payload);
+        else
+            return made->post(0, payload);
+    };
+}
+Post prepared_small(SendQueue& queue, std::vector<Request>& asked) {
+    return prepared<Opcode::send, Inline<30>>(
+        queue, asked, static_cast<const std::byte*>(asked[0].inline_payload.data()));
+}
+Post prepared_large(SendQueue& queue, std::vector<Request>& asked) {
+    return prepared<Opcode::write, Elements<9>>(queue, asked, kUnchanged);
 }
 Post prepared_list(SendQueue& queue, std::vector<Request>& asked) {
-    std::vector<WorkRequest> all;
-    for (Request& one : asked) all.push_back(one.get());
-    return [made = std::make_shared<PreparedList>(queue, all),
-            ids = std::vector<std::uint64_t>(asked.size())] { return made->post(ids); };
+    auto made = std::make_shared<Prepared<Opcode::read, Elements<3>>>(queue, asked[0].get());
+    made->set_signaled(true);
+    return [made, &asked] {
+        return made->post_list(0, static_cast<std::uint32_t>(asked.size()), [&](std::uint32_t i) {
+            return Listed{asked[i].work.remote_address, kUnchanged};
+        });
+    };
 }
 Post write8(SendQueue& queue, std::vector<Request>& asked) {
-    const PreparedWrite8::Target target{asked[0].work.remote_address, asked[0].work.remote_key};
-    auto made = std::make_shared<PreparedWrite8>(queue, target);
+    auto made = std::make_shared<PreparedWrite8>(queue, asked[0].get());
     return [made, &asked] {
+        made->set_signaled(true);
         const auto count = static_cast<std::uint32_t>(asked.size());
         return made->post_list(0, count, [&](std::uint32_t i) {
-            PreparedWrite8::Write one{asked[i].work.remote_address, 0};
-            std::memcpy(&one.payload, asked[i].inline_payload.data(), sizeof one.payload);
-            return one;
+            std::uint64_t payload = 0;
+            std::memcpy(&payload, asked[i].inline_payload.data(), sizeof payload);
+            return Listed{asked[i].work.remote_address, payload};
         });
     };
 }
@@ -78,9 +87,18 @@ std::vector<Request> writes8(std::uint32_t count) {
     return all;
 }
 
+// Two blocks each.
+std::vector<Request> reads(std::uint32_t count) {
+    std::vector<Request> all;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        all.push_back(gather_request(Opcode::read, 3));
+        all.back().work.remote_address += i;
+        all.back().work.signaled = i == count - 1;
+    }
+    return all;
+}
+
 std::vector<Way> all_ways() {
-    constexpr Transport kConnection = Transport::reliable_connection;
-    constexpr Transport kDatagram = Transport::unreliable_datagram;
     Request window = request(Opcode::bind_window);
     window.binding = WindowBinding{.window_key = 0x1200, .new_key = 0x1234, .bytes = 64};
     const std::vector<Request> mixed{inline_request(Opcode::write, 100),
@@ -88,30 +106,26 @@ std::vector<Way> all_ways() {
     std::vector<Way> ways;
     for (const std::uint32_t bytes : {8U, 80U, 150U, 220U})
         ways.push_back({"fresh_inline_" + std::to_string(bytes),
-                        kConnection,
                         {inline_request(Opcode::write, bytes)},
                         fresh});
-    ways.push_back({"fresh_elements", kConnection, {gather_request(Opcode::read, 9)}, fresh});
-    ways.push_back({"fresh_invalidation", kConnection, {request(Opcode::local_invalidate)}, fresh});
-    ways.push_back({"fresh_window", kConnection, {window}, fresh});
-    ways.push_back({"list", kConnection, mixed, listed});
-    ways.push_back({"prepared_small", kConnection, {inline_request(Opcode::send, 30)}, prepared});
-    ways.push_back({"prepared_large", kConnection, {gather_request(Opcode::write, 9)}, prepared});
-    ways.push_back({"prepared_window", kConnection, {window}, prepared});
-    ways.push_back({"prepared_list", kConnection, mixed, prepared_list});
+    ways.push_back({"fresh_elements", {gather_request(Opcode::read, 9)}, fresh});
+    ways.push_back({"fresh_invalidation", {request(Opcode::local_invalidate)}, fresh});
+    ways.push_back({"fresh_window", {window}, fresh});
+    ways.push_back({"list", mixed, listed});
+    ways.push_back({"prepared_small", {inline_request(Opcode::send, 30)}, prepared_small});
+    ways.push_back({"prepared_large", {gather_request(Opcode::write, 9)}, prepared_large});
+    for (const std::uint32_t count : {2U, 3U})
+        ways.push_back({"prepared_list_" + std::to_string(count), reads(count), prepared_list});
     for (const std::uint32_t count : {1U, 2U, 3U, 4U})
-        ways.push_back({"write8_" + std::to_string(count), kConnection, writes8(count), write8});
-    ways.push_back({"datagram", kDatagram, {to_target(inline_request(Opcode::send, 100))}, fresh});
-    ways.push_back(
-        {"prepared_datagram", kDatagram, {to_target(gather_request(Opcode::send, 6))}, prepared});
+        ways.push_back({"write8_" + std::to_string(count), writes8(count), write8});
     return ways;
 }
 
 // A queue that starts at a place with so many one-block requests outstanding.
 class Started {
   public:
-    Started(const Way& way, std::uint32_t size, std::uint32_t start, std::uint32_t filled)
-        : device_({.send_blocks = size, .transport = way.transport}), queue_(device_.queue_pair()) {
+    Started(std::uint32_t size, std::uint32_t start, std::uint32_t filled)
+        : device_({.send_blocks = size}), queue_(device_.queue_pair()) {
         for (std::uint32_t i = 0; i < start; ++i) {
             post_filler();
             EXPECT_TRUE(queue_.retire(static_cast<std::uint16_t>(i)));
@@ -123,9 +137,7 @@ class Started {
 
   private:
     void post_filler() {
-        const bool datagram = device_.is_datagram();
-        Request filler = to_target(datagram ? request(Opcode::send) : request(Opcode::nop));
-        EXPECT_EQ(queue_.post(filler.get()), Errc::ok);
+        EXPECT_EQ(queue_.post(request(Opcode::nop).get()), Errc::ok);
         device_.fetch();
     }
     TestDevice device_;
@@ -137,11 +149,11 @@ class EachWay : public testing::TestWithParam<Way> {};
 TEST_P(EachWay, is_whole_or_refused_at_every_place_of_the_smallest_queue_at_every_fill) {
     Way way = GetParam();
     std::uint32_t blocks = 0;
-    for (Request& one : way.asked) blocks += shape_of(one.get(), way.transport).blocks();
+    for (Request& one : way.asked) blocks += shape_of(one.get()).blocks();
     for (std::uint32_t size = std::bit_ceil(blocks); size <= 2 * std::bit_ceil(blocks); size *= 2)
         for (std::uint32_t start = 0; start < size; ++start)
             for (std::uint32_t filled = 0; filled <= size && !HasFailure(); ++filled) {
-                Started at(way, size, start, filled);
+                Started at(size, start, filled);
                 const std::vector<std::byte> before(at.device().ring(),
                                                     at.device().ring() + at.device().ring_bytes());
                 const std::uint32_t record = at.device().raw_send_record();
@@ -161,9 +173,9 @@ TEST_P(EachWay, is_whole_or_refused_at_every_place_of_the_smallest_queue_at_ever
 TEST_P(EachWay, is_too_large_for_a_queue_that_can_never_hold_it) {
     Way way = GetParam();
     std::uint32_t blocks = 0;
-    for (Request& one : way.asked) blocks += shape_of(one.get(), way.transport).blocks();
+    for (Request& one : way.asked) blocks += shape_of(one.get()).blocks();
     if (blocks == 1) return;
-    Started at(way, std::bit_floor(blocks - 1), 0, 0);
+    Started at(std::bit_floor(blocks - 1), 0, 0);
     try {
         EXPECT_EQ(way.make(at.queue(), way.asked)(), Errc::message_too_large);
     } catch (const Error& error) {

@@ -108,36 +108,37 @@ TEST_P(Lives, everything_retires_once_and_the_next_life_is_like_the_first) {
 }
 
 TEST_P(Lives, prepared_operations_end_with_their_life_and_say_so) {
-    const auto payload = pattern(8);
+    const auto payload = pattern(24);
     WorkRequest write = a.request(Opcode::write);
     write.inline_payload = payload;
-    const Element element = a.element(0, 4);
+    const Element element = a.element(0, 8);
     WorkRequest add = a.request(Opcode::fetch_add);
     add.elements = std::span(&element, 1);
+    const auto* const bytes = static_cast<const std::byte*>(payload.data());
     for (int life = 0; life < 3; ++life) {
         write.remote_key = add.remote_key = a.peer.key;
-        mlx5::Prepared one(*a.send, write), atomic(*a.send, add);
-        const WorkRequest both[] = {write, add};
-        mlx5::PreparedList list(*a.send, both);
-        const std::uint64_t ids[] = {3, 4};
-        ASSERT_EQ(one.post(1), Errc::ok);
-        ASSERT_EQ(atomic.post(2), Errc::ok);
-        ASSERT_EQ(list.post(ids), Errc::ok);
-        EXPECT_EQ(a.poll().size(), 4u);
+        mlx5::Prepared<Opcode::write, mlx5::Inline<24>> one(*a.send, write);
+        mlx5::Prepared<Opcode::fetch_add, mlx5::Addend> atomic(*a.send, add);
+        const std::uint64_t to = write.remote_address, addend = 1;
+        const auto nth = [&](std::uint32_t) { return mlx5::Listed{to, bytes}; };
+        ASSERT_EQ(one.post(1, to, bytes), Errc::ok);
+        ASSERT_EQ(atomic.post(2, to, addend), Errc::ok);
+        ASSERT_EQ(one.post_list(3, 2, nth), Errc::ok);
+        EXPECT_EQ(a.poll().size(), 3u);
         (GetParam() ? a : b).queue_pair->fail();
         // In the error state they are posted, and flushed, as all others.
         EXPECT_TRUE(one.valid());
-        ASSERT_EQ(one.post(5), Errc::ok);
-        ASSERT_EQ(atomic.post(6), Errc::ok);
+        ASSERT_EQ(one.post(5, to, bytes), Errc::ok);
+        ASSERT_EQ(atomic.post(6, to, addend), Errc::ok);
         std::vector<Completion> seen;
         ASSERT_TRUE(poll_until({&a}, {&seen}, [&] { return seen.size() == 2; }));
         EXPECT_NE(seen[0].status, Errc::ok);
         EXPECT_EQ(seen[1].status, Errc::flushed);
         ASSERT_NO_FATAL_FAILURE(start_over());
         EXPECT_FALSE(one.valid());
-        EXPECT_EQ(one.post(7), Errc::invalid_prepared);
-        EXPECT_EQ(atomic.post(8), Errc::invalid_prepared);
-        EXPECT_EQ(list.post(ids), Errc::invalid_prepared);
+        EXPECT_EQ(one.post(7, to, bytes), Errc::invalid_prepared);
+        EXPECT_EQ(atomic.post(8, to, addend), Errc::invalid_prepared);
+        EXPECT_EQ(one.post_list(9, 2, nth), Errc::invalid_prepared);
         EXPECT_TRUE(a.poll().empty());
     }
 }

@@ -5,8 +5,6 @@
 #include <functional>
 #include <optional>
 
-#include <verbatim/mlx5/prepared.hpp>
-
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 
@@ -396,7 +394,7 @@ TEST_F(Windows, that_are_freed_are_closed_and_their_key_does_not_come_back) {
     EXPECT_EQ(write_through(a, key, at_b(0)), Errc::remote_access);
 }
 
-// In the queue's order: what is posted behind an invalidation finds the key gone, prepared or not.
+// In the queue's order: what is posted behind an invalidation finds the key gone.
 TEST_F(Windows, key_updates_take_their_place_in_the_queue) {
     End& self = b;
     TestWindow window(self, WindowType::queue_pair);
@@ -410,9 +408,7 @@ TEST_F(Windows, key_updates_take_their_place_in_the_queue) {
     chain[1].opcode = Opcode::local_invalidate;
     chain[1].invalidated_key = first.new_key;
     chain[2].window = &second;
-    mlx5::PreparedList prepared(*self.send, chain);
-    const std::uint64_t ids[] = {1, 2, 3};
-    ASSERT_EQ(prepared.post(ids), Errc::ok);
+    ASSERT_EQ(self.send->post(chain), Errc::ok);
     const auto seen = self.poll();
     ASSERT_EQ(seen.size(), 3u);
     for (const Completion& completion : seen) EXPECT_EQ(completion.status, Errc::ok);

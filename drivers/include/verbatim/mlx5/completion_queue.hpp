@@ -91,6 +91,7 @@ class CompletionQueue {
     // software device work (once) and looks again. One doorbell-record update per call.
     std::size_t poll(std::span<Completion> completions) noexcept {
         if (completions.empty()) return 0;
+        if (completions.size() == 1 && take_one(completions.front())) return 1;
         const Cqe* const entry = finished();
         if (entry == nullptr) return poll_idle(completions);
         const std::size_t sends =
@@ -154,7 +155,25 @@ class CompletionQueue {
     // before, in 64-byte entries.
     [[gnu::always_inline]] bool starts_run(const Cqe& entry) const noexcept {
         static_assert(make_op_own(CqeOpcode::requester, true) == kOwnerMask);
-        return entry.op_own <= kOwnerMask && recent_ != nullptr && entry_log2_ == kCqeLog2;
+        return entry.op_own <= kOwnerMask && entry_log2_ == kCqeLog2;
+    }
+    // Takes the next entry if it is one of those.
+    [[gnu::always_inline]] bool take_one(Completion& completion) noexcept {
+        if (!recent_->single_blocks()) return false;
+        const auto& entry =
+            *reinterpret_cast<const Cqe*>(ring_ + (std::size_t{consumer_ & mask_} << kCqeLog2));
+        const bool phase = owner_phase(consumer_, entries());
+        if (__atomic_load_n(&entry.op_own, __ATOMIC_ACQUIRE) != static_cast<std::uint8_t>(phase))
+            return false;
+        const std::uint32_t opcode = entry.opcode_number.raw() ^ recent_number_raw_;
+        std::uint64_t id;
+        if (opcode >= static_cast<std::uint32_t>(Opcode::read) ||
+            !recent_->retire_single(entry.wqe_counter, id))
+            return false;
+        SentCompletion(recent_number_).store(&completion, id, opcode);
+        ++consumer_;
+        publish();
+        return true;
     }
     [[gnu::always_inline]] std::size_t take_sends(const Cqe* entry,
                                                   std::span<Completion> completions) noexcept {
@@ -171,7 +190,7 @@ class CompletionQueue {
         const std::size_t room =
             std::min<std::size_t>(completions.size(), entries() - (consumer_ & mask_));
         SendRing::Retirement<kSingle> retirement(*recent_);
-        const std::uint32_t number_raw = be32(recent_number_).raw();
+        const std::uint32_t number_raw = recent_number_raw_;
         const SentCompletion common(recent_number_);
         Completion* out = completions.data();
         Completion* const end = out + room;
@@ -243,8 +262,9 @@ class CompletionQueue {
         if (!id) [[unlikely]]
             return stray();
         completion.id = *id;
-        recent_ = queues.send;
+        recent_ = entry_log2_ == kCqeLog2 ? queues.send : &SendQueue::closed();
         recent_number_ = queues.number;
+        recent_number_raw_ = be32(queues.number).raw();
         if (completion.opcode >= Opcode::read) finish_send(entry, *queues.send, completion);
         if ((entry.op_own & kFormatMask) != 0) [[unlikely]] {
             scatter_into_elements(entry, *queues.send, completion);
@@ -274,9 +294,6 @@ class CompletionQueue {
     static void tell_received(const Cqe& entry, Completion& completion) noexcept {
         const CqeOpcode opcode = cqe_opcode(entry.op_own);
         completion.bytes = entry.byte_count.native();
-        const std::uint32_t sender = cqe_sender(entry).native();
-        completion.source_queue_pair = sender & 0xffffff;
-        completion.has_route = (sender & kSenderRouteMask) != 0;
         completion.has_immediate =
             opcode == CqeOpcode::write_immediate || opcode == CqeOpcode::send_immediate;
         completion.kind = opcode == CqeOpcode::write_immediate ? CompletionKind::receive_immediate
@@ -320,8 +337,10 @@ class CompletionQueue {
     std::uint32_t entry_log2_;
     std::uint32_t number_;
     volatile std::uint32_t* record_;  // owner: this side
-    SendRing* recent_ = nullptr;  // whose request retired last, and its number; null: look it up
-    std::uint32_t recent_number_ = 0;
+    // Whose request retired last, and its number; a ring without requests, where it must be looked
+    // up: as in longer entries always.
+    SendRing* recent_ = &SendQueue::closed();
+    std::uint32_t recent_number_ = 0, recent_number_raw_ = 0;
     QueuePairTable table_;
     ProgressHook progress_;
     std::uint64_t strays_ = 0;

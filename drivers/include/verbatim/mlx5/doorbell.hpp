@@ -35,12 +35,16 @@ enum class DoorbellKind : std::uint8_t {
 struct DoorbellWord {
     static constexpr DoorbellKind kKind = DoorbellKind::any_size;
     std::uint64_t word;
-    std::uint64_t first_word() const noexcept { return word; }
+    void write_word(volatile std::byte* to) const noexcept { write_register_word(to, word); }
     static constexpr std::uint32_t bytes() noexcept { return 0; }
     void write_blueflame(volatile std::byte*) const noexcept {}
 };
-struct DoorbellWordOnly : DoorbellWord {
+struct DoorbellWordOnly {
     static constexpr DoorbellKind kKind = DoorbellKind::word_only;
+    __m128i control;
+    void write_word(volatile std::byte* to) const noexcept { write_register_word(to, control); }
+    static constexpr std::uint32_t bytes() noexcept { return 0; }
+    void write_blueflame(volatile std::byte*) const noexcept {}
 };
 // A WQE that is still in registers: the device need not fetch it, unless it is too long.
 template <std::size_t kUnits>
@@ -49,21 +53,13 @@ struct DoorbellUnits {
                                               ? DoorbellKind::blueflame
                                               : DoorbellKind::any_size;
     Units<kUnits> wqe;
-    std::uint64_t first_word() const noexcept { return wqe.first_word(); }
+    void write_word(volatile std::byte* to) const noexcept {
+        write_register_word(to, wqe.first_word());
+    }
     static constexpr std::uint32_t bytes() noexcept { return 0; }  // where it does not fit
     [[gnu::always_inline]] void write_blueflame(volatile std::byte* to) const noexcept {
         wqe.write_register(to);
     }
-};
-// A WQE of one block in registers, of a register half of at least that size.
-struct DoorbellBlock {
-    static constexpr DoorbellKind kKind = DoorbellKind::blueflame;
-    const Block& block;
-    std::uint64_t first_word() const noexcept {
-        return static_cast<std::uint64_t>(_mm_cvtsi128_si64(block.quarter[0]));
-    }
-    static constexpr std::uint32_t bytes() noexcept { return kBlockBytes; }
-    void write_blueflame(volatile std::byte* to) const noexcept { write_register_block(to, block); }
 };
 // A WQE of one or more blocks that lies in the ring and may wrap there.
 struct DoorbellRing {
@@ -74,7 +70,7 @@ struct DoorbellRing {
     std::uint32_t index;     // counter of the WQE's first block
     std::uint32_t blocks;
 
-    std::uint64_t first_word() const noexcept { return word; }
+    void write_word(volatile std::byte* to) const noexcept { write_register_word(to, word); }
     std::uint32_t bytes() const noexcept { return blocks * kBlockBytes; }
     void write_blueflame(volatile std::byte* to) const noexcept {
         for (std::uint32_t i = 0; i < blocks; ++i) {
@@ -90,9 +86,6 @@ struct Doorbell {
     std::uintptr_t half = 0;                   // address of the register half to write next
     std::uintptr_t toggle = 0;                 // half XOR the other half; 0 where there is only one
     std::uint32_t blueflame_bytes = 0;
-    // What the record holds, kept here because the record's cache line travels to the device and
-    // back; zeros behind it.
-    std::uint64_t record_raw = 0;
     DoorbellHook hook;
 
     static Doorbell of(const QueuePairView& view) noexcept {
@@ -103,26 +96,7 @@ struct Doorbell {
                 .blueflame_bytes = view.blueflame_bytes,
                 .hook = view.doorbell_hook};
     }
-
-    // The index of the next WQE where a control segment has it. The record has it in the right byte
-    // order, a byte further on: [0 0 hi lo] there, [opcode-modifier hi lo opcode] here.
-    const std::byte* index_bytes() const noexcept {
-        return reinterpret_cast<const std::byte*>(&record_raw) + 1;
-    }
-    std::uint32_t index_bits() const noexcept {
-        std::uint32_t bits;
-        std::memcpy(&bits, index_bytes(), sizeof bits);
-        return bits;
-    }
 };
-
-// What a record holds for this counter. In assembler, because compilers do not see that the upper
-// half is zero already.
-inline std::uint64_t record_word(std::uint32_t counter) noexcept {
-    std::uint64_t record = counter & 0xffff;
-    asm("bswap %k0" : "+r"(record));
-    return record;
-}
 
 // The store fence x86 needs around write-combining memory. Ordinary stores are seen in program
 // order, but stores to write-combining memory pass earlier ones and linger in their buffer; only
@@ -133,10 +107,10 @@ inline void store_fence() noexcept { asm volatile("sfence" ::: "memory"); }
 // keep registers free for a call.
 void call_hook(const Doorbell& bell, const volatile void* half) noexcept;
 
-// Tells the device that the ring is filled up to (not including) block `counter`. The WQEs are in
-// the ring.
+// Tells the device that the ring is filled up to (not including) the block whose counter `record`
+// is, as the doorbell record has it (PostWindow::record()). The WQEs are in the ring.
 template <typename Source>
-[[gnu::always_inline]] inline void ring_doorbell(Doorbell& bell, std::uint32_t counter,
+[[gnu::always_inline]] inline void ring_doorbell(Doorbell& bell, std::uint32_t record,
                                                  const Source& source) noexcept {
     // 1. The WQEs are visible before the record: a release store. Ring and record are ordinary
     // memory, where x86 keeps the order of stores, so this costs no instruction; it stops the
@@ -144,8 +118,7 @@ template <typename Source>
 
     // 2. The record. It is what counts: a device that missed a register write (its queue was
     // waiting, or two writes were merged) continues from here.
-    bell.record_raw = record_word(counter);
-    __atomic_store_n(bell.record, static_cast<std::uint32_t>(bell.record_raw), __ATOMIC_RELEASE);
+    __atomic_store_n(bell.record, record, __ATOMIC_RELEASE);
 
     // 3. The record is visible before the register, which is write-combining: without the fence the
     // device could be told of a WQE whose record, and by 1 whose bytes, it does not see yet.
@@ -157,8 +130,7 @@ template <typename Source>
         (source.bytes() != 0 && source.bytes() <= bell.blueflame_bytes)) {
         source.write_blueflame(half);
     } else {
-        __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(half), source.first_word(),
-                         __ATOMIC_RELAXED);
+        source.write_word(half);
     }
 
     // 5. Out of the write-combining buffer: now, because the device is waiting, and before the next

@@ -61,17 +61,16 @@ constexpr bool takes_inline_payload(Opcode opcode) noexcept {
 struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
-    Transport transport = Transport::reliable_connection;
     bool masked_atomics = false;
     bool atomics = true;
     std::uint32_t big_endian_results = 4;  // as QueuePairView has it
+    bool plain_atomics = true;             // the device has them, and answers in host byte order
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.
 struct WqeShape {
     std::uint32_t payload_unit = 1;  // first data segment, or the inline header
     std::uint32_t units = 1;         // all of it: the control segment's ds
-    bool datagram = false;           // behind the control segment it says where it goes
 
     constexpr std::uint32_t blocks() const noexcept { return blocks_for_units(units); }
 };
@@ -117,20 +116,7 @@ constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
 // one comparison.
 WqeShape special_shape_of(const WorkRequest& request) noexcept;
 
-inline constexpr std::uint32_t kDatagramUnits = sizeof(DatagramSegment) / kUnitBytes;
-
-constexpr WqeShape datagram_shape_of(const WorkRequest& request) noexcept {
-    WqeShape shape = plain_shape_of(request);
-    if (!is_send(request.opcode)) return shape;
-    shape.payload_unit += kDatagramUnits;
-    shape.units += kDatagramUnits;
-    shape.datagram = true;
-    return shape;
-}
-
-inline WqeShape shape_of(const WorkRequest& request,
-                         Transport transport = Transport::reliable_connection) noexcept {
-    if (transport == Transport::unreliable_datagram) return datagram_shape_of(request);
+inline WqeShape shape_of(const WorkRequest& request) noexcept {
     if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
         return special_shape_of(request);
     return plain_shape_of(request);
@@ -181,23 +167,6 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
-// Whether a datagram can go there.
-constexpr bool can_be_target(const DatagramTarget& target) noexcept {
-    return target.queue_pair <= 0xffffff && target.flow_label <= kFlowLabelMask &&
-           target.priority <= 7;
-}
-
-// Whether the transport has such requests; of datagrams also whether they fit.
-constexpr Errc check_transport(const WorkRequest& request, Transport transport) noexcept {
-    const Opcode opcode = request.opcode;
-    if (opcode == Opcode::read || is_atomic(opcode)) return Errc::invalid_argument;
-    if (transport == Transport::unreliable_connection || opcode == Opcode::nop) return Errc::ok;
-    const bool goes_there = opcode == Opcode::send || opcode == Opcode::send_immediate;
-    if (!goes_there || request.target == nullptr) return Errc::invalid_argument;
-    if (!can_be_target(*request.target)) return Errc::invalid_argument;
-    return datagram_shape_of(request).units > kMaxWqeUnits ? Errc::message_too_large : Errc::ok;
-}
-
 // Whether its result arrives in big endian, and is turned round when the request retires.
 constexpr bool returns_big_endian(const WorkRequest& request, const SendLimits& limits) noexcept {
     return is_atomic(request.opcode) && request.elements.size() == 1 &&
@@ -206,10 +175,6 @@ constexpr bool returns_big_endian(const WorkRequest& request, const SendLimits& 
 
 // Errors: as check_plain(), and unsupported (atomics where the device has none such).
 inline Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
-    if (limits.transport != Transport::reliable_connection) {
-        const Errc error = check_transport(request, limits.transport);
-        if (error != Errc::ok) return error;
-    }
     if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
         return check_special(request, limits);
     if (is_plain_atomic(request.opcode) && !limits.atomics) [[unlikely]]
@@ -256,8 +221,37 @@ constexpr be32 inline_header(std::size_t bytes) noexcept {
     return be32(kInlineFlag | static_cast<std::uint32_t>(bytes));
 }
 
-// Writes 16-byte units one after the other and starts again at `begin` where the ring ends. A
-// prepared image is a ring that is never wrapped.
+// Writes 16-byte units one after the other, where the ring does not end.
+class UnitWriter {
+  public:
+    explicit UnitWriter(std::byte* at) noexcept : at_(at) {}
+
+    void put(std::uint64_t first, std::uint64_t second) noexcept {
+        std::memcpy(at_, &first, sizeof first);
+        std::memcpy(at_ + sizeof first, &second, sizeof second);
+        at_ += kUnitBytes;
+    }
+    // Inline header, payload, zeros up to the next unit.
+    void put_inline(std::span<const std::byte> payload) noexcept {
+        const std::uint32_t header = inline_header(payload.size()).raw();
+        if (payload.size() == sizeof(std::uint64_t)) {  // the commonest size: no call
+            std::uint64_t value;
+            std::memcpy(&value, payload.data(), sizeof value);
+            put(header | value << 32, value >> 32);
+            return;
+        }
+        std::byte* const end = at_ + std::size_t{inline_units(payload.size())} * kUnitBytes;
+        std::memset(end - kUnitBytes, 0, kUnitBytes);  // the padding is in there
+        std::memcpy(at_, &header, sizeof header);
+        std::memcpy(at_ + sizeof header, payload.data(), payload.size());
+        at_ = end;
+    }
+
+  private:
+    std::byte* at_;
+};
+
+// Writes 16-byte units one after the other and starts again at `begin` where the ring ends.
 class UnitCursor {
   public:
     UnitCursor(std::byte* at, std::byte* begin, std::byte* end) noexcept
@@ -272,13 +266,6 @@ class UnitCursor {
     // Inline header, payload, zeros up to the next unit.
     void put_inline(std::span<const std::byte> payload) noexcept {
         const be32 header = inline_header(payload.size());
-        if (payload.size() ==
-            sizeof(std::uint64_t)) {  // the commonest size: no call, no wrap possible
-            std::uint64_t value;
-            std::memcpy(&value, payload.data(), sizeof value);
-            put(header.raw() | value << 32, value >> 32);
-            return;
-        }
         const std::size_t padding =
             inline_units(payload.size()) * kUnitBytes - sizeof header - payload.size();
         copy(std::as_bytes(std::span(&header, 1)));
@@ -325,7 +312,8 @@ struct WqePosition {
     std::uint8_t pending_fence = 0;  // kSmallFence behind a key update, else 0
 };
 
-inline void put_payload(const WorkRequest& request, UnitCursor& to) noexcept {
+template <class Cursor>
+void put_payload(const WorkRequest& request, Cursor& to) noexcept {
     if (!request.inline_payload.empty()) to.put_inline(request.inline_payload);
     for (const Element& element : request.elements) {
         to.put(element_word(element), be64(element.address).raw());
@@ -336,21 +324,11 @@ inline void put_payload(const WorkRequest& request, UnitCursor& to) noexcept {
 std::uint64_t encode_special(const WorkRequest& request, const WqeShape& shape,
                              WqePosition position, UnitCursor to) noexcept;
 
-// Operands of an atomic in memory order; of masked ones of 4 bytes in the low halves.
-struct AtomicOperands {
-    std::uint64_t swap_or_add = 0, compare = 0;
-    std::uint64_t compare_mask = 0, swap_mask = 0, field_ends = 0;
-};
-// Their segments in a WQE, of which masked_operand_units() count.
-std::array<std::uint64_t, 4> masked_words(Opcode masked, std::uint32_t bytes,
-                                          const AtomicOperands& operands) noexcept;
-// What is to be masked where the request says nothing of it: nothing.
-AtomicOperands operands_of(const WorkRequest& request) noexcept;
-
-// Writes a checked request. Returns the first word of its control segment, which a doorbell
-// repeats.
-inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& shape,
-                                  WqePosition position, UnitCursor to) noexcept {
+// Writes a checked request, by UnitWriter or UnitCursor. Returns the first word of its control
+// segment, which a doorbell repeats.
+template <class Cursor>
+std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& shape, WqePosition position,
+                           Cursor to) noexcept {
     const std::uint64_t first =
         control_word(request.opcode, position.index, position.number, shape.units);
     const std::uint8_t fence = request.fence ? std::uint8_t{0} : position.pending_fence;
@@ -365,16 +343,8 @@ inline std::uint64_t encode_plain(const WorkRequest& request, const WqeShape& sh
     return first;
 }
 
-// Where a datagram goes, as it stands behind the control segment. Cold.
-DatagramSegment datagram_segment(const DatagramTarget& target) noexcept;
-// A checked datagram. Cold.
-std::uint64_t encode_datagram(const WorkRequest& request, const WqeShape& shape,
-                              WqePosition position, UnitCursor to) noexcept;
-
 inline std::uint64_t encode(const WorkRequest& request, const WqeShape& shape, WqePosition position,
                             UnitCursor to) noexcept {
-    if (shape.datagram) [[unlikely]]
-        return encode_datagram(request, shape, position, to);
     if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
         return encode_special(request, shape, position, to);
     return encode_plain(request, shape, position, to);

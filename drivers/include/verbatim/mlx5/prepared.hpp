@@ -1,161 +1,173 @@
-// Prepared operations: a work request encoded once and posted many times (jVerbs §5.3: stateful
-// verb calls). What may change between posts is patched into the image: addresses, keys, lengths,
-// the immediate, atomic operands, inline payload of the same size. Changes that would need another
-// shape are refused.
+// Prepared operations: a work request whose shape is a type, encoded once and posted many times
+// (jVerbs §5.3, stateful verb calls: valid(), execute() is post(), result() its value and the
+// completion, free() is release()). A post composes the WQE in registers and stores it to the ring
+// and to the register; nothing is read back. For a queue pair that posts one operation only,
+// prebuilt_queue.hpp keeps it in the ring, which is cheaper from three blocks on.
 //
-// An operation stops being valid when its queue was reset or a memory region it names was released;
-// posting it then is an error value. It must not outlive its queue. Threads: those of the queue.
+// An operation ends when its queue is reset or a memory region it names is released: posting it
+// then is an error value. It may outlive its queue. Threads: those of the queue.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/prepared_binding.hpp>
-#include <verbatim/mlx5/prepared_fixed.hpp>
+#include <verbatim/mlx5/prepared_image.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
-#include <verbatim/mlx5/work_request.hpp>
-#include <verbatim/mlx5/wqe_image.hpp>
 
 namespace verbatim::mlx5 {
 
-// Any one request, prepared.
+// Example: Prepared<Opcode::write, Inline<64>> write(queue, {.opcode = Opcode::write, .remote_key =
+//          key});
+//          write.post(id, remote_address, payload);
+template <Opcode kOpcode, class Payload>
 class Prepared {
+    using Image = PreparedImage<kOpcode, Payload>;
+    using Shape = typename Image::Shape;
+
   public:
-    // The request's spans are read during the call only. Throws as WqeImage and PreparedBinding do.
+    // `request` says what stays; inline payload comes with each post and may be left out.
+    // `regions`: those of its elements. Throws as encode_image() and PreparedBinding do.
     Prepared(SendQueue& queue, const WorkRequest& request, NamedRegions regions = {})
-        : image_(queue, request), binding_(queue, regions) {}
+        : image_(queue, request), binding_(queue, regions, Shape::kBlocks) {}
 
-    // Errors: invalid_prepared, would_block.
-    Errc post(std::uint64_t id) noexcept {
-        if (!binding_.check()) [[unlikely]]
-            return Errc::invalid_prepared;
-        SendQueue& queue = binding_.queue();
-        const std::uint32_t blocks = image_.blocks();
-        const Errc error = blocks == 1 ? queue.post_block(id, Block::load(image_.words()))
-                                       : queue.post_image(id, image_.words(), blocks);
-        return error == Errc::ok ? error : binding_.refusal(error);
+    // Posts with this remote memory (an address, or RemoteMemory) and payload (fixed_shape.hpp).
+    // Errors: invalid_prepared, would_block, message_too_large (the queue is shorter).
+    template <class Variable>
+    [[gnu::always_inline]] Errc post(
+        std::uint64_t id, std::uint64_t remote_address,
+        Variable&& payload) noexcept requires Shape::kNamesRemoteMemory {
+        return post_made(id, remote_address, payload);
+    }
+    template <class Variable>
+    [[gnu::always_inline]] Errc post(
+        std::uint64_t id, const RemoteMemory& remote,
+        Variable&& payload) noexcept requires Shape::kNamesRemoteMemory {
+        return post_made(id, remote, payload);
+    }
+    // A send names none.
+    template <class Variable>
+    [[gnu::always_inline]] Errc post(std::uint64_t id, Variable&& payload) noexcept
+        requires(!Shape::kNamesRemoteMemory) {
+        return post_made(id, std::uint64_t{0}, payload);
     }
 
-    // False for good once the queue was reset or a named region released.
-    bool valid() const noexcept { return binding_.valid(); }
-
-    // What may change; see WqeImage. An element keeps its key here...
-    Errc set_element(std::size_t index, std::uint64_t address, std::uint32_t bytes) noexcept {
-        if (index >= image_.elements()) return Errc::invalid_argument;
-        return image_.set_element(index, {address, bytes, image_.local_key(index)});
-    }
-    // ... and moves to another region here. Allocates nothing.
-    Errc set_element(std::size_t index, const Element& element,
-                     const MemoryRegion& region) noexcept {
-        if (element.local_key != region.local_key() || !image_.takes_element(index, element)) {
-            return Errc::invalid_argument;
-        }
-        if (const Errc error = binding_.replace(index, region); error != Errc::ok) return error;
-        return image_.set_element(index, element);
-    }
-    Errc set_remote_address(std::uint64_t address) noexcept {
-        return image_.set_remote_address(address);
-    }
-    Errc set_remote_key(std::uint32_t key) noexcept { return image_.set_remote_key(key); }
-    Errc set_immediate(std::uint32_t immediate) noexcept { return image_.set_immediate(immediate); }
-    Errc set_target(const DatagramTarget& target) noexcept { return image_.set_target(target); }
-    Errc set_invalidated_key(std::uint32_t key) noexcept { return image_.set_invalidated_key(key); }
-    Errc set_operands(std::uint64_t swap_or_add, std::uint64_t compare) noexcept {
-        return image_.set_operands(swap_or_add, compare);
-    }
-    Errc set_masks(std::uint64_t compare_mask, std::uint64_t swap_mask) noexcept {
-        return image_.set_masks(compare_mask, swap_mask);
-    }
-    Errc set_field_ends(std::uint64_t field_ends) noexcept {
-        return image_.set_field_ends(field_ends);
-    }
-    Errc set_inline_payload(std::span<const std::byte> bytes) noexcept {
-        return image_.set_inline_payload(bytes);
-    }
-    void set_signaled(bool on) noexcept { image_.set_signaled(on); }
-    void set_fence(bool on) noexcept { image_.set_fence(on); }
-
-  private:
-    WqeImage image_;
-    PreparedBinding binding_;
-};
-
-// Several requests, prepared, posted in order under one doorbell, all or none.
-class PreparedList {
-  public:
-    // `regions`: of all elements of all requests, one after the other. Throws as above, and
-    // Error(message_too_large) where the list can never fit the queue.
-    PreparedList(SendQueue& queue, std::span<const WorkRequest> requests,
-                 NamedRegions regions = {});
-
-    std::size_t size() const noexcept { return images_.size(); }
-    // Setters of one request. Its elements keep their regions.
-    WqeImage& operator[](std::size_t index) noexcept { return images_[index]; }
-
-    // One id per request. Errors: invalid_prepared, would_block, invalid_argument (count of ids).
-    Errc post(std::span<const std::uint64_t> ids) noexcept;
-    bool valid() const noexcept { return binding_.valid(); }
-
-  private:
-    std::vector<WqeImage> images_;
-    std::uint32_t blocks_ = 0;
-    PreparedBinding binding_;
-};
-
-// An RDMA write of 8 inline bytes: the fastest post there is, for counters, flags and credits.
-// Everything about it is known at compile time, so its setters check nothing.
-class PreparedWrite8 {
-  public:
-    struct Target {
-        std::uint64_t address = 0;
-        std::uint32_t key = 0;
-    };
-    // Throws Error(message_too_large) where the queue takes less than 8 inline bytes.
-    PreparedWrite8(SendQueue& queue, Target target);
-
-    // Posts with the address and payload that were set last. Errors: invalid_prepared, would_block.
-    [[gnu::always_inline]] Errc post(std::uint64_t id) noexcept {
-        return fixed_.post(id, remote_address_, payload_);
-    }
-    // Posts this address and payload and does not keep them.
-    [[gnu::always_inline]] Errc post(std::uint64_t id, std::uint64_t remote_address,
-                                     std::uint64_t payload) noexcept {
-        return fixed_.post(id, remote_address, payload);
-    }
-
-    // One write of a list.
-    struct Write {
-        std::uint64_t remote_address = 0;
-        std::uint64_t payload = 0;
-    };
-    // Posts `count` writes under one doorbell, or none: `next(i)` returns the i-th Write. Their ids
-    // are first_id, first_id + 1, ...; only the last one is signaled, if this operation is. Errors:
-    // invalid_prepared, would_block, message_too_large (more than the queue has blocks).
+    // Posts `count` of them under one doorbell, or none: `next(i)` returns the i-th, a Listed with
+    // remote memory and payload as above. Their ids are first_id, first_id + 1, ...; only the last
+    // one is signaled, if this operation is. Errors as above.
     template <class Next>
     [[gnu::always_inline]] Errc post_list(std::uint64_t first_id, std::uint32_t count,
                                           Next&& next) noexcept {
+        if constexpr (Shape::kNamesRegions)
+            if (!binding_.check()) [[unlikely]]
+                return Errc::invalid_prepared;
         if (count == 1) {  // whose bytes may go into the register
-            const Write only = next(0);
-            return post(first_id, only.remote_address, only.payload);
+            auto&& only = next(0);
+            if constexpr (Shape::kNamesRemoteMemory)
+                return post(first_id, only.remote, only.payload);
+            else
+                return post(first_id, only.payload);
         }
-        return fixed_.post_list(first_id, count, next);
+        const Errc error = post_alike(first_id, count, next, kConstantUnits);
+        if (error == Errc::ok) [[likely]]
+            return error;
+        return binding_.refusal(error);
     }
 
-    void set_remote_address(std::uint64_t address) noexcept { remote_address_ = address; }
-    void set_remote_key(std::uint32_t key) noexcept { fixed_.set_remote_key(key); }
-    // The 8 bytes as they lie in memory.
-    void set_payload(std::uint64_t payload) noexcept { payload_ = payload; }
-    void set_signaled(bool on) noexcept { fixed_.set_signaled(on); }
+    // -- What may stay changed --
+    void set_remote_key(std::uint32_t key) noexcept requires Shape::kNamesRemoteMemory {
+        image_.set_remote_key(key);
+    }
+    void set_immediate(std::uint32_t immediate) noexcept requires(takes_immediate(kOpcode)) {
+        image_.set_immediate(immediate);
+    }
+    void set_signaled(bool on) noexcept { image_.set_signaled(on); }
+    void set_fence(bool on) noexcept { image_.set_fence(on); }
+    // Another place within the region of element `index`. Errors: invalid_argument.
+    Errc set_element(std::size_t index, std::uint64_t address, std::uint32_t bytes) noexcept
+        requires(Shape::kNamesRegions) {
+        if (index >= Payload::kElements) return Errc::invalid_argument;
+        return image_.set_element(index, {address, bytes, image_.local_key(index)});
+    }
+    // In another region, which is watched from now on. Allocates nothing. Errors: invalid_argument.
+    Errc set_element(std::size_t index, const Element& element, const MemoryRegion& region) noexcept
+        requires(Shape::kNamesRegions) {
+        if (element.local_key != region.local_key()) return Errc::invalid_argument;
+        Image changed = image_;
+        if (const Errc error = changed.set_element(index, element); error != Errc::ok) return error;
+        const Errc error = binding_.regions().replace(index, region);
+        if (error == Errc::ok) image_ = changed;
+        return error;
+    }
 
-    bool valid() const noexcept { return fixed_.valid(); }
+    // False for good once the queue was reset, a named region released, or this was.
+    bool valid() const noexcept { return binding_.valid(); }
+    // Ends the operation before its destructor does.
+    void release() noexcept { binding_.release(); }
 
   private:
-    PreparedFixed<Opcode::write, Inline<8>> fixed_;
-    std::uint64_t remote_address_;
-    std::uint64_t payload_ = 0;
+    // What a request of a list starts as, before what changes is put into it.
+    using ConstantUnits = std::make_index_sequence<Shape::kPayloadUnit + Payload::kConstantUnits>;
+    static constexpr ConstantUnits kConstantUnits{};
+
+    // Copies of the constant units stay in registers, if they are few.
+    template <class Next, std::size_t... kUnit>
+    [[gnu::always_inline]] Errc post_alike(std::uint64_t first_id, std::uint32_t count, Next& next,
+                                           std::index_sequence<kUnit...>) noexcept {
+        const auto* const units = reinterpret_cast<const __m128i*>(image_.units().words);
+        const __m128i signaled = _mm_set_epi64x(Image::kSignaled, 0);
+        const __m128i constant[] = {
+            (kUnit == 0 ? _mm_andnot_si128(signaled, units[kUnit]) : units[kUnit])...};
+        const auto place = [&](std::byte* at, __m128i index, std::uint32_t i) {
+            auto* const to = reinterpret_cast<__m128i*>(at);
+            ((kUnit == 0 ? void() : _mm_store_si128(to + kUnit, constant[kUnit])), ...);
+            _mm_store_si128(to, index);
+            const auto item = next(i);
+            Shape::patch(at, item.remote, item.payload);
+        };
+        const std::uint8_t last = image_.signaled() ? kCompletionAlways : std::uint8_t{0};
+        return binding_.queue().template post_alike<Shape::kBlocks>(
+            {first_id, count, constant[0], last}, place);
+    }
+    template <class Remote, class Variable>
+    [[gnu::always_inline]] Errc post_made(std::uint64_t id, const Remote& remote,
+                                          Variable&& payload) noexcept {
+        if constexpr (Shape::kNamesRegions)
+            if (!binding_.regions().unchanged()) [[unlikely]]
+                return post_slowly<Remote, std::decay_t<Variable>>(id, remote, payload);
+        SendQueue& queue = binding_.queue();
+        if (!queue.template takes_units<Shape::kBlocks>()) [[unlikely]]
+            return post_slowly<Remote, std::decay_t<Variable>>(id, remote, payload);
+        queue.post_units(id, image_.make(remote, payload));
+        return Errc::ok;
+    }
+    // Whatever is unusual. By value, so that the caller's variables stay in their registers; a call
+    // that ends the post, so that it need not keep them for afterwards.
+    template <class Remote, class Variable>
+    [[gnu::noinline]] Errc post_slowly(std::uint64_t id, Remote remote, Variable payload) noexcept {
+        if constexpr (Shape::kNamesRegions)
+            if (!binding_.check()) return Errc::invalid_prepared;
+        SendQueue& queue = binding_.queue();
+        const SendQueue::Way way = queue.find_way(Shape::kBlocks);
+        if (way != SendQueue::Way::by_image) {
+            queue.post_units(id, image_.make(remote, payload), way == SendQueue::Way::admitted);
+            return Errc::ok;
+        }
+        UnitImage<Shape::kUnits> made;
+        image_.make(remote, payload).store(reinterpret_cast<std::byte*>(made.words));
+        const Errc error = queue.post_image(id, made.words, Shape::kBlocks);
+        return error == Errc::ok ? error : binding_.refusal(error);
+    }
+
+    Image image_;
+    PreparedBinding binding_;
 };
+
+// Of 8 inline bytes: the fastest post there is, for counters, flags and credits.
+using PreparedWrite8 = Prepared<Opcode::write, Inline<8>>;
 
 }  // namespace verbatim::mlx5

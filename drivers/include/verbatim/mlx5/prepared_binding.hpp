@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,37 +19,63 @@ namespace verbatim::mlx5 {
 // The regions behind a request's elements, in their order. None: the caller vouches for the keys.
 using NamedRegions = std::span<const MemoryRegion* const>;
 
-// The queue a prepared operation belongs to, and the cheap answer to "is all it names still
-// there?".
-class PreparedBinding {
+// The regions that an operation names, watched by their device's epoch, which moves when any region
+// of it is released.
+class RegionWatch {
   public:
-    // Throws Error(invalid_argument): regions of a queue that does not know its device's epoch.
-    PreparedBinding(SendQueue& queue, NamedRegions regions);
+    // `epoch`: Device::invalidation_epoch(). Throws Error(invalid_argument): regions without one.
+    RegionWatch(NamedRegions regions, const volatile std::uint64_t* epoch,
+                std::uint32_t queue_pair);
 
-    SendQueue& queue() const noexcept { return validity_.queue(); }
-
-    // False: maybe a region is not there any more.
-    [[gnu::always_inline]] bool unchanged() const noexcept { return validity_.unchanged(); }
-    // Whether the regions are still there.
-    [[gnu::always_inline]] bool check() noexcept { return validity_.unchanged() || recheck(); }
-    bool valid() const noexcept { return !validity_.revoked() && all_alive(); }
-    // Why the queue refused a post: a revoked operation's queue is always full.
-    Errc refusal(Errc of_queue) const noexcept {
-        return validity_.revoked() ? Errc::invalid_prepared : of_queue;
+    // True: nothing was released since the last look.
+    [[gnu::always_inline]] bool unchanged() const noexcept {
+        return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == seen_;
     }
-
-    // Watches another region for element `index` from now on. Errors: invalid_argument (none was
-    // named).
+    // Whether all are still there. Looks only where something was released.
+    [[gnu::always_inline]] bool check() noexcept { return unchanged() || look(); }
+    bool all_alive() const noexcept;
+    // Watches another region in place of this one. Errors: invalid_argument (none was named).
     Errc replace(std::size_t index, const MemoryRegion& region) noexcept;
+    void forget() noexcept { tokens_.clear(); }
 
   private:
     using Token = std::shared_ptr<const std::atomic<bool>>;
+    static constexpr std::uint64_t kNoEpoch = 0;
 
-    bool recheck() noexcept;
-    bool all_alive() const noexcept;
+    bool look() noexcept;
+
+    const volatile std::uint64_t* epoch_ = &kNoEpoch;
+    std::uint64_t seen_ = 0;
+    std::vector<Token> tokens_;
+};
+
+// An operation's queue and regions.
+class PreparedBinding {
+  public:
+    // `blocks`: of each request. Throws as RegionWatch.
+    PreparedBinding(SendQueue& queue, NamedRegions regions, std::uint32_t blocks);
+
+    // A revoked operation gets a queue that is always full.
+    SendQueue& queue() const noexcept { return validity_.queue(); }
+    RegionWatch& regions() noexcept { return regions_; }
+
+    bool valid() const noexcept { return !validity_.revoked() && regions_.all_alive(); }
+    // Whether the regions are still there; where not, it is revoked.
+    [[gnu::always_inline]] bool check() noexcept { return regions_.unchanged() || look(); }
+    // Why the queue refused a post.
+    Errc refusal(Errc of_queue) const noexcept {
+        return validity_.revoked() ? Errc::invalid_prepared : of_queue;
+    }
+    void release() noexcept {
+        validity_.revoke();
+        regions_.forget();
+    }
+
+  private:
+    bool look() noexcept;
 
     Validity validity_;
-    std::vector<Token> tokens_;
+    RegionWatch regions_;
 };
 
 }  // namespace verbatim::mlx5

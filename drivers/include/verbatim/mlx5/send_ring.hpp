@@ -14,6 +14,7 @@
 #include <verbatim/mlx5/doorbell.hpp>
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/post_window.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
@@ -26,7 +27,9 @@ class SendRing {
     SendRing& operator=(const SendRing&) = delete;
 
     std::uint32_t blocks() const noexcept { return mask_ + 1; }
-    std::uint32_t free_blocks() const noexcept { return limit_ - next_; }
+    std::uint32_t free_blocks() const noexcept {
+        return static_cast<std::uint16_t>(limit_ - window_.next());
+    }
     // Accepted requests that have not retired. Walks them: for tests and telemetry.
     std::uint32_t outstanding() const noexcept;
     std::uint32_t number() const noexcept { return number_; }
@@ -40,23 +43,30 @@ class SendRing {
     // `in_memory`: its result, if it has one, is in its element; not after a failure, nor where the
     // completion's entry carries it.
     std::optional<std::uint64_t> retire(std::uint16_t counter, bool in_memory = true) noexcept {
-        const std::uint32_t oldest = limit_ - blocks();
-        const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest);
-        const std::uint32_t outstanding = next_ - oldest;
+        const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest());
+        const std::uint32_t outstanding = blocks_outstanding();
         if (ahead >= outstanding) [[unlikely]]
             return std::nullopt;
-        const std::uint32_t behind = ahead + blocks_at(counter);
+        const std::uint32_t behind = ahead + (single_blocks_ ? 1 : blocks_at(counter));
         if (behind == ahead || behind > outstanding) [[unlikely]]
             return std::nullopt;
         if (converts_results_) [[unlikely]]
-            results_to_host_order(oldest, in_memory ? behind : ahead);
+            results_to_host_order(oldest(), in_memory ? behind : ahead);
         limit_ += behind;
-        if (!slow_) [[likely]]
-            stop_ = limit_;
         return ids_[counter & mask_];
     }
-    // Whether each request took one block, so that each counter starts one, and none returned
-    // something that retire() must turn round.
+    // The same where single_blocks(); false: no such request is outstanding.
+    [[gnu::always_inline]] bool retire_single(be16 counter, std::uint64_t& id) noexcept {
+        const std::uint32_t native = counter.native();
+        const std::uint32_t ahead = (native - oldest()) & 0xffff;
+        if (ahead >= blocks_outstanding()) [[unlikely]]
+            return false;
+        limit_ += ahead + 1;
+        id = ids_[native & mask_];
+        return true;
+    }
+    // Whether no request takes more than one block, so that each counter starts one, and none
+    // returned something that retire() must turn round.
     bool single_blocks() const noexcept { return single_blocks_; }
     // Completions of one ring in a row, as they are polled: each gives its id, and retire() retires
     // them all. `kSingle`: single_blocks().
@@ -67,8 +77,9 @@ class SendRing {
             : ring_(ring.ring_),
               ids_(ring.ids_.get()),
               mask_(ring.mask_),
-              last_(ring.next_ - 1),
-              left_(ring.next_ - (ring.limit_ - ring.blocks())) {}
+              last_(ring.window_.next() - 1),
+              outstanding_(ring.blocks_outstanding()),
+              left_(outstanding_) {}
         // False where no outstanding request behind those taken so far starts at this counter (as
         // entries have it).
         [[gnu::always_inline]] bool take(be16 counter, std::uint64_t& id) noexcept {
@@ -91,9 +102,7 @@ class SendRing {
         [[gnu::always_inline]] bool retire(SendRing& ring) const noexcept {
             if constexpr (!kSingle)
                 return ring.retire(static_cast<std::uint16_t>(last_ - left_)).has_value();
-            ring.limit_ = ring.next_ - left_ + ring.blocks();
-            if (!ring.slow_) [[likely]]
-                ring.stop_ = ring.limit_;
+            ring.limit_ += outstanding_ - left_;
             return true;
         }
 
@@ -101,8 +110,9 @@ class SendRing {
         const std::byte* const ring_;
         const std::uint64_t* const ids_;
         const std::uint32_t mask_;
-        const std::uint32_t last_;  // the youngest block's counter
-        std::uint32_t left_;        // blocks outstanding behind the first of what was taken last
+        const std::uint32_t last_;         // the youngest block's counter
+        const std::uint32_t outstanding_;  // blocks
+        std::uint32_t left_;               // of those, behind the first of what was taken last
     };
     // Before such a request is posted, or prepared.
     void expect_result_of(const WorkRequest& request) noexcept {
@@ -139,39 +149,55 @@ class SendRing {
         return starts_here ? blocks_for_units(units_of(control)) : 0;
     }
 
+    using Word [[gnu::may_alias]] = std::uint64_t;
     static constexpr std::uint32_t index_bits(std::uint32_t index) noexcept {
         return be32((index & 0xffff) << 8).raw();
     }
-    // After next_ or pending_fence_ moved.
-    void set_stop() noexcept {
-        slow_ = pending_fence_ != 0 || !standard_register_;
-        stop_ = slow_ ? next_ : limit_;
+    // Of outstanding blocks: the first one's counter, and how many there are.
+    std::uint32_t oldest() const noexcept { return limit_ - blocks(); }
+    std::uint32_t blocks_outstanding() const noexcept {
+        return static_cast<std::uint16_t>(window_.next() - oldest());
     }
-    // Why `blocks` more cannot be posted now.
-    Errc full(std::uint64_t blocks) const noexcept {
+
+    // -- Admission. Each post asks window_.admits(). Where that says no, the request may still be
+    // taken: once open_window() says yes, or, where admit() does, by a way that looks at
+    // everything, begins with close_window() and ends with step_over(). -- Opens the window where
+    // nothing forbids it; whether it then admits as many blocks. Cold.
+    bool open_window(std::uint32_t blocks) noexcept;
+    // Whether there is room. Errors: would_block, message_too_large.
+    Errc admit(std::uint64_t blocks) const noexcept {
+        if (blocks <= free_blocks()) [[likely]]
+            return Errc::ok;
         return blocks > this->blocks() ? Errc::message_too_large : Errc::would_block;
     }
+    // Takes the window back to the ring's start, if it ended where that ends.
+    void close_window() noexcept { window_.close(window_.next(), whole_ring()); }
+    // The next blocks are taken, admitted by the window or not. The new record.
+    std::uint32_t step_over(std::uint32_t blocks) noexcept {
+        window_.close(window_.next() + blocks, whole_ring());
+        if (free_blocks() >= blocks) open_window(blocks);
+        return window_.record();
+    }
+    PostWindow::Ring whole_ring() const noexcept { return {ring_, ids_.get(), mask_}; }
+
     // Forgets everything outstanding and starts at block 0.
     void restart() noexcept;
     // Turns round what the atomics among these retiring blocks returned in big endian. Cold.
     void results_to_host_order(std::uint32_t first, std::uint32_t blocks) const noexcept;
 
-    // Counters run through all 32 bits; the device sees the low 16. Outstanding blocks lie in
-    // [limit_ - blocks(), next_).
+    // The device sees the low 16 bits of counters. Outstanding blocks lie in [limit_ - blocks(),
+    // window_.next()).
+    PostWindow window_;
     std::byte* ring_ = nullptr;
     std::unique_ptr<std::uint64_t[]> ids_;  // by first block, as many as blocks
-    std::uint32_t next_ = 0;
+    Doorbell bell_;
     std::uint32_t limit_ = 0;
-    std::uint32_t stop_ = 0;  // limit_; or next_ while posts are slow
     std::uint32_t mask_ = 0;
     std::uint32_t number_ = 0;
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
-    bool slow_ = false;  // the next WQE must be fenced, or every register write needs a look
-    bool standard_register_ = true;  // has halves of kBlueFlameBytes
-    bool unlike_ = false;            // no post is plain: transport, or what atomics are like
-    bool single_blocks_ = true;      // see single_blocks()
-    bool converts_results_ = false;  // an atomic was posted whose result arrives in big endian
-    Doorbell bell_;
+    bool plain_register_ = false;     // the window's posts need no look at the register
+    bool single_blocks_ = true;       // see single_blocks()
+    bool converts_results_ = false;   // an atomic was posted whose result arrives in big endian
     SendLimits limits_;
     std::uint64_t generation_ = 0;
     // Of every filler_mask_ + 1 blocks, the first fillers_ hold no-ops.

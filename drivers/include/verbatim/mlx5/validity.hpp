@@ -1,10 +1,6 @@
-// Whether what a prepared operation depends on is still there, at next to no cost per post. Two
-// things end it: its queue is reset or destroyed, which revokes every operation in the queue's
-// list; or a memory region it names is released, which moves the device's epoch and makes the slow
-// path look. Threads: those of the queue, apart from the epoch, which any thread may move.
+// Whether the queue of a prepared operation is still there, at no cost per post: a queue that is
+// reset or destroyed revokes every operation in its list. Threads: those of the queue.
 #pragma once
-
-#include <cstdint>
 
 namespace verbatim::mlx5 {
 
@@ -29,21 +25,11 @@ class Validity {
     SendQueue& queue() const noexcept { return *queue_; }
     bool revoked() const noexcept { return revoked_; }
 
-    // True: nothing was released since. False: look at the regions.
-    [[gnu::always_inline]] bool unchanged() const noexcept {
-        return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == valid_at_;
-    }
-    // The epoch now; a region released after this call moves it again.
-    std::uint64_t epoch() const noexcept { return __atomic_load_n(epoch_, __ATOMIC_ACQUIRE); }
-    void confirm(std::uint64_t epoch) noexcept { valid_at_ = epoch; }
-
     // For good: nothing of the queue is looked at any more.
     void revoke() noexcept;
 
   private:
     friend class ValidityList;
-
-    static constexpr std::uint64_t kNoEpoch = 0;
 
     void unlink() noexcept {
         previous_->next_ = next_;
@@ -58,15 +44,11 @@ class Validity {
     void take_over(Validity& other) noexcept {
         if (!other.revoked_) link_behind(other);
         queue_ = other.queue_;
-        epoch_ = other.epoch_;
-        valid_at_ = other.valid_at_;
         revoked_ = other.revoked_;
         other.revoke();
     }
 
     SendQueue* queue_ = nullptr;
-    const volatile std::uint64_t* epoch_ = &kNoEpoch;
-    std::uint64_t valid_at_ = 0;
     Validity* next_ = this;
     Validity* previous_ = this;
     bool revoked_ = true;
@@ -75,13 +57,11 @@ class Validity {
 // The prepared operations of one queue.
 class ValidityList {
   public:
-    // `validity` is a new one. `epoch`: the device's, or null where no region is named.
-    void add(Validity& validity, SendQueue& queue, const volatile std::uint64_t* epoch) noexcept {
+    // `validity` is a new one.
+    void add(Validity& validity, SendQueue& queue) noexcept {
         validity.link_behind(head_);
         validity.queue_ = &queue;
         validity.revoked_ = false;
-        if (epoch != nullptr) validity.epoch_ = epoch;
-        validity.confirm(validity.epoch());
     }
     void revoke_all() noexcept {
         while (head_.next_ != &head_) head_.next_->revoke();

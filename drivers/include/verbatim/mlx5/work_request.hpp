@@ -2,7 +2,6 @@
 // formats.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -58,21 +57,7 @@ constexpr std::uint32_t next_window_key(std::uint32_t key) noexcept {
     return (key & ~0xffU) | ((key + 1) & 0xff);
 }
 
-// Where a datagram goes: a queue pair at a RoCE address.
-struct DatagramTarget {
-    std::uint32_t queue_pair = 0;  // number
-    std::uint32_t queue_key = 0;
-    std::array<std::uint8_t, 16> gid{};
-    std::array<std::uint8_t, 6> mac{};
-    std::uint16_t udp_source_port = 0xc000;  // 0xc000 and above
-    std::uint32_t flow_label = 0;            // 20 bits
-    std::uint8_t source_gid = 0;             // index in this side's table
-    std::uint8_t priority = 0;               // 3 bits: the service level's, over Ethernet
-    std::uint8_t traffic_class = 0;
-    std::uint8_t hop_limit = 64;
-};
-
-// One request. The spans, `window` and `target` are read during the call only.
+// One request. The spans and `window` are read during the call only.
 struct WorkRequest {
     Opcode opcode = Opcode::nop;
     bool signaled = true;  // asks for a completion of its own
@@ -93,8 +78,7 @@ struct WorkRequest {
     // masked_fetch_add: highest bit of each field; no carry leaves one. 0: one field.
     std::uint64_t field_ends = 0;
     std::uint32_t invalidated_key = 0;  // the peer's (send_invalidate) or ours (local_invalidate)
-    const WindowBinding* window = nullptr;   // bind_window
-    const DatagramTarget* target = nullptr;  // sends of datagram queue pairs
+    const WindowBinding* window = nullptr;  // bind_window
 };
 
 // One buffer list to receive into. No elements: takes immediates and empty messages.
@@ -112,13 +96,11 @@ struct Completion {
     CompletionKind kind = CompletionKind::send_side;
     Opcode opcode = Opcode::nop;  // send side only
     bool has_immediate = false;
-    bool invalidated = false;  // receive: the peer invalidated a key of ours
-    bool has_route = false;  // datagram: its first 40 bytes are a global route, else they are unset
+    bool invalidated = false;                        // receive: the peer invalidated a key of ours
     std::uint8_t syndrome = 0, vendor_syndrome = 0;  // of an error completion
     std::uint32_t bytes = 0;                         // received, or read
     std::uint32_t immediate = 0;                     // host byte order; the key, if invalidated
     std::uint32_t queue_pair = 0;                    // number
-    std::uint32_t source_queue_pair = 0;             // datagram: number of the sender's
 };
 
 }  // namespace verbatim::mlx5

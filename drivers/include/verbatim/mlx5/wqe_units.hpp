@@ -43,6 +43,21 @@ inline __m128i load_halves(const void* from) noexcept {
     return _mm_set_epi64x(words[1], words[0]);
 }
 
+// The first word of a control segment.
+inline std::uint64_t first_word_of(__m128i control) noexcept {
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(control));
+}
+
+// The first word of a WQE into a register, in one store.
+inline void write_register_word(volatile std::byte* to, std::uint64_t word) noexcept {
+    __atomic_store_n(reinterpret_cast<volatile std::uint64_t*>(to), word, __ATOMIC_RELAXED);
+}
+inline void write_register_word(volatile std::byte* to, __m128i control) noexcept {
+    if constexpr (kThreadSanitizer) return write_register_word(to, first_word_of(control));
+    using Half [[gnu::may_alias]] = double;
+    *reinterpret_cast<volatile Half*>(to) = _mm_cvtsd_f64(_mm_castsi128_pd(control));
+}
+
 // One 64-byte building block held in registers.
 struct Block {
     __m128i quarter[4];
@@ -256,13 +271,18 @@ class Units {
     // 16 bytes from `kFrom` on; zeros behind the last.
     template <std::size_t kFrom, std::size_t kBytes>
     [[gnu::always_inline]] static __m128i part(const std::byte* payload) noexcept {
-        if constexpr (kFrom + 16 <= kBytes)
+        if constexpr (kFrom + 16 <= kBytes) {
             return load(payload + kFrom);
-        else
+        } else if constexpr (kFrom + sizeof(std::int32_t) == kBytes) {
+            std::int32_t last;
+            std::memcpy(&last, payload + kFrom, sizeof last);
+            return _mm_cvtsi32_si128(last);
+        } else {
             return _mm_srli_si128(load(payload + kBytes - 16), kFrom + 16 - kBytes);
+        }
     }
-    // What lies behind the last unit is not looked at; it is written, so that ring and register are
-    // the same and cache lines whole.
+    // What lies behind the last unit is not looked at; it is written to the register so that its
+    // lines are whole.
     template <std::size_t kIndex>
     [[gnu::always_inline]] __m128i at() const noexcept {
         return unit_[std::min(kIndex, kUnits - 1)];
@@ -277,9 +297,15 @@ class Units {
 #if defined(__AVX__)
         _mm256_store_si256(reinterpret_cast<__m256i*>(to) + kPair, pair<kPair>());
 #else
-        _mm_store_si128(reinterpret_cast<__m128i*>(to) + kPair * 2, at<kPair * 2>());
-        _mm_store_si128(reinterpret_cast<__m128i*>(to) + kPair * 2 + 1, at<kPair * 2 + 1>());
+        put_unit<kPair * 2>(to);
+        put_unit<kPair * 2 + 1>(to);
 #endif
+    }
+    // The ring keeps what it had behind the last unit.
+    template <std::size_t kUnit>
+    [[gnu::always_inline]] void put_unit(std::byte* to) const noexcept {
+        if constexpr (kUnit < kUnits)
+            _mm_store_si128(reinterpret_cast<__m128i*>(to) + kUnit, unit_[kUnit]);
     }
     template <std::size_t... kIndex>
     [[gnu::always_inline]] void write_blocks(volatile std::byte* to,
