@@ -5,10 +5,12 @@
 // which then sees its entry counted, or sees the bit. Queues that are not armed pay nothing for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include <verbatim/mlx5/formats.hpp>
@@ -109,13 +111,15 @@ class CompletionRing {
         return produced_.load(std::memory_order_relaxed) & ~kArmed;
     }
 
-    // Whether the driver, which has consumed up to `from`, would find a completion there;
-    // `solicited`: one that asks for attention, as errors always do.
-    bool written_since(std::uint32_t from, bool solicited) const noexcept {
-        const std::uint32_t count = (produced() - from) & mlx5::kConsumerIndexMask;
-        if (count > view_.entries) return false;  // older than what is there: consumed long ago
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const std::uint32_t index = from + i;
+    // The index of the first completion at or behind `from` that is written; `solicited`: one that
+    // asks for attention, as errors always do. None: the driver would find none there.
+    std::optional<std::uint32_t> first_written(std::uint32_t from, bool solicited) const noexcept {
+        constexpr std::uint32_t kBehind = mlx5::kConsumerIndexMask / 2;
+        const std::uint32_t end = produced();
+        std::uint32_t count = (end - from) & mlx5::kConsumerIndexMask;
+        if (count > kBehind) return std::nullopt;  // `from` was read later
+        count = std::min(count, view_.entries);    // older ones are overwritten
+        for (std::uint32_t index = end - count; index != end; ++index) {
             const auto* const last =
                 reinterpret_cast<const std::uint8_t*>(entry(view_, index) + sizeof(mlx5::Cqe) - 1);
             const std::uint8_t op_own = __atomic_load_n(last, __ATOMIC_ACQUIRE);
@@ -123,10 +127,10 @@ class CompletionRing {
             const bool phase = (op_own & mlx5::kOwnerMask) != 0;
             if (opcode == mlx5::CqeOpcode::invalid ||
                 phase != mlx5::owner_phase(index, view_.entries))
-                return false;  // claimed, and being written
-            if (!solicited || is_solicited(op_own)) return true;
+                return std::nullopt;  // claimed, and being written
+            if (!solicited || is_solicited(op_own)) return index & mlx5::kConsumerIndexMask;
         }
-        return false;
+        return std::nullopt;
     }
 
   private:

@@ -229,16 +229,15 @@ void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {
 
 // What can be done is done before: it is polled without an event.
 void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
-    if (CompletionQueue* const queue = completion_queues_.find(completion_queue)) {
+    if (CompletionQueue* const queue = completion_queues_.find(completion_queue))
         queue->engine().progress();
-        queue->arming();
-    }
     engine_thread_.expect_doorbell();
 }
 
 void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
     CompletionQueue* const queue = completion_queues_.find(completion_queue);
-    if (queue != nullptr && !queue->announce()) engine_thread_.hurry();
+    if (queue != nullptr && queue->channel() != nullptr && queue->announce())
+        engine_thread_.expect_event();
 }
 
 DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {

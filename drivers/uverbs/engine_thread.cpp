@@ -146,30 +146,11 @@ void EngineThread::look_round() noexcept {
 // A program may arm its queue without a call that we see.
 void EngineThread::raise_events() noexcept {
     const std::lock_guard lock(mutex_);
-    const bool owed = std::exchange(owes_events_, false);
-    if (owed)
-        std::stable_sort(queues_.begin(), queues_.end(), [](const auto* a, const auto* b) {
-            return a->owed() - 1 < b->owed() - 1;
-        });  // 0: last
-    // The program may fall asleep between two looks: later events of a channel wait for earlier
-    // ones.
-    const EventChannel* waiting = nullptr;
-    for (CompletionQueue* const queue : queues_) {
-        const bool turn = waiting == nullptr || queue->channel() != waiting;
-        if (turn && queue->announce(CompletionQueue::Asks::program)) {
-            if (queue->moderating()) owes_events_ = true;
-            if (queue->unsent()) return_ = softnic::QueuePair::Return::soon;
-            continue;
-        }
-        if (queue->channel() != nullptr) waiting = queue->channel();
-        owes_events_ = true;
-    }
-}
-
-// Who will look again within half a millisecond need not be called.
-void EngineThread::hurry() const noexcept {
-    constexpr std::chrono::microseconds kSoon = 500us;
-    if (nap_.load(std::memory_order_relaxed) > kSoon) bell_.ring();
+    const auto now = Clock::now();
+    events_due_ = Clock::time_point::max();
+    for (CompletionQueue* const queue : queues_)
+        if (queue->channel() != nullptr)
+            events_due_ = std::min(events_due_, queue->announce_late(now));
 }
 
 // Under rounds_, as what follows.
@@ -190,11 +171,17 @@ void EngineThread::choose_nap() noexcept {
     if (requests_found_ != 0 && direct) direct_until_ = now + kDirectTime;
     polls_seen_ = polls;
     finds_requests_ = std::exchange(requests_found_, 0) != 0;
-    const bool busy = (moved && !polled_) || owes_events_;
+    const bool busy = moved && !polled_;
     const bool looks_often = now < direct_until_ && !traps_.work();
     const Nap longest = looks_often ? Nap(kLongestDirectNap) : Nap(kLongestNap);
     timed_nap_ = busy ? kShortestNap : std::min(timed_nap_ * 2, longest);
-    nap_ = timed_nap_;
+    nap_ = until_events(timed_nap_);
+}
+
+// The nap, or a shorter one that ends when an event is due.
+EngineThread::Nap EngineThread::until_events(Nap nap) const noexcept {
+    if (events_due_ == Clock::time_point::max()) return nap;
+    return std::min(nap, std::max<Nap>(events_due_ - Clock::now(), kShortestNap));
 }
 
 // Doorbells and peers call: only what waits for a time needs a nap. But a thread that naps is awake
@@ -203,12 +190,15 @@ void EngineThread::choose_nap() noexcept {
 // that polls by itself needs the core more.
 void EngineThread::choose_sleep(bool moved) noexcept {
     using Return = softnic::QueuePair::Return;
-    if (owes_events_ || (moved && return_ == Return::soon)) timed_nap_ = kShortestNap;
+    if (moved && return_ == Return::soon) timed_nap_ = kShortestNap;
     const bool events_follow = !direct_.load() && timed_nap_ < kLongestNap;
-    if (owes_events_ || return_ == Return::soon || events_follow)
-        nap_ = timed_nap_;
-    else
-        nap_ = return_ == Return::late ? Nap(kCarefulNap) : softnic::Bell::kForEver;
+    Nap nap = timed_nap_;
+    if (return_ != Return::soon && !events_follow)
+        nap = return_ == Return::late ? Nap(kCarefulNap) : softnic::Bell::kForEver;
+    // Told once in this time, however often the program arms its queues.
+    if (nap > CompletionNotifier::kPatience && expects_event_.exchange(false))
+        nap = CompletionNotifier::kPatience;
+    nap_ = until_events(nap);
 }
 
 bool EngineThread::trusts(Clock::time_point now) const noexcept {
@@ -255,10 +245,15 @@ bool EngineThread::serve_watch() noexcept {
 }
 
 // Under rounds_.
+bool EngineThread::must_return() const noexcept {
+    return return_ != softnic::QueuePair::Return::never || events_due_ != Clock::time_point::max();
+}
+
+// Under rounds_.
 void EngineThread::set_again() noexcept {
     if (!wants_traps_ || !traps_.set()) return bell_.ring();
     look_round();
-    if (owes_events_ || return_ != softnic::QueuePair::Return::never) bell_.ring();
+    if (must_return()) bell_.ring();
 }
 
 // What the traps' thread finds says nothing of what can be found without traps.
@@ -266,7 +261,7 @@ bool EngineThread::find_requests() noexcept {
     const std::lock_guard lock(rounds_);
     const std::uint32_t before = requests_found_;
     look_round();
-    if (owes_events_ || return_ != softnic::QueuePair::Return::never) bell_.ring();
+    if (must_return()) bell_.ring();
     return std::exchange(requests_found_, before) != before;
 }
 

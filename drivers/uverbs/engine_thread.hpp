@@ -41,8 +41,11 @@ class EngineThread {
     void add(CompletionQueue& queue);
     // Afterwards the thread does not touch it any more.
     void remove(const CompletionQueue& queue);
-    // There is an event to raise that nothing else will raise. Any thread.
-    void hurry() const noexcept;
+    // An event may be due CompletionNotifier::kPatience from now. Any thread.
+    void expect_event() noexcept {
+        if (!expects_event_.load(std::memory_order_relaxed) && !expects_event_.exchange(true))
+            bell_.ring();
+    }
     // A thread of the program has posted by libibverbs. What several count at once may be lost.
     void count_post() noexcept {
         posts_.store(posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -74,6 +77,8 @@ class EngineThread {
     std::uint64_t completions(bool with_events) noexcept;
     void raise_events() noexcept;
     void choose_nap() noexcept;
+    Nap until_events(Nap nap) const noexcept;
+    bool must_return() const noexcept;
     void choose_sleep(bool moved) noexcept;
     void prepare_sleep() noexcept;
     void spare_caller() noexcept;
@@ -91,6 +96,7 @@ class EngineThread {
     std::atomic<Clock::duration> trusted_until_{};  // the program's calls announce its doorbells
     softnic::ProgressList queue_pairs_;
     std::atomic<std::uint32_t> polls_{0}, posts_{0};
+    std::atomic<bool> expects_event_{false};  // told to a thread that may sleep for ever
 
     std::mutex rounds_;  // one thread at a time looks round; guards what follows
     std::uint32_t polls_seen_ = 0, posts_seen_ = 0;
@@ -99,7 +105,7 @@ class EngineThread {
     std::uint32_t requests_found_ = 0;  // in the last round: blocks that nobody had executed
     Clock::time_point direct_until_;    // so long the program counts as one that posts by itself
     Nap timed_nap_;                     // the next one, if there is something to come back for
-    bool owes_events_ = false;          // which are to come soon
+    Clock::time_point events_due_ = Clock::time_point::max();  // when one may be
     bool polled_ = false;
     bool wants_traps_ = false;
     bool awaits_peers_ = false;    // who ring when they have answered

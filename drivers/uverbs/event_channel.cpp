@@ -1,8 +1,6 @@
 // Events through a socket, and back.
 #include "event_channel.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/socket.h>
@@ -11,12 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <ctime>
-#include <optional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
@@ -31,35 +24,6 @@ namespace {
 std::uint64_t inode_of(int descriptor) noexcept {
     struct stat facts {};
     return fstat(descriptor, &facts) == 0 ? facts.st_ino : 0;
-}
-
-// A thread that does neither gets its events when it has worked so long. Of its own time: on a busy
-// machine it may wait much longer for a core.
-constexpr std::chrono::nanoseconds kLongestHold = std::chrono::milliseconds(5);
-
-// What a thread of this process has used of its core; none: it is gone. The clock's name is the
-// kernel's for any thread (clock_gettime(2) has it for the caller's own only).
-std::optional<std::chrono::nanoseconds> time_used(int thread) noexcept {
-    constexpr clockid_t kOfThread = 6;
-    timespec time{};
-    if (clock_gettime((~static_cast<clockid_t>(thread) << 3) | kOfThread, &time) != 0)
-        return std::nullopt;
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-// Whether a thread of this process waits for something. Its state stands behind its name, which is
-// in brackets and may hold any character (proc(5), "stat").
-bool sleeps(int thread) noexcept {
-    std::array<char, 64> path;
-    *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/task/{}/stat", thread).out = '\0';
-    const softnic::Descriptor file(open(path.data(), O_RDONLY | O_CLOEXEC));
-    std::array<char, 128> text;
-    const ssize_t bytes = file.get() < 0 ? 0 : read(file.get(), text.data(), text.size());
-    const std::string_view facts(text.data(),
-                                 static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
-    const std::size_t name_end = facts.rfind(") ");
-    return name_end == std::string_view::npos || name_end + 2 >= facts.size() ||
-           facts[name_end + 2] != 'R';
 }
 
 }  // namespace
@@ -123,22 +87,6 @@ void AsyncEvents::post(std::uint64_t object, AsyncEvent event,
     description.event_type = static_cast<std::uint32_t>(event);
     if (!send(std::as_bytes(std::span(&description, 1)), sent))
         log::warn("software NIC under rdma-core: nobody reads asynchronous events, one is lost");
-}
-
-void EventChannel::note_arming() noexcept {
-    [[gnu::tls_model("initial-exec")]] thread_local const int self = gettid();
-    armings_.fetch_add(1, std::memory_order_relaxed);
-    armer_.store(self);
-}
-
-bool EventChannel::still_held() noexcept {
-    const int thread = armer_.load();
-    if (thread == 0) return false;
-    const auto used = time_used(thread);
-    if (!used || sleeps(thread)) return false;
-    const std::uint32_t armings = armings_.load(std::memory_order_relaxed);
-    if (std::exchange(armings_seen_, armings) != armings) used_then_ = *used;
-    return *used - used_then_ < kLongestHold;
 }
 
 bool EventSocket::closed() const noexcept {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -45,22 +44,6 @@ class EventChannel : public EventSocket {
     // One event of the queue that the program calls `queue`.
     bool post(std::uint64_t queue, std::atomic<std::uint32_t>& sent) noexcept;
     std::uint32_t withdraw(std::uint64_t queue) { return withdraw_all(queue); }
-    // A thread that has armed a queue polls it before it sleeps, and programs that take one
-    // completion for each event count on it that what they then find has no event. So events are
-    // held until it has polled, or sleeps, or went on to something else.
-    void note_arming() noexcept;
-    void note_poll() noexcept {
-        if (armer_.load(std::memory_order_relaxed) != 0) armer_.store(0, std::memory_order_release);
-    }
-    bool held() const noexcept { return armer_.load() != 0; }
-    // The engine thread: asks the system whether the thread has still to come to its poll.
-    bool still_held() noexcept;
-
-  private:
-    std::atomic<int> armer_{0};              // the thread that has armed and not polled; 0: none
-    std::atomic<std::uint32_t> armings_{0};  // so far
-    std::uint32_t armings_seen_ = 0;         // the engine thread's, and what the armer
-    std::chrono::nanoseconds used_then_{0};  // had used of its core when that was first seen
 };
 
 // What becomes of queues beside completions (enum ibv_event_type).

@@ -14,6 +14,7 @@
 #include "../softnic/queue_pair.hpp"
 #include "../softnic/shared_receive_list.hpp"
 #include "../softnic/xrc_domain.hpp"
+#include "completion_notifier.hpp"
 #include "event_channel.hpp"
 #include "shared_pages.hpp"
 
@@ -66,23 +67,17 @@ class CompletionQueue {
           bell_(&bell) {}
 
     softnic::CompletionQueue& engine() noexcept { return engine_; }
-    // Raises the event if the queue is armed for what it holds. Any thread. False: not yet, because
-    // the program is about to poll; somebody has to come back for it, and to ask what the program
-    // does meanwhile.
-    enum class Asks : std::uint8_t { nobody, program };
-    bool announce(Asks asks = Asks::nobody) noexcept;
-    // Events wait for as many completions, or for the time since the first; either 0: they do not.
-    void moderate(std::uint32_t completions, std::chrono::nanoseconds period) noexcept;
-    // An event waits for its time. Any thread.
-    bool moderating() const noexcept { return first_at_.load(std::memory_order_relaxed) != 0; }
-    // The program is about to arm the queue.
-    void arming() noexcept;
-    // Around a poll of the program's, if the queue has a channel.
-    void begin_poll() noexcept { polls_.fetch_add(1); }
-    void end_poll() noexcept {
-        channel_->note_poll();
-        polls_.fetch_sub(1);
-        announce();
+    // Raises the event if one is due. Any thread. True: one may be due later, and the thread that
+    // comes back does not know.
+    bool announce() noexcept { return raise(notifier_.look(engine_.ring())); }
+    // The same when it may be later. Returns when it is next. Threads: one at a time.
+    CompletionNotifier::Clock::time_point announce_late(
+        CompletionNotifier::Clock::time_point now) noexcept {
+        raise(notifier_.look_late(engine_.ring(), now));
+        return notifier_.due();
+    }
+    void moderate(std::uint32_t completions, std::chrono::nanoseconds period) noexcept {
+        notifier_.moderate(completions, period);
     }
     // No event comes any more: how many the program has read.
     std::uint32_t end_events();
@@ -92,24 +87,16 @@ class CompletionQueue {
 
     std::uint32_t users = 0;
 
-    // In the arming word until it is first armed: no driver writes this.
-    static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
-
     const EventChannel* channel() const noexcept { return channel_.get(); }
-    // There was no room for an event.
-    bool unsent() const noexcept { return unsent_.load(std::memory_order_relaxed); }
-    // Events that were held back are raised in this order; 0: none is.
-    std::uint64_t owed() const noexcept { return owed_.load(std::memory_order_relaxed); }
 
   private:
     void written() noexcept {
-        if (channel_ != nullptr) announce();
+        if (channel_ != nullptr && announce()) bell_->ring();
         if (engine_.ring().take_overrun()) [[unlikely]]
             async_events_->post(user_handle_, AsyncEvent::completion_queue_error,
                                 async_events_sent_);
     }
-    bool owe() noexcept;
-    bool too_early(std::uint32_t completions) noexcept;
+    bool raise(const CompletionNotifier::Look& look) noexcept;
     static void event_hook(void* self) noexcept { static_cast<CompletionQueue*>(self)->written(); }
 
     softnic::CompletionQueue engine_;
@@ -118,15 +105,8 @@ class CompletionQueue {
     AsyncEvents* async_events_;
     const softnic::Bell* bell_;
     std::atomic<std::uint32_t> async_events_sent_{0};
-    std::atomic<std::uint32_t> answered_{kNeverArmed};  // the arming that has had its event
-    std::atomic<std::uint32_t> events_{0};              // sent so far
-    std::atomic<std::uint32_t> polls_{0};               // that are going on
-    std::atomic<std::uint64_t> owed_{0};
-    std::atomic<bool> unsent_{false};
-    std::atomic<std::uint32_t> moderate_completions_{0};
-    std::atomic<std::int64_t> moderate_ns_{0};
-    std::atomic<std::int64_t> first_at_{
-        0};  // ns of the steady clock, 0: nothing waits for its time
+    std::atomic<std::uint32_t> events_{0};  // sent so far
+    CompletionNotifier notifier_;
 };
 
 class XrcDomain;

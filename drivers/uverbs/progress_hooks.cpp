@@ -82,12 +82,6 @@ void count_poll(bool in_vain) noexcept {
     if (polls_in_vain > kPatience && polls_in_vain % kEvery == 0) sched_yield();
 }
 
-// Null: it has no events.
-CompletionQueue* queue_with_events(const ibv_cq* queue) noexcept {
-    const DeviceFile* const file = queue->channel == nullptr ? nullptr : file_of(queue->context);
-    return file == nullptr ? nullptr : file->completion_queue(queue->handle);
-}
-
 // The engine's work before a second poll, which takes what it made.
 template <class Poll>
 int progress_and_poll(ibv_cq* queue, Poll&& poll) noexcept {
@@ -98,28 +92,11 @@ int progress_and_poll(ibv_cq* queue, Poll&& poll) noexcept {
     return poll();
 }
 
-// From the first look to the end of a poll no event is raised for what it finds.
-class OpenPoll {
-  public:
-    explicit OpenPoll(CompletionQueue* queue) noexcept : queue_(queue) {
-        if (queue_ != nullptr) queue_->begin_poll();
-    }
-    ~OpenPoll() {
-        if (queue_ != nullptr) queue_->end_poll();
-    }
-    OpenPoll(const OpenPoll&) = delete;
-    OpenPoll& operator=(const OpenPoll&) = delete;
-
-  private:
-    CompletionQueue* queue_;
-};
-
 struct PollQueue {
     using Function = int(ibv_cq*, int, ibv_wc*);
     template <std::size_t I>
     static int replacement(ibv_cq* queue, int entries, ibv_wc* completions) {
         Function* const original = g_replacements<PollQueue>.original(I);
-        const OpenPoll open(queue_with_events(queue));
         const int found = original(queue, entries, completions);
         if (found != 0) return count_poll(false), found;
         const int found_now =
@@ -134,27 +111,13 @@ struct StartPoll {
     template <std::size_t I>
     static int replacement(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
         Function* const original = g_replacements<StartPoll>.original(I);
-        CompletionQueue* const with_events = queue_with_events(ibv_cq_ex_to_cq(queue));
-        if (with_events != nullptr) with_events->begin_poll();
         int found = original(queue, attributes);
         if (found == ENOENT) {
             found = progress_and_poll(ibv_cq_ex_to_cq(queue),
                                       [&] { return original(queue, attributes); });
         }
         count_poll(found == ENOENT);
-        if (found != 0 && with_events != nullptr) with_events->end_poll();
         return found;
-    }
-};
-
-// What was taken since start_poll() is recorded as consumed only now.
-struct EndPoll {
-    using Function = void(ibv_cq_ex*);
-    template <std::size_t I>
-    static void replacement(ibv_cq_ex* queue) {
-        g_replacements<EndPoll>.original(I)(queue);
-        if (CompletionQueue* const with_events = queue_with_events(ibv_cq_ex_to_cq(queue)))
-            with_events->end_poll();
     }
 };
 
@@ -233,7 +196,6 @@ void take_over(OpenFile& file, ibv_context& context) noexcept {
 
 void take_over(ibv_cq_ex& queue) noexcept {
     g_replacements<StartPoll>.take_over(queue.start_poll);
-    g_replacements<EndPoll>.take_over(queue.end_poll);
 }
 
 void take_over(ibv_qp_ex& pair) noexcept { g_replacements<StartRequests>.take_over(pair.wr_start); }

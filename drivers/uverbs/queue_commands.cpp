@@ -60,7 +60,7 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.entries = std::bit_ceil(wanted.cqe + 1);
     view.entry_bytes = provider.cqe_size;
     view.doorbell_record = record_at(provider.db_addr);
-    view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
+    view.doorbell_record[mlx5::kRecordArm] = CompletionNotifier::kNeverArmed;
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
                                                   async_events_, engine_thread_.bell());
     CompletionQueue& queue = *made;
