@@ -3,7 +3,8 @@
 
 namespace verbatim::objects {
 
-void Placement::begin(std::uint64_t image_bytes) {
+void Placement::begin(const std::byte* image, std::uint64_t image_bytes) {
+    image_ = image;
     placed_.clear();
     blocks_ = 0;
     last_end_ = kNowhere;
@@ -41,12 +42,13 @@ bool Placement::holds(std::uint64_t offset, std::uint64_t count, const TypeKey& 
     likely_.of(*placed.type) = {placed.offset, placed.count * placed.stride(), placed.offset,
                                 placed.type, placed.is_array};
     if (placed.is_array)
-        return objects::holds(placed.type->info(), placed.count, delta, type.info(), count);
+        return objects::holds(array_at(placed.offset, placed.count, *placed.type), delta,
+                              type.info(), count);
     // Behind the last object there may be padding that belongs to nothing.
     if (delta / placed.stride() >= placed.count) return false;
     const std::uint64_t inner = delta % placed.stride();
     if (placed.type == &type && inner == 0 && count == 1) return true;
-    return objects::holds(placed.type->info(), 1, inner, type.info(), count);
+    return objects::holds(array_at(offset - inner, 1, *placed.type), inner, type.info(), count);
 }
 
 Fixup::Fixup(std::byte* image, std::uint64_t bytes, std::span<const BackPointer> back_pointers,
@@ -59,7 +61,7 @@ Fixup::Fixup(std::byte* image, std::uint64_t bytes, std::span<const BackPointer>
       tables_(tables) {
     find_exception();
     tables.later.clear();
-    if (tracked_) tables.placement.begin(bytes);
+    if (tracked_) tables.placement.begin(image, bytes);
 }
 
 void Fixup::require_terminator(const LaterReference& text) const {

@@ -64,6 +64,11 @@ struct Cancel {
 // Limits that a receiver holds a sender to.
 inline constexpr std::uint64_t kMaxLayoutBytes = 1 << 20;
 inline constexpr std::uint32_t kMaxNameBytes = 256;
+inline constexpr std::size_t kMaxOffers = 16;  // announced and neither whole nor cancelled
+
+// At least this often while it writes an image, the sender says that it lives: the receiver does
+// not see the writes.
+inline constexpr std::uint64_t kSignOfLifeBytes = std::uint64_t{4} << 20;
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {

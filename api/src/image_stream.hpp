@@ -31,9 +31,12 @@ class ImageStream {
     // Where the image goes; the extents follow each other and hold it exactly. Throws
     // Error(protocol_error).
     void set_extents(const std::vector<RemoteExtent>& extents);
-    // True once everything was accepted by the connection. Throws Error on the connection's end.
-    bool step(Connection& connection);
-    // XXH3-64 over the image as written, after step() returned true.
+    // True once everything before the image's offset `end` was accepted by the connection. Throws
+    // Error on the connection's end.
+    bool step(Connection& connection, std::uint64_t end);
+    // How far the image was accepted, or is about to be.
+    std::uint64_t position() const noexcept { return position_; }
+    // XXH3-64 over the image as written, after step() to its end returned true.
     std::uint64_t checksum() const noexcept;
 
   private:

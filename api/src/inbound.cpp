@@ -95,6 +95,10 @@ void Patience::wait(bool begun) {
             Errc::timeout, std::string(what_) + " of a graph",
             fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
             "check that the other side calls receive() or send(), or allow more time");
+    if (connection_.holds_message())
+        throw Error(Errc::invalid_argument, std::string(what_) + " of a graph",
+                    "a message of this connection is held: nothing behind it can be received",
+                    "give it back first (release_message)");
     if (const std::uint64_t activity = object_link(connection_).activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;

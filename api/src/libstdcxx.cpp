@@ -48,9 +48,9 @@ bool vector_is_as_known() {
 bool optional_is_as_known() {
     std::optional<std::uint32_t> value(7);
     const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    if (bytes[sizeof(std::uint32_t)] != std::byte{1}) return false;
+    if (optional_flag(bytes, sizeof(std::uint32_t)) != std::byte{1}) return false;
     value.reset();
-    return bytes[sizeof(std::uint32_t)] == std::byte{0};
+    return optional_flag(bytes, sizeof(std::uint32_t)) == std::byte{0};
 }
 
 }  // namespace

@@ -12,9 +12,24 @@
 namespace verbatim::objects {
 namespace {
 
-[[noreturn]] void protocol_error(const char* what) {
-    throw Error(Errc::protocol_error, "object link", what,
-                "the peer runs another version or is broken; close the connection");
+// A message that was received and is given back however its use ends.
+class HeldMessage {
+  public:
+    explicit HeldMessage(Connection& connection) noexcept : connection_(connection) {}
+    ~HeldMessage() { connection_.release_message(); }
+    HeldMessage(const HeldMessage&) = delete;
+    HeldMessage& operator=(const HeldMessage&) = delete;
+
+  private:
+    Connection& connection_;
+};
+
+// The message that was just received is the application's.
+void keep_for_application(Connection& connection) {
+    if (connection.set_aside_message() == Errc::ok) return;
+    throw Error(Errc::out_of_memory, "connection to " + connection.peer_name(),
+                "more messages came before a graph than are kept",
+                "receive them (receive_message), then go on with the graph");
 }
 
 std::size_t message_room(const Connection& connection, std::size_t head) {
@@ -78,24 +93,30 @@ void ObjectLink::give_back(std::unique_ptr<FixupTables> tables,
 
 void ObjectLink::pump(Connection& connection, Role role) {
     send_pending(connection);
-    Message message;
-    while (true) {
-        const Errc code = connection.try_receive_any(message);
-        if (code == Errc::would_block) break;
-        if (code != Errc::ok) {
-            if (must_tell_end(role)) connection.check();
-            return;
-        }
-        if (message.kind < wire::kOffer) {
-            connection.set_aside_message();
-            continue;
-        }
-        take(message);
-        note_activity();
-        connection.release_message();
-    }
+    take_messages(connection);
     if (const Errc state = connection.progress(); state != Errc::ok && must_tell_end(role))
         connection.check();
+}
+
+// Also stops while the peer does not take our answers, at the latest when the connection ends.
+void ObjectLink::take_messages(Connection& connection) {
+    Message message;
+    while (pending_.size() < kMaxPending && connection.try_receive_any(message) == Errc::ok) {
+        if (message.kind < wire::kOffer) {
+            keep_for_application(connection);
+            continue;
+        }
+        const HeldMessage held(connection);
+        if (broken_ != nullptr) protocol_error(broken_);
+        take(message);
+        note_activity();
+    }
+}
+
+void ObjectLink::protocol_error(const char* what) {
+    broken_ = what;
+    throw Error(Errc::protocol_error, "object link", what,
+                "the peer runs another version or is broken; close the connection");
 }
 
 void ObjectLink::take(const Message& message) {
@@ -129,6 +150,8 @@ void ObjectLink::take_offer(std::span<const std::byte> payload) {
     if (offer.id != offers_seen_ + 1 || offer.layout_bytes > wire::kMaxLayoutBytes ||
         offer.image_bytes == 0 || offer.back_pointers > references || offer.extensions > references)
         protocol_error("an offer that contradicts itself");
+    if (arrivals_.size() - whole_arrivals() >= wire::kMaxOffers)
+        protocol_error("more graphs at once than a sender may announce");
     offers_seen_ = offer.id;
     arrival.type_name.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
     arrival.metadata = std::exchange(spare_metadata_, {});
@@ -171,11 +194,13 @@ void ObjectLink::take_bytes(std::span<const std::byte> payload) {
     const auto layout = payload.first(std::min<std::uint64_t>(wanted, payload.size()));
     arrival->layout.append(reinterpret_cast<const char*>(layout.data()), layout.size());
     if (arrival->layout_is_known() && !layout.empty())
-        layouts_[arrival->offer.fingerprint] = arrival->layout;
+        layouts_.keep(arrival->offer.fingerprint, arrival->layout);
     payload = payload.subspan(layout.size());
+    // The arena has to lend the image first, which bounds what the metadata may claim.
+    if (!payload.empty() && !arrival->is_granted())
+        protocol_error("metadata of a graph that no memory was lent for");
     if (payload.size() > arrival->metadata_bytes() - arrival->metadata.size())
         protocol_error("more metadata than announced");
-    // By then the arena has granted the image, which bounds what the metadata may claim.
     if (arrival->is_granted()) arrival->metadata.reserve(arrival->metadata_bytes());
     arrival->metadata.insert(arrival->metadata.end(), payload.begin(), payload.end());
 }
@@ -205,12 +230,12 @@ Arrival* ObjectLink::find(std::uint64_t id) noexcept {
     return at == arrivals_.end() ? nullptr : &*at;
 }
 
-void ObjectLink::drop_arrival() { arrivals_.pop_front(); }
-
-std::string_view ObjectLink::told_layout(std::uint64_t fingerprint) const {
-    const auto at = layouts_.find(fingerprint);
-    return at == layouts_.end() ? std::string_view() : std::string_view(at->second);
+std::size_t ObjectLink::whole_arrivals() const noexcept {
+    return static_cast<std::size_t>(std::count_if(arrivals_.begin(), arrivals_.end(),
+                                                  [](const Arrival& a) { return a.complete; }));
 }
+
+void ObjectLink::drop_arrival() { arrivals_.pop_front(); }
 
 void ObjectLink::grant(Connection& connection, Arrival& arrival) {
     arrival.image = ImageMemory(connection.receive_arena_ptr(), arrival.offer.image_bytes);
@@ -228,7 +253,7 @@ void ObjectLink::grant(Connection& connection, Arrival& arrival) {
 }
 
 void ObjectLink::grant_waiting(Connection& connection) {
-    for (std::size_t i = 0; i < arrivals_.size();) {
+    for (std::size_t i = 0; i < std::min(arrivals_.size(), kMaxWhole);) {
         Arrival& arrival = arrivals_[i];
         try {
             if (!arrival.is_granted() && arrival.layout_is_known()) grant(connection, arrival);
@@ -270,7 +295,9 @@ void ObjectLink::cancel(Connection& connection, std::uint64_t id) noexcept {
 void ObjectLink::send_pending(Connection& connection) {
     while (!pending_.empty()) {
         const Pending& next = pending_.front();
-        if (connection.try_send(next.kind, next.payload) != Errc::ok) return;
+        const Errc code = connection.try_send(next.kind, next.payload);
+        if (code == Errc::would_block) return;
+        if (code != Errc::ok) return pending_.clear();  // the connection is over
         pending_.pop_front();
     }
     for (Arrival& arrival : arrivals_)

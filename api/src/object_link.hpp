@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include <verbatim/objects/transfer.hpp>
 
 #include "graph_wire.hpp"
+#include "told_layouts.hpp"
 
 namespace verbatim::objects {
 
@@ -65,9 +65,11 @@ class ObjectLink {
         return scan_ ? std::move(scan_) : std::make_unique<Scan>(*arena_);
     }
     void give_back(std::unique_ptr<Scan> scan) noexcept { scan_ = std::move(scan); }
-    std::uint64_t begin_offer() {
+    // The number of the next graph that is offered; begin_offer() once the offer is on its way.
+    std::uint64_t next_offer() const noexcept { return offers_ + 1; }
+    void begin_offer() {
         answer_ = {};
-        return ++offers_;
+        ++offers_;
     }
     const Answer& answer() const noexcept { return answer_; }
     // The receiver must hear that graph `id` will not be completed.
@@ -95,9 +97,16 @@ class ObjectLink {
     // both send first do not wait for each other.
     void grant_waiting(Connection& connection);
     // The layout the sender uses, for explaining a mismatch.
-    std::string_view told_layout(std::uint64_t fingerprint) const;
+    std::string_view told_layout(std::uint64_t fingerprint) const {
+        return layouts_.find(fingerprint);
+    }
 
   private:
+    // What a peer that takes none of our answers, or sends before this side receives, can make us
+    // keep: refusals and cancellations under way, whole graphs.
+    static constexpr std::size_t kMaxPending = 64, kMaxWhole = 1024;
+
+    void take_messages(Connection& connection);
     void take(const Message& message);
     void take_offer(std::span<const std::byte> payload);
     void take_grant(std::span<const std::byte> payload);
@@ -106,6 +115,8 @@ class ObjectLink {
     void take_end(std::span<const std::byte> payload);
     void take_cancel(std::span<const std::byte> payload);
     Arrival* find(std::uint64_t id) noexcept;
+    std::size_t whole_arrivals() const noexcept;
+    [[noreturn]] void protocol_error(const char* what);
     bool must_tell_end(Role role) const noexcept {
         return role == Role::sender || arrivals_.empty() || !arrivals_.front().complete;
     }
@@ -124,13 +135,15 @@ class ObjectLink {
     std::uint64_t offers_seen_ = 0;
     Answer answer_;
     std::set<std::uint64_t> told_;
-    std::map<std::uint64_t, std::string> layouts_;
+    ToldLayouts layouts_;
     std::deque<Arrival> arrivals_;
     struct Pending {
         std::uint8_t kind;
         std::vector<std::byte> payload;
     };
     std::deque<Pending> pending_;  // refusals and cancellations that found the ring full
+    const char* broken_ =
+        nullptr;  // what the peer did wrong: nothing it sends is believed any more
 };
 
 }  // namespace verbatim::objects

@@ -31,9 +31,10 @@ struct Outbound::State {
     ObjectLink& link;
     const Layout& layout;
     ImageStream stream;
-    std::uint64_t id;
+    std::uint64_t id = 0;  // once offered
     Phase phase = Phase::offer;
-    std::uint64_t sent = 0;  // bytes of the phase's text
+    std::uint64_t sent = 0;       // bytes of the phase's text
+    std::uint64_t announced = 0;  // of the image, by signs of life
     std::uint64_t protocol_bytes = 0;
 
     State(Connection& c, const Scan& s, const TypeInfo& r)
@@ -43,8 +44,7 @@ struct Outbound::State {
           link(object_link(c)),
           layout(layout_of(r)),
           stream(s, {link.staging(), link.staging_bytes(), c.config().objects.direct_bytes,
-                     c.config().objects.checksum}),
-          id(link.begin_offer()) {}
+                     c.config().objects.checksum}) {}
 
     bool send(std::uint8_t kind, std::span<const std::byte> head,
               std::span<const std::byte> body = {}) {
@@ -66,7 +66,7 @@ struct Outbound::State {
         if (layout.text.size() > wire::kMaxLayoutBytes)
             throw Error(Errc::unsupported, "type " + root.name,
                         "its layout takes more than 1 MiB to describe");
-        const wire::Offer offer{id,
+        const wire::Offer offer{link.next_offer(),
                                 layout.fingerprint,
                                 scan.image_bytes(),
                                 scan.back_pointers().size(),
@@ -76,6 +76,9 @@ struct Outbound::State {
                                 static_cast<std::uint32_t>(name.size())};
         if (!send(wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name))))
             return false;
+        // Not before: a number that the receiver never hears of would be missing to it.
+        id = offer.id;
+        link.begin_offer();
         phase = told ? Phase::answer : Phase::layout;
         return true;
     }
@@ -94,6 +97,18 @@ struct Outbound::State {
         sent = 0;
         phase = next;
         return true;
+    }
+
+    bool send_image() {
+        while (stream.step(connection, announced + wire::kSignOfLifeBytes)) {
+            if (stream.position() == scan.image_bytes()) {
+                phase = Phase::end;
+                return true;
+            }
+            if (!send(wire::kBytes, wire::bytes_of(wire::Bytes{id}))) return false;
+            announced = stream.position();
+        }
+        return false;
     }
 
     bool take_answer() {
@@ -127,9 +142,7 @@ struct Outbound::State {
             case Phase::extensions:
                 return send_bytes(std::as_bytes(scan.extensions()), Phase::image);
             case Phase::image:
-                if (!stream.step(connection)) return false;
-                phase = Phase::end;
-                return true;
+                return send_image();
             case Phase::end:
                 // The same queue pair carries it after the writes: it arrives when they have.
                 if (!send(wire::kEnd, wire::bytes_of(wire::End{id, stream.checksum()})))

@@ -22,6 +22,10 @@ bool is_readable(std::uint64_t address, std::uint64_t bytes) {
     return process_vm_readv(getpid(), &local, 1, remote, 2, 0) == 2;
 }
 
+ObjectArray array_at(std::uint64_t address, std::uint64_t count, const TypeKey& type) {
+    return {type.info(), count, reinterpret_cast<const std::byte*>(address)};
+}
+
 }  // namespace
 
 void Scan::begin_walk() noexcept {
@@ -87,15 +91,20 @@ bool Scan::any_run(std::uint64_t address, Visit&& visit) {
 
 Scan::Extent Scan::meet_any(const Wanted& wanted) {
     check(wanted);
+    Extent extent;
     switch (point_back(wanted)) {
         case Seen::yes:
             return {};
         case Seen::conflict:
+            // Part of a larger object that was learned already: then there is nothing to learn.
+            if (meet_container(wanted, extent)) {
+                learned_ = true;
+                return extent;
+            }
             return learn(wanted);
         case Seen::no:
             break;
     }
-    Extent extent;
     if (!containers_.empty() && meet_container(wanted, extent)) return extent;
     if (is_free(wanted.address, wanted.end())) return take_in(wanted);
     if (meets_text(wanted)) {  // this walk is void: in the next one strings have runs
@@ -114,12 +123,13 @@ Scan::Seen Scan::point_back(const Wanted& wanted) {
         const std::uint64_t inner = run.is_array ? delta : delta % run.stride();
         if (!run.is_array && inner >= run.type->bytes) return false;  // padding behind an object
         const std::uint64_t count = run.is_array ? run.count : 1;
-        if (!holds(run.type->info(), count, inner, wanted.type.info(), wanted.count)) {
+        const std::uint64_t start = wanted.address - inner;
+        if (!holds(array_at(start, count, *run.type), inner, wanted.type.info(), wanted.count)) {
             // Either `wanted` is the larger object, to be known in the next walk, or the types
             // contradict.
-            const std::uint64_t start = wanted.address - inner;
             if (start < wanted.address || start + count * run.type->bytes > wanted.end() ||
-                !holds(wanted.type.info(), wanted.count, 0, run.type->info(), count))
+                !holds(array_at(wanted.address, wanted.count, wanted.type), 0, run.type->info(),
+                       count))
                 refuse(wanted, fmt::format("the same bytes are also reached as {} x {}", count,
                                            run.type->info().name));
             seen = Seen::conflict;
@@ -149,7 +159,8 @@ bool Scan::meet_container(const Wanted& wanted, Extent& extent) {
         return false;
     }
     const std::uint64_t delta = wanted.address - start;
-    if (!holds(container.type->info(), container.count, delta, wanted.type.info(), wanted.count))
+    if (!holds(array_at(start, container.count, *container.type), delta, wanted.type.info(),
+               wanted.count))
         refuse(wanted, fmt::format("the same bytes are also reached as {} x {}", container.count,
                                    container.type->info().name));
     if (container.type == &wanted.type) {

@@ -133,18 +133,24 @@ std::string first_difference(std::string_view sender, std::string_view receiver)
     return "the layouts are equal";
 }
 
-bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, const TypeInfo& inner,
+bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
            std::uint64_t inner_count) noexcept {
-    const TypeInfo* type = &outer;
+    const TypeInfo* type = &outer.type;
+    std::uint64_t count = outer.count;
+    const std::byte* at = outer.bytes;  // the first of `count` objects of `type`
     // Each round goes one type further in; types nest finitely, so this ends.
     while (true) {
         const std::uint64_t index = delta / type->bytes;
         if (index >= count) return false;
         delta -= index * type->bytes;
+        at += index * type->bytes;
         if (type == &inner && delta == 0) return inner_count <= count - index;
         if (type->form == Form::array || type->form == Form::optional) {
+            const TypeInfo& element = type->element();
+            if (type->form == Form::optional && !optional_is_engaged(at, element.bytes))
+                return false;
             count = type->form == Form::array ? type->count : 1;
-            type = &type->element();
+            type = &element;
             continue;
         }
         if (type->form != Form::product) return false;
@@ -154,6 +160,7 @@ bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, cons
             });
         if (part == type->parts.end()) return false;
         delta -= part->offset;
+        at += part->offset;
         count = 1;
         type = &part->type();
     }

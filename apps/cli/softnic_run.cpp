@@ -103,6 +103,9 @@ void SoftnicRun::add_to(CLI::App& softnic) {
         ->default_str("1");
     run.add_option("--config", config_,
                    "devices, their settings and faults; see configs/softnic.toml");
+    run.add_flag("--share-memory", shares_memory_,
+                 "peers map registered memory, where that can be: faster, and the program may "
+                 "notice it (docs/softnic.md)");
     run.add_option("command", command_, "the program and its arguments, behind --")->required();
     run.positionals_at_end();
 }
@@ -116,6 +119,7 @@ int SoftnicRun::operator()() const {
     sigprocmask(SIG_BLOCK, &watched, nullptr);
     for (const auto& [variable, value] : config.environment)
         setenv(variable.c_str(), value.c_str(), 1);
+    if (shares_memory_) setenv(DeviceTree::kShareVariable, "1", 1);
     const DeviceTree tree(devices_.value_or(config.devices.value_or(1)));
     set_environment(tree, library);
     return wait_for(start(command_));

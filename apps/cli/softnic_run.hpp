@@ -1,6 +1,6 @@
-// verbatim softnic run [--devices N] [--config F] -- command...: runs a program of rdma-core,
-// unmodified, on devices in software. They are there for the program and what it starts; nothing is
-// left behind when it ends, however it ends.
+// verbatim softnic run [--devices N] [--config F] [--share-memory] -- command...: runs a program of
+// rdma-core, unmodified, on devices in software. They are there for the program and what it starts;
+// nothing is left behind when it ends, however it ends.
 #pragma once
 
 #include <optional>
@@ -21,6 +21,7 @@ class SoftnicRun {
   private:
     std::optional<int> devices_;
     std::string config_;
+    bool shares_memory_ = false;
     std::vector<std::string> command_;
 };
 

@@ -32,17 +32,28 @@ void serve(verbatim::Context& context) {
     connection.send_message(kMemory, std::as_bytes(std::span(&extent, 1)), {}, Deadline::never());
     connection.receive_message(Deadline::never());  // kDone: written before it was sent
     connection.release_message();
-    std::printf("written: %s\n", reinterpret_cast<const char*>(page));
+    const auto* text = reinterpret_cast<const char*>(page);  // ended by the peer, or not
+    std::printf("written: %.*s\n", static_cast<int>(strnlen(text, 4096)), text);
+}
+
+// What a peer sends has the length and the contents that it likes: look before it is used.
+verbatim::RemoteExtent take_extent(verbatim::Connection& connection) {
+    const verbatim::Message answer = connection.receive_message(verbatim::Deadline::never());
+    verbatim::RemoteExtent extent;
+    if (answer.kind != kMemory || answer.payload.size() != sizeof extent)
+        throw verbatim::Error(verbatim::Errc::protocol_error, connection.peer_name(),
+                              "it answered something else than where to write",
+                              "let `example-messages serve` run there");
+    std::memcpy(&extent, answer.payload.data(), sizeof extent);
+    connection.release_message();
+    return extent;
 }
 
 void ask(verbatim::Context& context) {
     using verbatim::Deadline;
     verbatim::Connection connection = context.connect(kAddress);
     connection.send_message(kQuestion, bytes_of("where may I write?"), {}, Deadline::never());
-    verbatim::RemoteExtent extent;
-    std::memcpy(&extent, connection.receive_message(Deadline::never()).payload.data(),
-                sizeof extent);
-    connection.release_message();
+    const verbatim::RemoteExtent extent = take_extent(connection);
     const std::string_view text = "straight into your memory";
     auto* source = static_cast<std::byte*>(connection.arena().allocate(text.size() + 1, 16));
     std::memcpy(source, text.data(), text.size() + 1);

@@ -94,6 +94,8 @@ int main(int argc, char** argv) {
     bench_graph::add_points_floors();
     bench_graph::add_points_protobuf();
     bench_graph::add_points_cereal();
+    bench_graph::add_lists();
+    bench_graph::add_meshes();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
 }

@@ -31,6 +31,8 @@ using MakeSubject = std::function<std::unique_ptr<Subject>()>;
 void add_subject(const std::string& case_name, const std::string& subject_name, MakeSubject make);
 
 // One function per source file.
+void add_lists();
+void add_meshes();
 void add_points_floors();
 void add_points_protobuf();
 void add_points_cereal();

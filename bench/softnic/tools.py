@@ -48,9 +48,9 @@ def mebibytes(read):
     return lambda out: read(out) * MEBIBYTE
 
 
-def perftest(tool: str, size: int, metric: str, read) -> Tool:
+def perftest(tool: str, size: int, metric: str, read, **variables: str) -> Tool:
     # -F: whatever the machine does with its frequency. They need a GID.
-    return Tool((tool, "-x", "0", "-F", "-s", str(size), "-n", "20000"), (), metric, read)
+    return Tool((tool, "-x", "0", "-F", "-s", str(size), "-n", "20000"), (), metric, read, variables=variables)
 
 
 def ucx(test: str, size: int, count: int, metric: str, read, **variables: str) -> Tool:
@@ -67,7 +67,10 @@ SHARED = "posix,sysv,cma"
 TOOLS = {
     "send_8/verbatim.ib_send_lat": perftest("ib_send_lat", 8, "us_one_way", LATENCY),
     "write_8/verbatim.ib_write_lat": perftest("ib_write_lat", 8, "us_one_way", LATENCY),
+    "write_8/verbatim.ib_write_lat_share": perftest("ib_write_lat", 8, "us_one_way", LATENCY,
+                                                    VERBATIM_SOFTNIC_SHARE="1"),
     "read_8/verbatim.ib_read_lat": perftest("ib_read_lat", 8, "us", LATENCY),
+    "read_8/verbatim.ib_read_lat_share": perftest("ib_read_lat", 8, "us", LATENCY, VERBATIM_SOFTNIC_SHARE="1"),
     "tag_8/verbatim.rc_verbs": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS="rc_v"),
     "tag_8/verbatim.rc_mlx5": ucx("tag_lat", 8, 5000, "us_one_way", TAG, UCX_TLS="rc_x"),
     "tag_8/verbatim.rc_mlx5_nap": ucx("tag_lat", 8, 5000, "us_one_way", TAG, UCX_TLS="rc_x",
@@ -75,6 +78,8 @@ TOOLS = {
     "tag_8/ucx_shared_memory": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS=SHARED),
     "tag_8/ucx_tcp": ucx("tag_lat", 8, 20000, "us_one_way", TAG, UCX_TLS="tcp"),
     "write_64k/verbatim.ib_write_bw": perftest("ib_write_bw", 65536, "bytes_per_s", BANDWIDTH),
+    "write_64k/verbatim.ib_write_bw_share": perftest("ib_write_bw", 65536, "bytes_per_s", BANDWIDTH,
+                                                     VERBATIM_SOFTNIC_SHARE="1"),
     "write_64k/verbatim.ucx_rc_verbs": ucx("ucp_put_bw", 65536, 20000, "bytes_per_s", PUT, UCX_TLS="rc_v"),
     "write_64k/ucx_shared_memory": ucx("ucp_put_bw", 65536, 20000, "bytes_per_s", PUT, UCX_TLS=SHARED),
     "write_64k/ucx_tcp": ucx("ucp_put_bw", 65536, 5000, "bytes_per_s", PUT, UCX_TLS="tcp"),

@@ -111,6 +111,12 @@ void add_device(std::vector<ConfigKey>& keys) {
                     integer(at(&Config::device, &D::port), 1, 255)});
     keys.push_back({"device", "gid_index", "a number from -1 to 255",
                     integer(at(&Config::device, &D::gid_index), -1, 255)});
+    keys.push_back({"device", "service_level", "a number from 0 to 15",
+                    integer(at(&Config::device, &D::service_level), 0, 15)});
+    keys.push_back({"device", "traffic_class", "a number from 0 to 255",
+                    integer(at(&Config::device, &D::traffic_class), 0, 255)});
+    keys.push_back({"device", "assume_in_order", "true or false",
+                    boolean(at(&Config::device, &D::assume_in_order))});
     keys.push_back({"device", "data_path", R"("auto", "mlx5" or "verbs")",
                     one_of<std::string>(at(&Config::device, &D::data_path),
                                         {{"auto", "auto"}, {"mlx5", "mlx5"}, {"verbs", "verbs"}})});

@@ -61,10 +61,12 @@ Errc Connection::try_receive_any(Message& message) noexcept {
     return impl_->try_receive_any(message);
 }
 
-void Connection::set_aside_message() {
+Errc Connection::set_aside_message() {
     const auto guard = enter(*impl_);
-    impl_->set_aside();
+    return impl_->set_aside();
 }
+
+bool Connection::holds_message() const noexcept { return impl_->holds_message(); }
 
 void Connection::release_message() noexcept {
     const auto guard = enter(*impl_);

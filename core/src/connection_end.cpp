@@ -58,19 +58,18 @@ void Connection::Impl::sleep(Clock::duration waited) noexcept {
     const timespec time{std::chrono::duration_cast<std::chrono::seconds>(span).count(),
                         std::chrono::nanoseconds(span % std::chrono::seconds(1)).count()};
     // After the end the socket would be readable for ever.
-    pollfd entry{end_ == Errc::ok ? channel.socket().get() : -1, POLLIN, 0};
+    pollfd entry{!end_.noticed() ? channel.socket().get() : -1, POLLIN, 0};
     if (ppoll(&entry, 1, &time, nullptr) > 0) look_at_side_channel();
 }
 
 void Connection::Impl::look_at_side_channel() noexcept {
     looked_ = Clock::now();
-    if (end_ != Errc::ok) return;
+    if (end_.noticed()) return;
     try {
         const auto frame = channel.try_receive();
         if (!frame) return;
         if (frame->type != FrameType::bye) return note_end(Errc::protocol_error);
-        bye_ = parse_bye(frame->body, channel.name());
-        note_end(Errc::peer_lost);
+        note_end(parse_bye(frame->body, channel.name()));
     } catch (const Error& error) {
         note_end(error.code() == Errc::peer_lost ? Errc::peer_lost : Errc::protocol_error);
     } catch (...) {
@@ -78,25 +77,27 @@ void Connection::Impl::look_at_side_channel() noexcept {
     }
 }
 
-void Connection::Impl::note_end(Errc why) noexcept {
-    if (end_ != Errc::ok) return;
-    end_ = why;
-    log::debug("{}: {}", channel.name(), bye_ ? "the peer closed" : describe(why));
+template <class Why>
+void Connection::Impl::note_end(Why why) noexcept {
+    if (end_.noticed()) return;
+    end_.note(why);
+    log::debug("{}: {}", channel.name(), end_.is_bye() ? "the peer closed" : describe(end_.why()));
     // Nobody will answer any more: what is outstanding shall retire, with an error.
-    if (!bye_) endpoint->queue_pair().fail();
+    if (!end_.is_bye()) endpoint->queue_pair().fail();
 }
 
 // The end becomes visible once nothing that came before it is left.
 void Connection::Impl::settle_end() noexcept {
-    if (end_ == Errc::ok || state != Errc::ok) [[likely]]
+    if (!end_.noticed() || state != Errc::ok) [[likely]]
         return;
     if (ring.holds() || ring.ready() || !aside_.empty()) return;
-    closed = bye_ && bye_->sent_position == ring.consumed();
-    state = end_;
+    if (end_.may_be_early(ring.consumed())) return;
+    closed = end_.is_whole(ring.consumed());
+    state = end_.why();
 }
 
 Errc Connection::Impl::nothing_to_receive() noexcept {
-    if (end_ == Errc::ok) [[likely]]
+    if (!end_.noticed()) [[likely]]
         return Errc::would_block;
     settle_end();
     return state == Errc::ok ? Errc::would_block : state;
@@ -105,9 +106,9 @@ Errc Connection::Impl::nothing_to_receive() noexcept {
 Errc Connection::Impl::fail(Errc why) noexcept {
     look_at_side_channel();  // the queue pair often fails because the peer closed or died
     note_end(endpoint->queue_pair().peer_lost() ? Errc::peer_lost : why);
-    if (why == Errc::protocol_error) state = end_;  // nothing in that ring can be believed
+    if (why == Errc::protocol_error) state = end_.why();  // nothing in that ring can be believed
     settle_end();
-    return state != Errc::ok ? state : end_;
+    return state != Errc::ok ? state : end_.why();
 }
 
 void Connection::Impl::check() const {
@@ -127,14 +128,14 @@ void Connection::Impl::check() const {
 // reads the bye.
 void Connection::Impl::close() noexcept {
     const Deadline limit = Deadline::after(kCloseLimit);
-    for (unsigned round = 0; end_ == Errc::ok && path.retired() != path.accepted(); ++round) {
+    for (unsigned round = 0; !end_.noticed() && path.retired() != path.accepted(); ++round) {
         if (path.poll() != Errc::ok || limit.passed())
             return;  // without a bye: the peer sees a loss, as it is one
         const Errc signaled = path.signal_last();
         if (signaled > Errc::would_block) return;
         pause(round);
     }
-    if (end_ != Errc::ok) return;
+    if (end_.noticed()) return;
     try {
         channel.send(FrameType::bye, encode_bye({ring.sent()}), limit);
         channel.finish();

@@ -33,8 +33,8 @@ Connection::Impl::~Impl() { close(); }
 
 Errc Connection::Impl::try_send(std::uint8_t kind, std::span<const std::byte> head,
                                 std::span<const std::byte> body) noexcept {
-    if (end_ != Errc::ok) [[unlikely]]
-        return end_;
+    if (end_.noticed()) [[unlikely]]
+        return end_.why();
     if (kind >= ring::kMaxKind) [[unlikely]]
         return Errc::invalid_argument;
     const Errc error = ring.try_send(kind, head, body);
@@ -44,7 +44,7 @@ Errc Connection::Impl::try_send(std::uint8_t kind, std::span<const std::byte> he
 }
 
 Errc Connection::Impl::try_receive_any(Message& message) noexcept {
-    if (holds_aside_) return Errc::would_block;
+    if (aside_.holds()) return Errc::would_block;
     const Errc error = ring.try_receive(message);
     if (error == Errc::ok) [[likely]]
         return error;
@@ -53,9 +53,8 @@ Errc Connection::Impl::try_receive_any(Message& message) noexcept {
 
 Errc Connection::Impl::try_receive(Message& message) noexcept {
     if (!aside_.empty()) [[unlikely]] {
-        if (holds_aside_ || ring.holds()) return Errc::would_block;
-        holds_aside_ = true;
-        message = {aside_.front().kind, aside_.front().payload};
+        if (holds_message()) return Errc::would_block;
+        message = aside_.hold();
         return Errc::ok;
     }
     const Errc error = try_receive_any(message);
@@ -65,19 +64,19 @@ Errc Connection::Impl::try_receive(Message& message) noexcept {
 }
 
 void Connection::Impl::release() noexcept {
-    if (holds_aside_) [[unlikely]] {
-        aside_.pop_front();
-        holds_aside_ = false;
-        return;
-    }
+    if (aside_.holds()) [[unlikely]]
+        return aside_.release();
     ring.release();
 }
 
-void Connection::Impl::set_aside() {
-    if (!ring.holds()) return;
-    const Message& held = ring.held();
-    aside_.push_back({held.kind, {held.payload.begin(), held.payload.end()}});
+Errc Connection::Impl::set_aside() {
+    if (!ring.holds()) return Errc::ok;
+    if (!aside_.keep(ring.held())) {
+        ring.put_back();
+        return Errc::would_block;
+    }
     ring.release();
+    return Errc::ok;
 }
 
 // ---- one-sided writes ----
@@ -86,8 +85,8 @@ Errc Connection::Impl::try_write(const std::byte* from, std::size_t bytes,
                                  std::uint64_t remote_address, std::uint32_t remote_key,
                                  std::size_t& written) noexcept {
     written = 0;
-    if (end_ != Errc::ok) [[unlikely]]
-        return end_;
+    if (end_.noticed()) [[unlikely]]
+        return end_.why();
     path.make_room();
     while (written < bytes) {
         const std::byte* at = from + written;
@@ -107,8 +106,13 @@ Errc Connection::Impl::try_write(const std::byte* from, std::size_t bytes,
 
 Errc Connection::Impl::write_word(const std::byte* from, std::uint64_t remote_address,
                                   std::uint32_t remote_key) noexcept {
-    if (!context->objects.arena().contains(from)) [[unlikely]]
-        return Errc::invalid_argument;
+    // Copied by this thread: where nothing is registered nothing may be mapped.
+    for (const std::byte* end : {from, from + sizeof(std::uint64_t) - 1}) {
+        const MemoryRegion* region = nullptr;
+        if (const Errc error = context->objects.find_or_register(end, region); error != Errc::ok)
+            [[unlikely]]
+            return error;
+    }
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
     return path.post(write_, mlx5::RemoteMemory{remote_address, remote_key}, word);

@@ -2,17 +2,17 @@
 // Threads: one at a time (checked in debug builds).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <verbatim/core/connection.hpp>
 
+#include "aside_messages.hpp"
 #include "context_impl.hpp"
 #include "endpoint.hpp"
 #include "one_thread.hpp"
+#include "peer_end.hpp"
 #include "side_channel.hpp"
 
 namespace verbatim {
@@ -26,8 +26,9 @@ struct Connection::Impl {
                   std::span<const std::byte> body) noexcept;
     Errc try_receive(Message& message) noexcept;
     Errc try_receive_any(Message& message) noexcept;
-    void set_aside();
+    Errc set_aside();
     void release() noexcept;
+    bool holds_message() const noexcept { return aside_.holds() || ring.holds(); }
 
     // One-sided writes.
     Errc try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
@@ -49,11 +50,6 @@ struct Connection::Impl {
     std::shared_ptr<void> attachment;
 
   private:
-    struct Aside {
-        std::uint8_t kind;
-        std::vector<std::byte> payload;
-    };
-
     Errc write_word(const std::byte* from, std::uint64_t remote_address,
                     std::uint32_t remote_key) noexcept;
     // One request: as much of the range as gather list and device take. `bytes`: in what is wanted,
@@ -64,7 +60,9 @@ struct Connection::Impl {
     Errc nothing_to_receive() noexcept;
     // The queue pair or the ring failed: the connection is over. The code to report.
     Errc fail(Errc why) noexcept;
-    void note_end(Errc why) noexcept;
+    // `why`: an Errc, or the peer's Bye. Only the first end counts.
+    template <class Why>
+    void note_end(Why why) noexcept;
     void settle_end() noexcept;
     void look_at_side_channel() noexcept;
     void sleep(Clock::duration waited) noexcept;
@@ -73,11 +71,8 @@ struct Connection::Impl {
     std::uint64_t max_write_;  // longest single write of the device
     PreparedWrite<mlx5::PreparedWrite8> write_;
     std::uint64_t last_write_ = 0;  // number of the last one-sided write
-    std::deque<Aside> aside_;       // application messages that a layer above passed by
-    bool holds_aside_ = false;      // the first of them is handed out
-
-    Errc end_ = Errc::ok;     // why it is ending; what has arrived can still be received
-    std::optional<Bye> bye_;  // the peer's
+    AsideMessages aside_;
+    PeerEnd end_;  // what has arrived can still be received
     unsigned progress_calls_ = 0;
     bool sleeping_ = false;  // this wait has spun long enough
     Clock::time_point wait_began_{}, looked_{};

@@ -27,6 +27,8 @@ std::unique_ptr<Device> open_rdma_device(const Config& config) {
     auto device = rdma::open_device({.name = wanted.name,
                                      .port = wanted.port,
                                      .gid_index = wanted.gid_index,
+                                     .service_level = wanted.service_level,
+                                     .traffic_class = wanted.traffic_class,
                                      .data_path = data_path(wanted.data_path)});
     // What was asked for must not silently stay away.
     if (!config.faults.empty())

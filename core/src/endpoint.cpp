@@ -24,8 +24,10 @@ ArenaOptions block_arena(const RegisteredBlock::Options& options) {
 }
 
 std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& config,
-                                                 CompletionQueueHandle& completions) {
+                                                 CompletionQueueHandle& completions,
+                                                 const std::array<std::uint8_t, 16>& address) {
     QueuePairOptions options;
+    options.local_address = address;
     options.send_completions = options.receive_completions = &completions;
     options.send_blocks = config.ring.send_blocks;
     options.receive_entries = kReceiveEntries;
@@ -54,12 +56,13 @@ RegisteredBlock::RegisteredBlock(Device& device, const Options& options)
                                      {arena_.segment(0).file, 0});
 }
 
-Endpoint::Endpoint(Device& device, const Config& config)
+Endpoint::Endpoint(Device& device, const Config& config,
+                   const std::array<std::uint8_t, 16>& local_address)
     : device_(device),
       config_(config),
       // Every request outstanding may be flushed with an entry of its own.
       completions_(device.create_completion_queue(config.ring.send_blocks + kReceiveEntries)),
-      queue_pair_(make_queue_pair(device, config, *completions_)),
+      queue_pair_(make_queue_pair(device, config, *completions_, local_address)),
       incoming_(device, {.name = "message ring",
                          .bytes = kPage + config.ring.bytes,
                          .access = Access::local_write | Access::remote_write,
@@ -85,12 +88,14 @@ Hello Endpoint::hello() const {
 }
 
 void Endpoint::connect(const Hello& peer, Deadline deadline) {
+    // First, because it tells the peer's user: no memory of the size that the peer asks for before.
+    queue_pair_->connect(peer.queue_pair, milliseconds_left(deadline));
+    check_order();
     mirror_.emplace(device_, RegisteredBlock::Options{.name = "message mirror",
                                                       .bytes = peer.ring_bytes,
                                                       .access = Access::local_read,
                                                       .lock_memory = config_.arena.lock_memory,
                                                       .numa_node = config_.arena.numa_node});
-    queue_pair_->connect(peer.queue_pair, milliseconds_left(deadline));
     path_.emplace(*queue_pair_, *completions_, device_.invalidation_epoch());
     const RemoteRing remote{.address = peer.ring_address,
                             .bytes = peer.ring_bytes,
@@ -104,6 +109,16 @@ void Endpoint::connect(const Hello& peer, Deadline deadline) {
         .tag_key = tag_key_,
         .credit_word = reinterpret_cast<const std::uint64_t*>(incoming_.address())};
     ring_.emplace(*path_, local, remote, RemoteWord{peer.credit_address, peer.credit_key});
+}
+
+// Rings and images are found complete by polling their last bytes.
+void Endpoint::check_order() const {
+    if (config_.device.assume_in_order || queue_pair_->data_in_order()) return;
+    throw Error(Errc::unsupported, device_.info().name,
+                "it does not promise that the bytes of a write appear in memory in order, and "
+                "messages are found by polling memory",
+                "update its firmware and rdma-core; or, where adaptive routing and relaxed "
+                "ordering are off, set assume_in_order = true in [device]");
 }
 
 }  // namespace verbatim

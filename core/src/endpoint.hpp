@@ -2,6 +2,7 @@
 // peer is known, the data path over them. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,8 +39,9 @@ class RegisteredBlock {
 
 class Endpoint {
   public:
-    // Throws what the device throws.
-    Endpoint(Device& device, const Config& config);
+    // `local_address`: as QueuePairOptions has it. Throws what the device throws.
+    Endpoint(Device& device, const Config& config,
+             const std::array<std::uint8_t, 16>& local_address);
 
     // What the peer needs to know of this side.
     Hello hello() const;
@@ -53,6 +55,9 @@ class Endpoint {
     QueuePairHandle& queue_pair() noexcept { return *queue_pair_; }
 
   private:
+    // Throws Error(unsupported).
+    void check_order() const;
+
     Device& device_;
     const Config& config_;
     std::unique_ptr<CompletionQueueHandle> completions_;

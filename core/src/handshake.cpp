@@ -38,7 +38,8 @@ void connect_queue_pairs(const Context::Impl& context, Endpoint& endpoint, SideC
 
 std::unique_ptr<Connection::Impl> meet(std::shared_ptr<Context::Impl> context, SideChannel& channel,
                                        std::optional<Hello>& peer) {
-    auto endpoint = std::make_unique<Endpoint>(*context->device, context->config);
+    auto endpoint = std::make_unique<Endpoint>(*context->device, context->config,
+                                               tcp::local_address(channel.socket()));
     const Hello mine = endpoint->hello();
     if (peer) check_compatible(mine, *peer, channel.name());
     channel.send(FrameType::hello, encode_hello(mine), step(*context));

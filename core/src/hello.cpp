@@ -42,7 +42,8 @@ std::uint16_t version_in(std::span<const std::byte> header) {
 
 void put_queue_pair(ByteWriter& out, const QueuePairAddress& address) {
     out.put(address.kind).put(address.mtu_log2).put(address.lid).put(address.number);
-    out.put(address.packet_sequence).put(std::uint32_t{0});
+    out.put(address.packet_sequence).put(address.reads_answered);
+    out.put(std::uint8_t{0}).put(std::uint16_t{0});
     out.put(std::as_bytes(std::span(address.gid))).put(std::as_bytes(std::span(address.nonce)));
     out.put(std::as_bytes(std::span(address.local_socket)));
 }
@@ -54,7 +55,9 @@ QueuePairAddress get_queue_pair(ByteReader& in) {
     address.lid = in.get<std::uint16_t>();
     address.number = in.get<std::uint32_t>();
     address.packet_sequence = in.get<std::uint32_t>();
-    (void)in.get<std::uint32_t>();
+    address.reads_answered = in.get<std::uint8_t>();
+    (void)in.get<std::uint8_t>();
+    (void)in.get<std::uint16_t>();
     in.get(address.gid);
     in.get(address.nonce);
     in.get(address.local_socket);

@@ -216,6 +216,25 @@ std::uint16_t local_port(const FileDescriptor& socket) {
     return ntohs(in.sin_port);
 }
 
+std::array<std::uint8_t, 16> local_address(const FileDescriptor& socket) {
+    std::array<std::uint8_t, 16> bytes{};
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        return bytes;
+    if (address.ss_family == AF_INET) {
+        sockaddr_in in{};
+        std::memcpy(&in, &address, sizeof in);
+        bytes[10] = bytes[11] = 0xff;
+        std::memcpy(&bytes[12], &in.sin_addr, sizeof in.sin_addr);
+    } else if (address.ss_family == AF_INET6) {
+        sockaddr_in6 in{};
+        std::memcpy(&in, &address, sizeof in);
+        std::memcpy(bytes.data(), &in.sin6_addr, sizeof in.sin6_addr);
+    }
+    return bytes;
+}
+
 std::string peer_name(const FileDescriptor& socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;

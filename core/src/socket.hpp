@@ -2,6 +2,7 @@
 // time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -50,6 +51,8 @@ FileDescriptor listen(const HostPort& at, bool loopback_only);
 FileDescriptor accept(const FileDescriptor& listener);
 
 std::uint16_t local_port(const FileDescriptor& socket);
+// Of a connection: by which address the peer reaches this side. IPv6, or IPv4-mapped.
+std::array<std::uint8_t, 16> local_address(const FileDescriptor& socket);
 std::string peer_name(const FileDescriptor& socket);  // "127.0.0.1:40312", "[::1]:40312"
 
 // What one attempt to read without waiting found.

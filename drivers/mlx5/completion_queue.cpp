@@ -1,10 +1,13 @@
 // The cold half of the completion queue: attachments, errors, data that came inside a CQE.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
 
 #include <verbatim/mlx5/completion_queue.hpp>
+
+#include "atomic_results.hpp"
 
 namespace verbatim::mlx5 {
 namespace {
@@ -152,7 +155,7 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
         completion.opcode = static_cast<Opcode>(error.opcode_number.native() >> 24);
         if (completion.opcode == Opcode::local_invalidate)
             completion.opcode = queues.send->key_update_at(error.wqe_counter.native());
-        id = queues.send->retire(error.wqe_counter.native());
+        id = queues.send->retire(error.wqe_counter.native(), false);
         // Flushed, as every entry is, but nobody's request.
         if (id && queues.send->is_filler(error.wqe_counter.native())) return false;
     } else if (opcode == CqeOpcode::responder_error) {
@@ -168,7 +171,8 @@ bool CompletionQueue::decode_error(const Cqe& entry, const QueuePairTable::Entry
     return true;
 }
 
-// Only reads and atomics return something: their address segment is one unit, operands another.
+// Only reads and atomics return something. An atomic's result is big endian in an entry, whatever
+// it is in memory.
 void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendRing& queue,
                                             Completion& completion) const noexcept {
     if (completion.opcode != Opcode::read && !is_atomic(completion.opcode)) return;
@@ -178,10 +182,13 @@ void CompletionQueue::scatter_into_elements(const Cqe& entry, const SendRing& qu
     ControlSegment control;
     std::memcpy(&control, queue.block_at(counter), sizeof control);
     const std::uint32_t units = units_of(control);
-    std::uint32_t unit = is_atomic(completion.opcode) ? 3 : 2;
-    if (completion.opcode == Opcode::masked_compare_swap &&
-        modifier_of(control) == kMaskedModifier8)
-        ++unit;
+    std::uint32_t unit = 2;
+    std::array<std::byte, sizeof(std::uint64_t)> result;
+    if (is_atomic(completion.opcode)) {
+        unit = atomic_element_unit(control);
+        std::reverse_copy(data->begin(), data->end(), result.begin());
+        data = Bytes(result).first(data->size());
+    }
     for (; unit < units && !data->empty(); ++unit)
         data = fill(queue.block_at(counter + unit / 4) + std::size_t{unit % 4} * kUnitBytes, *data);
     if (!data->empty()) fail(completion);

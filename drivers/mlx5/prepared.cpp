@@ -38,7 +38,7 @@ void check_limits(const WorkRequest& request, const SendRing& queue) {
 
 }  // namespace
 
-void encode_image(const SendRing& queue, const WorkRequest& asked, const ShapeFacts& facts,
+void encode_image(SendRing& queue, const WorkRequest& asked, const ShapeFacts& facts,
                   std::span<std::uint64_t> words) {
     constexpr static std::byte kZeros[kMaxWqeUnits * kUnitBytes]{};
     WorkRequest request = asked;
@@ -46,6 +46,7 @@ void encode_image(const SendRing& queue, const WorkRequest& asked, const ShapeFa
         request.inline_payload = std::span(kZeros).first(facts.inline_bytes);
     check_shape(request, facts, queue.number());
     check_limits(request, queue);
+    queue.expect_result_of(request);
     const WqeShape shape = shape_of(request);
     auto* const begin = reinterpret_cast<std::byte*>(words.data());
     encode_plain(request, shape, {queue.number(), 0}, UnitWriter(begin));

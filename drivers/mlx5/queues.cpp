@@ -70,8 +70,11 @@ SendRing::SendRing(const QueuePairView& view)
       mask_(view.send_blocks - 1),
       number_(view.number),
       plain_register_(view.blueflame_bytes == kBlueFlameBytes),
-      limits_{std::min(view.max_inline_bytes, kMaxInlineBytes),
-              std::min(view.max_send_elements, kMaxElements), view.masked_atomics} {
+      limits_{.max_inline_bytes = std::min(view.max_inline_bytes, kMaxInlineBytes),
+              .max_elements = std::min(view.max_send_elements, kMaxElements),
+              .masked_atomics = view.masked_atomics,
+              .atomics = view.atomics,
+              .big_endian_results = view.big_endian_results} {
     window_.close(0, whole_ring());
 }
 
@@ -108,6 +111,7 @@ Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
 
 std::uint64_t SendQueue::place(const WorkRequest& request, const WqeShape& shape) noexcept {
     close_window();
+    expect_result_of(request);
     const std::uint32_t index = window_.next();
     const std::uint8_t fence = take_fence();
     if (is_key_update(request.opcode)) pending_fence_ = kSmallFence;

@@ -6,6 +6,7 @@
 #include <verbatim/driver/device.hpp>
 #include <verbatim/rdma/rdma.hpp>
 
+#include "device_events.hpp"
 #include "handles.hpp"
 #include "messages.hpp"
 #include "port.hpp"
@@ -16,7 +17,12 @@
 namespace verbatim::rdma {
 namespace {
 
-unsigned access_flags(Access access) noexcept {
+// Throws Error(unsupported) for atomics that the device has not.
+unsigned access_flags(const Port& port, Access access) {
+    if (allows(access, Access::remote_atomic) && !port.atomics.plain)
+        throw Error(Errc::unsupported, "memory region",
+                    fmt::format("remote atomics on {}, which has none", port.name),
+                    "register it without remote_atomic; DeviceInfo::atomics says what there is");
     unsigned flags = 0;
     const bool written = allows(access, Access::local_write) ||
                          allows(access, Access::remote_write) ||
@@ -34,7 +40,7 @@ class Region final : public MemoryRegion {
   public:
     Region(std::shared_ptr<Port> port, std::byte* address, std::size_t bytes, Access access)
         : port_(std::move(port)),
-          region_(ibv_reg_mr(port_->domain.get(), address, bytes, access_flags(access))) {
+          region_(ibv_reg_mr(port_->domain.get(), address, bytes, access_flags(*port_, access))) {
         if (region_ == nullptr) throw registration_error(bytes, errno, current_memory_limits());
         address_ = address;
         bytes_ = bytes;
@@ -89,7 +95,8 @@ class RdmaDevice final : public Device {
             "RDMA device, firmware {}, port {}, GID {}{}", port_->attributes.fw_ver, port_->number,
             gid_text(port_->gid.bytes), port_->mlx5_queues ? "" : ", through verbs");
         info_.max_message_bytes = port_->port_attributes.max_msg_sz;
-        info_.masked_atomics = port_->masked_atomics;
+        info_.atomics = port_->atomics.plain;
+        info_.masked_atomics = port_->atomics.masked;
         info_.data_path = port_->mlx5_queues ? "mlx5" : "verbs";
     }
 
@@ -124,6 +131,8 @@ class RdmaDevice final : public Device {
     const volatile std::uint64_t* invalidation_epoch() const noexcept override {
         return &port_->epoch;
     }
+    int event_file() const noexcept override { return port_->context->async_fd; }
+    std::optional<DeviceEvent> take_event() override { return rdma::take_event(*port_); }
 
   private:
     std::shared_ptr<Port> port_;

@@ -7,14 +7,32 @@
 
 namespace verbatim::rdma {
 
-std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, int wanted) noexcept {
-    const auto suits = [wanted](const GidEntry& entry) {
-        if (wanted >= 0) return entry.index == static_cast<std::uint32_t>(wanted);
-        return entry.kind != GidKind::roce_v1;
-    };
-    const auto found = std::find_if(table.begin(), table.end(), suits);
-    if (found == table.end()) return std::nullopt;
-    return *found;
+namespace {
+
+// How little an address reaches. A RoCE v2 GID is an IP address, an IPv4 one mapped into IPv6.
+int narrowness(const GidEntry& entry) noexcept {
+    constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const auto& bytes = entry.bytes;
+    if (entry.kind == GidKind::infiniband) return 0;
+    if (std::equal(kMapped.begin(), kMapped.end(), bytes.begin())) return 0;
+    if (bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80) return 3;
+    return (bytes[0] & 0xfe) == 0xfc ? 2 : 1;
+}
+
+}  // namespace
+
+std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, const GidWish& wish) noexcept {
+    const GidEntry* best = nullptr;
+    for (const GidEntry& entry : table) {
+        if (wish.index >= 0) {
+            if (entry.index == static_cast<std::uint32_t>(wish.index)) return entry;
+            continue;
+        }
+        if (entry.kind == GidKind::roce_v1) continue;
+        if (entry.bytes == wish.address) return entry;
+        if (best == nullptr || narrowness(entry) < narrowness(*best)) best = &entry;
+    }
+    return best != nullptr ? std::optional(*best) : std::nullopt;
 }
 
 std::string gid_text(const std::array<std::uint8_t, 16>& gid) {

@@ -17,9 +17,15 @@ struct GidEntry {
     std::array<std::uint8_t, 16> bytes{};
 };
 
-// `wanted` >= 0: that entry; else the first RoCE v2 entry, or on InfiniBand the first entry. Empty:
-// none does.
-std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, int wanted) noexcept;
+// What a queue pair's GID is to be.
+struct GidWish {
+    int index = -1;                          // >= 0: that entry and no other
+    std::array<std::uint8_t, 16> address{};  // the entry of this address, if there is one
+};
+
+// RoCE v2, or on InfiniBand the first entry. Where no address says which, the entry that reaches
+// furthest: IPv4, then global, site-local (fc00::/7) and link-local IPv6. Empty: none does.
+std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, const GidWish& wish) noexcept;
 // "fe80:0000:...".
 std::string gid_text(const std::array<std::uint8_t, 16>& gid);
 

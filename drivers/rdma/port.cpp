@@ -11,7 +11,7 @@
 
 #include <verbatim/driver/log.hpp>
 
-#include "atomic_support.hpp"
+#include "device_events.hpp"
 #include "messages.hpp"
 
 namespace verbatim::rdma {
@@ -38,8 +38,10 @@ std::vector<GidEntry> read_gids(const Port& port) {
     return table;
 }
 
-void pick_gid(Port& port, int wanted) {
-    const auto gid = choose_gid(read_gids(port), wanted);
+void pick_gid(Port& port) {
+    const int wanted = port.options.gid_index;
+    port.gids = read_gids(port);
+    const auto gid = choose_gid(port.gids, {.index = wanted});
     if (!gid.has_value())
         throw Error(Errc::config_error, fmt::format("{} port {}", port.name, port.number),
                     wanted >= 0 ? fmt::format("it has no GID {}", wanted) : "it has no RoCE v2 GID",
@@ -119,8 +121,12 @@ std::unique_ptr<Port> open_port(const Options& options) {
                               rejected, list_errno);
     port->domain.reset(ibv_alloc_pd(port->context.get()));
     if (port->domain == nullptr) throw call_error(port->name, "ibv_alloc_pd", errno);
-    pick_gid(*port, options.gid_index);
-    port->masked_atomics = port->mlx5_queues && has_masked_atomics(port->context.get());
+    make_nonblocking(*port);
+    port->options = options;
+    pick_gid(*port);
+    const bool verbs_atomics = port->attributes.atomic_cap != IBV_ATOMIC_NONE;
+    port->atomics = port->mlx5_queues ? query_atomics(port->context.get(), verbs_atomics)
+                                      : AtomicSupport{.plain = verbs_atomics};
     return port;
 }
 

@@ -1,13 +1,17 @@
 // An opened device and one of its ports; shared by everything made from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/rdma/rdma.hpp>
 
 #include "../verbs/key_table.hpp"
+#include "atomic_support.hpp"
 #include "gid_choice.hpp"
 #include "handles.hpp"
 
@@ -20,13 +24,19 @@ struct Port {
     ibv_device_attr attributes{};
     ibv_port_attr port_attributes{};
     std::uint8_t number = 1;
-    GidEntry gid;
-    bool mlx5_queues = false;  // our data path writes them; else it goes through verbs
-    bool masked_atomics = false;
+    Options options;             // as it was opened
+    std::vector<GidEntry> gids;  // the port's table
+    GidEntry gid;                // of queue pairs that know no address
+    bool mlx5_queues = false;    // our data path writes them; else it goes through verbs
+    AtomicSupport atomics;
     verbs::KeyTable keys;     // for verbs; destroyed after all that is in it
     std::uint64_t epoch = 0;  // Device::invalidation_epoch
 
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE); }
+    // Of a queue pair at this address. Zeros: not known.
+    GidEntry gid_for(const std::array<std::uint8_t, 16>& address) const noexcept {
+        return choose_gid(gids, {options.gid_index, address}).value_or(gid);
+    }
     bool is_infiniband() const noexcept {
         return port_attributes.link_layer == IBV_LINK_LAYER_INFINIBAND;
     }

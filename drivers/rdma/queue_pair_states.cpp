@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "address_vector.hpp"
 #include "messages.hpp"
 
 namespace verbatim::rdma {
@@ -17,15 +18,15 @@ constexpr std::uint32_t kPacketMask = 0xffffff;
 // The usual values of connection managers: 4.096 us * 2^14 = 67 ms per try, as often as can be
 // said.
 constexpr std::uint8_t kTimeout = 14, kRetries = 7, kRetriesForever = 7, kRnrTimer = 12;
-constexpr std::uint8_t kMaxReadsInFlight = 16;
-constexpr std::uint8_t kHopLimit = 64;
 // ibv_mtu 1 means 256 bytes.
 constexpr int kMtuLog2Base = 7;
 
 }  // namespace
 
-QueuePairStates::QueuePairStates(std::shared_ptr<Port> port)
-    : port_(std::move(port)), first_packet_(std::random_device{}() & kPacketMask) {}
+QueuePairStates::QueuePairStates(std::shared_ptr<Port> port, const QueuePairOptions& options)
+    : port_(std::move(port)),
+      gid_(port_->gid_for(options.local_address)),
+      first_packet_(std::random_device{}() & kPacketMask) {}
 
 std::string QueuePairStates::object() const {
     return fmt::format("{} queue pair {}", port_->name, queue_ == nullptr ? 0 : queue_->qp_num);
@@ -38,7 +39,8 @@ QueuePairAddress QueuePairStates::address() const {
     address.lid = port_->port_attributes.lid;
     address.number = queue_->qp_num;
     address.packet_sequence = first_packet_;
-    address.gid = port_->gid.bytes;
+    address.gid = gid_.bytes;
+    address.reads_answered = reads_answered(port_->attributes.max_qp_rd_atom);
     return address;
 }
 
@@ -49,7 +51,7 @@ void QueuePairStates::connect(const QueuePairAddress& peer, int /*timeout_ms*/) 
     to_initialized();
     initialized();
     to_ready_to_receive(peer);
-    to_ready();
+    to_ready(peer);
     ready();
 }
 
@@ -63,8 +65,9 @@ void QueuePairStates::to_initialized() {
     attributes.qp_state = IBV_QPS_INIT;
     attributes.pkey_index = 0;
     attributes.port_num = port_->number;
-    attributes.qp_access_flags =
-        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    // Devices without atomics refuse to allow them.
+    if (port_->atomics.plain) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
     modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
            "ibv_modify_qp to INIT");
 }
@@ -76,30 +79,24 @@ void QueuePairStates::to_ready_to_receive(const QueuePairAddress& peer) {
     attributes.path_mtu = static_cast<ibv_mtu>(std::max<int>(mtu, IBV_MTU_256));
     attributes.dest_qp_num = peer.number;
     attributes.rq_psn = peer.packet_sequence & kPacketMask;
-    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(
-        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_rd_atom));
+    attributes.max_dest_rd_atomic = reads_answered(port_->attributes.max_qp_rd_atom);
     attributes.min_rnr_timer = kRnrTimer;
-    attributes.ah_attr.port_num = port_->number;
-    attributes.ah_attr.dlid = peer.lid;
-    attributes.ah_attr.is_global = port_->is_infiniband() ? 0 : 1;
-    std::copy(peer.gid.begin(), peer.gid.end(), attributes.ah_attr.grh.dgid.raw);
-    attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(port_->gid.index);
-    attributes.ah_attr.grh.hop_limit = kHopLimit;
+    attributes.ah_attr = address_vector(*port_, gid_, peer);
     modify(attributes,
            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
            "ibv_modify_qp to RTR");
 }
 
-void QueuePairStates::to_ready() {
+// No more reads and atomics are under way than the peer has room for: it would refuse those beyond.
+void QueuePairStates::to_ready(const QueuePairAddress& peer) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_RTS;
     attributes.timeout = kTimeout;
     attributes.retry_cnt = kRetries;
     attributes.rnr_retry = kRetriesForever;
     attributes.sq_psn = first_packet_;
-    attributes.max_rd_atomic = static_cast<std::uint8_t>(
-        std::min<int>(kMaxReadsInFlight, port_->attributes.max_qp_init_rd_atom));
+    attributes.max_rd_atomic = reads_asked(port_->attributes.max_qp_init_rd_atom, peer);
     modify(attributes,
            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                IBV_QP_MAX_QP_RD_ATOMIC,
@@ -117,6 +114,11 @@ void QueuePairStates::reset() {
     attributes.qp_state = IBV_QPS_RESET;
     modify(attributes, IBV_QP_STATE, "ibv_modify_qp to RESET");
     port_->count_invalidation();
+}
+
+// rdma-core asks the firmware; flags 0: of the whole message.
+bool QueuePairStates::data_in_order() const noexcept {
+    return ibv_query_qp_data_in_order(queue_.get(), IBV_WR_RDMA_WRITE, 0) != 0;
 }
 
 // The device turns a queue pair to error by itself, so it is asked.

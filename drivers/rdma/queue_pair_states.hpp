@@ -21,9 +21,10 @@ class QueuePairStates : public QueuePairHandle {
     QueuePairState state() const noexcept override;
     // A device does not watch its peer: its silence shows as retry_exceeded.
     bool peer_lost() const noexcept override { return false; }
+    bool data_in_order() const noexcept override;
 
   protected:
-    explicit QueuePairStates(std::shared_ptr<Port> port);
+    QueuePairStates(std::shared_ptr<Port> port, const QueuePairOptions& options);
 
     // During connect(): receives may be posted; and requests.
     virtual void initialized() {}
@@ -37,9 +38,10 @@ class QueuePairStates : public QueuePairHandle {
   private:
     void to_initialized();
     void to_ready_to_receive(const QueuePairAddress& peer);
-    void to_ready();
+    void to_ready(const QueuePairAddress& peer);
     void modify(ibv_qp_attr& attributes, int mask, const char* target);
 
+    GidEntry gid_;
     std::uint32_t first_packet_;
 };
 

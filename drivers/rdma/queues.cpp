@@ -18,6 +18,12 @@
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::rdma {
+namespace {
+
+constexpr std::uint32_t kShortestQueueUnits = mlx5::kBlockBytes / mlx5::kUnitBytes;
+
+}  // namespace
+
 CompletionChannel::CompletionChannel(std::shared_ptr<Port> port)
     : port_(std::move(port)), channel_(ibv_create_comp_channel(port_->context.get())) {
     if (channel_ == nullptr)
@@ -72,7 +78,7 @@ void CompletionQueue::resize(std::uint32_t entries) {
 }
 
 QueuePair::QueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
-    : QueuePairStates(std::move(port)) {
+    : QueuePairStates(std::move(port), options) {
     make_domain();
     make_queue(options);
     make_view(options);
@@ -97,28 +103,26 @@ void QueuePair::make_domain() {
 }
 
 void QueuePair::make_queue(const QueuePairOptions& options) {
-    // rdma-core counts requests of the largest size; this library counts blocks.
-    const std::uint32_t gathered =
-        options.max_send_elements * std::uint32_t{sizeof(mlx5::DataSegment)};
-    const std::uint32_t payload = std::max(gathered, options.max_inline_bytes + 4);
-    const std::uint32_t blocks =
-        (payload + 3 * mlx5::kUnitBytes + mlx5::kBlockBytes - 1) / mlx5::kBlockBytes;
     ibv_qp_init_attr_ex attributes{};
     attributes.qp_type = IBV_QPT_RC;
-    attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+    attributes.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    // rdma-core counts requests of the largest size that it may be asked for; this library posts by
+    // itself and counts blocks. So it is told of requests of one block, and as many.
+    attributes.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
     attributes.pd = parent_domain_ != nullptr ? parent_domain_.get() : port_->domain.get();
     attributes.send_cq =
         own_completion_queue<CompletionQueue>(options.send_completions, "send_completions").get();
     attributes.recv_cq =
         own_completion_queue<CompletionQueue>(options.receive_completions, "receive_completions")
             .get();
-    attributes.cap.max_send_wr = std::max((options.send_blocks + blocks - 1) / blocks, 1U);
-    attributes.cap.max_send_sge = options.max_send_elements;
-    attributes.cap.max_inline_data = options.max_inline_bytes;
+    attributes.cap.max_send_wr = std::max(options.send_blocks, 1U);
+    attributes.cap.max_send_sge = 1;
     attributes.srq = own_shared_receives<SharedReceiveQueue>(options.shared_receives);
     if (attributes.srq == nullptr) {
         attributes.cap.max_recv_wr = std::max(options.receive_entries, 1U);
-        attributes.cap.max_recv_sge = std::max(options.max_receive_elements, 1U);
+        // The shortest receive queue has 64 bytes: longer entries, not more of them.
+        attributes.cap.max_recv_sge = std::max(
+            {options.max_receive_elements, 1U, kShortestQueueUnits / attributes.cap.max_recv_wr});
     }
     mlx5dv_qp_init_attr extra{};
     // Data always goes to memory, never into the completion: receivers look there.
@@ -140,6 +144,11 @@ void QueuePair::make_view(const QueuePairOptions& options) {
                     fmt::format("its send blocks have {} bytes", facts.sq.stride));
     view_.send_buffer = static_cast<std::byte*>(facts.sq.buf);
     view_.send_blocks = facts.sq.wqe_cnt;
+    if (view_.send_blocks != std::bit_ceil(std::max(options.send_blocks, 1U)))
+        throw Error(Errc::unsupported, object(),
+                    fmt::format("rdma-core made {} send blocks of {} asked for: its completion "
+                                "queue could overrun",
+                                view_.send_blocks, options.send_blocks));
     if (options.shared_receives == nullptr) {
         view_.receive_buffer = static_cast<std::byte*>(facts.rq.buf);
         view_.receive_entries = facts.rq.wqe_cnt;
@@ -154,7 +163,9 @@ void QueuePair::make_view(const QueuePairOptions& options) {
     view_.number = queue_->qp_num;
     view_.max_inline_bytes = options.max_inline_bytes;
     view_.max_send_elements = options.max_send_elements;
-    view_.masked_atomics = port_->masked_atomics;
+    view_.atomics = port_->atomics.plain;
+    view_.masked_atomics = port_->atomics.masked;
+    view_.big_endian_results = port_->atomics.big_endian_results;
 }
 
 }  // namespace verbatim::rdma

@@ -45,7 +45,7 @@ VerbsSharedReceiveQueue::VerbsSharedReceiveQueue(std::shared_ptr<Port> port,
 }
 
 VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Port> port, const QueuePairOptions& options)
-    : QueuePairStates(std::move(port)), shown_(options) {
+    : QueuePairStates(std::move(port), options), shown_(options, port_->atomics.plain) {
     ring_.reset(ibv_reg_mr(port_->domain.get(), shown_.view().send_buffer, shown_.send_bytes(), 0));
     if (ring_ == nullptr)
         throw registration_error(shown_.send_bytes(), errno, current_memory_limits());

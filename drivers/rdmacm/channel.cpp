@@ -17,6 +17,7 @@ Channel::Channel() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) == 0) {
         programs_end_ = ends[0];
+        handed_out_.emplace(programs_end_);
         writing_ = softnic::Descriptor(ends[1]);
         // Our own: the program may close its number while a thread waits here.
         reading_ = softnic::Descriptor(fcntl(programs_end_, F_DUPFD_CLOEXEC, 0));
@@ -49,7 +50,7 @@ std::vector<Event> Channel::take_events_of(std::uint32_t owner) {
     return taken;
 }
 
-int Channel::wait() const noexcept {
+int Channel::wait() const {
     pollfd entry{reading_.get(), POLLIN, 0};
     if (poll(&entry, 1, 0) == 0) {
         if ((fcntl(reading_.get(), F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "../softnic/descriptor.hpp"
+#include "../uverbs/handed_out.hpp"
 
 namespace verbatim::rdmacm {
 
@@ -26,7 +28,11 @@ class Channel {
 
     // What open() hands out, and the program closes.
     int descriptor() const noexcept { return programs_end_; }
-    bool inherited() const noexcept { return generation_ != softnic::fork_generation(); }
+    bool inherited() const noexcept {
+        return generation_ != softnic::fork_generation() || !handed_out_->mine();
+    }
+    // Whether a number is that descriptor still.
+    bool is(int descriptor) const noexcept { return handed_out_->is(descriptor); }
 
     void push(const Event& event);
     bool empty() const noexcept { return events_.empty(); }
@@ -40,8 +46,8 @@ class Channel {
     bool ended() const noexcept { return ended_; }
 
     // Until there are events. 0, EAGAIN where the descriptor does not block, or EINTR. Without the
-    // manager's lock.
-    int wait() const noexcept;
+    // manager's lock. A point of cancellation.
+    int wait() const;
 
   private:
     void signal() noexcept;
@@ -49,6 +55,7 @@ class Channel {
 
     std::deque<Event> events_;
     int programs_end_ = -1;
+    std::optional<uverbs::HandedOut> handed_out_;
     softnic::Descriptor reading_, writing_;
     bool ended_ = false;
     std::uint64_t generation_ = softnic::fork_generation();

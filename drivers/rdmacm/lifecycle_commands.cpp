@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "../softnic/cancellation.hpp"
 #include "manager.hpp"
 #include "open_channels.hpp"
 
@@ -80,6 +81,7 @@ int Manager::get_event(Channel& channel, const Command& command) {
     if (command.reply_bytes() < kOldest) return ENOSPC;
     for (;;) {
         {
+            const softnic::WithoutCancellation none;
             const std::lock_guard lock(mutex_);
             if (channel.ended()) return EBADF;
             if (!channel.empty()) {

@@ -11,6 +11,8 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
+#include "../softnic/cancellation.hpp"
+
 namespace verbatim::rdmacm {
 namespace {
 
@@ -73,10 +75,11 @@ Manager::Handler Manager::handler_of(std::uint32_t number) noexcept {
 }
 
 int Manager::execute(const std::shared_ptr<Channel>& channel,
-                     std::span<const std::byte> bytes) noexcept try {
+                     std::span<const std::byte> bytes) try {
     const auto command = Command::parse(bytes);
     if (!command || command->number() > RDMA_USER_CM_CMD_JOIN_MCAST) return EINVAL;
     if (command->number() == RDMA_USER_CM_CMD_GET_EVENT) return get_event(*channel, *command);
+    const softnic::WithoutCancellation none;
     return dispatch(channel, *command);
 } catch (const Error& error) {
     log::error("{}", error.what());

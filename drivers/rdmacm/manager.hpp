@@ -28,8 +28,9 @@ class Manager final : WatcherService {
     static Manager& instance();
 
     // Channels are this process' own, not inherited through fork().
-    // Executes one command that was written to the channel; 0 or an errno.
-    int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> bytes) noexcept;
+    // Executes one command that was written to the channel; 0 or an errno. A thread that waits for
+    // an event may be cancelled there, which unwinds the caller.
+    int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> bytes);
     // Its owner has closed the channel: ends its identifiers.
     void close(Channel& channel) noexcept;
 

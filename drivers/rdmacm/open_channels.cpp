@@ -20,9 +20,15 @@
 namespace verbatim::rdmacm {
 namespace {
 
-// Small numbers, as the system hands them out.
-constexpr std::size_t kDescriptors = 65536;
-constinit std::array<std::atomic<bool>, kDescriptors> g_is_channel{};
+// Linux' limit of descriptors where nobody has raised it (fs.nr_open).
+constexpr std::size_t kDescriptors = std::size_t{1} << 20;
+// By std::atomic_ref: so many atomics are too many for a compiler to initialise.
+constinit std::array<bool, kDescriptors> g_is_channel{};
+constinit std::atomic<bool> g_any{false};  // there was one
+
+std::atomic_ref<bool> mark(int descriptor) noexcept {
+    return std::atomic_ref(g_is_channel[static_cast<std::size_t>(descriptor)]);
+}
 
 // Never destroyed: files are closed until the very end.
 struct Table {
@@ -40,14 +46,32 @@ Table& table() {
 
 bool is_channel(int descriptor) noexcept {
     const auto at = static_cast<std::size_t>(descriptor);
-    return at < kDescriptors && g_is_channel[at].load(std::memory_order_acquire);
+    return at < kDescriptors && mark(descriptor).load(std::memory_order_acquire);
 }
 
 std::shared_ptr<Channel> take(int descriptor) {
     const std::lock_guard lock(table().mutex);
-    g_is_channel[static_cast<std::size_t>(descriptor)].store(false);
+    mark(descriptor).store(false);
     const auto node = table().channels.extract(descriptor);
     return node ? std::move(node.mapped()) : nullptr;
+}
+
+std::shared_ptr<Channel> known_channel(int descriptor) noexcept {
+    if (!is_channel(descriptor)) return nullptr;
+    const std::lock_guard lock(table().mutex);
+    const auto found = table().channels.find(descriptor);
+    return found == table().channels.end() ? nullptr : found->second;
+}
+
+// One of these numbers that forget_channel() would not leave; -1: none.
+int any_known(unsigned first, unsigned last) noexcept {
+    if (!g_any.load() || first >= kDescriptors) return -1;
+    const std::lock_guard lock(table().mutex);
+    const auto end = table().channels.end();
+    for (auto at = table().channels.lower_bound(static_cast<int>(first));
+         at != end && static_cast<unsigned>(at->first) <= last; ++at)
+        if (!at->second->inherited()) return at->first;
+    return -1;
 }
 
 }  // namespace
@@ -57,11 +81,13 @@ int open_channel() noexcept try {
     auto channel = std::make_shared<Channel>();
     const int descriptor = channel->descriptor();
     if (static_cast<std::size_t>(descriptor) >= kDescriptors)
-        throw Error(Errc::device_error, "connection manager", "a descriptor beyond 65535",
+        throw Error(Errc::device_error, "connection manager", "a descriptor beyond 1048575",
                     "close files");
+    forget_channel(descriptor);  // another file had the number before
     const std::lock_guard lock(table().mutex);
     table().channels[descriptor] = std::move(channel);
-    g_is_channel[static_cast<std::size_t>(descriptor)].store(true, std::memory_order_release);
+    g_any.store(true);
+    mark(descriptor).store(true, std::memory_order_release);
     return descriptor;
 } catch (const Error& error) {
     log::error("{}", error.what());
@@ -73,20 +99,28 @@ int open_channel() noexcept try {
 }
 
 std::shared_ptr<Channel> find_channel(int descriptor) noexcept {
-    if (!is_channel(descriptor)) return nullptr;
-    const std::lock_guard lock(table().mutex);
-    const auto found = table().channels.find(descriptor);
-    return found == table().channels.end() ? nullptr : found->second;
+    auto channel = known_channel(descriptor);
+    if (channel == nullptr || channel->is(descriptor)) return channel;
+    forget_channel(descriptor);
+    return nullptr;
 }
 
-int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command) noexcept {
+int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command) {
+    // As write() is.
+    pthread_testcancel();
     return channel->inherited() ? EIO : Manager::instance().execute(channel, command);
 }
 
 void forget_channel(int descriptor) noexcept {
-    if (!is_channel(descriptor)) return;
+    const auto known = known_channel(descriptor);
+    if (known == nullptr || known->inherited()) return;
     const auto channel = take(descriptor);
-    if (channel != nullptr && !channel->inherited()) Manager::instance().close(*channel);
+    if (channel != nullptr) Manager::instance().close(*channel);
+}
+
+void forget_channels(unsigned first, unsigned last) noexcept {
+    for (int known = any_known(first, last); known >= 0; known = any_known(first, last))
+        forget_channel(known);
 }
 
 }  // namespace verbatim::rdmacm

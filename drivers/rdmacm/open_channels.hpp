@@ -14,11 +14,13 @@ inline constexpr const char* kDevicePath = "/dev/infiniband/rdma_cm";
 
 // What open() of kDevicePath returns: a descriptor, or -1 and errno.
 int open_channel() noexcept;
-// Null if it is none.
+// Null if it is none, or stands for another file by now.
 std::shared_ptr<Channel> find_channel(int descriptor) noexcept;
-// Executes what was written to the channel; 0 or an errno.
-int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command) noexcept;
-// The program is about to close the descriptor; nothing if it is no channel.
+// Executes what was written to the channel; 0 or an errno. The caller may be cancelled in here.
+int execute(const std::shared_ptr<Channel>& channel, std::span<const std::byte> command);
+// The program is about to close the descriptor, or has put another file there; nothing if it is no
+// channel, and in children.
 void forget_channel(int descriptor) noexcept;
+void forget_channels(unsigned first, unsigned last) noexcept;
 
 }  // namespace verbatim::rdmacm

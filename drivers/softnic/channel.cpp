@@ -58,17 +58,19 @@ void ChannelSender::set_asleep(std::uint32_t word) noexcept {
 std::byte* ChannelSender::reserve(std::size_t& capacity) noexcept {
     // The receiver's line is fetched only when the known room could cut a record short.
     if (ring_bytes_ - (produced_ - consumed_) < record_span(kMaxRecordBytes)) {
-        const std::uint64_t consumed = header_->drain.consumed.load(std::memory_order_acquire);
-        // Only forwards, only over what was produced, only by whole records.
-        broken_ |=
-            consumed - consumed_ > produced_ - consumed_ || consumed % sizeof(RecordHeader) != 0;
-        if (broken_) return nullptr;
-        consumed_ = consumed;
-        if (produced_ - consumed_ == ring_bytes_) return nullptr;
+        refresh();
+        if (broken_ || produced_ - consumed_ == ring_bytes_) return nullptr;
     }
     const std::uint64_t offset = produced_ & (ring_bytes_ - 1);
     capacity = payload_room(ring_bytes_, offset, ring_bytes_ - (produced_ - consumed_));
     return ring_ + offset + sizeof(RecordHeader);
+}
+
+// The receiver's count moves only forwards, over what was produced, by whole records.
+void ChannelSender::refresh() noexcept {
+    const std::uint64_t consumed = header_->drain.consumed.load(std::memory_order_acquire);
+    broken_ |= consumed - consumed_ > produced_ - consumed_ || consumed % sizeof(RecordHeader) != 0;
+    if (!broken_) consumed_ = consumed;
 }
 
 void ChannelSender::commit(const RecordHeader& record) noexcept {

@@ -73,10 +73,13 @@ struct ChannelHeader {
         std::atomic<std::uint32_t> sender_asleep;  // a sleep word; by the polling thread
         std::atomic<std::uint32_t> fault;  // 0, or the syndrome of a one-sided request after these
     } produced;
+    // Owner: sender; the thread inside its send gate. Odd while that touches memory of the
+    // receiver's process (access_sequence.hpp). No receiver polls this line.
+    alignas(64) std::atomic<std::uint64_t> access;
 };
 inline constexpr std::size_t kChannelHeaderBytes = 4096;
 static_assert(sizeof(ChannelHeader) <= kChannelHeaderBytes);
-inline constexpr std::uint64_t kChannelMagic = 0x766263686e303034;  // "vbchn004"
+inline constexpr std::uint64_t kChannelMagic = 0x766263686e303035;  // "vbchn005"
 
 // Precedes each record's payload; records start at multiples of 16 and do not wrap. A record with
 // kQueueRecord is no message: those behind it are for the shared receive queue in `total`.
@@ -109,6 +112,8 @@ class ChannelSender {
     ReceiverState receiver_state() const noexcept {
         return static_cast<ReceiverState>(header_->receiver_state.load(std::memory_order_acquire));
     }
+    bool receiver_is_open() const noexcept { return receiver_state() == ReceiverState::open; }
+    std::atomic<std::uint64_t>& access_word() const noexcept { return header_->access; }
     std::uint64_t acknowledged() const noexcept {
         return header_->drain.acknowledged.load(std::memory_order_acquire);
     }
@@ -160,6 +165,10 @@ class ChannelSender {
     // The same for a payload that must lie in one record; fills what is too short before the ring's
     // end.
     std::byte* reserve_whole(std::size_t bytes) noexcept;
+    // The receiver has taken everything that was handed over.
+    bool all_taken() noexcept {
+        return consumed_ == produced_ || (refresh(), consumed_ == produced_);
+    }
     // Hands over the reserved record with its payload.
     void commit(const RecordHeader& record) noexcept;
     // True once after records were committed.
@@ -168,6 +177,8 @@ class ChannelSender {
     bool broken() const noexcept { return broken_; }
 
   private:
+    void refresh() noexcept;
+
     std::shared_ptr<SharedMemory> memory_;
     ChannelHeader* header_ = nullptr;
     std::byte* ring_ = nullptr;
@@ -202,6 +213,7 @@ class ChannelReceiver {
         return header_->produced.bytes.load(std::memory_order_acquire);
     }
     std::uint64_t consumed() const noexcept { return consumed_; }
+    const std::atomic<std::uint64_t>& access_word() const noexcept { return header_->access; }
     void set_state(ReceiverState state) noexcept;
     // Control path. Without them everything is allowed and a sender waits for ever.
     void set_allowed(Access allowed) noexcept;

@@ -23,6 +23,10 @@ namespace {
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxSessions = 4096;
 constexpr int kBacklog = 128;
+// Of them, those of other users who have not said who they are.
+constexpr std::ptrdiff_t kMaxStrangers = 64;
+// Of one peer, before the others' turn; and newcomers.
+constexpr int kMessagesPerTurn = 16, kNewcomersPerTurn = 32;
 // While the process has no descriptors left, the listener is looked at this often instead of at
 // once.
 constexpr int kNoDescriptorsRetryMs = 100;
@@ -42,7 +46,8 @@ ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable&
       files_(files),
       options_(options),
       listener_(std::move(listener)),
-      generation_(fork_generation()) {
+      generation_(fork_generation()),
+      secret_(std::make_unique<const Nonce>(random_nonce())) {
     if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
@@ -144,7 +149,7 @@ int ControlThread::poll_timeout_ms() const {
 }
 
 void ControlThread::accept_sessions() {
-    for (;;) {
+    for (int budget = kNewcomersPerTurn; budget != 0; --budget) {
         const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             out_of_descriptors_ = errno == EMFILE || errno == ENFILE;
@@ -154,13 +159,36 @@ void ControlThread::accept_sessions() {
                     "-n)");
             return;
         }
-        Descriptor socket(fd);
-        if (sessions_.size() >= kMaxSessions) continue;
-        Session session;
-        session.socket = std::move(socket);
-        session.hello_by = std::chrono::steady_clock::now() + kHelloTime;
-        sessions_.push_back(std::move(session));
+        admit(Descriptor(fd));
     }
+}
+
+// Other users get no further where they are not wanted, and cannot take all places elsewhere.
+void ControlThread::admit(Descriptor socket) {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (sessions_.size() >= kMaxSessions ||
+        getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return;
+    Session session;
+    session.socket = std::move(socket);
+    session.user = peer.uid;
+    session.peer.process = std::make_shared<PeerProcess>(peer.pid);
+    session.hello_by = std::chrono::steady_clock::now() + kHelloTime;
+    if (peer.uid != geteuid()) {
+        LinkMessage first;
+        first.sequence = 1;  // as that of every hello
+        if (options_.same_user_only)
+            return refuse(
+                session, first, Errc::permission_denied,
+                fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
+                            peer.uid, geteuid()));
+        const auto strangers = std::ranges::count_if(sessions_, [](const Session& other) {
+            return !other.welcomed && other.user != geteuid();
+        });
+        if (strangers >= kMaxStrangers) return;
+    }
+    sessions_.push_back(std::move(session));
 }
 
 void ControlThread::drop_finished_sessions() {
@@ -171,7 +199,7 @@ void ControlThread::drop_finished_sessions() {
 }
 
 void ControlThread::serve(Session& session) {
-    for (;;) {
+    for (int budget = kMessagesPerTurn; budget != 0; --budget) {
         LinkMessage request;
         std::vector<Descriptor> unwanted;
         const Received got = receive_message(session.socket.get(), request, unwanted);
@@ -196,6 +224,10 @@ void ControlThread::answer(Session& session, const LinkMessage& request) try {
                                 files_.numbers_after(request.file, kFilesPerMessage));
         case LinkOp::get_file:
             return answer_files(session, request, {request.file});
+        case LinkOp::get_keys:
+            return answer_keys(session, request);
+        case LinkOp::prove:
+            return answer_proof(session, request);
         case LinkOp::open_channel:
             return answer_channel(session, request);
         case LinkOp::wake:
@@ -208,43 +240,50 @@ void ControlThread::answer(Session& session, const LinkMessage& request) try {
 }
 
 void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (getsockopt(session.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-        return session.socket.close();
     if (request.to != options_.nonce) {
         refuse(session, request, Errc::protocol_error, "the hello names another device");
         return session.socket.close();
     }
-    if (options_.same_user_only && peer.uid != geteuid()) {
-        refuse(session, request, Errc::permission_denied,
-               fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
-                           peer.uid, geteuid()));
-        return session.socket.close();
-    }
     session.welcomed = true;
-    session.peer = request.from;
+    session.peer.nonce = request.from;
     LinkMessage welcome;
     welcome.op = LinkOp::welcome;
     welcome.from = options_.nonce;
     welcome.to = request.from;
+    if (keys_.accesses().barriers()) welcome.features |= kRaisesBarriers;
+    welcome.secret_at = reinterpret_cast<std::uintptr_t>(secret_.get());
     const std::array<int, 2> files{keys_.view().file(), options_.bell ? options_.bell.file() : -1};
     reply(session, request, welcome, std::span(files).first(options_.bell ? 2 : 1));
 }
 
 // To this user only, whoever may connect.
 void ControlThread::answer_description(Session& session, const LinkMessage& request) {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (getsockopt(session.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-        return session.socket.close();
-    if (peer.uid != geteuid())
+    if (session.user != geteuid())
         return refuse(session, request, Errc::permission_denied,
                       fmt::format("this device belongs to uid {}", geteuid()));
     LinkMessage answer;
     answer.op = LinkOp::description;
     const Descriptor text = file_of(service_.describe());
     const std::array<int, 1> file{text.get()};
+    reply(session, request, answer, file);
+}
+
+// It has read the secret in this process' memory.
+void ControlThread::answer_proof(Session& session, const LinkMessage& request) {
+    if (request.secret != *secret_)
+        return refuse(session, request, Errc::permission_denied, "that is not the secret");
+    session.may_attach = true;
+    LinkMessage answer;
+    answer.op = LinkOp::proven;
+    reply(session, request, answer);
+}
+
+void ControlThread::answer_keys(Session& session, const LinkMessage& request) {
+    if (request.chunk >= keys_.view().chunks())
+        return refuse(session, request, Errc::invalid_argument, "there are not so many keys");
+    LinkMessage answer;
+    answer.op = LinkOp::keys;
+    const std::array<int, 1> file{keys_.view().file(request.chunk)};
     reply(session, request, answer, file);
 }
 
@@ -255,6 +294,7 @@ void ControlThread::answer_files(Session& session, const LinkMessage& request,
     std::vector<Descriptor> kept;
     std::vector<int> files;
     for (const std::uint64_t number : numbers) {
+        if ((number & kPageFile) != 0 && !session.may_attach) continue;
         Descriptor file = files_.duplicate(number);
         if (!file) continue;  // released meanwhile
         answer.files[answer.count++] = number;

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -20,15 +21,22 @@
 #include "key_table.hpp"
 #include "link.hpp"
 #include "link_message.hpp"
+#include "peer_process.hpp"
 
 namespace verbatim::softnic {
+
+// The process at the other end of a link.
+struct LinkPeer {
+    Nonce nonce{};
+    std::shared_ptr<const PeerProcess> process;
+};
 
 // What the control thread serves. Called from the control thread.
 class ControlService {
   public:
     // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with
     // the callee and is valid until keep_alive goes. Throws Error: the peer gets its code and text.
-    virtual int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+    virtual int open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
                              std::shared_ptr<void>& keep_alive) = 0;
     // A peer says that queue pair `number` has something to do.
     virtual void wake(std::uint32_t number) = 0;
@@ -64,8 +72,10 @@ class ControlThread {
     struct Session {
         Descriptor socket;
         bool welcomed = false;
+        bool may_attach = false;  // has proven it
+        uid_t user = 0;
         Instant hello_by;
-        Nonce peer{};
+        LinkPeer peer;
     };
 
     static void* entry(void* self);
@@ -74,10 +84,13 @@ class ControlThread {
     void wait_for_events();
     int poll_timeout_ms() const;
     void accept_sessions();
+    void admit(Descriptor socket);
     void serve(Session& session);
     void answer(Session& session, const LinkMessage& request);
     void answer_hello(Session& session, const LinkMessage& request);
     void answer_description(Session& session, const LinkMessage& request);
+    void answer_proof(Session& session, const LinkMessage& request);
+    void answer_keys(Session& session, const LinkMessage& request);
     void answer_files(Session& session, const LinkMessage& request,
                       const std::vector<std::uint64_t>& numbers);
     void answer_channel(Session& session, const LinkMessage& request);
@@ -92,6 +105,7 @@ class ControlThread {
     ControlOptions options_;
     Descriptor listener_, wake_;
     std::uint64_t generation_ = 0;
+    const std::unique_ptr<const Nonce> secret_;  // stays where the welcome says
     pthread_t thread_{};
     std::atomic<bool> stop_{false};
 

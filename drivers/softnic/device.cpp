@@ -2,6 +2,7 @@
 #include "device.hpp"
 
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "description.hpp"
 #include "memory_window.hpp"
 #include "queue_pair.hpp"
+#include "revocation.hpp"
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::softnic {
@@ -48,29 +50,40 @@ class Region final : public MemoryRegion {
         remote_key_ = local_key_;
     }
     ~Region() override {
-        if (!released_) let_go();
+        revoke();
+        if (!free_ && !core_->inherited()) static_cast<void>(wait());
     }
 
     void release() override {
-        if (!core_->inherited() && !core_->keys().retire(local_key_))
-            throw Error(Errc::invalid_argument, fmt::format("memory region {:#x}", local_key_),
-                        "a memory window is open onto it", "close or free the window first");
-        let_go();
+        const std::string object = fmt::format("memory region {:#x}", local_key_);
+        if (!revoked_ && !core_->inherited() && !core_->keys().retire(local_key_))
+            throw Error(Errc::invalid_argument, object, "a memory window is open onto it",
+                        "close or free the window first");
+        revoke();
+        if (!core_->inherited() && !wait())
+            throw Error(Errc::timeout, object,
+                        "its keys are gone, but a peer that is stopped in the middle of a copy may "
+                        "still write to it when it goes on (the log says which process)",
+                        "keep the memory, and release the region again later");
+        free_ = true;
     }
 
   private:
-    void let_go() noexcept {
-        released_ = true;
+    void revoke() noexcept {
+        if (std::exchange(revoked_, true)) return;
         mark_released();
         core_->count_invalidation();
         if (core_->inherited()) return;
         core_->keys().remove(local_key_);
         core_->files().release(file_);
     }
+    // False: see release().
+    bool wait() noexcept { return Revocation(core_->keys().accesses()).wait(); }
 
     std::shared_ptr<DeviceCore> core_;
     std::uint64_t file_ = 0;
-    bool released_ = false;
+    bool revoked_ = false;
+    bool free_ = false;  // nobody touches the memory any more
 };
 
 class SoftDevice final : public Device {
@@ -127,6 +140,7 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
     : options_(options),
       identity_(std::move(identity)),
       bell_(bell),
+      keys_({options.revocation_timeout, options.membarrier}),
       next_queue_pair_(identity_.first_number) {
     control_.emplace(*this, keys_, files_,
                      ControlOptions{identity_.nonce, options.same_user_only, bell},
@@ -168,7 +182,7 @@ std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
            next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) % count;
 }
 
-int DeviceCore::open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+int DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
                              std::shared_ptr<void>& keep_alive) {
     const std::lock_guard lock(mutex_);
     const auto found = queue_pairs_.find(to);

@@ -52,7 +52,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch_, 1, __ATOMIC_RELEASE); }
     const volatile std::uint64_t* epoch() const noexcept { return &epoch_; }
 
-    int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
+    int open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
                      std::shared_ptr<void>& keep_alive) override;
     void wake(std::uint32_t number) override;
     void wake_all() override;

@@ -13,7 +13,12 @@
 
 #include <fmt/format.h>
 
+#include <verbatim/mlx5/formats.hpp>
+
 namespace verbatim::softnic {
+
+// Failures are CQE syndromes; none is success.
+inline constexpr mlx5::Syndrome kNoSyndrome{};
 
 class FailureText {
   public:

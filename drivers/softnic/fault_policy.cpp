@@ -17,8 +17,8 @@ namespace {
 
 using mlx5::Syndrome;
 
-constexpr std::array<std::string_view, kFaultActions> kActions{"fail",      "delay",   "drop",
-                                                               "duplicate", "corrupt", "kill"};
+constexpr std::array<std::string_view, kFaultActions> kActions{
+    "fail", "delay", "drop", "duplicate", "corrupt", "kill", "stall", "disconnect"};
 constexpr std::array<std::string_view, 5> kOperations{"send", "write", "read", "atomic", "all"};
 constexpr std::array<std::uint8_t, 5> kOperationBits{kFaultSend, kFaultWrite, kFaultRead,
                                                      kFaultAtomic, kFaultAll};

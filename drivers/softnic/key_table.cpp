@@ -10,8 +10,9 @@
 namespace verbatim::softnic {
 
 bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept {
-    if (index < kFirstKeyIndex || index >= kKeyEntries) return false;
-    const KeyEntry& entry = entries()[index];
+    const KeyEntry* const found = index < kFirstKeyIndex ? nullptr : chunks_->entry(index);
+    if (found == nullptr) return false;
+    const KeyEntry& entry = *found;
     // An entry that changes under us is being released or reused: both mean that its key is not
     // valid now.
     const std::uint64_t version = entry.version.load(std::memory_order_acquire);
@@ -31,19 +32,40 @@ bool KeyTableView::find_index(std::uint32_t index, Grant& grant) const noexcept 
     return entry.version.load(std::memory_order_relaxed) == version;
 }
 
-KeyTable::KeyTable() : view_(SharedMemory::create("verbatim-keys", kKeyTableBytes, false)) {
-    for (std::uint32_t index = 0; index < kKeyEntries; ++index)
-        ::new (&view_.entries()[index]) KeyEntry;
-    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) free_.push_back(index);
+KeyTable::KeyTable(const RevocationOptions& options)
+    : accesses_(options), view_(SharedMemory::create("verbatim-keys", kKeyChunkBytes, false)) {
+    add_chunk(0);
+    ::new (&entry(0)) KeyTableHeader;
+}
+
+// Its memory is there, and no key is free. Constructor, or under mutex_.
+void KeyTable::add_chunk(std::uint32_t chunk) {
+    const std::uint32_t first = chunk * kChunkKeys;
+    std::deque<std::uint32_t> fresh;
+    for (std::uint32_t i = 0; i < kChunkKeys; ++i) {
+        ::new (&entry(first + i)) KeyEntry;
+        if (first + i >= kFirstKeyIndex) fresh.push_back(first + i);
+    }
+    records_[chunk] = std::make_unique<Record[]>(kChunkKeys);
+    free_.swap(fresh);
+}
+
+// Under mutex_. Peers see the count; those that meet a key of the new chunk ask for its file.
+void KeyTable::grow() {
+    const std::uint32_t chunk = view_.chunks();
+    if (chunk == kMostChunks)
+        throw Error(Errc::out_of_memory, "software NIC",
+                    "all " + std::to_string(kMostKeys - kFirstKeyIndex) + " memory keys are in use",
+                    "register fewer and larger regions");
+    if (!view_.has(chunk))
+        view_.set(chunk, SharedMemory::create("verbatim-keys", kKeyChunkBytes, false));
+    add_chunk(chunk);
+    store_release(view_.header().chunks, chunk + 1);
 }
 
 // Under mutex_.
 std::uint32_t KeyTable::take_index() {
-    if (free_.empty())
-        throw Error(
-            Errc::out_of_memory, "software NIC",
-            "all " + std::to_string(kKeyEntries - kFirstKeyIndex) + " memory keys are in use",
-            "register fewer and larger regions");
+    if (free_.empty()) grow();
     const std::uint32_t index = free_.front();
     free_.pop_front();
     return index;
@@ -51,17 +73,17 @@ std::uint32_t KeyTable::take_index() {
 
 // Under mutex_.
 void KeyTable::give_index(std::uint32_t index) noexcept {
-    records_[index].kind.store(Kind::free, std::memory_order_release);
+    record(index).kind.store(Kind::free, std::memory_order_release);
     free_.push_back(index);
 }
 
 std::uint32_t KeyTable::add(const Registration& registration) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = take_index();
-    Record& record = records_[index];
-    const std::uint32_t key = index << 8 | ++record.variant;
-    record.windows.store(0);
-    record.kind.store(Kind::region, std::memory_order_release);
+    Record& made = record(index);
+    const std::uint32_t key = index << 8 | ++made.variant;
+    made.windows.store(0);
+    made.kind.store(Kind::region, std::memory_order_release);
     publish(index, key, registration);
     return key;
 }
@@ -70,14 +92,14 @@ void KeyTable::remove(std::uint32_t key) noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = key >> 8;
     publish(index, 0, {});
-    if ((records_[index].windows.fetch_or(kRetired) & ~kRetired) != 0) close_windows_of(index);
+    if ((record(index).windows.fetch_or(kRetired) & ~kRetired) != 0) close_windows_of(index);
     give_index(index);
 }
 
 // Of a region, which nobody else changes.
 void KeyTable::publish(std::uint32_t index, std::uint32_t key,
                        const Registration& registration) noexcept {
-    KeyEntry& entry = view_.entries()[index];
+    KeyEntry& entry = this->entry(index);
     const std::uint64_t version = entry.version.load(std::memory_order_relaxed);
     store_release(entry.version, version + 1);
     store(entry, key, registration);

@@ -4,24 +4,27 @@
 // once without asking anybody.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include <verbatim/driver/device.hpp>
 
+#include "access_registry.hpp"
 #include "failure_text.hpp"
 #include "file_table.hpp"
+#include "key_chunks.hpp"
 #include "shared_memory.hpp"
 
 namespace verbatim::softnic {
 
-inline constexpr std::uint32_t kKeyEntries = 16384;
-// Index 0 would make 0 a key; index 1 holds 0x100, which ends receive lists.
+// Index 0 would make 0 a key, its place holds the KeyTableHeader; index 1 holds 0x100, which ends
+// receive lists.
 inline constexpr std::uint32_t kFirstKeyIndex = 2;
 
 // KeyEntry::serves: [31] a window's key, which is no local key; [23:0] the queue pair that it
@@ -46,6 +49,17 @@ struct alignas(64) KeyEntry {
     std::atomic<std::uint32_t> domain{0};  // whose queue pairs may use the key
 };
 static_assert(sizeof(KeyEntry) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline KeyEntry* KeyChunks::at(KeyEntry* first, std::uint32_t index) noexcept {
+    return first + index;
+}
+inline constexpr std::size_t kKeyChunkBytes = sizeof(KeyEntry) * kChunkKeys;
+
+// In place of the first entry. Owner: the registering process, under the table's lock.
+struct alignas(64) KeyTableHeader {
+    std::atomic<std::uint32_t> chunks{1};  // only upwards; whatever is counted is complete
+};
+static_assert(sizeof(KeyTableHeader) == sizeof(KeyEntry));
 
 // What a key allows, copied out of its entry.
 struct Grant {
@@ -80,21 +94,42 @@ struct Grant {
 class KeyTableView {
   public:
     KeyTableView() = default;
-    explicit KeyTableView(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
+    // `first`: the chunk with the header.
+    explicit KeyTableView(std::shared_ptr<SharedMemory> first)
+        : chunks_(std::make_shared<KeyChunks>()) {
+        chunks_->set(0, std::move(first));
+    }
     // False if no such key exists now. Reads each word once; a torn entry is never returned.
     bool find(std::uint32_t key, Grant& grant) const noexcept {
         return find_index(key >> 8, grant) && grant.key == key;
     }
     // The key that entry `index` holds now, if any.
     bool find_index(std::uint32_t index, Grant& grant) const noexcept;
-    int file() const noexcept { return memory_->file(); }
+    // How many chunks its owner has made.
+    std::uint32_t chunks() const noexcept {
+        return std::min(header().chunks.load(std::memory_order_acquire), kMostChunks);
+    }
+    // The key may be in a chunk that the table has and this view not yet.
+    bool lacks(std::uint32_t key) const noexcept {
+        const std::uint32_t chunk = (key >> 8) / kChunkKeys;
+        return !chunks_->has(chunk) && chunk < chunks();
+    }
+    bool has(std::uint32_t chunk) const noexcept { return chunks_->has(chunk); }
+    // One thread at a time; once for each chunk.
+    void set(std::uint32_t chunk, std::shared_ptr<SharedMemory> memory) const noexcept {
+        chunks_->set(chunk, std::move(memory));
+    }
+    // Of a chunk that it has.
+    int file(std::uint32_t chunk = 0) const noexcept { return chunks_->file(chunk); }
 
   private:
     friend class KeyTable;
-    KeyEntry* entries() const noexcept { return reinterpret_cast<KeyEntry*>(memory_->data()); }
-    std::shared_ptr<SharedMemory> memory_;
+    KeyTableHeader& header() const noexcept {
+        return *reinterpret_cast<KeyTableHeader*>(chunks_->entry(0));
+    }
+    KeyEntry& entry(std::uint32_t index) const noexcept { return *chunks_->entry(index); }
+    std::shared_ptr<KeyChunks> chunks_;
 };
-inline constexpr std::size_t kKeyTableBytes = sizeof(KeyEntry) * kKeyEntries;
 
 struct Registration {
     std::uint64_t address = 0, bytes = 0;
@@ -106,8 +141,9 @@ struct Registration {
 };
 
 // What became of a request to change a window. Busy: another thread is changing it just now; the
-// same call again will succeed or be refused.
-enum class KeyUpdate : std::uint8_t { done, refused, busy };
+// same call again will succeed or be refused. Revoked: done, and a key that worked before does not
+// any more; its memory is free after a Revocation.
+enum class KeyUpdate : std::uint8_t { done, refused, busy, revoked };
 
 // A window that is to be opened.
 struct WindowOpening {
@@ -123,11 +159,12 @@ struct WindowOpening {
 };
 
 // The owner's side. Threads: any. What is noexcept and returns a KeyUpdate is for the data path:
-// no lock, nobody waits.
+// no lock, nobody waits. A removed key is refused from now on; whether somebody uses it still, a
+// Revocation says.
 class KeyTable {
   public:
-    KeyTable();
-    // Throws Error(out_of_memory) when all keys are in use.
+    explicit KeyTable(const RevocationOptions& options = {});
+    // Throws Error(out_of_memory): all 2^24 keys are in use, or there is no memory for more.
     std::uint32_t add(const Registration& registration);
     // The key stops working at once, and so do those of windows that are open onto it.
     void remove(std::uint32_t key) noexcept;
@@ -145,6 +182,8 @@ class KeyTable {
                          FailureText& failure) noexcept;
 
     const KeyTableView& view() const noexcept { return view_; }
+    // Words of all queue pairs that use these keys, and of their peers.
+    AccessRegistry& accesses() noexcept { return accesses_; }
 
   private:
     enum class Kind : std::uint8_t { free, region, domain_window, queue_pair_window };
@@ -165,6 +204,17 @@ class KeyTable {
         return type == WindowType::domain ? Kind::domain_window : Kind::queue_pair_window;
     }
 
+    // Whether there is such an entry. Then the next two know it.
+    bool exists(std::uint32_t index) const noexcept {
+        return index >= kFirstKeyIndex && index / kChunkKeys < view_.chunks();
+    }
+    KeyEntry& entry(std::uint32_t index) const noexcept { return view_.entry(index); }
+    Record& record(std::uint32_t index) noexcept {
+        return records_[index / kChunkKeys][index % kChunkKeys];
+    }
+    std::uint32_t count() const noexcept { return view_.chunks() * kChunkKeys; }
+    void add_chunk(std::uint32_t chunk);
+    void grow();
     std::uint32_t take_index();
     void give_index(std::uint32_t index) noexcept;
     void publish(std::uint32_t index, std::uint32_t key, const Registration& registration) noexcept;
@@ -175,11 +225,13 @@ class KeyTable {
     void close_windows_of(std::uint32_t region) noexcept;
     KeyUpdate shut(std::uint32_t index) noexcept;
 
+    AccessRegistry accesses_;
     KeyTableView view_;
     std::mutex mutex_;
     std::deque<std::uint32_t>
         free_;  // oldest first, so that a variant comes back as late as possible
-    std::vector<Record> records_{kKeyEntries};
+    // One for each chunk; set before the chunk is counted.
+    std::array<std::unique_ptr<Record[]>, kMostChunks> records_;
 };
 
 }  // namespace verbatim::softnic

@@ -33,62 +33,63 @@ class KeyTable::Change {
 
 bool KeyTable::retire(std::uint32_t key) noexcept {
     std::uint32_t none = 0;
-    return records_[key >> 8].windows.compare_exchange_strong(none, kRetired) || none == kRetired;
+    return record(key >> 8).windows.compare_exchange_strong(none, kRetired) || none == kRetired;
 }
 
 std::uint32_t KeyTable::add_window(WindowType type, std::uint32_t domain) {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = take_index();
-    Record& record = records_[index];
-    record.domain = domain;
-    record.kind.store(kind_of(type), std::memory_order_release);
-    return index << 8 | ++record.variant;
+    Record& made = record(index);
+    made.domain = domain;
+    made.kind.store(kind_of(type), std::memory_order_release);
+    return index << 8 | ++made.variant;
 }
 
 void KeyTable::remove_window(std::uint32_t key) noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = key >> 8;
-    const KeyEntry& entry = view_.entries()[index];
+    const KeyEntry& entry = this->entry(index);
     // Should it be opened at the next moment, that thread finds no window any more.
-    records_[index].kind.store(Kind::free);
+    record(index).kind.store(Kind::free);
     const std::uint32_t last = entry.key.load(std::memory_order_relaxed);
-    if (last != 0) records_[index].variant = static_cast<std::uint8_t>(last);
+    if (last != 0) record(index).variant = static_cast<std::uint8_t>(last);
     while (shut(index) == KeyUpdate::busy) sched_yield();
     give_index(index);
 }
 
 // Closes a window whatever it is.
 KeyUpdate KeyTable::shut(std::uint32_t index) noexcept {
-    KeyEntry& entry = view_.entries()[index];
+    KeyEntry& entry = this->entry(index);
     const Change change(entry);
     if (!change.begun()) return KeyUpdate::busy;
-    if (entry.key.load(std::memory_order_relaxed) != 0) store(entry, 0, {});
+    const bool open = entry.key.load(std::memory_order_relaxed) != 0;
+    if (open) store(entry, 0, {});
     let_go(index);
-    return KeyUpdate::done;
+    return open ? KeyUpdate::revoked : KeyUpdate::done;
 }
 
 // The region behind a window is not its any more. Under the window's Change.
 void KeyTable::let_go(std::uint32_t index) noexcept {
-    const std::uint32_t region = records_[index].region.exchange(0);
-    if (region != 0) records_[region].windows.fetch_sub(1);
+    const std::uint32_t region = record(index).region.exchange(0);
+    if (region != 0) record(region).windows.fetch_sub(1);
 }
 
 // False: the region is being released.
 bool KeyTable::hold(std::uint32_t region) noexcept {
-    std::uint32_t windows = records_[region].windows.load();
+    std::uint32_t windows = record(region).windows.load();
     do {
         if ((windows & kRetired) != 0) return false;
-    } while (!records_[region].windows.compare_exchange_weak(windows, windows + 1));
+    } while (!record(region).windows.compare_exchange_weak(windows, windows + 1));
     return true;
 }
 
 // After `region` was retired. A window that was being opened onto it at that moment has an odd
 // version until it says so.
 void KeyTable::close_windows_of(std::uint32_t region) noexcept {
-    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) {
-        const KeyEntry& entry = view_.entries()[index];
+    for (std::uint32_t index = kFirstKeyIndex; index < count(); ++index) {
+        const KeyEntry& entry = this->entry(index);
         while ((entry.version.load() & 1) != 0) sched_yield();
-        if (records_[index].region.load() != region) continue;
+        if (record(index).region.load() != region) continue;
         while (shut(index) == KeyUpdate::busy) sched_yield();
     }
 }
@@ -122,7 +123,7 @@ bool KeyTable::find_region(const WindowOpening& opening, Grant& region,
     if (hold(region.key >> 8)) {
         // Another region may have got the entry before it was held.
         if (region.current()) return true;
-        records_[region.key >> 8].windows.fetch_sub(1);
+        record(region.key >> 8).windows.fetch_sub(1);
     }
     failure.set("region {:#x} is being released", opening.region_key);
     return false;
@@ -130,41 +131,39 @@ bool KeyTable::find_region(const WindowOpening& opening, Grant& region,
 
 KeyUpdate KeyTable::open_window(const WindowOpening& opening, FailureText& failure) noexcept {
     const std::uint32_t index = opening.window_key >> 8;
-    const bool exists = index >= kFirstKeyIndex && index < kKeyEntries;
-    if (!exists || records_[index].kind.load() != kind_of(opening.type)) {
+    if (!exists(index) || record(index).kind.load() != kind_of(opening.type)) {
         failure.set("key {:#x} is no memory window of this type", opening.window_key);
         return KeyUpdate::refused;
     }
-    KeyEntry& entry = view_.entries()[index];
+    KeyEntry& entry = this->entry(index);
     const Change change(entry);
     if (!change.begun()) return KeyUpdate::busy;
     const bool closed = entry.key.load(std::memory_order_relaxed) == 0;
     const bool of_queue_pair = opening.type == WindowType::queue_pair;
-    if ((of_queue_pair && !closed) || records_[index].kind.load() == Kind::free) {
+    if ((of_queue_pair && !closed) || record(index).kind.load() == Kind::free) {
         failure.set("window {:#x} is open: it must be invalidated before it is opened again",
                     opening.window_key);
         return KeyUpdate::refused;
     }
-    if (records_[index].domain != opening.domain) {
+    if (record(index).domain != opening.domain) {
         failure.set("window {:#x} is of another protection domain", opening.window_key);
         return KeyUpdate::refused;
     }
     Grant region;
     if (!find_region(opening, region, failure)) return KeyUpdate::refused;
     let_go(index);
-    records_[index].region.store(region.key >> 8);
+    record(index).region.store(region.key >> 8);
     const std::uint64_t into = opening.address - region.address;
     store(entry, index << 8 | opening.variant,
           {opening.start, opening.bytes, opening.access, region.file, region.file_offset + into,
            opening.address - opening.start,
            kOfWindow | (of_queue_pair ? opening.queue_pair : kServesAll), opening.domain});
-    return KeyUpdate::done;
+    return closed ? KeyUpdate::done : KeyUpdate::revoked;
 }
 
 KeyUpdate KeyTable::close_window(std::uint32_t window_key, FailureText& failure) noexcept {
     const std::uint32_t index = window_key >> 8;
-    if (index < kFirstKeyIndex || index >= kKeyEntries ||
-        records_[index].kind.load() != Kind::domain_window) {
+    if (!exists(index) || record(index).kind.load() != Kind::domain_window) {
         failure.set("key {:#x} is no memory window of type 1", window_key);
         return KeyUpdate::refused;
     }
@@ -174,12 +173,11 @@ KeyUpdate KeyTable::close_window(std::uint32_t window_key, FailureText& failure)
 KeyUpdate KeyTable::invalidate(std::uint32_t key, std::uint32_t queue_pair,
                                FailureText& failure) noexcept {
     const std::uint32_t index = key >> 8;
-    if (index < kFirstKeyIndex || index >= kKeyEntries ||
-        records_[index].kind.load() != Kind::queue_pair_window) {
+    if (!exists(index) || record(index).kind.load() != Kind::queue_pair_window) {
         failure.set("key {:#x} cannot be invalidated: it is no memory window of type 2", key);
         return KeyUpdate::refused;
     }
-    KeyEntry& entry = view_.entries()[index];
+    KeyEntry& entry = this->entry(index);
     const Change change(entry);
     if (!change.begun()) return KeyUpdate::busy;
     const std::uint32_t serves = entry.serves.load(std::memory_order_relaxed) & kServedMask;
@@ -189,7 +187,7 @@ KeyUpdate KeyTable::invalidate(std::uint32_t key, std::uint32_t queue_pair,
     }
     store(entry, 0, {});
     let_go(index);
-    return KeyUpdate::done;
+    return KeyUpdate::revoked;
 }
 
 }  // namespace verbatim::softnic

@@ -2,6 +2,7 @@
 #include "link.hpp"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ std::shared_ptr<Link> Link::open(const QueuePairAddress& peer, const LinkOptions
     link->connect_socket(peer, deadline);
     link->check_user();
     link->greet(deadline);
+    link->fetch_all_keys(deadline);
     link->fetch_all_files(deadline);
     link->place_all_keys(deadline);
     return link;
@@ -105,9 +107,58 @@ void Link::greet(Instant deadline) {
     if (answer.files.size() == 2)
         bell_ = Bell(SharedMemory::map(answer.files[1].get(), Bell::kBytes, Mapping::read_write,
                                        object_ + " bell"));
-    populated_ = std::make_unique<std::atomic<std::uint64_t>[]>(kKeyEntries);
-    keys_ = KeyTableView(SharedMemory::map(answer.files[0].get(), kKeyTableBytes,
+    peer_raises_barriers_ = (answer.message.features & kRaisesBarriers) != 0;
+    populated_[0] = std::make_unique<std::atomic<std::uint64_t>[]>(kChunkKeys);
+    keys_ = KeyTableView(SharedMemory::map(answer.files[0].get(), kKeyChunkBytes,
                                            Mapping::read_only, object_ + " key table"));
+    prove_rights(answer.message.secret_at, deadline);
+}
+
+// That this process may attach to the peer; the kernel decides. Without it the peer shares no page
+// files, and its private memory is reached in other ways.
+void Link::prove_rights(std::uint64_t secret_at, Instant deadline) noexcept try {
+    if (same_process_ || process_ == 0 || secret_at == 0) return;
+    LinkMessage prove;
+    prove.op = LinkOp::prove;
+    const iovec local{prove.secret.data(), prove.secret.size()};
+    const iovec remote{reinterpret_cast<void*>(secret_at), prove.secret.size()};
+    const auto wanted = static_cast<ssize_t>(prove.secret.size());
+    if (process_vm_readv(process_, &local, 1, &remote, 1, 0) != wanted) return;
+    static_cast<void>(request(prove, LinkOp::proven, deadline));
+    proven_ = true;
+} catch (const std::exception& error) {
+    log::debug("{}: no rights over the peer: {}", object_, error.what());
+}
+
+void Link::fetch_chunk(std::uint32_t chunk, Instant deadline) {
+    LinkMessage get;
+    get.op = LinkOp::get_keys;
+    get.chunk = chunk;
+    const Answer answer = request(get, LinkOp::keys, deadline);
+    if (answer.files.size() != 1)
+        throw Error(Errc::protocol_error, object_, "the answer carries no keys");
+    auto memory = SharedMemory::map(answer.files[0].get(), kKeyChunkBytes, Mapping::read_only,
+                                    object_ + " key table");
+    auto populated = std::make_unique<std::atomic<std::uint64_t>[]>(kChunkKeys);
+    const std::lock_guard lock(mutex_);
+    if (keys_.has(chunk)) return;  // another thread was faster
+    populated_[chunk] = std::move(populated);
+    keys_.set(chunk, std::move(memory));
+}
+
+void Link::fetch_all_keys(Instant deadline) {
+    for (std::uint32_t chunk = 1; chunk < keys_.chunks(); ++chunk) fetch_chunk(chunk, deadline);
+}
+
+Errc Link::fetch_keys(std::uint32_t key) noexcept try {
+    fetch_chunk((key >> 8) / kChunkKeys,
+                std::chrono::steady_clock::now() + options_.request_timeout);
+    return Errc::ok;
+} catch (const Error& error) {
+    log::warn("{}", error.what());
+    return error.code();
+} catch (...) {
+    return Errc::out_of_memory;
 }
 
 void Link::fetch_all_files(Instant deadline) {
@@ -116,8 +167,11 @@ void Link::fetch_all_files(Instant deadline) {
     for (;;) {
         Answer answer = request(list, LinkOp::files, deadline);
         const std::size_t count = answer.files.size();
-        list.file = add_files(std::move(answer));
+        const std::uint64_t last = add_files(std::move(answer));
         if (count < kFilesPerMessage) return;
+        if (last <= list.file)
+            throw Error(Errc::protocol_error, object_, "the peer lists the same files again");
+        list.file = last;
     }
 }
 
@@ -176,7 +230,8 @@ std::byte* Link::place(const Grant& grant) noexcept {
                                 ? known->pages->place(grant.file_offset, grant.bytes)
                                 : known->memory->data() + grant.file_offset;
     if (data == nullptr) return nullptr;
-    std::atomic<std::uint64_t>& populated = populated_[grant.key >> 8];
+    const std::uint32_t index = grant.key >> 8;
+    std::atomic<std::uint64_t>& populated = populated_[index / kChunkKeys][index % kChunkKeys];
     if (populated.load(std::memory_order_relaxed) != grant.version) {
         if (known->pages != nullptr ? !PageView::populate(data, grant.bytes)
                                     : !known->memory->populate(grant.file_offset, grant.bytes))
@@ -193,7 +248,8 @@ void Link::place_all_keys(Instant deadline) noexcept {
     if (same_process_) return;
     const Instant start = std::chrono::steady_clock::now();
     const Instant enough = start + (deadline - start) / 2;
-    for (std::uint32_t index = kFirstKeyIndex; index < kKeyEntries; ++index) {
+    for (std::uint32_t index = kFirstKeyIndex; index < kMostKeys; ++index) {
+        if (index % kChunkKeys == 0 && !keys_.has(index / kChunkKeys)) return;
         Grant grant;
         if (!keys_.find_index(index, grant) || grant.file == 0) continue;
         if (std::chrono::steady_clock::now() >= enough) return;
@@ -250,11 +306,11 @@ void Link::lose() noexcept {
 Link::Answer Link::request(LinkMessage message, LinkOp expected, Instant deadline) {
     const Turn turn(*this, deadline);
     message.sequence = ++sequence_;
-    if (lost() || !send_message(socket_.get(), message)) {
-        lose();
-        throw Error(Errc::peer_lost, object_, "the peer closed the link");
-    }
-    return wait_answer(message.sequence, expected, deadline);
+    // A peer that closed the link may have said why; that can be read still.
+    if (!lost() && (send_message(socket_.get(), message) || errno == EPIPE || errno == ECONNRESET))
+        return wait_answer(message.sequence, expected, deadline);
+    lose();
+    throw Error(Errc::peer_lost, object_, "the peer closed the link");
 }
 
 Link::Answer Link::wait_answer(std::uint64_t sequence, LinkOp expected, Instant deadline) {

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -47,6 +48,12 @@ class Link {
                                                Instant deadline);
     // Asks for a file that was registered after open(). ok: find_file() knows it now.
     Errc fetch_file(std::uint64_t number) noexcept;
+    // Asks for the part of the key table that the key is in. ok: keys() knows it now.
+    Errc fetch_keys(std::uint32_t key) noexcept;
+    // The peer gives out files of this kind: page files only to those that may attach to it.
+    bool may_fetch(std::uint64_t number) const noexcept {
+        return (number & kPageFile) == 0 || proven_;
+    }
 
     // Null: not known here yet (or grown since). The mapping lives as long as the link.
     const SharedMemory* find_file(std::uint64_t number, std::uint64_t min_bytes) const noexcept {
@@ -68,6 +75,8 @@ class Link {
     bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
     // The peer is this very process: its addresses are ours.
     bool same_process() const noexcept { return same_process_; }
+    // Before it takes memory away from those who copy without fences.
+    bool peer_raises_barriers() const noexcept { return peer_raises_barriers_; }
     pid_t process() const noexcept { return process_; }
     // Whether the peer's private memory can be reached by cross-memory attach, as far as is known.
     bool attaches() const noexcept { return !attach_refused_.load(std::memory_order_relaxed); }
@@ -105,6 +114,9 @@ class Link {
             file = file->next;
         return file;
     }
+    void prove_rights(std::uint64_t secret_at, Instant deadline) noexcept;
+    void fetch_chunk(std::uint32_t chunk, Instant deadline);
+    void fetch_all_keys(Instant deadline);
     void fetch_all_files(Instant deadline);
     void place_all_keys(Instant deadline) noexcept;
     std::uint64_t add_files(Answer answer);
@@ -116,7 +128,7 @@ class Link {
     Descriptor socket_;
     Nonce peer_nonce_{};
     pid_t process_ = 0;
-    bool same_process_ = false;
+    bool same_process_ = false, peer_raises_barriers_ = false;
     KeyTableView keys_;
     Bell bell_;
 
@@ -129,8 +141,11 @@ class Link {
     std::uint64_t sequence_ = 0;
 
     std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link
-    // Per key: version of the entry whose range was populated.
-    std::unique_ptr<std::atomic<std::uint64_t>[]> populated_;
+    // Per key, by chunks: version of the entry whose range was populated. Set before the chunk is
+    // in keys_.
+    using Versions = std::unique_ptr<std::atomic<std::uint64_t>[]>;
+    std::array<Versions, kMostChunks> populated_;
+    bool proven_ = false;
     std::atomic<bool> lost_{false};
     bool loss_known_ = false;  // to all who use the link; of the control thread
     std::atomic<bool> attach_refused_{false};

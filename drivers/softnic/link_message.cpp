@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cancellation.hpp"
 #include "own_threads.hpp"
 
 namespace verbatim::softnic {
@@ -65,6 +66,7 @@ bool send_message(int socket, const LinkMessage& message, std::span<const int> f
         rights->cmsg_len = CMSG_LEN(files.size_bytes());
         std::memcpy(CMSG_DATA(rights), files.data(), files.size_bytes());
     }
+    const WithoutCancellation none;
     for (;;) {
         const ssize_t sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
@@ -80,6 +82,7 @@ Received receive_message(int socket, LinkMessage& message, std::vector<Descripto
     header.msg_iovlen = 1;
     header.msg_control = control.data();
     header.msg_controllen = control.size();
+    const WithoutCancellation none;
     ssize_t got;
     do {
         got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -92,18 +95,19 @@ Received receive_message(int socket, LinkMessage& message, std::vector<Descripto
 }
 
 bool wait_readable(int socket, Instant deadline) noexcept {
+    const WithoutCancellation none;
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(
             deadline - std::chrono::steady_clock::now());
+        if (left.count() <= 0) return false;
         pollfd entry{socket, POLLIN, 0};
-        const int timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+        const int timeout = static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
         int ready;
         {
             const AtRest rest;
             ready = poll(&entry, 1, timeout);
         }
         if (ready > 0) return true;
-        if (ready == 0 && timeout == 0) return false;
         if (ready < 0 && errno != EINTR) return false;
     }
 }

@@ -2,9 +2,13 @@
 // SOCK_SEQPACKET socket. One fixed layout for requests and answers; every request gets exactly one
 // answer with the same sequence.
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
-//   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (ring
-//   file);  any of them -> refusal;  describe -> description (text file) | refusal, without a hello
+//   list_files -> files (numbers and files); get_file -> files;  get_keys -> keys (file of a chunk
+//   of the key table);  prove -> proven | refusal;  open_channel -> channel (ring file);  any of
+//   them -> refusal;  describe -> description (text file) | refusal, without a hello
 // But for one: wake has no answer, and may be sent while an answer is awaited.
+// A process that may attach to the answering one (ptrace) can read the secret that the welcome
+// points to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp),
+// which hold whole pages of the program.
 #pragma once
 
 #include <array>
@@ -37,11 +41,19 @@ enum class LinkOp : std::uint32_t {
     wake,
     describe,
     description,
+    get_keys,
+    keys,
+    prove,
+    proven,
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 3;
+inline constexpr std::uint32_t kLinkVersion = 4;
 inline constexpr std::size_t kFilesPerMessage = 32;
+
+// LinkFeatures, of the answering device: its revokers raise barriers in all processes that take
+// part (membarrier.hpp).
+inline constexpr std::uint32_t kRaisesBarriers = 1;
 
 struct LinkMessage {
     // These first 16 bytes keep their meaning in every version.
@@ -55,6 +67,11 @@ struct LinkMessage {
     std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
     std::uint64_t file = 0;             // get_file: which; list_files: numbers above this one
     Nonce from{}, to{};                 // hello, welcome
+    std::uint32_t features = 0;         // welcome: LinkFeatures
+    std::uint32_t chunk = 0;            // get_keys: which
+    // Welcome: where in the answering process a secret lies. Prove: what was read there.
+    std::uint64_t secret_at = 0;
+    Nonce secret{};
     std::array<std::uint64_t, kFilesPerMessage> files{};
     std::array<char, 192> text{};  // refusal: a sentence, NUL padded
 
@@ -69,7 +86,8 @@ enum class Received : std::uint8_t { message, nothing, closed, malformed, other_
 bool send_message(int socket, const LinkMessage& message, std::span<const int> files = {}) noexcept;
 // Reads one message if there is one. Descriptors that came with it are appended to `files`.
 Received receive_message(int socket, LinkMessage& message, std::vector<Descriptor>& files);
-// Waits until the socket can be read or has ended. False: the deadline passed.
+// Waits until the socket can be read or has ended. False: the deadline passed, whatever can be
+// read: a peer that talks without end holds up nobody.
 bool wait_readable(int socket, Instant deadline) noexcept;
 
 Nonce random_nonce();

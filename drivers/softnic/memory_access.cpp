@@ -56,15 +56,27 @@ Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
 }
 
 void RemoteMemory::bind(std::shared_ptr<Link> link, std::uint32_t queue_pair,
-                        std::uint32_t domain) noexcept {
+                        const ChannelSender& ring, bool barriers) noexcept {
+    unbind();
+    access_.bind(ring, barriers && link->peer_raises_barriers());
     link_ = std::move(link);
     queue_pair_ = queue_pair;
-    domain_ = domain;
+    domain_ = ring.domain();
+}
+
+void RemoteMemory::unbind() noexcept {
+    access_.unbind();
+    link_ = nullptr;
+    queue_pair_ = domain_ = 0;
     grant_ = {};
     base_ = nullptr;
 }
 
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
+    if (link_->keys().lacks(key)) {
+        const Errc fetched = link_->fetch_keys(key);
+        if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
+    }
     if (!link_->keys().find(key, grant_)) {
         grant_ = {};
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
@@ -96,7 +108,7 @@ Syndrome RemoteMemory::map_grant() noexcept {
     }
     if (grant_.file == 0) return kNoSyndrome;
     base_ = link_->place(grant_);
-    if (base_ == nullptr) {
+    if (base_ == nullptr && link_->may_fetch(grant_.file)) {
         const Errc fetched = link_->fetch_file(grant_.file);
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
         base_ = link_->place(grant_);
@@ -123,30 +135,79 @@ Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uin
     return Syndrome::remote_access;
 }
 
-Syndrome RemoteMemory::write_private(const RemoteRange& to, const PieceList& list) noexcept {
-    return copy_private(Way::write, to, list);
+// A peer that takes its memory away waits for the chunk that is being copied, and for no other.
+template <class Copy>
+Syndrome RemoteMemory::in_chunks(std::uint64_t total, Copy&& copy) noexcept {
+    for (std::uint64_t done = 0; done != total;) {
+        const std::uint64_t bytes = std::min(kMostInside, total - done);
+        const MemoryTouch inside(access_.sequence());
+        if (!current()) return revoked();
+        Syndrome syndrome = kNoSyndrome;
+        if (!copy(done, bytes, syndrome)) return syndrome;
+        done += bytes;
+    }
+    return kNoSyndrome;
 }
 
-Syndrome RemoteMemory::read_private(const RemoteRange& from, const PieceList& list) noexcept {
-    return copy_private(Way::read, from, list);
+// The key was valid when the request began.
+Syndrome RemoteMemory::revoked() noexcept {
+    if (!access_.allowed()) return Syndrome::retry_exceeded;
+    failure_->set("the peer revoked the remote key while the request was executed");
+    return Syndrome::remote_access;
 }
 
-Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range,
-                                    const PieceList& list) noexcept {
+Syndrome RemoteMemory::write(const RemoteRange& to, const PieceList& list) noexcept {
+    if (!reaches(to)) return kNoSyndrome;
+    const bool streams = list.total >= kStreamedBytes;
+    return in_chunks(list.total, [&](std::uint64_t done, std::uint64_t bytes, Syndrome& syndrome) {
+        const Chunk chunk{done, bytes, streams};
+        if (to.mapped != nullptr) {
+            gather_in_order(to.mapped + done, list, chunk);
+            return true;
+        }
+        syndrome = copy_private(Way::write, to, list, chunk);
+        return syndrome == kNoSyndrome && attaches();
+    });
+}
+
+Syndrome RemoteMemory::read(const RemoteRange& from, const PieceList& list) noexcept {
+    if (!reaches(from)) return kNoSyndrome;
+    return in_chunks(list.total, [&](std::uint64_t done, std::uint64_t bytes, Syndrome& syndrome) {
+        if (from.mapped != nullptr) {
+            scatter(list, done, from.mapped + done, bytes);
+            return true;
+        }
+        syndrome = copy_private(Way::read, from, list, {done, bytes});
+        return syndrome == kNoSyndrome && attaches();
+    });
+}
+
+Syndrome RemoteMemory::execute(const RemoteAtomic& operation, const RemoteRange& at,
+                               std::uint64_t& before) noexcept {
+    const MemoryTouch inside(access_.sequence());
+    if (!current()) return revoked();
+    before = softnic::execute(operation, at.mapped);
+    return kNoSyndrome;
+}
+
+Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const PieceList& list,
+                                    const Chunk& chunk) noexcept {
     // A process of a pid namespace that is not this one or below it has no number here.
     if (link_->process() == 0) {
         link_->refuse_attach("it is in another pid namespace");
         return kNoSyndrome;
     }
     std::array<iovec, kMaxPieces> local;
-    std::uint64_t done = 0;
-    // One call moves at most 2 GiB; the rest follows.
-    while (done < list.total) {
+    std::uint64_t done = chunk.skip;
+    const std::uint64_t end = chunk.skip + chunk.bytes;
+    // One call may move less; the rest follows.
+    while (done < end) {
         std::size_t parts = 0;
-        for_each_part(list, done, list.total - done, [&](std::byte* data, std::size_t bytes) {
+        for_each_part(list, done, end - done, [&](std::byte* data, std::size_t bytes) {
             local[parts++] = {data, bytes};
         });
-        const iovec remote{reinterpret_cast<void*>(range.address + done), list.total - done};
+        const iovec remote{reinterpret_cast<void*>(range.address + done), end - done};
+        before_store();
         const ssize_t moved =
             way == Way::write
                 ? process_vm_writev(link_->process(), local.data(), parts, &remote, 1, 0)

@@ -1,7 +1,7 @@
 // How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
 // this device's own table, remote keys through the peer's table and the mappings of the link. One
-// recent key of each kind is cached and re-validated by the version of its table entry. Threads:
-// the one inside the send (or receive) gate.
+// recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
+// RemoteMemory touches what a peer's key names. Threads: the one inside the send (or receive) gate.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,11 @@
 #include "failure_text.hpp"
 #include "key_table.hpp"
 #include "link.hpp"
+#include "peer_access.hpp"
 #include "pieces.hpp"
+#include "remote_atomic.hpp"
 
 namespace verbatim::softnic {
-
-// Results are CQE syndromes; none is success.
-inline constexpr mlx5::Syndrome kNoSyndrome{};
 
 class LocalMemory {
   public:
@@ -57,8 +56,11 @@ struct RemoteRange {
 class RemoteMemory {
   public:
     explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
-    // The peer's queue pair, at which this one's requests arrive, and its protection domain.
-    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair, std::uint32_t domain) noexcept;
+    // The peer's queue pair, at which this one's requests arrive, and the ring to it, which stays
+    // until unbind(). `barriers`: this process takes part in those of others.
+    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair, const ChannelSender& ring,
+              bool barriers) noexcept;
+    void unbind() noexcept;
 
     // Of XRC: keys are to be of this one from now on.
     void expect_domain(std::uint32_t domain) noexcept {
@@ -80,37 +82,54 @@ class RemoteMemory {
         return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
     }
 
-    // Where a write goes if its key is the cached one and everything about it is in order; else
-    // null.
-    std::byte* mapped(std::uint32_t key, std::uint64_t address,
-                      std::uint64_t bytes) const noexcept {
-        const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
+    // Whether this side touches such a range itself; else nothing was done, and the peer is to do
+    // it. Attaching may turn out to be refused by any copy.
+    bool reaches(const RemoteRange& range) const noexcept {
+        return range.mapped != nullptr || attaches();
+    }
+    // The last aligned 8 bytes come last where the range is mapped. Private memory takes a system
+    // call, and has no order that a poller could rely on.
+    mlx5::Syndrome write(const RemoteRange& to, const PieceList& list) noexcept;
+    mlx5::Syndrome read(const RemoteRange& from, const PieceList& list) noexcept;
+    // Of a mapped range; `before`: what was there before.
+    mlx5::Syndrome execute(const RemoteAtomic& operation, const RemoteRange& at,
+                           std::uint64_t& before) noexcept;
+    // A write of bytes that lie side by side. False: nothing was done, because the key is not the
+    // cached one, or not everything about it is in order.
+    bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
+                   std::size_t bytes) noexcept {
+        const MemoryTouch inside(access_.sequence());
+        const bool good = grant_.key == key && current() && grant_.covers(address, bytes) &&
                           allows(grant_.access, Access::remote_write) && base_ != nullptr &&
                           (!grant_.may_vanish() || Clock::now() < proven_until_);
-        return good ? base_ + (address - grant_.address) : nullptr;
+        if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
+        return good;
     }
 
-    // Private memory of the peer: one system call per request, no order that a poller could rely
-    // on. Where attaches() is false afterwards nothing was done, and the peer is to do it.
-    mlx5::Syndrome write_private(const RemoteRange& to, const PieceList& list) noexcept;
-    mlx5::Syndrome read_private(const RemoteRange& from, const PieceList& list) noexcept;
-
-    bool attaches() const noexcept { return link_->attaches(); }
-    const Link* link() const noexcept { return link_.get(); }
+    // After a jump out of a copy.
+    void recover() noexcept { access_.recover(); }
 
   private:
     using Clock = std::chrono::steady_clock;
+    // Inside the bracket of a chunk: what was found before holds still.
+    bool current() const noexcept { return grant_.current() && access_.allowed(); }
+    mlx5::Syndrome revoked() noexcept;
+    template <class Copy>
+    mlx5::Syndrome in_chunks(std::uint64_t total, Copy&& copy) noexcept;
     enum class Way : std::uint8_t { write, read };
+    bool attaches() const noexcept { return link_->attaches(); }
     mlx5::Syndrome translate(std::uint32_t key) noexcept;
     mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
     mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;
     mlx5::Syndrome map_grant() noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                           Access wanted) noexcept;
-    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list) noexcept;
+    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list,
+                                const Chunk& chunk) noexcept;
 
     FailureText* failure_;
     std::shared_ptr<Link> link_;
+    PeerAccess access_;
     std::uint32_t queue_pair_ = 0, domain_ = 0;
     Grant grant_;
     std::byte* base_ = nullptr;         // of the granted range in this process, null: private

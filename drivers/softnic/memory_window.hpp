@@ -6,6 +6,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "device.hpp"
+#include "revocation.hpp"
 
 namespace verbatim::softnic {
 
@@ -14,8 +15,11 @@ class Window final : public MemoryWindow {
     Window(std::shared_ptr<DeviceCore> core, WindowType type) : core_(std::move(core)) {
         key_ = core_->keys().add_window(type);
     }
+    // It may have been open.
     ~Window() override {
-        if (!core_->inherited()) core_->keys().remove_window(key_);
+        if (core_->inherited()) return;
+        core_->keys().remove_window(key_);
+        Revocation(core_->keys().accesses()).wait();
     }
 
   private:

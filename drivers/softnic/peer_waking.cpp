@@ -18,6 +18,8 @@ bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t word = incoming.sender_asleep();
     if (!is_to_wake(word, woken_sender, noteworthy)) return true;
+    // Before this side may send, it receives already: the way to the sender is not known yet.
+    if (link == nullptr) return false;
     if (!link->wake(peer_number)) return false;
     woken_sender = word;
     return true;

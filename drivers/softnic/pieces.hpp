@@ -26,6 +26,7 @@ struct PieceList {
     std::array<Piece, kMaxPieces> items;
     std::size_t count;
     std::uint64_t total;
+    bool big_endian = false;  // the result of an atomic operation is to be left so
 
     PieceList() noexcept : count(0), total(0) {}
     void add(std::byte* data, std::size_t bytes) noexcept {
@@ -55,20 +56,28 @@ void for_each_part(const PieceList& list, std::uint64_t skip, std::uint64_t byte
 // From here on a write does not fit the caches of a core together with its copy.
 inline constexpr std::uint64_t kStreamedBytes = 2u << 20;
 
-// Gathers the list into one place in a peer's memory, its last aligned 8 bytes last.
-inline void gather_in_order(std::byte* to, const PieceList& list) noexcept {
-    const bool streams = list.total >= kStreamedBytes;
+// A part of a list. `streams`: of a request that does not fit the caches.
+struct Chunk {
+    std::uint64_t skip, bytes;
+    bool streams = false;
+};
+
+// Gathers a part of the list into one place in a peer's memory, its last aligned 8 bytes last. What
+// is stored afterwards is seen after all of it.
+inline void gather_in_order(std::byte* to, const PieceList& list, const Chunk& chunk) noexcept {
+    const bool streams = chunk.streams;
     if (list.count == 1 && !streams)
-        return write_in_order(to, list.items[0].data, list.items[0].bytes);
-    const std::size_t tail = tail_bytes(to, list.total);
-    for_each_part(list, 0, list.total - tail, [&](const std::byte* from, std::size_t bytes) {
+        return write_in_order(to, list.items[0].data + chunk.skip, chunk.bytes);
+    const std::size_t tail = tail_bytes(to, chunk.bytes);
+    const std::uint64_t before = chunk.bytes - tail;
+    for_each_part(list, chunk.skip, before, [&](const std::byte* from, std::size_t bytes) {
         streams ? stream_bytes(to, from, bytes) : copy_bytes(to, from, bytes);
         to += bytes;
     });
     if (streams) mlx5::store_fence();
     std::array<std::byte, 8> last;
     std::size_t filled = 0;
-    for_each_part(list, list.total - tail, tail, [&](const std::byte* from, std::size_t bytes) {
+    for_each_part(list, chunk.skip + before, tail, [&](const std::byte* from, std::size_t bytes) {
         std::memcpy(last.data() + filled, from, bytes);
         filled += bytes;
     });

@@ -81,6 +81,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       memory_(std::move(parts.memory)),
       view_(parts.view) {
     const Options& device = core_->options();
+    view_.big_endian_results = device.big_endian_results;
     shared_.domain = parts.domain;
     shared_.receive_in_entry = parts.receive_in_entry;
     shared_.result_in_entry = parts.result_in_entry;
@@ -97,11 +98,15 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.orders_answers = parts.follows_verbs && shared_.reliable();
     shared_.number = view_.number = core_->add_queue_pair(*this);
     try {
+        shared_.access.emplace(core_->keys().accesses(), shared_.number);
+        shared_.access->exchange_ring(shared_.access->watch(shared_.incoming));
         if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         KeyTable& keys = core_->keys();
-        send_.emplace(view(), send_completions_->ring(), keys, shared_,
-                      device.strict_doorbells && !device.parked, core_->next_fault_injector());
+        send_.emplace(
+            view(), send_completions_->ring(), keys, shared_,
+            RequesterOptions{.strict_doorbells = device.strict_doorbells && !device.parked,
+                             .faults = core_->next_fault_injector()});
         receive_.emplace(view(), parts.shared_receives, receive_completions_->ring(), keys,
                          shared_);
         send_completions_->add_writer(*this);
@@ -114,18 +119,27 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         send_completions_->remove_writer(*this);
         receive_completions_->remove_writer(*this);
         core_->remove_queue_pair(shared_.number);
+        if (shared_.access) shared_.access->remove();
         throw;
     }
 }
 
+// After it nothing that comes through this queue pair touches memory, but for a peer that is
+// stopped in the middle: that one keeps its word in the registry.
 QueuePair::~QueuePair() {
     if (core_->inherited()) return;
     core_->remove_queue_pair(shared_.number);
+    close();
+    shared_.access->remove();
+}
+
+void QueuePair::close() noexcept {
     const auto domain_held = hold_domain();
     detach();
     stop();
     receive_->give_back();
     go_on();
+    shared_.access->receive_no_more();
     send_completions_->remove_writer(*this);
     receive_completions_->remove_writer(*this);
     if (xrc_domain_ != nullptr) xrc_domain_->write_no_more(*this);
@@ -172,7 +186,8 @@ void QueuePair::claim(const Peer& peer) {
     peer_ = peer;
 }
 
-std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32_t from) {
+std::shared_ptr<SharedMemory> QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
+    const Nonce& peer = asking.nonce;
     if (shared_.datagrams()) return open_source(peer, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))
@@ -183,6 +198,7 @@ std::shared_ptr<SharedMemory> QueuePair::open_for(const Nonce& peer, std::uint32
                     "it does not receive from that queue pair (yet)");
     claim({peer, from});
     claimed_by_peer_ = true;
+    shared_.access->set_writer(asking.process);
     return shared_.incoming.memory();
 }
 
@@ -267,21 +283,26 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
 void QueuePair::reset() {
     if (core_->inherited()) return;
     ChannelReceiver fresh = make_ring();
-    const auto domain_held = hold_domain();
-    detach();
-    stop();
-    forget_peer(std::move(fresh));
-    send_->reset();
-    receive_->reset();
-    if (memory_ != nullptr) memory_->clear();
-    if (strict_) strict_->reset();
-    go_on();
-    core_->count_invalidation();
-    attach();
+    auto ring = shared_.access->watch(fresh);
+    {
+        const auto domain_held = hold_domain();
+        detach();
+        stop();
+        forget_peer(std::move(fresh), ring);
+        send_->reset();
+        receive_->reset();
+        if (memory_ != nullptr) memory_->clear();
+        if (strict_) strict_->reset();
+        go_on();
+        core_->count_invalidation();
+        attach();
+    }
+    // The peer's requester may be in the middle of a copy.
+    shared_.access->withdraw(ring);
 }
 
-// Under both gates, detached.
-void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
+// Under both gates, detached. `ring`: the fresh one's word; afterwards the one before's.
+void QueuePair::forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.wake_peer();
@@ -289,6 +310,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh) noexcept {
     shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     shared_.incoming = std::move(fresh);
+    ring = shared_.access->exchange_ring(std::move(ring));
     shared_.admitted.store(0, std::memory_order_relaxed);
     shared_.paused.store(false);
     shared_.report_drained.store(false);
@@ -358,10 +380,11 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     if (shared_.names_queues) facts.xrc = XrcSide::initiator;
     if (xrc_domain_ != nullptr) facts.xrc = XrcSide::target;
     facts.state = state();
-    facts.requests = send_->requests();
+    facts.requests = send_->counts().requests.load(std::memory_order_relaxed);
     facts.messages = receive_->messages();
-    facts.bytes_sent = send_->bytes_sent();
-    facts.bytes_received = receive_->bytes() + send_->bytes_fetched();
+    facts.bytes_sent = send_->counts().bytes_sent.load(std::memory_order_relaxed);
+    facts.bytes_received =
+        receive_->bytes() + send_->counts().bytes_fetched.load(std::memory_order_relaxed);
     facts.not_ready = receiver_not_ready_count();
     for (std::size_t i = 0; i < kFaultActions; ++i)
         facts.faults[i] = faults_injected(static_cast<FaultAction>(i));
@@ -371,7 +394,8 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
 }
 
 std::uint64_t QueuePair::faults_injected(FaultAction action) const noexcept {
-    return send_->faults() == nullptr ? 0 : send_->faults()->counted(action);
+    const FaultInjector* const faults = send_->faults().injector();
+    return faults == nullptr ? 0 : faults->counted(action);
 }
 
 // In a forked child the queues are a private copy: nothing is executed, everything is flushed.
@@ -390,9 +414,9 @@ void QueuePair::doorbell(const volatile void* register_half) noexcept {
     dead_copy();
     if (strict_ && shared_.is(QueuePairState::ready)) [[unlikely]] {
         if (strict_->accept(register_half))
-            send_->ring(strict_->counter());
+            send_->posted().ring(strict_->counter());
         else
-            send_->reject();
+            send_->posted().reject();
     }
     posted();
 }

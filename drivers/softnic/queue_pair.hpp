@@ -18,7 +18,7 @@
 #include "queue_memory.hpp"
 #include "queue_pair_state.hpp"
 #include "receive_engine.hpp"
-#include "send_engine.hpp"
+#include "requester.hpp"
 #include "strict_doorbell.hpp"
 #include "xrc_domain.hpp"
 
@@ -72,6 +72,7 @@ class QueuePair final : public QueuePairHandle {
         return shared_.state.load(std::memory_order_acquire);
     }
     bool peer_lost() const noexcept override;
+    bool data_in_order() const noexcept override { return true; }
 
     // Data path, from completion queues: drives both sides if there is something to do.
     void progress() noexcept;
@@ -156,7 +157,7 @@ class QueuePair final : public QueuePairHandle {
 
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
-    std::shared_ptr<SharedMemory> open_for(const Nonce& peer, std::uint32_t from);
+    std::shared_ptr<SharedMemory> open_for(const LinkPeer& asking, std::uint32_t from);
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
@@ -171,8 +172,9 @@ class QueuePair final : public QueuePairHandle {
     void claim(const Peer& peer);
     void attach();
     void detach();
+    void close() noexcept;
     bool dead_copy() noexcept;
-    void forget_peer(ChannelReceiver fresh) noexcept;
+    void forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept;
     ChannelReceiver make_ring() const;
     std::unique_lock<std::mutex> hold_domain() const;
     std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
@@ -187,7 +189,7 @@ class QueuePair final : public QueuePairHandle {
     mlx5::QueuePairView view_;
     QueuePairShared shared_;
     std::optional<StrictDoorbell> strict_;
-    std::optional<SendEngine> send_;
+    std::optional<Requester> send_;
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;
     std::atomic<bool> made_{false};

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/formats.hpp>
@@ -14,6 +15,7 @@
 #include "datagram_flows.hpp"
 #include "failure_text.hpp"
 #include "link.hpp"
+#include "queue_pair_access.hpp"
 
 namespace verbatim::softnic {
 
@@ -68,9 +70,10 @@ struct QueuePairShared {
     std::shared_ptr<Link> link;
     // The receive gate's: whose bell to ring when messages were received. Known before `link` is.
     std::shared_ptr<Link> sender;
-    std::uint32_t peer_number = 0;  // the peer's queue pair
-    ChannelSender outgoing;         // the peer's ring
-    ChannelReceiver incoming;       // our ring, written by the peer
+    std::uint32_t peer_number = 0;          // the peer's queue pair
+    ChannelSender outgoing;                 // the peer's ring
+    ChannelReceiver incoming;               // our ring, written by the peer
+    std::optional<QueuePairAccess> access;  // from the queue pair's making on
     // Of datagram queue pairs instead of these four.
     Flows flows;
     FlowRequest flow_request;

@@ -28,14 +28,14 @@ void QueuePair::send_datagrams() noexcept {
 void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
                          ChannelSender ring) noexcept {
     send_gate_.enter_waiting();
-    send_->add_flow(number, std::move(link), std::move(ring));
+    send_->datagrams().add_flow(number, std::move(link), std::move(ring));
     send_gate_.leave_for_good();
     execute();
 }
 
 void QueuePair::refuse_flow(std::uint32_t number) noexcept {
     send_gate_.enter_waiting();
-    send_->refuse_flow(number);
+    send_->datagrams().refuse_flow(number);
     send_gate_.leave_for_good();
     execute();
 }
@@ -79,6 +79,7 @@ void QueuePair::name_queue(const XrcQueue& queue) noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.name_queue(queue.list->number(),
                                 queue.device == core_.get() ? queue.list->domain() : kNoDomain);
+    shared_.access->receive_for(queue.device->keys().accesses(), &queue);
 }
 
 void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
@@ -89,6 +90,7 @@ void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
     receive_gate_.enter_waiting();
     receive_->forget_queue(queue);
     receive_gate_.leave_for_good();
+    shared_.access->receive_no_more_for(&queue);
 }
 
 }  // namespace verbatim::softnic

@@ -37,14 +37,19 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
                                      const std::byte* payload) noexcept {
     if (record.total != shared_->queue_key.load(std::memory_order_relaxed)) return;
     if (!holds_entry_.load(std::memory_order_relaxed) && !take_unreliably()) return;
-    PieceList list;
-    if (const Syndrome syndrome = receive_list(list); syndrome != kNoSyndrome)
-        return fail(syndrome, Syndrome::remote_operation);
     const std::uint64_t bytes = kGlobalRouteBytes + std::uint64_t{record.bytes};
+    PieceList list;
+    access_.enter();
+    const Syndrome syndrome = receive_list(list);
+    const bool fits = bytes <= list.total;
+    if (syndrome == kNoSyndrome && fits) {
+        scatter(list, 0, shared_->route.data(), shared_->route.size());
+        scatter(list, kGlobalRouteBytes, payload, record.bytes);
+    }
+    access_.leave();
+    if (syndrome != kNoSyndrome) return fail(syndrome, Syndrome::remote_operation);
     // The receive stays for a message that fits.
-    if (bytes > list.total) return;
-    scatter(list, 0, shared_->route.data(), shared_->route.size());
-    scatter(list, kGlobalRouteBytes, payload, record.bytes);
+    if (!fits) return;
     mlx5::Cqe cqe;
     const bool ipv4 = std::to_integer<unsigned>(shared_->route[kIpv4Offset]) >> 4 == 4;
     // UCX goes by the kind of the route when it looks whether a datagram is for its address.

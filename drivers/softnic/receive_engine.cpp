@@ -28,10 +28,13 @@ ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList*
       shared_(&shared),
       keys_(&keys),
       // What waits in a shared queue is of that queue's domain.
-      local_(keys.view(), shared.failure, list != nullptr ? list->domain() : shared.domain) {}
+      local_(keys.view(), shared.failure, list != nullptr ? list->domain() : shared.domain) {
+    access_.bind(shared.access->receive_word(), !shared.access->barriers());
+}
 
 void ReceiveEngine::reset() noexcept {
     give_back();
+    revocation_.reset();
     holds_entry_.store(false, std::memory_order_relaxed);
     head_.store(0, std::memory_order_relaxed);
     in_message_ = dropping_ = placed_ = moved_ = established_ = false;
@@ -96,6 +99,7 @@ void ReceiveEngine::flush() noexcept {
 
 // A receive's, or what an atomic operation names.
 void ReceiveEngine::recover(const void* address) noexcept {
+    access_.recover();
     shared_->failure.set("memory at {} is registered and not there (any more)", address);
     if (in_message_ || shared_->datagrams()) {
         fail(Syndrome::local_protection, Syndrome::remote_operation);
@@ -213,6 +217,7 @@ Syndrome ReceiveEngine::receive_list(PieceList& list) noexcept {
 
 bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) noexcept {
     if (record.bytes == 0) return true;
+    const MemoryTouch inside(access_);
     PieceList list;
     if (const Syndrome syndrome = receive_list(list); syndrome != kNoSyndrome) {
         fail(syndrome, Syndrome::remote_operation);
@@ -268,7 +273,11 @@ bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
 // Before the message is completed: its receiver may rely on it that the key is gone.
 bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
     const std::uint32_t key = mlx5::be32::from_raw(record.immediate).native();
-    const KeyUpdate update = keys_->invalidate(key, shared_->number, shared_->failure);
+    KeyUpdate update = revocation_.begun()
+                           ? revocation_.look(shared_->failure)
+                           : keys_->invalidate(key, shared_->number, shared_->failure);
+    if (update == KeyUpdate::revoked)
+        update = revocation_.begin(*keys_, shared_->number, shared_->failure);
     placed_ = update == KeyUpdate::busy;
     if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
     return update == KeyUpdate::done;

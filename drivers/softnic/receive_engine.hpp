@@ -12,8 +12,10 @@
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
 
+#include "access_sequence.hpp"
 #include "completion_ring.hpp"
 #include "memory_access.hpp"
+#include "pending_revocation.hpp"
 #include "queue_pair_state.hpp"
 #include "shared_receive_list.hpp"
 
@@ -126,6 +128,8 @@ class ReceiveEngine {
     QueuePairShared* shared_;
     KeyTable* keys_;
     LocalMemory local_;
+    AccessSequence access_;         // to memory of this process, by its keys
+    PendingRevocation revocation_;  // by the record at hand
     // Of an XRC target: the number that the peer named, the queue if it was looked up, and the one
     // whose completions have to be announced.
     std::uint32_t queue_number_ = 0, queue_index_ = 0;

@@ -1,12 +1,11 @@
-// Atomic operations at the owner of the memory: the record, its execution, and its result's way
-// back.
+// Execution of atomic operations, and what the owner of the memory does with the record of one.
 #include "remote_atomic.hpp"
 
 #include <cstring>
 
 #include "receive_engine.hpp"
 #include "remote_copy.hpp"
-#include "send_engine.hpp"
+#include "shared_store.hpp"
 
 namespace verbatim::softnic {
 
@@ -14,70 +13,42 @@ using mlx5::Syndrome;
 
 namespace {
 
+// Field by field: carries reach a field's highest bit and no further.
 template <class Value>
-Value after(const RemoteAtomic& operation, Value before) noexcept {
-    const auto operand = static_cast<Value>(operation.swap_or_add);
-    if (operation.swaps == 0) {
-        const auto ends = static_cast<Value>(operation.field_ends);
-        return static_cast<Value>(((before & ~ends) + (operand & ~ends)) ^
-                                  ((before ^ operand) & ends));
-    }
-    const auto compare = static_cast<Value>(operation.compare);
-    const auto swap_mask = static_cast<Value>(operation.swap_mask);
-    const bool equal = ((before ^ compare) & static_cast<Value>(operation.compare_mask)) == 0;
-    return equal ? static_cast<Value>((before & ~swap_mask) | (operand & swap_mask)) : before;
+Value add_fields(Value value, Value addend, Value ends) noexcept {
+    return static_cast<Value>(((value & ~ends) + (addend & ~ends)) ^ ((value ^ addend) & ends));
 }
 
 template <class Value>
-std::uint64_t exchange(const RemoteAtomic& operation, std::byte* at) noexcept {
+std::uint64_t execute_on(const RemoteAtomic& operation, std::byte* at) noexcept {
     using Word __attribute__((may_alias)) = Value;
     auto* const word = reinterpret_cast<Word*>(at);
-    Value before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    while (!__atomic_compare_exchange_n(word, &before, after(operation, before), true,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    }
+    const auto operand = static_cast<Value>(operation.swap_or_add);
+    const auto compare = static_cast<Value>(operation.compare);
+    const auto compare_mask = static_cast<Value>(operation.compare_mask);
+    const auto swap_mask = static_cast<Value>(operation.swap_mask);
+    const auto ends = static_cast<Value>(operation.field_ends);
+    before_store();
+    if (operation.swaps == 0 && ends == 0)
+        return __atomic_fetch_add(word, operand, __ATOMIC_ACQ_REL);
+    Value before = __atomic_load_n(word, __ATOMIC_ACQUIRE), after = 0;
+    do {
+        if (operation.swaps == 0)
+            after = add_fields(before, operand, ends);
+        else if (((before ^ compare) & compare_mask) == 0)
+            after = static_cast<Value>((before & ~swap_mask) | (operand & swap_mask));
+        else
+            return before;
+    } while (!__atomic_compare_exchange_n(word, &before, after, true, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
     return before;
 }
 
 }  // namespace
 
 std::uint64_t execute(const RemoteAtomic& operation, std::byte* at) noexcept {
-    return operation.bytes == sizeof(std::uint32_t) ? exchange<std::uint32_t>(operation, at)
-                                                    : exchange<std::uint64_t>(operation, at);
-}
-
-// Key and bounds were checked; the owner checks them again. The result goes to the elements from
-// `result_unit` on.
-SendEngine::Verdict SendEngine::atomic_at_peer(Request& request, const RemoteAtomic& operation,
-                                               std::size_t result_unit) noexcept {
-    if (atomics_asked_ - atomics_answered_ == kAtomicResults) return Verdict::waits;
-    std::byte* const to = shared_->outgoing.reserve_whole(sizeof operation);
-    if (to == nullptr) return no_room(request);
-    copy_bytes(to, reinterpret_cast<const std::byte*>(&operation), sizeof operation);
-    shared_->outgoing.commit(
-        {sizeof operation, kFirstRecord | kLastRecord | kAtomicRecord, sizeof operation, 0});
-    ++atomics_asked_;
-    request.result.bytes = operation.bytes;
-    request.result.result_unit = static_cast<std::uint8_t>(result_unit);
-    handed_over(request, true);  // nobody but the peer's thread can do it: that must wake
-    return Verdict::done;
-}
-
-// The peer has acknowledged the oldest message: if it was an atomic operation, its result goes
-// where the request says.
-void SendEngine::take_atomic_result(Unretired& oldest) noexcept {
-    if (oldest.result_unit == 0 || oldest.syndrome != kNoSyndrome) return;
-    const std::uint64_t before = shared_->outgoing.atomic_result(atomics_answered_++);
-    Request request{WqeReader(view_, oldest.index), {}, {}};
-    request.control = request.wqe.read<mlx5::ControlSegment>(0);
-    PieceList list;
-    oldest.syndrome = collect(request, oldest.result_unit, Access::local_write, list);
-    if (oldest.syndrome != kNoSyndrome) return;
-    takes_result_ = true;
-    keep_for_entry(oldest, request, oldest.result_unit, list);
-    scatter(list, 0, reinterpret_cast<const std::byte*>(&before), oldest.bytes);
-    takes_result_ = false;
-    oldest.result_unit = 0;
+    return operation.bytes == sizeof(std::uint32_t) ? execute_on<std::uint32_t>(operation, at)
+                                                    : execute_on<std::uint64_t>(operation, at);
 }
 
 Syndrome ReceiveEngine::reach_word(const RemoteAtomic& operation, std::byte*& word) noexcept {
@@ -99,7 +70,10 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
     }
     std::memcpy(&operation, payload, sizeof operation);
     std::byte* at = nullptr;
+    access_.enter();
     const Syndrome syndrome = reach_word(operation, at);
+    const std::uint64_t before = syndrome == kNoSyndrome ? execute(operation, at) : 0;
+    access_.leave();
     if (syndrome != kNoSyndrome) {
         shared_->failure.set("the peer's atomic operation at {:#x} is misaligned or not allowed",
                              operation.address);
@@ -108,7 +82,7 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
                                                             : QueuePairEvent::request_error);
         return false;
     }
-    shared_->incoming.set_atomic_result(atomics_++, execute(operation, at));
+    shared_->incoming.set_atomic_result(atomics_++, before);
     shared_->incoming.acknowledge();
     drained_ = moved_ = true;
     shared_->incoming.release(record);

@@ -1,4 +1,4 @@
-// An atomic operation on memory of a peer that this process has not mapped: it crosses the ring as
+// An atomic operation. One on memory of a peer that this process has not mapped crosses the ring as
 // one record, and the peer executes it.
 #pragma once
 
@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <verbatim/mlx5/endian.hpp>
+
 namespace verbatim::softnic {
 
-// Payload of such a record. Plain operations mask nothing out.
+// Also the payload of such a record. Plain operations mask nothing out.
 struct RemoteAtomic {
     std::uint64_t address = 0;  // as the key counts
     std::uint32_t key = 0;
@@ -22,5 +24,18 @@ static_assert(sizeof(RemoteAtomic) == 56 && std::is_trivially_copyable_v<RemoteA
 
 // On aligned memory of this process; what was there before.
 std::uint64_t execute(const RemoteAtomic& operation, std::byte* at) noexcept;
+
+// The bytes that a requester leaves of a result of 4 or 8 bytes: host byte order, or big endian.
+class AtomicResult {
+  public:
+    AtomicResult(std::uint64_t before, std::uint32_t bytes, bool big_endian) noexcept
+        : word_(!big_endian  ? before
+                : bytes == 4 ? mlx5::be32(static_cast<std::uint32_t>(before)).raw()
+                             : mlx5::be64(before).raw()) {}
+    const std::byte* data() const noexcept { return reinterpret_cast<const std::byte*>(&word_); }
+
+  private:
+    std::uint64_t word_;
+};
 
 }  // namespace verbatim::softnic

@@ -68,6 +68,11 @@ class Command {
     void reply(const Core& core) const noexcept {
         write(reply_, core);
     }
+    // The core's part of a reply that was made.
+    template <class Core>
+    Core replied() const noexcept {
+        return read<Core>(reply_);
+    }
     // How much of a provider's part there is, and whether nothing follows what is known of it.
     template <class Core>
     std::size_t provider_bytes() const noexcept {

@@ -3,7 +3,6 @@
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,27 +54,18 @@ void check_share(const char* text) {
                 fmt::format("{} is not allowed", text), "it must be 0 or 1");
 }
 
-softnic::Options engine_options(const Identity& identity) {
+softnic::Options engine_options(const Identity& identity, const DeviceTraits& traits) {
     check_share(std::getenv(DeviceTree::kShareVariable));
     softnic::Options options;
     options.name = identity.name();
     // Programs post and poll by libmlx5; who executes is decided here.
     options.parked = true;
+    options.big_endian_results = traits.big_endian_results;
     if (const char* const ring = std::getenv(DeviceTree::kRingVariable))
         options.ring_bytes = ring_bytes(ring);
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     return options;
-}
-
-// Each queue pair is a file here, of which a card needs none: programs with a thousand of them get
-// the room that they may have.
-void make_room_for_files() noexcept {
-    constexpr rlim_t kFiles = 1 << 16;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
-    limit.rlim_cur = std::min(limit.rlim_max, kFiles);
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int make_file() {
@@ -94,7 +84,7 @@ std::uint64_t big_endian(const Bytes& bytes) {
     return value;
 }
 
-ib_uverbs_query_device_resp device_facts(const Identity& identity) {
+ib_uverbs_query_device_resp device_facts(const Identity& identity, const Firmware& firmware) {
     ib_uverbs_query_device_resp facts{};
     facts.fw_ver = std::uint64_t{16} << 32 | 35u << 16 | 2000u;
     facts.node_guid = facts.sys_image_guid = big_endian(identity.guid());
@@ -115,12 +105,35 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity) {
     facts.local_ca_ack_delay = 16;
     facts.phys_port_cnt = 1;
     facts.device_cap_flags = IB_UVERBS_DEVICE_XRC;
+    firmware.limit(facts);
     return facts;
 }
 
 mlx5_ib_query_device_resp provider_facts(std::size_t room) {
     mlx5_ib_query_device_resp facts{};
     facts.response_length = static_cast<std::uint32_t>(std::min(room, sizeof facts));
+    return facts;
+}
+
+mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
+    mlx5_ib_alloc_ucontext_resp facts{};
+    facts.qp_tab_size = 1u << 18;
+    facts.bf_reg_size = DeviceFile::kRegisterBytes;
+    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
+    facts.tot_bfregs = registers;
+    facts.cache_line_size = 64;
+    facts.max_sq_desc_sz = kMaxWqeBytes;
+    facts.max_rq_desc_sz = kMaxReceiveBytes;
+    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
+    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
+    facts.num_ports = 1;
+    facts.response_length = sizeof facts;
+    facts.cqe_version = 1;
+    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+    facts.log_uar_size = 12;
+    facts.num_uars_per_page = 1;
+    facts.num_dyn_bfregs = kThreadRegisters;
     return facts;
 }
 
@@ -133,11 +146,9 @@ DeviceFile::DeviceFile(const Identity& identity, bool parked)
       file_identity_(softnic::inspect_file(file_, "register pages").identity),
       device_memory_pool_(file_),
       engine_thread_(may_trap() && !parked),
-      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity), softnic::claim_slot(),
-                                                  engine_thread_.bell())),
-      connector_(*core_) {
-    make_room_for_files();
-}
+      core_(std::make_shared<softnic::DeviceCore>(engine_options(identity, firmware_.traits()),
+                                                  softnic::claim_slot(), engine_thread_.bell())),
+      connector_(*core_) {}
 
 DeviceFile::~DeviceFile() {
     if (!inherited()) leave_xrc();
@@ -274,28 +285,6 @@ DeviceFile::Handler DeviceFile::handler_of(const Command& command) noexcept {
     return nullptr;
 }
 
-mlx5_ib_alloc_ucontext_resp DeviceFile::context_facts(std::uint32_t registers) {
-    mlx5_ib_alloc_ucontext_resp facts{};
-    facts.qp_tab_size = 1u << 18;
-    facts.bf_reg_size = kRegisterBytes;
-    // As many as were asked for: libmlx5 then maps all of them at once and asks for no others.
-    facts.tot_bfregs = registers;
-    facts.cache_line_size = 64;
-    facts.max_sq_desc_sz = kMaxWqeBytes;
-    facts.max_rq_desc_sz = kMaxReceiveBytes;
-    facts.max_send_wqebb = facts.max_recv_wr = kMaxQueueEntries;
-    facts.max_srq_recv_wr = kMaxQueueEntries - 1;
-    facts.num_ports = 1;
-    facts.response_length = sizeof facts;
-    facts.cqe_version = 1;
-    facts.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
-    facts.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
-    facts.log_uar_size = 12;
-    facts.num_uars_per_page = 1;
-    facts.num_dyn_bfregs = kThreadRegisters;
-    return facts;
-}
-
 int DeviceFile::get_context(const Command& command) {
     const auto wanted = command.provider<ib_uverbs_get_context, mlx5_ib_alloc_ucontext_req_v2>();
     constexpr std::uint32_t kMostRegisters = 512;
@@ -321,7 +310,7 @@ int DeviceFile::get_context(const Command& command) {
 
 int DeviceFile::query_device(const Command& command) {
     const std::size_t core = sizeof(ib_uverbs_query_device_resp);
-    command.reply(device_facts(identity_), provider_facts(command.reply_bytes() - core));
+    command.reply(device_facts(identity_, firmware_), provider_facts(command.reply_bytes() - core));
     return 0;
 }
 
@@ -329,7 +318,7 @@ int DeviceFile::query_device_extended(const Command& command) {
     const auto wanted = command.core<ib_uverbs_ex_query_device>();
     if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_query_device_resp reply{};
-    reply.base = device_facts(identity_);
+    reply.base = device_facts(identity_, firmware_);
     // Memory is found when it is touched; the program's whole memory may be one region.
     reply.odp_caps.general_caps = 3;                       // enum ibv_odp_general_caps
     reply.odp_caps.per_transport_caps.rc_odp_caps = 0x3f;  // enum ibv_odp_transport_cap_bits

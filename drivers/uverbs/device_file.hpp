@@ -8,7 +8,6 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,16 +22,14 @@
 #include "connector.hpp"
 #include "device_memory.hpp"
 #include "engine_thread.hpp"
+#include "firmware.hpp"
 #include "handle_table.hpp"
 #include "identity.hpp"
 #include "method.hpp"
 #include "objects.hpp"
-#include "register_pages.hpp"
 #include "xrc_objects.hpp"
 
 namespace verbatim::uverbs {
-
-class WrittenCommand;
 
 class DeviceFile {
   public:
@@ -78,7 +75,6 @@ class DeviceFile {
     // for thread domains from offsets of 6 MiB on; pages that nobody touches cost nothing.
     static constexpr std::int64_t kFileBytes = 64 << 20;
     static constexpr const char* kLinkName = "/memfd:verbatim-uverbs";
-    static_assert(RegisterPages::offset_of(RegisterPages::kPages) == kFileBytes);
     // In each page two doorbell registers of this size, two halves each, from kFirstRegister on.
     static constexpr std::uint32_t kRegisterBytes = 512, kFirstRegister = 0x800;
 
@@ -130,36 +126,15 @@ class DeviceFile {
     int register_device_memory(Method& method);
     int advise_memory(Method& method);
     int query_context(Method& method);
-    int alloc_async_events(Method& method);
-    int query_domain(Method& method);
-    int query_memory(Method& method);
-    int query_device_memory(Method& method);
-    int alloc_registers(Method& method);
-    int free_registers(Method& method);
-    int create_completion_queue_by_method(Method& method);
-    int create_queue_pair_by_method(Method& method);
-    int create_shared_queue_by_method(Method& method);
 
-    struct MethodEntry {
-        std::uint16_t object, number;
-        int (DeviceFile::*handler)(Method&);
-        std::array<std::uint16_t, 16> attributes;  // 0, which all have, where there are fewer
-    };
     int dispatch(std::span<const std::byte> bytes);
     int dispatch(Method& method);
-    // EPROTONOSUPPORT: not among these.
-    int dispatch(Method& method, std::span<const MethodEntry> entries);
-    int dispatch_imports(Method& method);
-    int dispatch_creations(Method& method);
-    static mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers);
-    AsyncEvents* other_events(int descriptor) const noexcept;
-    bool reported_to(const AsyncEvents& events) const;
-    int create_for(int descriptor, const WrittenCommand& command);
     static int check_access(std::uint32_t access);
     static int check_memory(const Wanted& wanted);
     int advise(const Domain& domain, std::uint64_t advice, bool flush, const ib_uverbs_sge& range);
     std::uint32_t make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file = 0);
     Key make_region(const Wanted& wanted, Domain& domain);
+    bool revoke_region(Key& region) noexcept;
     void forget_region(Key& region) noexcept;
     std::uint32_t add_key(const Key& key);
     void remove_key(std::uint32_t handle);
@@ -181,14 +156,13 @@ class DeviceFile {
     std::uint32_t next_register() noexcept;
 
     const Identity identity_;
+    const Firmware firmware_;
     const bool parked_;
     std::mutex mutex_;
     int file_;
     const softnic::FileIdentity file_identity_;
     DeviceMemoryPool device_memory_pool_;
     AsyncEvents async_events_;
-    std::vector<std::unique_ptr<AsyncEvents>> imported_events_;
-    AsyncEvents* reports_to_ = &async_events_;  // objects that are being made
     bool has_context_ = false;
     bool registers_changed_ = false;  // libmlx5 has mapped others since they were looked for
     std::set<std::uint32_t> thread_registers_;  // of thread domains, that queue pairs have used
@@ -196,8 +170,6 @@ class DeviceFile {
     // Destroyed from the last to the first: the threads stop before what they touch goes, and each
     // object goes before those it uses.
     std::map<int, std::shared_ptr<EventChannel>> channels_;  // by the program's descriptor
-    RegisterPages free_register_pages_;
-    HandleTable<RegisterPage> register_pages_;
     HandleTable<Domain> domains_;
     HandleTable<DeviceMemory> device_memories_;
     HandleTable<Key> keys_;

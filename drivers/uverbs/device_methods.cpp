@@ -13,6 +13,7 @@
 #include <verbatim/driver/log.hpp>
 
 #include "device_file.hpp"
+#include "open_files.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -49,7 +50,17 @@ int DeviceFile::invoke(ib_uverbs_ioctl_hdr& header) noexcept try {
 // Under mutex_.
 int DeviceFile::dispatch(Method& method) {
     using D = DeviceFile;
+    struct MethodEntry {
+        std::uint16_t object, number;
+        int (DeviceFile::*handler)(Method&);
+        std::array<std::uint16_t, 8> attributes;  // 0, which all have, where there are fewer
+    };
     static constexpr MethodEntry kEntries[] = {
+        {UVERBS_OBJECT_DEVICE,
+         UVERBS_METHOD_QUERY_CONTEXT,
+         &D::query_context,
+         {UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
+          MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX}},
         {UVERBS_OBJECT_DEVICE,
          UVERBS_METHOD_QUERY_GID_ENTRY,
          &D::query_gid_entry,
@@ -83,17 +94,17 @@ int DeviceFile::dispatch(Method& method) {
          {UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_ATTR_ADVISE_MR_ADVICE,
           UVERBS_ATTR_ADVISE_MR_FLAGS, UVERBS_ATTR_ADVISE_MR_SGE_LIST}},
     };
-    int error = dispatch(method, kEntries);
-    if (error == EPROTONOSUPPORT) error = dispatch_imports(method);
-    return error == EPROTONOSUPPORT ? dispatch_creations(method) : error;
-}
-
-int DeviceFile::dispatch(Method& method, std::span<const MethodEntry> entries) {
-    for (const MethodEntry& entry : entries)
+    for (const MethodEntry& entry : kEntries)
         if (entry.object == method.object() && entry.number == method.number())
             return method.asks_only(entry.attributes) ? (this->*entry.handler)(method)
                                                       : EPROTONOSUPPORT;
-    return EPROTONOSUPPORT;
+    return firmware_.answer(method);
+}
+
+// Asked by contexts that are imported (ibv_import_device), and by no others.
+int DeviceFile::query_context(Method&) {
+    refuse_import();
+    return EOPNOTSUPP;
 }
 
 int DeviceFile::query_gid_entry(Method& method) {

@@ -18,6 +18,7 @@
 
 #include "../rdmacm/open_channels.hpp"
 #include "identity.hpp"
+#include "tree_lock.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -37,6 +38,9 @@ const std::string* find_tree() noexcept {
         // Never destroyed: files are opened until the very end.
         static const auto* const root =
             new std::string(given == nullptr ? own->root() : std::string(given));
+        // Never released: whoever made the tree may end before this process.
+        static const TreeLock* const held = given == nullptr ? nullptr : new TreeLock(*root);
+        static_cast<void>(held);
         setenv("SYSFS_PATH", root->c_str(), 1);
         return root;
     } catch (const std::exception& error) {

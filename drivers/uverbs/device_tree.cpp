@@ -1,7 +1,5 @@
 // The files of the tree, as libibverbs, libmlx5 and the tools read them.
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include <verbatim/uverbs/device_tree.hpp>
 
 #include "identity.hpp"
+#include "tree_lock.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -117,13 +116,6 @@ void put_device(const Identity& identity, const fs::path& root) {
 
 constexpr const char* kPrefix = "verbatim-sysfs.";
 
-int lock_tree(const std::string& root, int how) {
-    const int directory = open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0 && flock(directory, how) == 0) return directory;
-    if (directory >= 0) close(directory);
-    return -1;
-}
-
 // A tree that nobody holds was left by a program that was killed. A young one may belong to a
 // program that is just about to lock it.
 bool abandoned(const fs::path& tree) {
@@ -132,9 +124,7 @@ bool abandoned(const fs::path& tree) {
     if (lstat(tree.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
         facts.st_mtime + kYoungSeconds > time(nullptr))
         return false;
-    const int lock = lock_tree(tree, LOCK_EX | LOCK_NB);
-    if (lock >= 0) close(lock);
-    return lock >= 0;
+    return TreeLock::unused(tree);
 }
 
 void remove_abandoned(const fs::path& directory) {
@@ -160,7 +150,8 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
         root_ = pattern;
         // To be read by whoever the program becomes, like /sys.
         fs::permissions(root_, fs::perms(0755));
-        lock_ = lock_tree(root_, LOCK_SH);
+        put(fs::path(root_) / TreeLock::kFile, "held by the programs that use this tree");
+        lock_ = std::make_unique<TreeLock>(root_);
         put(fs::path(root_) / "class/infiniband_verbs/abi_version", "6");
         put(fs::path(root_) / "class/misc/rdma_cm/abi_version", "4");
         put(fs::path(root_) / "class/infiniband_mad/abi_version", "5");
@@ -174,9 +165,10 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
 
 DeviceTree::~DeviceTree() {
     if (getpid() != maker_) return;
+    lock_.reset();
+    // Else the last of those that use it leaves it, and the next one that makes a tree removes it.
     std::error_code ignored;
-    fs::remove_all(root_, ignored);
-    if (lock_ >= 0) close(lock_);
+    if (TreeLock::unused(root_)) fs::remove_all(root_, ignored);
 }
 
 }  // namespace verbatim::uverbs

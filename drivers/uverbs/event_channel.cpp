@@ -22,6 +22,8 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
+#include "../softnic/cancellation.hpp"
+
 namespace verbatim::uverbs {
 
 namespace {
@@ -76,6 +78,7 @@ EventSocket::EventSocket() {
 
 bool EventSocket::send(std::span<const std::byte> event,
                        std::atomic<std::uint32_t>& sent) noexcept {
+    const softnic::WithoutCancellation none;
     const std::lock_guard lock(mutex_);
     // Counted first: the program may have read it before send() returns.
     sent.fetch_add(1, std::memory_order_relaxed);

@@ -1,12 +1,14 @@
 // Takes the place of a few calls of the C library in a process that uses rdma-core, so that the
-// device file is ours; interpose_paths.cpp has those that take paths. Linked before libibverbs or
-// preloaded; every other file is passed on. The descriptor handed out is a memory file, so mmap()
-// needs no help. Threads: any. A call on a descriptor that is not ours costs one load.
+// device file is ours; interpose_paths.cpp has those that take paths, interpose_duplicates.cpp
+// those that put one file in another's place. Linked before libibverbs or preloaded; every other
+// file is passed on. The descriptor handed out is a memory file, so mmap() needs no help. Threads:
+// any. A call on a descriptor that is not ours costs one load.
 
 // With it the C library's headers would turn the names defined here into others.
 #undef _FILE_OFFSET_BITS
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <pthread.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -26,12 +28,12 @@
 #include <verbatim/uverbs/uverbs.hpp>
 
 #include "../rdmacm/open_channels.hpp"
-#include "device_file.hpp"
+#include "../softnic/cancellation.hpp"
+#include "created_objects.hpp"
 #include "device_paths.hpp"
 #include "identity.hpp"
 #include "next_function.hpp"
 #include "open_files.hpp"
-#include "progress_hooks.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -49,13 +51,29 @@ constinit std::atomic<bool> g_parked{false};  // those that are opened from now 
     g_parked.store(parked);
 }
 
-DeviceFile* find_device_file(int descriptor) noexcept { return g_files.find(descriptor); }
+OpenFile* find_open_file(int descriptor) noexcept { return g_files.find(descriptor); }
+OpenFile* look_up_open_file(int descriptor) noexcept { return g_files.look_up(descriptor); }
+
+// May be called by handlers of signals: takes no lock where it is no device's.
+void leave_number(int descriptor) noexcept {
+    g_files.remove(descriptor);
+    rdmacm::forget_channel(descriptor);
+}
+
+void leave_numbers(unsigned first, unsigned last) noexcept {
+    g_files.remove(first, last);
+    rdmacm::forget_channels(first, last);
+}
 
 int open_device(unsigned minor_number) noexcept {
     if (minor_number == Identity::kManagerMinor) return rdmacm::open_channel();
     try {
+        static const bool forks = pthread_atfork([] { g_files.lock(); }, [] { g_files.unlock(); },
+                                                 [] { g_files.unlock(); }) == 0;
+        static_cast<void>(forks);
+        make_room_for_files();
         const Identity identity{static_cast<int>(minor_number - Identity::kFirstMinor)};
-        return g_files.add(std::make_unique<DeviceFile>(identity, g_parked.load()));
+        return g_files.add(std::make_unique<OpenFile>(identity, g_parked.load()));
     } catch (const std::bad_alloc&) {
         errno = ENOMEM;
     } catch (const Error& error) {
@@ -74,6 +92,22 @@ ssize_t result(int error, std::size_t bytes) noexcept {
     return -1;
 }
 
+// As write() it is a point of cancellation, and as a command it is not interrupted.
+int execute(OpenFile& file, std::span<const std::byte> command) {
+    if (!file.handed_out.mine()) return EIO;
+    pthread_testcancel();
+    const softnic::WithoutCancellation none;
+    const int error = file.device.execute(command);
+    if (error == 0) take_over_made(file, command);
+    return error;
+}
+
+int invoke(OpenFile& file, ib_uverbs_ioctl_hdr& header) noexcept {
+    if (!file.handed_out.mine()) return EIO;
+    const softnic::WithoutCancellation none;
+    return file.device.invoke(header);
+}
+
 }  // namespace
 }  // namespace verbatim::uverbs
 
@@ -84,20 +118,20 @@ extern "C" {
 
 [[gnu::visibility("default")]] int fstat(int fd, struct stat* facts) noexcept {
     static auto* const real = next<int(int, struct stat*)>("fstat");
-    const DeviceFile* file = g_files.find(fd);
+    OpenFile* file = g_files.look_up(fd);
     if (file == nullptr && rdmacm::find_channel(fd) == nullptr) {
         const int result = real(fd, facts);
         if (result != 0 || (file = g_files.adopt(fd, *facts)) == nullptr) return result;
     }
-    describe_device(file != nullptr ? file->identity().minor_number() : Identity::kManagerMinor,
-                    facts);
+    describe_device(
+        file != nullptr ? file->device.identity().minor_number() : Identity::kManagerMinor, facts);
     return 0;
 }
 
 [[gnu::visibility("default")]] ssize_t write(int fd, const void* data, std::size_t bytes) {
     static auto* const real = next<ssize_t(int, const void*, std::size_t)>("write");
     const std::span command(static_cast<const std::byte*>(data), bytes);
-    if (DeviceFile* const file = g_files.find(fd)) return result(file->execute(command), bytes);
+    if (OpenFile* const file = g_files.look_up(fd)) return result(execute(*file, command), bytes);
     if (const auto channel = rdmacm::find_channel(fd))
         return result(rdmacm::execute(channel, command), bytes);
     return real(fd, data, bytes);
@@ -109,15 +143,14 @@ extern "C" {
     va_start(arguments, request);
     void* const argument = va_arg(arguments, void*);
     va_end(arguments);
-    DeviceFile* const file = request == RDMA_VERBS_IOCTL ? g_files.find(fd) : nullptr;
+    OpenFile* const file = request == RDMA_VERBS_IOCTL ? g_files.look_up(fd) : nullptr;
     if (file == nullptr) return real(fd, request, argument);
-    return static_cast<int>(result(file->invoke(*static_cast<ib_uverbs_ioctl_hdr*>(argument)), 0));
+    return static_cast<int>(result(invoke(*file, *static_cast<ib_uverbs_ioctl_hdr*>(argument)), 0));
 }
 
 [[gnu::visibility("default")]] int close(int fd) {
     static auto* const real = next<int(int)>("close");
-    g_files.remove(fd);
-    rdmacm::forget_channel(fd);
+    leave_number(fd);
     return real(fd);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "../softnic/fault_guard.hpp"
+#include "../softnic/revocation.hpp"
 #include "device_file.hpp"
 
 namespace verbatim::uverbs {
@@ -135,8 +136,16 @@ Key DeviceFile::make_region(const Wanted& wanted, Domain& domain) {
     return region;
 }
 
+// False: a peer that is stopped in the middle of a copy may still touch the memory. The region's
+// key is dead; the same call again later says more.
+bool DeviceFile::revoke_region(Key& region) noexcept {
+    if (!region.revoked) core_->keys().remove(region.key);
+    region.revoked = true;
+    return softnic::Revocation(core_->keys().accesses()).wait();
+}
+
 void DeviceFile::forget_region(Key& region) noexcept {
-    core_->keys().remove(region.key);
+    if (!region.revoked) core_->keys().remove(region.key);
     if (region.file != 0) core_->files().release(region.file);
     region.memory.reset();
 }
@@ -180,10 +189,15 @@ int DeviceFile::reregister_memory(const Command& command) {
     if (domain == nullptr) return EINVAL;
     if (const int error = check_memory(wanted); error != 0) return error;
     if (!make_present(wanted)) return EFAULT;
-    if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
+    if (region->revoked || !core_->keys().retire(region->key))
+        return EBUSY;  // a window is open onto it, or a peer inside
     ib_uverbs_rereg_mr_resp reply{};
     Key changed = make_region(wanted, *domain);
     reply.lkey = reply.rkey = changed.key;
+    if (!revoke_region(*region)) {
+        forget_region(changed);
+        return EBUSY;
+    }
     forget_region(*region);
     --region->domain->users, ++domain->users;
     *region = std::move(changed);
@@ -196,7 +210,9 @@ int DeviceFile::deregister_memory(const Command& command) {
     Key* const region = keys_.find(handle);
     if (region == nullptr) return ENOENT;
     if (region->window) return EINVAL;
-    if (!core_->keys().retire(region->key)) return EBUSY;  // a window is open onto it
+    // A window is open onto it.
+    if (!region->revoked && !core_->keys().retire(region->key)) return EBUSY;
+    if (!revoke_region(*region)) return EBUSY;
     forget_region(*region);
     remove_key(handle);
     return 0;
@@ -277,6 +293,7 @@ int DeviceFile::dealloc_window(const Command& command) {
     if (window == nullptr) return ENOENT;
     if (!window->window) return EINVAL;
     core_->keys().remove_window(window->key);
+    softnic::Revocation(core_->keys().accesses()).wait();
     remove_key(handle);
     return 0;
 }

@@ -56,21 +56,6 @@ class Method {
                     : reinterpret_cast<const std::byte*>(attribute->data),
                 attribute->len};
     }
-    // What is missing at its end is zero.
-    template <class T>
-    T structure(std::uint16_t id) const noexcept {
-        T value{};
-        const std::span<const std::byte> given = bytes(id);
-        if (!given.empty())
-            std::memcpy(static_cast<void*>(&value), given.data(),
-                        std::min(sizeof value, given.size()));
-        return value;
-    }
-    // -1 if it is missing.
-    int descriptor(std::uint16_t id) const noexcept {
-        const ib_uverbs_attr* const attribute = find(id);
-        return attribute == nullptr ? -1 : static_cast<int>(attribute->data);
-    }
     // 0, which no object has, if it is missing.
     std::uint32_t handle(std::uint16_t id) const noexcept {
         const ib_uverbs_attr* const attribute = find(id);

@@ -46,6 +46,7 @@ struct Key {
     DeviceMemory* device_memory = nullptr;       // null: the program's own
     std::shared_ptr<RegisteredMemory> memory{};  // the program's own
     std::uint64_t file = 0;                      // number of the file in which it is shared
+    bool revoked = false;                        // of a region: its key is dead
 };
 
 struct Address {
@@ -95,7 +96,6 @@ class CompletionQueue {
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
     const EventChannel* channel() const noexcept { return channel_.get(); }
-    const AsyncEvents* async_events() const noexcept { return async_events_; }
     // There was no room for an event.
     bool unsent() const noexcept { return unsent_.load(std::memory_order_relaxed); }
     // Events that were held back are raised in this order; 0: none is.

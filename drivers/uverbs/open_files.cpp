@@ -1,33 +1,27 @@
 // Which descriptors mean the same device file.
+// With it the C library's headers would turn fstat into another.
+#undef _FILE_OFFSET_BITS
 #include "open_files.hpp"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <verbatim/driver/log.hpp>
 
-#include "device_file.hpp"
 #include "next_function.hpp"
 
 namespace verbatim::uverbs {
 namespace {
-
-// The system's, not ours.
-bool facts_of(int descriptor, struct stat& facts) noexcept {
-    static auto* const real = next<int(int, struct stat*)>("fstat");
-    return real(descriptor, &facts) == 0;
-}
-
-bool same(const struct stat& one, const struct stat& other) noexcept {
-    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
 
 // Calls `found` with each open descriptor of the process until it says true.
 template <class Found>
@@ -46,8 +40,128 @@ bool any_descriptor(Found&& found) noexcept {
     return stop;
 }
 
-bool is_device_file(int descriptor, const struct stat& facts) noexcept {
-    if (facts.st_nlink != 0 || facts.st_size != DeviceFile::kFileBytes) return false;
+bool has_size_of_device(const struct stat& facts) noexcept {
+    return facts.st_nlink == 0 && facts.st_size == DeviceFile::kFileBytes;
+}
+
+}  // namespace
+
+OpenFile* OpenFiles::look_up(int descriptor) noexcept {
+    OpenFile* const file = find(descriptor);
+    if (file == nullptr || file->handed_out.is(descriptor)) return file;
+    remove(descriptor);
+    return nullptr;
+}
+
+// Under mutex_.
+void OpenFiles::note(OpenFile& file, int descriptor) {
+    file.descriptors.push_back(descriptor);
+    place(descriptor).store(&file, std::memory_order_release);
+}
+
+int OpenFiles::add(std::unique_ptr<OpenFile> file) noexcept try {
+    const int descriptor = file->device.descriptor();
+    if (static_cast<std::size_t>(descriptor) >= kDescriptors) {
+        next<int(int)>("close")(descriptor);
+        errno = EMFILE;
+        return -1;
+    }
+    remove(descriptor);  // another file had the number before
+    const std::lock_guard lock(mutex_);
+    note(*file, descriptor);
+    file->next = open_;
+    open_ = file.release();
+    return descriptor;
+} catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return -1;
+}
+
+OpenFile* OpenFiles::adopt(int descriptor, const struct stat& facts) noexcept try {
+    if (static_cast<std::size_t>(descriptor) >= kDescriptors || !has_size_of_device(facts))
+        return nullptr;
+    const std::lock_guard lock(mutex_);
+    OpenFile* file = open_;
+    while (file != nullptr && !file->handed_out.is(descriptor)) file = file->next;
+    if (file != nullptr) note(*file, descriptor);
+    return file;
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+// One that is not known yet is, afterwards. Under mutex_.
+bool OpenFiles::find_another(OpenFile& file, int descriptor) noexcept {
+    std::erase_if(file.descriptors, [&](int known) {
+        if (file.handed_out.is(known)) return false;
+        place(known).store(nullptr);
+        return true;
+    });
+    if (!file.descriptors.empty()) return true;
+    return any_descriptor([&](int other) {
+        if (other == descriptor || static_cast<std::size_t>(other) >= kDescriptors ||
+            !file.handed_out.is(other))
+            return false;
+        note(file, other);
+        return true;
+    });
+}
+
+// Whether it was the last one. Under mutex_.
+bool OpenFiles::drop(OpenFile& file, int descriptor) noexcept {
+    if (place(descriptor).load(std::memory_order_relaxed) != &file) return false;
+    place(descriptor).store(nullptr);
+    std::erase(file.descriptors, descriptor);
+    if (find_another(file, descriptor)) return false;
+    unlink(file);
+    return true;
+}
+
+// Under mutex_.
+void OpenFiles::unlink(OpenFile& file) noexcept {
+    OpenFile** place = &open_;
+    while (*place != &file) place = &(*place)->next;
+    *place = file.next;
+}
+
+// A child leaves the table as it is: one of vfork() has the parent's, and another one's device file
+// has its threads and locks in the parent.
+void OpenFiles::remove(int descriptor) noexcept {
+    OpenFile* const file = find(descriptor);
+    if (file == nullptr || !file->handed_out.mine()) return;
+    std::unique_ptr<OpenFile> last;
+    {
+        const std::lock_guard lock(mutex_);
+        if (drop(*file, descriptor)) last.reset(file);
+    }
+}
+
+void OpenFiles::remove(unsigned first, unsigned last) noexcept {
+    for (int known = any_known(first, last); known >= 0; known = any_known(first, last))
+        remove(known);
+}
+
+// One of these numbers that remove() would not leave; -1: none.
+int OpenFiles::any_known(unsigned first, unsigned last) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const OpenFile* file = open_; file != nullptr; file = file->next)
+        for (const int known : file->descriptors)
+            if (file->handed_out.mine() && unsigned(known) >= first && unsigned(known) <= last)
+                return known;
+    return -1;
+}
+
+void make_room_for_files() noexcept {
+    constexpr rlim_t kFiles = 1 << 16;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kFiles) return;
+    limit.rlim_cur = std::min(limit.rlim_max, kFiles);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool is_device_file(int descriptor) noexcept {
+    static auto* const real = next<int(int, struct stat*)>("fstat");
+    struct stat facts {};
+    if (real(descriptor, &facts) != 0 || !has_size_of_device(facts)) return false;
     std::array<char, 64> path, target;
     *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", descriptor).out = '\0';
     const ssize_t bytes = readlink(path.data(), target.data(), target.size());
@@ -55,79 +169,9 @@ bool is_device_file(int descriptor, const struct stat& facts) noexcept {
     return name.starts_with(DeviceFile::kLinkName);
 }
 
-}  // namespace
-
-int OpenFiles::add(std::unique_ptr<DeviceFile> file) noexcept {
-    const auto at = static_cast<std::size_t>(file->descriptor());
-    if (at >= files_.size()) {
-        next<int(int)>("close")(file->descriptor());
-        errno = EMFILE;
-        return -1;
-    }
-    files_[at].store(file.release(), std::memory_order_release);
-    return static_cast<int>(at);
-}
-
-DeviceFile* OpenFiles::adopt(int descriptor, const struct stat& facts) noexcept {
-    const auto at = static_cast<std::size_t>(descriptor);
-    if (at >= files_.size() || facts.st_nlink != 0 || facts.st_size != DeviceFile::kFileBytes)
-        return nullptr;
-    const std::lock_guard lock(mutex_);
-    for (std::size_t other = 0; other < files_.size(); ++other) {
-        DeviceFile* const file = files_[other].load(std::memory_order_relaxed);
-        struct stat its {};
-        if (file == nullptr || !facts_of(static_cast<int>(other), its) || !same(its, facts))
-            continue;
-        files_[at].store(file, std::memory_order_release);
-        return file;
-    }
-    return nullptr;
-}
-
-// One that is not known yet is, afterwards.
-bool OpenFiles::has_another(const DeviceFile& file, int descriptor) noexcept {
-    for (const auto& entry : files_)
-        if (entry.load(std::memory_order_relaxed) == &file) return true;
-    struct stat facts {};
-    if (!facts_of(descriptor, facts)) return false;
-    return any_descriptor([&](int other) {
-        struct stat its {};
-        const auto at = static_cast<std::size_t>(other);
-        if (other == descriptor || at >= files_.size() || !facts_of(other, its) ||
-            !same(its, facts))
-            return false;
-        files_[at].store(const_cast<DeviceFile*>(&file), std::memory_order_release);
-        return true;
-    });
-}
-
-void OpenFiles::remove(int descriptor) noexcept {
-    DeviceFile* const file = find(descriptor);
-    if (file == nullptr) return;
-    auto& entry = files_[static_cast<std::size_t>(descriptor)];
-    // In a forked child its threads and locks are the parent's: it is left as it is.
-    if (file->inherited()) return entry.store(nullptr);
-    std::unique_ptr<DeviceFile> last;
-    {
-        const std::lock_guard lock(mutex_);
-        if (entry.exchange(nullptr) != file) return;
-        if (!has_another(*file, descriptor)) last.reset(file);
-    }
-}
-
-bool may_import(int descriptor) noexcept {
-    struct stat facts {};
-    // Ours finds duplicates.
-    if (fstat(descriptor, &facts) != 0 || S_ISCHR(facts.st_mode) ||
-        !is_device_file(descriptor, facts))
-        return true;
+void refuse_import() noexcept {
     log::error(
-        "ibv_import_device: descriptor {} is a software NIC's that another process has opened, or "
-        "that is closed; import it where it was opened, and before its last descriptor there is "
-        "closed",
-        descriptor);
-    errno = EOPNOTSUPP;
-    return false;
+        "ibv_import_device: the software NIC cannot be imported; open it with ibv_open_device");
 }
 
 }  // namespace verbatim::uverbs

@@ -3,19 +3,18 @@
 // a function here that calls it.
 #include "progress_hooks.hpp"
 
-#include <dlfcn.h>
 #include <sched.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include <verbatim/driver/log.hpp>
+#include <verbatim/uverbs/uverbs.hpp>
 
-#include "device_file.hpp"
-#include "next_function.hpp"
 #include "open_files.hpp"
 
 namespace verbatim::uverbs {
@@ -23,9 +22,15 @@ namespace {
 
 // Null also for what a forked child inherited.
 DeviceFile* file_of(const ibv_context* context) noexcept {
-    DeviceFile* const file = find_device_file(context->cmd_fd);
-    return file == nullptr || file->inherited() ? nullptr : file;
+    OpenFile* const file = find_open_file(context->cmd_fd);
+    return file == nullptr || file->device.inherited() ? nullptr : &file->device;
 }
+
+// Calls of this thread that the engine ran in.
+struct Served {
+    std::uint64_t polls = 0, posts = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Served t_served;
 
 // libmlx5's functions of one kind. Distinct replacements, so that the original need not be looked
 // up by queue.
@@ -86,7 +91,10 @@ CompletionQueue* queue_with_events(const ibv_cq* queue) noexcept {
 // The engine's work before a second poll, which takes what it made.
 template <class Poll>
 int progress_and_poll(ibv_cq* queue, Poll&& poll) noexcept {
-    if (DeviceFile* const file = file_of(queue->context)) file->progress(queue->handle);
+    if (DeviceFile* const file = file_of(queue->context)) {
+        ++t_served.polls;
+        file->progress(queue->handle);
+    }
     return poll();
 }
 
@@ -166,9 +174,11 @@ struct ArmQueue {
 template <class Call>
 int post(const ibv_qp& pair, Call&& call) noexcept {
     DeviceFile* const file = file_of(pair.context);
-    if (file != nullptr) file->posting();
+    if (file == nullptr) return call();
+    ++t_served.posts;
+    file->posting();
     const int result = call();
-    if (file != nullptr) file->requests_posted(pair.handle);
+    file->requests_posted(pair.handle);
     return result;
 }
 
@@ -210,86 +220,28 @@ struct StartRequests {
     }
 };
 
-struct CreateQueue {
-    using Function = ibv_cq_ex*(ibv_context*, ibv_cq_init_attr_ex*);
-    template <std::size_t I>
-    static ibv_cq_ex* replacement(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
-        ibv_cq_ex* const queue = g_replacements<CreateQueue>.original(I)(context, wanted);
-        if (queue == nullptr) return nullptr;
-        g_replacements<StartPoll>.take_over(queue->start_poll);
-        g_replacements<EndPoll>.take_over(queue->end_poll);
-        // The kernel's interface is not told.
-        if ((wanted->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0)
-            if (DeviceFile* const file = file_of(context))
-                file->stamp(ibv_cq_ex_to_cq(queue)->handle);
-        return queue;
-    }
-};
-
-struct CreatePair {
-    using Function = ibv_qp*(ibv_context*, ibv_qp_init_attr_ex*);
-    template <std::size_t I>
-    static ibv_qp* replacement(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
-        ibv_qp* const pair = g_replacements<CreatePair>.original(I)(context, wanted);
-        constexpr auto kBuilds = std::uint32_t{IBV_QP_INIT_ATTR_SEND_OPS_FLAGS};
-        // With this bit it is the start of an ibv_qp_ex.
-        if (pair != nullptr && (wanted->comp_mask & kBuilds) != 0)
-            g_replacements<StartRequests>.take_over(reinterpret_cast<ibv_qp_ex*>(pair)->wr_start);
-        return pair;
-    }
-};
-
-template <class Function, class... Arguments>
-ibv_context* open_and_take_over(Function* real, Arguments... arguments) noexcept {
-    if (real == nullptr) {
-        errno = ENOSYS;
-        return nullptr;
-    }
-    ibv_context* const context = real(arguments...);
-    if (context != nullptr) take_over(context);
-    return context;
-}
-
 }  // namespace
 
-void take_over(ibv_context* context) noexcept {
-    const DeviceFile* const file = file_of(context);
-    if (file == nullptr || file->parked()) return;
-    g_replacements<PollQueue>.take_over(context->ops.poll_cq);
-    g_replacements<ArmQueue>.take_over(context->ops.req_notify_cq);
-    g_replacements<PostSend>.take_over(context->ops.post_send);
-    g_replacements<PostReceive>.take_over(context->ops.post_recv);
-    verbs_context* const extended = verbs_get_ctx(context);
-    if (extended == nullptr) return;
-    g_replacements<CreateQueue>.take_over(extended->create_cq_ex);
-    g_replacements<CreatePair>.take_over(extended->create_qp_ex);
+void take_over(OpenFile& file, ibv_context& context) noexcept {
+    if (file.device.inherited() || file.device.parked()) return;
+    file.context.store(&context, std::memory_order_release);
+    g_replacements<PollQueue>.take_over(context.ops.poll_cq);
+    g_replacements<ArmQueue>.take_over(context.ops.req_notify_cq);
+    g_replacements<PostSend>.take_over(context.ops.post_send);
+    g_replacements<PostReceive>.take_over(context.ops.post_recv);
 }
+
+void take_over(ibv_cq_ex& queue) noexcept {
+    g_replacements<StartPoll>.take_over(queue.start_poll);
+    g_replacements<EndPoll>.take_over(queue.end_poll);
+}
+
+void take_over(ibv_qp_ex& pair) noexcept { g_replacements<StartRequests>.take_over(pair.wr_start); }
 
 }  // namespace verbatim::uverbs
 
-extern "C" [[gnu::visibility("default")]] ibv_context* ibv_open_device(ibv_device* device) {
-    using Open = ibv_context*(ibv_device*);
-    static Open* const real =
-        verbatim::uverbs::next_in_library<Open>("libibverbs.so.1", "ibv_open_device");
-    return verbatim::uverbs::open_and_take_over(real, device);
-}
-
-// Not declared here: its header is libmlx5's.
-struct mlx5dv_context_attr;
-extern "C" [[gnu::visibility("default")]] ibv_context* mlx5dv_open_device(
-    ibv_device* device, mlx5dv_context_attr* attributes);
-
-ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attributes) {
-    using Open = ibv_context*(ibv_device*, mlx5dv_context_attr*);
-    static Open* const real =
-        verbatim::uverbs::next_in_library<Open>("libmlx5.so.1", "mlx5dv_open_device");
-    return verbatim::uverbs::open_and_take_over(real, device, attributes);
-}
-
-extern "C" [[gnu::visibility("default")]] ibv_context* ibv_import_device(int descriptor) {
-    using Import = ibv_context*(int);
-    static Import* const real =
-        verbatim::uverbs::next_in_library<Import>("libibverbs.so.1", "ibv_import_device");
-    if (!verbatim::uverbs::may_import(descriptor)) return nullptr;
-    return verbatim::uverbs::open_and_take_over(real, descriptor);
+extern "C" [[gnu::visibility("default")]] void verbatim_uverbs_served(
+    std::uint64_t* polls, std::uint64_t* posts) noexcept {
+    *polls = verbatim::uverbs::t_served.polls;
+    *posts = verbatim::uverbs::t_served.posts;
 }

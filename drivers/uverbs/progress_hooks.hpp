@@ -9,12 +9,12 @@
 
 namespace verbatim::uverbs {
 
-class DeviceFile;
+struct OpenFile;
 
-// Null: the descriptor is none of ours. Defined where descriptors are handed out.
-DeviceFile* find_device_file(int descriptor) noexcept;
-
-// Takes over the tables of a context that libmlx5 has just made.
-void take_over(ibv_context* context) noexcept;
+// Takes over the tables of what libmlx5 has just filled: a context; a queue and a queue pair of the
+// extended kind, whose tables are empty otherwise.
+void take_over(OpenFile& file, ibv_context& context) noexcept;
+void take_over(ibv_cq_ex& queue) noexcept;
+void take_over(ibv_qp_ex& pair) noexcept;
 
 }  // namespace verbatim::uverbs

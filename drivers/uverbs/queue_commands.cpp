@@ -62,7 +62,7 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionQueue::kNeverArmed;
     auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
-                                                  *reports_to_, engine_thread_.bell());
+                                                  async_events_, engine_thread_.bell());
     CompletionQueue& queue = *made;
     if ((wanted.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0)
         queue.engine().ring().ignore_overrun();

@@ -73,6 +73,7 @@ int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
             return EINVAL;
     }
     if (const int error = check_values(change, from); error != 0) return error;
+    if ((mask & kAccess) != 0 && !firmware_.allows(change.qp_access_flags)) return EOPNOTSUPP;
     keep_all(facts, change);
     if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !parked_)
         pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);

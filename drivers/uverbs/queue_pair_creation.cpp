@@ -169,7 +169,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     if (const int error = find_parts(wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
-    pair->async_events = reports_to_;
+    pair->async_events = &async_events_;
     pair->user_handle = wanted.user_handle;
     keep_capacities(wanted, *pair, reply);
 

@@ -85,7 +85,7 @@ bool map(const Mapped& part, int file) noexcept {
 
 bool wanted_by_environment() noexcept {
     const char* const text = std::getenv(DeviceTree::kShareVariable);
-    return text == nullptr || std::string_view(text) != "0";
+    return text != nullptr && std::string_view(text) == "1";
 }
 
 // What is left of `pages` without the others'.

@@ -1,7 +1,9 @@
 // Memory of an unmodified program that its peers map, so that what they write there is a memcpy.
-// While it is registered, its pages lie in a memory file of this process, each at the offset of its
-// address; the program finds the same contents at the same addresses. Before and afterwards the
-// pages are anonymous, as the program made them.
+// Only where the program's user has asked for it (DeviceTree::kShareVariable): the pages lose what
+// was asked of them besides madvise() (docs/softnic.md). While it is registered, its pages lie in a
+// memory file of this process, each at the offset of its address; the program finds the same
+// contents at the same addresses. Before and afterwards the pages are anonymous, as the program
+// made them.
 //
 // Pages are exchanged only while nobody can be writing to them: no thread of the program runs but
 // the calling one, the library's own stand still, and no key of any device leads there. Where that

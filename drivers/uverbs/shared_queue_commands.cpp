@@ -59,7 +59,7 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
     view.number =
         of_xrc ? open->domain->engine().free_number(*core_) : core_->next_shared_receive_queue();
     if (view.number == 0) return ENOMEM;
-    auto made = std::make_unique<SharedQueue>(view, domain, *reports_to_, wanted.user_handle);
+    auto made = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
     SharedQueue& queue = *made;
     queue.max_requests = view.entries - 1;
     queue.max_elements = wanted.max_sge;

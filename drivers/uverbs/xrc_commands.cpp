@@ -55,7 +55,7 @@ std::uint32_t DeviceFile::add_handle(const std::shared_ptr<XrcTarget>& target, O
                                      std::uint64_t user_handle) {
     auto pair = std::make_unique<QueuePair>();
     pair->type = kXrcTarget;
-    pair->async_events = reports_to_;
+    pair->async_events = &async_events_;
     pair->user_handle = user_handle;
     pair->open_domain = &open;
     pair->target = target;

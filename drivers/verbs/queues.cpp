@@ -43,8 +43,11 @@ void SharedReceiveQueue::bind(ibv_srq* queue) {
     view_.receive_hook = {Hook<&SharedReceiveTranslator::run>::call, &*translator_};
 }
 
-QueuePair::QueuePair(const QueuePairOptions& options) : memory_(options, 0) {
-    memory_.view().masked_atomics = false;  // verbs has none
+QueuePair::QueuePair(const QueuePairOptions& options, bool atomics) : memory_(options, 0) {
+    mlx5::QueuePairView& view = memory_.view();
+    view.atomics = atomics;
+    view.masked_atomics = false;  // verbs has none
+    view.big_endian_results = 0;  // a device that says it has atomics answers in host order
 }
 
 void QueuePair::limit_elements(std::uint32_t most) noexcept {

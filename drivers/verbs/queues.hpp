@@ -58,8 +58,8 @@ class QueuePair {
         std::uint32_t max_elements = 0;  // that the device takes in one request
     };
 
-    // Throws Error(invalid_argument | out_of_memory).
-    explicit QueuePair(const QueuePairOptions& options);
+    // `atomics`: whether the device has them. Throws Error(invalid_argument | out_of_memory).
+    QueuePair(const QueuePairOptions& options, bool atomics);
     const mlx5::QueuePairView& view() const noexcept { return memory_.view(); }
     std::size_t send_bytes() const noexcept {
         return std::size_t{view().send_blocks} * mlx5::kBlockBytes;

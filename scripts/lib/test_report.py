@@ -1,6 +1,7 @@
 """Counts what a `meson test` run really executed, from its testlog.json.
 
-A GoogleTest, unittest or TAP program counts as the cases it reports, any other program as one. A program that dies,
+A test that is marked `should_fail` (a known fault, with the issue that will mend it) counts as skipped while it
+fails, and as a failure as soon as it passes or dies of a signal. A GoogleTest, unittest or TAP program counts as the cases it reports, any other program as one. A program that dies,
 times out or ends non-zero without naming a failed case adds one failure, and so does one that ran nothing: a
 test that did not run must never look like a test that passed.
 """
@@ -98,6 +99,8 @@ def count_test(entry: dict) -> Count:
     """What one line of testlog.json stands for."""
     stdout, stderr = entry.get("stdout") or "", entry.get("stderr") or ""
     result = entry["result"]
+    if result == "EXPECTEDFAIL" and entry.get("returncode", 1) > 0:
+        return Count(skipped=1)
     if GTEST_START.search(stdout):
         count = count_gtest(stdout)
     elif UNITTEST_END.search(stderr):

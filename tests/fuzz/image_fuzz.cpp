@@ -1,6 +1,6 @@
 // What a receiver does with the bytes of a graph: the image with its back-pointers and extensions,
-// for several root types. What is accepted must be readable to its last byte, which the address
-// sanitizer checks while the graph is walked.
+// for several root types. What is accepted must lie in the image to its last byte, and be readable,
+// which the address sanitizer checks while the graph is walked.
 #include <cstring>
 #include <memory_resource>
 #include <set>
@@ -27,10 +27,29 @@ struct Table {
     std::unique_ptr<std::array<double, 3>> numbers;
 };
 using Words = std::pmr::vector<std::pmr::string>;
+// What an optional may hold, and pointers to the inside of optionals, early and late.
+struct Inner {
+    std::optional<std::string> name;
+    std::uint16_t number;
+};
+struct Maybe {
+    std::string* early;
+    std::optional<std::string> text;
+    std::optional<Maybe*> link;
+    std::optional<std::unique_ptr<std::string>> owned;
+    std::optional<std::vector<std::string>> lines;
+    std::array<std::optional<std::string>, 2> pair;
+    std::pair<int, std::optional<Inner>> inner;
+    std::optional<std::optional<std::array<std::string, 2>>> nested;
+    std::vector<std::string*> late;
+    std::vector<std::vector<std::string>*> later;
+    Maybe* next;
+};
 
-// Reads everything that can be reached, each object once.
+// Reads everything that can be reached, each object once, all of it in the image.
 class Reader {
   public:
+    explicit Reader(const test::Image& image) : image_(image) {}
     void read(const std::string& text) { add(text.data(), text.size() + 1); }
     void read(const std::pmr::string& text) { add(text.data(), text.size() + 1); }
     void read(const Words& words) {
@@ -42,10 +61,23 @@ class Reader {
             const Node* node = left.back();
             left.pop_back();
             if (node == nullptr || !seen_.insert(node).second) continue;
+            require_inside(node, 1);
             sum_ += node->value + (node->flag ? 1u : 0u) + node->maybe.value_or(0);
             read(node->name);
             left.insert(left.end(), node->edges.begin(), node->edges.end());
             left.push_back(node->next);
+        }
+    }
+    void read(const Maybe& start) {
+        std::vector<const Maybe*> left{&start};
+        while (!left.empty()) {
+            const Maybe* maybe = left.back();
+            left.pop_back();
+            if (maybe == nullptr || !seen_.insert(maybe).second) continue;
+            require_inside(maybe, 1);
+            read_parts(*maybe);
+            left.push_back(maybe->next);
+            left.push_back(maybe->link.value_or(nullptr));
         }
     }
     void read(const Table& table) {
@@ -57,10 +89,44 @@ class Reader {
     std::uint64_t sum() const { return sum_; }
 
   private:
+    template <class T>
+    void require_inside(const T* first, std::size_t count) const {
+        const auto start = reinterpret_cast<std::uintptr_t>(first),
+                   image = reinterpret_cast<std::uintptr_t>(image_.bytes.get());
+        fuzz::require(start >= image && start - image <= image_.size &&
+                      count <= (image_.size - (start - image)) / sizeof(T));
+    }
+    void read(const std::string* text) {
+        if (text == nullptr) return;
+        require_inside(text, 1);
+        read(*text);
+    }
+    void read(const std::optional<std::string>& text) {
+        if (text) read(*text);
+    }
+    void read(const std::vector<std::string>& lines) {
+        if (!lines.empty()) require_inside(lines.data(), lines.size());
+        for (const auto& line : lines) read(line);
+    }
+    void read_parts(const Maybe& maybe) {
+        read(maybe.early), read(maybe.text), read(maybe.pair[0]), read(maybe.pair[1]);
+        if (maybe.owned) read(maybe.owned->get());
+        if (maybe.lines) read(*maybe.lines);
+        if (maybe.inner.second) read(maybe.inner.second->name);
+        if (maybe.nested && *maybe.nested) read((**maybe.nested)[0]), read((**maybe.nested)[1]);
+        for (const auto* text : maybe.late) read(text);
+        for (const auto* lines : maybe.later)
+            if (lines != nullptr) {
+                require_inside(lines, 1);
+                read(*lines);
+            }
+    }
     void add(const char* bytes, std::size_t count) {
+        require_inside(bytes, count);
         for (std::size_t i = 0; i < count; ++i) sum_ += static_cast<unsigned char>(bytes[i]);
     }
-    std::set<const Node*> seen_;
+    const test::Image& image_;
+    std::set<const void*> seen_;
     std::uint64_t sum_ = 0;
 };
 
@@ -71,7 +137,7 @@ void mend(const test::Image& original) {
     test::Image image = original.copy();
     try {
         const T* root = image.mend<T>();
-        Reader reader;
+        Reader reader(image);
         reader.read(*root);
         sink = reader.sum();
     } catch (const Error& error) {
@@ -83,7 +149,7 @@ test::Image parsed(fuzz::Input& input) {
     const auto backs = input.number(1), extensions = input.number(1);
     std::vector<objects::BackPointer> back_pointers;
     for (std::uint64_t i = 0, reference = 0; i < backs % 64; ++i) {
-        reference += input.number(2) % 8;
+        reference += input.number(2) % 32;
         back_pointers.push_back({reference, input.number(2)});
     }
     std::vector<objects::Extension> found;
@@ -131,15 +197,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
     const test::Image image = parsed(input);
-    switch (type % 3) {
+    switch (type % 4) {
         case 0:
             mend<Node>(image);
             break;
         case 1:
             mend<Table>(image);
             break;
-        default:
+        case 2:
             mend<Words>(image);
+            break;
+        default:
+            mend<Maybe>(image);
     }
     return 0;
 }
@@ -162,5 +231,21 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     seeds.push_back(seed_of(0, inner));
     const Words words{"one", "two", "three, which is longer than the other two"};
     seeds.push_back(seed_of(2, words));
+    Maybe maybe{};
+    maybe.text = "a text that is too long to be local";
+    maybe.link = &maybe;
+    maybe.owned = std::make_unique<std::string>("owned by an optional");
+    maybe.lines = {"one", "two, which needs memory"};
+    maybe.pair = {"first", "second"};
+    maybe.inner.second = Inner{"a name within two optionals", 3};
+    maybe.nested = std::array<std::string, 2>{"inner", "inner, a long one this time"};
+    maybe.early = &*maybe.pair[1];
+    maybe.late = {&*maybe.text,         &*maybe.pair[0],    &*maybe.inner.second->name,
+                  &(**maybe.nested)[1], maybe.owned->get(), &(*maybe.lines)[1]};
+    maybe.later = {&*maybe.lines};
+    seeds.push_back(seed_of(3, maybe));
+    Maybe empty{};
+    empty.next = &maybe;
+    seeds.push_back(seed_of(3, empty));
     return seeds;
 }

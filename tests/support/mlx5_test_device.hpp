@@ -70,7 +70,9 @@ struct DeviceOptions {
     std::uint32_t max_receive_elements = 2;
     std::uint32_t number = 0x00abcd;
     bool masked_atomics = true;
-    bool strict_doorbells = true;  // checks every doorbell; false: no hook but the test's
+    bool atomics = true;
+    std::uint32_t big_endian_results = 0;  // results are left as the test leaves them
+    bool strict_doorbells = true;          // checks every doorbell; false: no hook but the test's
 };
 
 class TestDevice {
@@ -106,6 +108,8 @@ class TestDevice {
         view.max_send_elements = options_.max_send_elements;
         view.max_receive_elements = options_.max_receive_elements;
         view.masked_atomics = options_.masked_atomics;
+        view.atomics = options_.atomics;
+        view.big_endian_results = options_.big_endian_results;
         view.doorbell_hook =
             options_.strict_doorbells ? DoorbellHook{check_doorbell, this} : doorbell_hook;
         return view;

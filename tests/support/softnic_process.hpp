@@ -41,6 +41,11 @@ class Wire {
         if (::poll(&entry, 1, 20000) != 1) return false;
         return ::recv(fd_, &value, sizeof value, MSG_WAITALL) == static_cast<ssize_t>(sizeof value);
     }
+    // Something was said, or the other process has ended.
+    bool readable(int at_most_ms) {
+        pollfd entry{fd_, POLLIN, 0};
+        return ::poll(&entry, 1, at_most_ms) == 1;
+    }
     // For steps: "go on now".
     bool signal() { return put('x'); }
     bool wait() {

@@ -1,4 +1,5 @@
 // Connecting to what is no receiver, and listening to what is no sender.
+#include <fstream>
 #include <list>
 
 #include "core_fault.hpp"
@@ -216,6 +217,35 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     EXPECT_NE(logged.find("not Verbatim (it began with \"?? what is this"), std::string::npos)
         << logged;
     EXPECT_NE(logged.find("the peer closed"), std::string::npos) << logged;
+}
+
+// The most memory that this process had resident since the last call, in bytes.
+std::size_t take_peak_bytes() {
+    std::ifstream status("/proc/self/status");
+    std::size_t peak = 0;
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) peak = std::stoul(line.substr(6)) << 10;
+    std::ofstream("/proc/self/clear_refs") << 5;
+    return peak;
+}
+
+TEST(Listening, spends_no_memory_of_the_size_a_caller_names_before_its_user_is_known) {
+    test::CapturedLog log;
+    Hello large;
+    large.queue_pair.kind = 1;  // the software NIC
+    large.ring_bytes = std::size_t{256} << 20;
+    large.ring_address = large.credit_address = 4096;
+    Context sending(config_with(20s));
+    Accepting accepting(20s);
+    take_peak_bytes();
+    const std::size_t before = take_peak_bytes();
+    const RawSocket nobody = RawSocket::connected(accepting.port());
+    ASSERT_TRUE(nobody.put(encode_frame(FrameType::hello, encode_hello(large))));
+    const std::string told = text_of(nobody.get(1 << 16));  // to the end: it is refused
+    EXPECT_LT(take_peak_bytes(), before + (std::size_t{64} << 20)) << told;
+    Connection good = sending.connect(local(accepting.port()));
+    test::expect_usable(good, accepting.connection());
+    EXPECT_NE(log.text().find("refused"), std::string::npos);
 }
 
 TEST(Listening, a_flood_of_silent_callers_is_outlived) {

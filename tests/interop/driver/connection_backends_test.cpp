@@ -2,6 +2,8 @@
 // graph over real connections. Nothing above drivers/ asks which it got.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory_resource>
 #include <random>
@@ -124,6 +126,43 @@ TEST(Faults, of_a_configuration_are_refused_where_the_device_makes_none) {
         EXPECT_EQ(error.code(), Errc::config_error) << error.what();
         EXPECT_NE(std::string(error.what()).find("kind = \"softnic\""), std::string::npos);
     }
+}
+
+// Messages are found by polling memory.
+TEST(Order, a_device_that_does_not_promise_it_is_refused_unless_it_is_assumed) {
+    ASSERT_NE(uverbs::sysfs_root(), nullptr);
+    uverbs::set_new_device_traits({.data_in_order = false});
+    Config config = small_config();
+    config.device.kind = "rdma";
+    {
+        Context one(config), other(config);
+        Listener listener = other.listen("127.0.0.1:0");
+        std::atomic<bool> refused{false};
+        // A listener turns the caller down and goes on listening.
+        std::thread accepting([&] {
+            while (!refused) {
+                try {
+                    listener.accept(Deadline::after(std::chrono::milliseconds(100)));
+                    ADD_FAILURE() << "accepted";
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.code(), Errc::timeout) << error.what();
+                }
+            }
+        });
+        try {
+            one.connect("127.0.0.1:" + std::to_string(listener.port()));
+            ADD_FAILURE() << "connected";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::unsupported) << error.what();
+            EXPECT_NE(std::string(error.what()).find("in order"), std::string::npos);
+        }
+        refused = true;
+        accepting.join();
+    }
+    config.device.assume_in_order = true;
+    test::Pair pair(config, config);
+    EXPECT_EQ(pair.sender->try_send(1, {}), Errc::ok);
+    uverbs::set_new_device_traits({});
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Connections, testing::Values("softnic", "mlx5", "verbs"),

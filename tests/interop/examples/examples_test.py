@@ -1,4 +1,4 @@
-"""The examples, run as their first lines say. Arguments: the directory of the programs, the source root."""
+"""The examples, run as their first lines say. Arguments: the directory of the programs, the source root, a wrong peer."""
 import os
 import re
 import subprocess
@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-PROGRAMS, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+PROGRAMS, SOURCE, WRONG_PEER = (os.path.abspath(argument) for argument in sys.argv[1:4])
 PATIENCE = 60
 
 
@@ -26,20 +26,23 @@ class Examples(unittest.TestCase):
         self.addCleanup(self.directory.cleanup)
         os.chdir(self.directory.name)
 
-    def both(self, name, first, second):
-        """Starts the side that waits, then the side that calls, again until the other listens."""
-        with subprocess.Popen([program(name), first], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True) as waiting:
+    def run_both(self, first, second):
+        """Starts the side that waits, then the side that calls, again until the other listens. Both when they ended."""
+        with subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
             deadline = time.monotonic() + PATIENCE
-            calling = run(program(name), second)
+            calling = run(*second)
             while calling.returncode != 0 and "nobody listens" in calling.stderr and time.monotonic() < deadline:
                 self.assertIsNone(waiting.poll(), "the waiting side ended")
                 time.sleep(0.02)
-                calling = run(program(name), second)
-            self.assertEqual(calling.returncode, 0, calling.stderr)
+                calling = run(*second)
             out, err = waiting.communicate(timeout=PATIENCE)
-            self.assertEqual(waiting.returncode, 0, err)
-            return out
+            return subprocess.CompletedProcess(first, waiting.returncode, out, err), calling
+
+    def both(self, name, first, second):
+        waited, called = self.run_both((program(name), first), (program(name), second))
+        self.assertEqual(called.returncode, 0, called.stderr)
+        self.assertEqual(waited.returncode, 0, waited.stderr)
+        return waited.stdout
 
     def test_points(self):
         self.assertEqual(self.both("points", "receive", "send"), "0 0\n4 0\n0 3\n0 0\ntriangle, closed: yes\n")
@@ -49,6 +52,16 @@ class Examples(unittest.TestCase):
             file.write("[ring]\nbytes = 8192\n")
         self.assertEqual(self.both("messages", "serve", "ask"),
                          "asked: where may I write?\nwritten: straight into your memory\n")
+
+    def test_messages_with_a_peer_that_answers_otherwise(self):
+        _, asked = self.run_both((WRONG_PEER, "serve"), (program("messages"), "ask"))
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("it answered something else", asked.stderr)
+
+    def test_messages_with_a_peer_that_ends_no_text(self):
+        served, asked = self.run_both((program("messages"), "serve"), (WRONG_PEER, "ask"))
+        self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)
+        self.assertEqual(served.stdout, "asked: \nwritten: " + 4096 * "x" + "\n")
 
     def test_post(self):
         result = run(program("post"))

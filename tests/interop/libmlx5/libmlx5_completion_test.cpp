@@ -314,6 +314,8 @@ TEST_P(SmallEntry, with_read_data_in_it_leaves_them_in_the_same_places) {
             RawEntry raw = trio.of_send();
             put_inline(raw, MLX5_INLINE_SCATTER_32, told);
             EXPECT_EQ(trio.answer(raw)->bytes, 8u);
+            // Big endian in the entry: libmlx5 leaves it so, we do not.
+            std::reverse(trio.memory[2].begin(), trio.memory[2].begin() + 8);
             trio.expect_same_memory();
         }
 }

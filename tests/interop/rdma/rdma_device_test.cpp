@@ -2,8 +2,11 @@
 // NIC's device file. Nothing executes these queues; where a device would answer, the test does.
 #include <gtest/gtest.h>
 #include <infiniband/mlx5dv.h>
+#include <poll.h>
 
 #include <array>
+#include <bit>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -11,6 +14,7 @@
 #include <verbatim/mlx5/completion_queue.hpp>
 #include <verbatim/mlx5/prepared.hpp>
 #include <verbatim/mlx5/receive_queue.hpp>
+#include <verbatim/mlx5/send_queue.hpp>
 #include <verbatim/rdma/rdma.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
@@ -224,10 +228,186 @@ TEST_F(Opened, completion_queues_with_a_channel_are_armed) {
     EXPECT_EQ(armed.entries(), queue->view().entries);
 }
 
-// The software NIC's device file has no answer to a question for the firmware.
-TEST_F(Opened, device_that_cannot_be_asked_has_no_masked_atomics) {
+// The first RoCE v2 entry of the stand-in's table is a link-local one.
+TEST_F(Opened, gid_is_that_of_the_connections_address_or_reaches_furthest) {
+    const auto gid_at = [&](const std::array<std::uint8_t, 16>& address) {
+        QueuePairOptions options;
+        options.send_completions = options.receive_completions = completions.get();
+        options.local_address = address;
+        return device->create_queue_pair(options)->address().gid;
+    };
+    const std::array<std::uint8_t, 16> loopback{0, 0, 0,    0,    0,   0, 0, 0,
+                                                0, 0, 0xff, 0xff, 127, 0, 0, 1};
+    EXPECT_EQ(gid_at({}), loopback);
+    EXPECT_EQ(gid_at(loopback), loopback);
+    std::array<std::uint8_t, 16> elsewhere = loopback;
+    elsewhere[12] = 10;
+    EXPECT_EQ(gid_at(elsewhere), loopback) << "of another interface";
+    std::array<std::uint8_t, 16> link_local{0xfe, 0x80, 0,    0,    0,    0,    0, 0,
+                                            0x02, 0x76, 0x62, 0xff, 0xfe, 0x6d, 0, 1};
+    EXPECT_EQ(gid_at(link_local), link_local);
+    rdma::Options told;
+    told.gid_index = 1;
+    const auto other = rdma::open_device(told);
+    const auto entries = other->create_completion_queue(64);
+    QueuePairOptions options;
+    options.send_completions = options.receive_completions = entries.get();
+    options.local_address = loopback;
+    EXPECT_EQ(other->create_queue_pair(options)->address().gid, link_local);
+}
+
+// A completion queue as long as both together has room for every request.
+TEST_F(Opened, queues_have_the_blocks_and_entries_that_were_asked_for) {
+    const auto one = device->create_completion_queue(1 << 17);
+    for (const std::uint32_t blocks : {1u, 16u, 100u, 256u, 4096u, 32768u})
+        for (const std::uint32_t receives : {1u, 2u, 64u}) {
+            QueuePairOptions options;
+            options.send_completions = options.receive_completions = one.get();
+            options.send_blocks = blocks;
+            options.receive_entries = receives;
+            const auto pair = device->create_queue_pair(options);
+            EXPECT_EQ(pair->view().send_blocks, std::bit_ceil(blocks));
+            EXPECT_EQ(pair->view().receive_entries, receives);
+            EXPECT_EQ(pair->view().max_inline_bytes, options.max_inline_bytes);
+            EXPECT_EQ(pair->view().max_send_elements, options.max_send_elements);
+            EXPECT_NO_THROW(mlx5::SendQueue{pair->view()});
+            EXPECT_NO_THROW(mlx5::ReceiveQueue{pair->view()});
+        }
+}
+
+TEST_F(Opened, order_of_bytes_is_asked_of_the_device_once_connected) {
+    const auto one = make_pair(), other = make_pair();
+    EXPECT_FALSE(one->data_in_order()) << "not connected";
+    one->connect(other->address(), 1000);
+    EXPECT_TRUE(one->data_in_order());
+}
+
+// Devices that are not a ConnectX of today with its firmware at hand.
+class Unusual : public testing::Test {
+  protected:
+    ~Unusual() override { uverbs::set_new_device_traits({}); }
+    // Two queue pairs of one device, connected.
+    void open(const uverbs::DeviceTraits& traits, bool parked = true) {
+        ASSERT_NE(uverbs::sysfs_root(), nullptr);
+        setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
+        one.reset(), other.reset(), completions.reset();
+        uverbs::set_new_device_traits(traits);
+        uverbs::park_new_devices(parked);
+        device = rdma::open_device();
+        completions = device->create_completion_queue(256);
+        QueuePairOptions options;
+        options.send_completions = options.receive_completions = completions.get();
+        one = device->create_queue_pair(options);
+        other = device->create_queue_pair(options);
+        one->connect(other->address(), 1000);
+        other->connect(one->address(), 1000);
+    }
+
+    std::unique_ptr<Device> device;
+    std::unique_ptr<CompletionQueueHandle> completions;
+    std::unique_ptr<QueuePairHandle> one, other;
+    alignas(4096) std::array<std::byte, 4096> memory{};
+};
+
+TEST_F(Unusual, without_atomics_connects_and_refuses_only_those) {
+    for (const bool answers : {true, false}) {
+        open({.answers_firmware_queries = answers, .atomics = false});
+        EXPECT_EQ(one->state(), QueuePairState::ready);
+        EXPECT_FALSE(device->info().atomics);
+        EXPECT_FALSE(device->info().masked_atomics);
+        EXPECT_FALSE(one->view().atomics);
+        try {
+            device->register_memory(memory.data(), memory.size(),
+                                    Access::local_write | Access::remote_atomic, {});
+            ADD_FAILURE() << "remote atomics were allowed";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Errc::unsupported) << error.what();
+        }
+    }
+}
+
+TEST_F(Unusual, whose_firmware_cannot_be_asked_has_what_verbs_says) {
+    open({.answers_firmware_queries = false});
+    EXPECT_TRUE(device->info().atomics);
     EXPECT_FALSE(device->info().masked_atomics);
-    EXPECT_FALSE(make_pair()->view().masked_atomics);
+    EXPECT_FALSE(one->view().masked_atomics);
+    EXPECT_FALSE(one->data_in_order()) << "not known is not promised";
+}
+
+TEST_F(Unusual, that_writes_out_of_order_says_so) {
+    open({.data_in_order = false});
+    EXPECT_FALSE(one->data_in_order());
+}
+
+TEST_F(Unusual, that_answers_few_reads_at_once_is_connected_within_that) {
+    open({.reads_at_once = 3});
+    EXPECT_EQ(int{one->address().reads_answered}, 3);
+    EXPECT_EQ(one->state(), QueuePairState::ready);
+}
+
+// One operation at the peer, executed by the software NIC in this device's way; what it returned.
+TEST_F(Unusual, with_results_in_big_endian_is_heard_in_host_order) {
+    for (const std::uint32_t big_endian : {4u, 4u | 8u}) {
+        open({.big_endian_results = big_endian}, false);
+        EXPECT_EQ(one->view().big_endian_results, big_endian);
+        const auto region = device->register_memory(
+            memory.data(), memory.size(),
+            Access::local_write | Access::remote_write | Access::remote_atomic, {});
+        mlx5::SendQueue queue(one->view());
+        mlx5::CompletionQueue finished(completions->view());
+        finished.attach(&queue, nullptr);
+        const auto at = [&](std::size_t offset) {
+            return reinterpret_cast<std::uint64_t>(memory.data()) + offset;
+        };
+        for (const auto opcode : {mlx5::Opcode::fetch_add, mlx5::Opcode::masked_fetch_add})
+            for (const std::uint32_t bytes : {4u, 8u}) {
+                const std::uint64_t before = 0x0102030405060708;
+                std::memcpy(memory.data() + 64, &before, sizeof before);
+                std::memset(memory.data(), 0, 8);
+                const mlx5::Element result{at(0), bytes, region->local_key()};
+                mlx5::WorkRequest add;
+                add.opcode = opcode;
+                add.elements = std::span(&result, 1);
+                add.remote_address = at(64), add.remote_key = region->remote_key();
+                add.swap_or_add = 1;
+                ASSERT_EQ(queue.post(add), Errc::ok);
+                mlx5::Completion done;
+                const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+                while (finished.poll(std::span(&done, 1)) == 0)
+                    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+                EXPECT_EQ(done.status, Errc::ok);
+                std::uint64_t returned = 0, now = 0;
+                std::memcpy(&returned, memory.data(), sizeof returned);
+                std::memcpy(&now, memory.data() + 64, sizeof now);
+                EXPECT_EQ(returned, bytes == 4 ? before & 0xffffffff : before) << big_endian;
+                EXPECT_EQ(now, before + 1);
+            }
+    }
+}
+
+TEST_F(Unusual, raises_events_that_name_the_queue_pair_and_the_reason) {
+    open({}, false);
+    EXPECT_GE(device->event_file(), 0);
+    EXPECT_FALSE(device->take_event()) << "and it does not block";
+    const auto region = device->register_memory(memory.data(), memory.size(),
+                                                Access::local_write | Access::remote_write, {});
+    mlx5::SendQueue queue(one->view());
+    const std::uint64_t payload = 7;
+    mlx5::WorkRequest write;
+    write.opcode = mlx5::Opcode::write;
+    write.inline_payload = std::as_bytes(std::span(&payload, 1));
+    write.remote_address = reinterpret_cast<std::uint64_t>(memory.data());
+    write.remote_key = region->remote_key() ^ 0x100;
+    ASSERT_EQ(queue.post(write), Errc::ok);
+    pollfd entry{device->event_file(), POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, 30000), 1);
+    const auto event = device->take_event();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, DeviceEventKind::queue_pair_failed);
+    EXPECT_EQ(event->number, other->view().number);
+    EXPECT_NE(event->text.find("mlx5_0 queue pair"), std::string::npos) << event->text;
+    EXPECT_FALSE(device->take_event());
+    other.reset();  // waits for nothing: the event was acknowledged
 }
 
 }  // namespace

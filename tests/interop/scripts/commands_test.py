@@ -131,7 +131,7 @@ class Commands(unittest.TestCase):
         (self.tree / "scripts/checks").mkdir()
         (self.tree / "scripts/checks/run.py").write_text("import sys\nopen(sys.argv[2], 'a').write('5 0 0 checks\\n')\n")
         self.program("tree/scripts/mutations", "#!/bin/bash\necho 30 2 0 mutations >>$2; exit 1\n")
-        self.assertEqual(self.last_line(self.run_script("scripts/test")), "10 passed, 0 failed")
+        self.assertEqual(self.last_line(self.run_script("scripts/test")), "9 passed, 0 failed")
         self.assertEqual(self.last_line(self.run_script("scripts/test", "--long")), "40 passed, 2 failed")
         self.program("tree/scripts/mutations", "#!/bin/bash\nexit 1\n")
         done = self.run_script("scripts/test", "--only", "mutations")
@@ -150,12 +150,12 @@ class Commands(unittest.TestCase):
         for stage in ("release", "clang", "asan", "asan_compile_fail", "tsan"):
             self.log(stage, "OK")
         done = self.run_script(".ci/run")
-        self.assertEqual((done.returncode, self.last_line(done)), (0, "11 passed, 0 failed"), done.stderr)
+        self.assertEqual((done.returncode, self.last_line(done)), (0, "10 passed, 0 failed"), done.stderr)
         done = self.run_script(".ci/run", DEMO_STATUS="3")
-        self.assertEqual((done.returncode, self.last_line(done)), (1, "10 passed, 1 failed"))
+        self.assertEqual((done.returncode, self.last_line(done)), (1, "9 passed, 1 failed"))
         self.log("asan", "FAIL")
         done = self.run_script(".ci/run")
-        self.assertEqual((done.returncode, self.last_line(done)), (1, "10 passed, 1 failed"))
+        self.assertEqual((done.returncode, self.last_line(done)), (1, "9 passed, 1 failed"))
         self.assertIn("the demo says hello", done.stdout)
 
 

@@ -57,6 +57,12 @@ class TestReport(unittest.TestCase):
     def test_a_program_without_tests_fails(self):
         self.assertEqual(self.count(entry("OK", EMPTY)), (0, 1, 0))
 
+    def test_a_known_fault_is_skipped_until_it_is_mended_or_dies(self):
+        self.assertEqual(self.count(dict(entry("EXPECTEDFAIL", MIXED), returncode=1)), (0, 0, 1))
+        self.assertEqual(self.count(dict(entry("UNEXPECTEDPASS", PASSING), returncode=0)), (2, 1, 0))
+        self.assertEqual(self.count(dict(entry("EXPECTEDFAIL"), returncode=-11)), (0, 1, 0))
+        self.assertEqual(self.count(dict(entry("ERROR"), returncode=99)), (0, 1, 0))
+
     def test_an_error_after_passing_cases_fails(self):
         self.assertEqual(self.count(entry("FAIL", PASSING)), (2, 1, 0))  # a leak found at exit
 

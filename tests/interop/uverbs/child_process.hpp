@@ -43,7 +43,8 @@ class Child {
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    void end() const { kill(pid_, SIGKILL); }
+    void send(int signal) const { kill(pid_, signal); }
+    void end() const { send(SIGKILL); }
     // Its exit status, or -1 if it still runs after `patience`.
     int wait(std::chrono::seconds patience = std::chrono::seconds(10)) {
         const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -56,7 +57,7 @@ class Child {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
 
-    static constexpr int kExit = 77;
+    static constexpr int kExit = 77, kSkipped = 78;
 
   private:
     pid_t pid_;

@@ -82,11 +82,11 @@ class RunConfig(unittest.TestCase):
 
     def test_settings_reach_the_program(self):
         status, out = self.run_it("[engine]\nring_bytes = '1M'\ndoorbells = 'nap'\n[connections]\ntimeout = '2s'\n"
-                                  "[log]\nlevel = 'info'\n[memory]\nshare = false\n[[fault]]\naction = 'kill'\nnth = 4\n",
+                                  "[log]\nlevel = 'info'\n[memory]\nshare = true\n[[fault]]\naction = 'kill'\nnth = 4\n",
                                   "sh", "-c", "env | grep VERBATIM")
         self.assertEqual(status, 0, out)
         for line in ("VERBATIM_SOFTNIC_RING_BYTES=1048576", "VERBATIM_SOFTNIC_DOORBELLS=nap",
-                     "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info", "VERBATIM_SOFTNIC_SHARE=0",
+                     "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info", "VERBATIM_SOFTNIC_SHARE=1",
                      "VERBATIM_SOFTNIC_FAULTS=kill operations=send,write,read,atomic nth=4 times=1"):
             self.assertIn(line + "\n", out)
 

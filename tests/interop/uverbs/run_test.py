@@ -11,6 +11,32 @@ VERBATIM = os.path.abspath(sys.argv[1])
 PATIENCE = 60
 
 
+def read_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def ended(pid):
+    try:
+        return b"\nState:\tZ" in read_bytes("/proc/%d/status" % pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def uses_tree(pid, program):
+    """Whether it runs this program, and has the tree's lock mapped."""
+    maps = read_bytes("/proc/%d/maps" % pid)
+    return b"verbatim-sysfs" in maps and b"/" + program in maps
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what the test waits for does not come")
+        time.sleep(0.01)
+
+
 class Run(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -29,10 +55,17 @@ class Run(unittest.TestCase):
         self.assertEqual(self.left_behind(), [])
         return result
 
-    def start_sleeper(self):
-        """A program that says when it runs, and then sleeps."""
+    def start_sleeper(self, hangup=signal.SIG_DFL):
+        """A program that says when it runs, and then sleeps; whatever this one's caller ignores (nohup, a shell's &),
+        it does not, but for SIGHUP where asked for."""
+        def dispositions():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, hangup)
+
+        # No thread of this process runs: preexec_fn is safe.
         process = subprocess.Popen(self.command("--", "sh", "-c", "echo up; exec sleep 60"), text=True,
-                                   stdout=subprocess.PIPE, env=self.environment)
+                                   stdout=subprocess.PIPE, env=self.environment, preexec_fn=dispositions)
         self.assertEqual(process.stdout.readline(), "up\n")
         self.assertEqual(len(self.left_behind()), 1)
         return process
@@ -58,6 +91,12 @@ class Run(unittest.TestCase):
         result = self.run_it("--", "setpriv", "--reuid=65534", "--clear-groups", "ibv_devinfo", "-l")
         self.assertEqual(result.stdout.split(), ["1", "HCA", "found:", "mlx5_0"], result.stderr)
 
+    def test_memory_is_shared_where_it_is_asked_for(self):
+        asks = ("--", "sh", "-c", "echo share=$VERBATIM_SOFTNIC_SHARE")
+        self.environment.pop("VERBATIM_SOFTNIC_SHARE", None)
+        self.assertEqual(self.run_it(*asks).stdout, "share=\n")
+        self.assertEqual(self.run_it("--share-memory", *asks).stdout, "share=1\n")
+
     def test_what_cannot_be_run_is_told(self):
         result = self.run_it("--", "no-such-program")
         self.assertEqual(result.returncode, 1)
@@ -74,6 +113,13 @@ class Run(unittest.TestCase):
                 self.assertEqual(process.returncode, 128 + number)
                 self.assertEqual(self.left_behind(), [])
 
+    def test_a_hangup_that_the_caller_ignores_ends_neither(self):
+        process = self.start_sleeper(hangup=signal.SIG_IGN)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)  # the signals are taken in turn, SIGHUP first
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+
     def test_what_a_killed_run_leaves_the_next_one_removes(self):
         process = self.start_sleeper()
         child = int(subprocess.run(("ps", "--ppid", str(process.pid), "-o", "pid="), capture_output=True, text=True,
@@ -86,15 +132,50 @@ class Run(unittest.TestCase):
         os.utime(os.path.join(self.directory.name, tree), (hour_ago, hour_ago))
         self.assertEqual(self.run_it("--", "true").returncode, 0)
 
-    def test_a_tree_in_use_stays(self):
-        process = self.start_sleeper()
+    def age_tree(self):
+        """The one that is there, as if it were an hour old."""
         (tree,) = self.left_behind()
         hour_ago = time.time() - 3600
         os.utime(os.path.join(self.directory.name, tree), (hour_ago, hour_ago))
+        return tree
+
+    def assert_next_run_leaves(self, trees):
         subprocess.run(self.command("--", "true"), timeout=PATIENCE, env=self.environment, check=True)
-        self.assertEqual(self.left_behind(), [tree])
+        self.assertEqual(self.left_behind(), trees)
+
+    def test_a_tree_in_use_stays(self):
+        process = self.start_sleeper()
+        self.assert_next_run_leaves([self.age_tree()])
         process.terminate()
         process.communicate(timeout=PATIENCE)
+
+    def test_a_tree_stays_while_a_program_uses_it_whose_launcher_was_killed(self):
+        closes_all = "import os, time; os.closerange(3, 65536); print(os.getpid(), flush=True); time.sleep(60)"
+        for program in (("sh", "-c", "echo $$; exec sleep 60"), ("python3", "-c", closes_all)):
+            with self.subTest(program=program[0]):
+                with subprocess.Popen(self.command("--", *program), text=True, stdout=subprocess.PIPE,
+                                      env=self.environment) as process:
+                    user = int(process.stdout.readline())
+                    # Once it has become the other program, it is preloaded again.
+                    last = b"sleep" if program[0] == "sh" else b"python3"
+                    wait_until(lambda pid=user, name=last: uses_tree(pid, name))
+                    process.kill()
+                    process.wait(timeout=PATIENCE)
+                    self.assert_next_run_leaves([self.age_tree()])
+                    os.kill(user, signal.SIGKILL)
+                    wait_until(lambda pid=user: ended(pid))
+                self.assert_next_run_leaves([])
+
+    def test_a_tree_stays_for_what_a_program_leaves_running(self):
+        result = subprocess.run(self.command("--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & "
+                                             "while ! grep -q verbatim-sysfs /proc/$!/maps; do :; done; echo $!"),
+                                text=True, stdout=subprocess.PIPE, timeout=PATIENCE, env=self.environment,
+                                check=True)
+        user = int(result.stdout)
+        self.assert_next_run_leaves([self.age_tree()])
+        os.kill(user, signal.SIGKILL)
+        wait_until(lambda: ended(user))
+        self.assert_next_run_leaves([])
 
 
 if __name__ == "__main__":

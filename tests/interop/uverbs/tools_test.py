@@ -97,6 +97,20 @@ class Tools(TwoProcesses):
                 self.both(options[0], *PERFTEST, "-c", "XRC", *options[1:])
 
 
+class SharedMemory(TwoProcesses):
+    """The peer's memory is mapped, as --share-memory has it."""
+    variables = {"VERBATIM_SOFTNIC_SHARE": "1"}
+
+    def test_pingpong(self):
+        self.assertIn("usec/iter", self.both("ibv_rc_pingpong", "-g", "0", "-c"))
+
+    def test_perftest(self):
+        for options in (("ib_write_lat",), ("ib_read_lat",), ("ib_atomic_lat",), ("ib_write_bw",), ("ib_read_bw",),
+                        ("ib_write_bw", "-q", "4", "-b")):
+            with self.subTest(options=options):
+                self.both(options[0], *PERFTEST, *options[1:])
+
+
 class WithoutAttach(TwoProcesses):
     """The peer's memory is reached by the peer's own threads."""
     prepare = staticmethod(forbid_attach)

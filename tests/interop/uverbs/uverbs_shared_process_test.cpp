@@ -29,7 +29,10 @@ bool all_are(const std::byte* data, std::size_t bytes, int value) {
 }
 
 struct SharedProcesses : testing::Test {
-    SharedProcesses() { EXPECT_EQ(pipe(to_child) | pipe(to_parent), 0); }
+    SharedProcesses() {
+        setenv("VERBATIM_SOFTNIC_SHARE", "1", 1);
+        EXPECT_EQ(pipe(to_child) | pipe(to_parent), 0);
+    }
     ~SharedProcesses() override {
         for (const int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(fd);
     }

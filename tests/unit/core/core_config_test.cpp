@@ -87,6 +87,7 @@ TEST(Config, every_member_has_a_key) {
 TEST(Config, every_key_changes_something) {
     const std::map<std::string_view, std::string> other{
         {"kind", "'softnic'"},       {"name", "'mlx5_1'"},       {"port", "2"},
+        {"service_level", "3"},      {"traffic_class", "104"},   {"assume_in_order", "true"},
         {"gid_index", "3"},          {"data_path", "'verbs'"},   {"strict_doorbells", "true"},
         {"same_user_only", "false"}, {"segment_bytes", "'64M'"}, {"max_bytes", "'1G'"},
         {"initial_bytes", "'1M'"},   {"pages", "'4K'"},          {"lock_memory", "true"},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "objects_pair.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -154,7 +155,7 @@ TEST(Messages, of_layers_above_are_passed_by_and_kept_in_order) {
     receiver.release_message();
     EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
     EXPECT_EQ(message.kind, 2);
-    receiver.set_aside_message();
+    EXPECT_EQ(receiver.set_aside_message(), Errc::ok);
     EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
     EXPECT_EQ(message.kind, 10);
     receiver.release_message();
@@ -200,6 +201,30 @@ TEST(OneSided, writes_land_whole_where_they_were_lent_and_nowhere_else) {
     EXPECT_EQ(done, kBytes);
     EXPECT_EQ(std::memcmp(source, target, kBytes), 0);
     for (std::size_t i = kBytes; i < kBytes + 4096; ++i) ASSERT_EQ(target[i], std::byte{0x11});
+}
+
+// Eight bytes are copied by the caller's own thread, others read by the device.
+TEST(OneSided, writes_of_any_length_from_memory_that_is_not_there_are_refused) {
+    softnic::test::Child child([](softnic::test::Wire&) {
+        Pair pair;
+        auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(64, 64));
+        RemoteExtent extent;
+        pair.receiver->lend(target, 64, std::span(&extent, 1));
+        Arena& arena = pair.sender->arena();
+        if (arena.allocate(64, 64) == nullptr) return 99;
+        const std::byte* const end = arena.base() + arena.usage().populated_bytes;
+        const std::byte* const reserved_end = arena.base() + arena.reserved_bytes();
+        int accepted = 0;
+        for (const std::byte* from : {end, end - 4, reserved_end - 4096, reserved_end - 4})
+            for (const std::size_t bytes : {std::size_t{8}, std::size_t{16}}) {
+                std::size_t written = 0;
+                const Errc code =
+                    pair.sender->try_write(from, bytes, extent.address, extent.remote_key, written);
+                accepted += code == Errc::invalid_argument ? 0 : 1;
+            }
+        return accepted;
+    });
+    EXPECT_EQ(child.reap(), 0);
 }
 
 TEST(OneSided, writes_beyond_what_was_lent_end_the_connection_with_the_reason) {

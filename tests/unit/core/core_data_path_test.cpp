@@ -19,7 +19,7 @@ namespace {
 
 using softnic::test::Child;
 using softnic::test::Wire;
-using test::allocations;
+using test::allocations_of_this_thread;
 using test::kSanitized;
 
 enum Result { kClean = 0, kAllocated = 2, kWrong = 3 };
@@ -35,9 +35,10 @@ int confined(Body body) {
         int* volatile first = new int(1);
         delete first;
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-        const std::uint64_t before = allocations.load();
+        const std::uint64_t before = allocations_of_this_thread;
         const bool right = body();
-        result = !right ? kWrong : allocations.load() != before ? kAllocated : kClean;
+        const bool allocated = allocations_of_this_thread != before;
+        result = !right ? kWrong : allocated ? kAllocated : kClean;
         syscall(SYS_exit, 0);
     });
     worker.join();

@@ -17,6 +17,7 @@ Hello example() {
     hello.queue_pair.kind = 1;  // the software NIC
     hello.queue_pair.number = 0x123456;
     hello.queue_pair.packet_sequence = 77;
+    hello.queue_pair.reads_answered = 4;
     hello.ring_address = 0x7f00'1122'3344'5000u;
     hello.ring_bytes = 1 << 20;
     hello.credit_address = 0x7f00'1122'3344'4000u;
@@ -53,6 +54,8 @@ TEST(Hello, comes_back_as_it_was) {
     EXPECT_EQ(got.process, sent.process);
     EXPECT_EQ(got.device_name, sent.device_name);
     EXPECT_EQ(got.queue_pair.number, sent.queue_pair.number);
+    EXPECT_EQ(got.queue_pair.packet_sequence, sent.queue_pair.packet_sequence);
+    EXPECT_EQ(got.queue_pair.reads_answered, sent.queue_pair.reads_answered);
 }
 
 TEST(Hello, every_truncation_is_refused) {

@@ -22,7 +22,7 @@ namespace verbatim::mlx5 {
 namespace {
 
 using namespace test;
-using verbatim::test::allocations;
+using verbatim::test::allocations_of_this_thread;
 
 // Everything a program may do between set-up and tear-down.
 class DataPath {
@@ -98,9 +98,9 @@ class DataPath {
 
 TEST(DataPath, allocates_nothing) {
     DataPath path;
-    const std::uint64_t before = allocations;
+    const std::uint64_t before = allocations_of_this_thread;
     const int failed_step = path.run();
-    EXPECT_EQ(allocations - before, 0U);
+    EXPECT_EQ(allocations_of_this_thread - before, 0U);
     EXPECT_EQ(failed_step, 0);
     EXPECT_GT(before, 0U);  // the counter works
 }

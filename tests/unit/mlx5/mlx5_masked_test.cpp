@@ -154,7 +154,7 @@ TEST(Masked, completions_say_how_many_bytes_came_back_and_scatter_them) {
         asked.elements[0].address = reinterpret_cast<std::uint64_t>(&result);
         asked.work.id = 9;
         ASSERT_EQ(queue.post(asked.get()), Errc::ok);
-        device.scatter.fill(std::byte{0x77});
+        for (std::size_t i = 0; i < 8; ++i) device.scatter[i] = std::byte(i + 1);
         const std::uint32_t bytes = asked.elements[0].bytes;
         device.complete(device.fetch().at(0), bytes, MLX5_INLINE_SCATTER_32);
         Completion completion;
@@ -162,7 +162,7 @@ TEST(Masked, completions_say_how_many_bytes_came_back_and_scatter_them) {
         EXPECT_EQ(completion.id, 9u);
         EXPECT_EQ(completion.opcode, masked_opcode(asked.work.opcode));
         EXPECT_EQ(completion.bytes, bytes);
-        EXPECT_EQ(result, bytes == 4 ? 0x77777777 : 0x7777777777777777);
+        EXPECT_EQ(result, bytes == 4 ? 0x01020304 : 0x0102030405060708) << "big endian there";
     }
 }
 

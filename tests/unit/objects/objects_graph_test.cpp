@@ -335,6 +335,35 @@ TEST(Graph, small_objects_may_share_a_granule) {
     EXPECT_EQ(r->letters[2], r->letters[0]);
 }
 
+// So many neighbours that whole pages are theirs, and other objects in the bytes between them.
+TEST(Graph, objects_in_the_padding_of_many_neighbours_arrive_once) {
+    struct Large {
+        std::array<std::uint64_t, 3> words;
+    };
+    struct Root {
+        std::vector<Large*> large;
+        std::vector<std::uint64_t*> between;
+    };
+    Arena& arena = test_arena();
+    constexpr std::size_t kCount = 1000, kBytes = 32;
+    auto* block = static_cast<std::byte*>(arena.allocate(kCount * kBytes, 4096));
+    Root root;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        root.large.push_back(::new (block + i * kBytes) Large{{i, i, i}});
+        root.between.push_back(::new (block + i * kBytes + sizeof(Large))
+                                   std::uint64_t(i + kCount));
+    }
+    root.between.insert(root.between.end(), root.between.begin(), root.between.end());
+    auto image = image_of(root);
+    const auto* r = image.mend<Root>();
+    for (std::size_t i = 0; i < kCount; ++i) {
+        EXPECT_EQ(r->large[i]->words[2], i);
+        EXPECT_EQ(*r->between[i], i + kCount);
+        EXPECT_EQ(r->between[i], r->between[i + kCount]) << i;
+    }
+    arena.deallocate(block, kCount * kBytes, 4096);
+}
+
 struct alignas(64) Wide {
     double values[8];
 };

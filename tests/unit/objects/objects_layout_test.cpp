@@ -1,7 +1,9 @@
 // Layouts: equal if and only if the bytes mean the same, and explained where they differ.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,20 +125,48 @@ TEST(Layout, refuses_a_description_that_leaves_a_member_out) {
 }
 
 TEST(Holds, finds_objects_inside_arrays_members_and_nothing_else) {
-    using objects::holds;
     using objects::type_info;
     const auto& root = type_info<one::Root>();
     const auto& string = type_info<std::string>();
-    EXPECT_TRUE(holds(root, 3, 0, root, 3));
-    EXPECT_TRUE(holds(root, 3, sizeof(one::Root), root, 2));
-    EXPECT_FALSE(holds(root, 3, sizeof(one::Root), root, 3));
-    EXPECT_FALSE(holds(root, 3, 8, root, 1));
-    EXPECT_TRUE(holds(root, 3, sizeof(one::Root), string, 1));
-    EXPECT_FALSE(holds(root, 3, sizeof(one::Root), string, 2));
-    EXPECT_TRUE(holds(type_info<Described>(), 1, 4, type_info<int>(), 2));
-    EXPECT_FALSE(holds(type_info<Described>(), 1, 4, type_info<int>(), 3));
-    EXPECT_FALSE(holds(type_info<Described>(), 1, 4, type_info<unsigned>(), 1));
-    EXPECT_FALSE(holds(type_info<Described>(), 1, 12, type_info<int>(), 1));  // padding
+    const std::vector<one::Root> roots(3);
+    const Described described{};
+    const objects::ObjectArray three{root, 3, reinterpret_cast<const std::byte*>(roots.data())};
+    const objects::ObjectArray one{type_info<Described>(), 1,
+                                   reinterpret_cast<const std::byte*>(&described)};
+    EXPECT_TRUE(holds(three, 0, root, 3));
+    EXPECT_TRUE(holds(three, sizeof(one::Root), root, 2));
+    EXPECT_FALSE(holds(three, sizeof(one::Root), root, 3));
+    EXPECT_FALSE(holds(three, 8, root, 1));
+    EXPECT_TRUE(holds(three, sizeof(one::Root), string, 1));
+    EXPECT_FALSE(holds(three, sizeof(one::Root), string, 2));
+    EXPECT_TRUE(holds(one, 4, type_info<int>(), 2));
+    EXPECT_FALSE(holds(one, 4, type_info<int>(), 3));
+    EXPECT_FALSE(holds(one, 4, type_info<unsigned>(), 1));
+    EXPECT_FALSE(holds(one, 12, type_info<int>(), 1));  // padding
+}
+
+TEST(Holds, finds_what_optionals_hold_only_while_they_hold_it) {
+    using Value = std::optional<std::pair<int, std::optional<double>>>;
+    std::array<Value, 2> values{Value({1, 2.0}), Value({3, {}})};
+    const auto holds_double = [&](std::size_t index) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(&values);
+        const auto* place = reinterpret_cast<const std::byte*>(&values[index]->second);
+        return objects::holds({objects::type_info<std::array<Value, 2>>(), 1, bytes},
+                              static_cast<std::uint64_t>(place - bytes),
+                              objects::type_info<double>(), 1);
+    };
+    EXPECT_TRUE(holds_double(0));
+    EXPECT_FALSE(holds_double(1)) << "the inner one is empty";
+    values[1] = {4, 5.0};
+    EXPECT_TRUE(holds_double(1));
+    const auto* inside = &values[1]->second;
+    values[1].reset();
+    const auto* bytes = reinterpret_cast<const std::byte*>(&values);
+    EXPECT_FALSE(objects::holds(
+        {objects::type_info<std::array<Value, 2>>(), 1, bytes},
+        static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(inside) - bytes),
+        objects::type_info<double>(), 1))
+        << "the outer one is empty";
 }
 
 }  // namespace

@@ -141,6 +141,21 @@ TEST(PageMarks, finds_every_run_that_shares_a_granule) {
     EXPECT_EQ(marks.newest(4096), 2u) << "the newest run of the block, not of the granule";
 }
 
+TEST(PageMarks, keeps_what_is_added_in_a_page_marked_whole_and_nothing_in_another) {
+    const Arena arena = small_arena();
+    PageMarks marks(arena);
+    PageMarks::Links other, added;
+    marks.mark_page(8192, 1);
+    ASSERT_TRUE(marks.claim({4096, 1, 2, false}, other));  // the page looked at last
+    marks.add({8192 + 128, 1, 3, false}, added);
+    EXPECT_EQ(marks.newest(8192 + 128), 3u);
+    EXPECT_EQ(added.first, 1u) << "the one before it in its block";
+    EXPECT_EQ(marks.newest(8192), 1u);
+    EXPECT_EQ(marks.newest(8192 + 4095), 1u);
+    EXPECT_FALSE(marks.is_free(8192 + 256, 1));
+    EXPECT_EQ(marks.newest(4096 + 128), 0u) << "marked in another page";
+}
+
 TEST(PageMarks, lets_only_live_granules_of_the_arena_be_claimed) {
     Arena arena = small_arena();
     PageMarks marks(arena);

@@ -209,6 +209,83 @@ TEST(Fixup, refuses_a_bool_that_is_neither) {
     EXPECT_THROW(image.mend<Record>(), Error);
 }
 
+// ---- optionals: what an empty one would hold is no object, and its bytes were never checked ----
+
+struct Titled {
+    std::string* early = nullptr;  // met before what it leads to
+    std::optional<std::string> title;
+    std::pair<int, std::optional<std::vector<std::string>>> lines;
+    std::array<std::optional<std::string>, 3> notes;
+    std::optional<std::pair<std::optional<std::string>, int>> inner;
+    std::vector<std::string*> strings;
+    std::vector<std::vector<std::string>*> vectors;
+};
+
+Titled full() {
+    Titled root;
+    root.title = "a title that is too long to be local";
+    root.lines.second = {"one", "two"};
+    root.notes = {"first", "second", "third, which needs memory of its own"};
+    root.inner = {"within an optional pair", 5};
+    return root;
+}
+
+// The flags of the optionals that a back-pointer leads into, as offsets in the root.
+std::vector<std::size_t> flags_of(const Titled& root, const std::optional<std::string>& target) {
+    const auto offset = [&](const auto& optional) {
+        using Value = std::remove_cvref_t<decltype(*optional)>;
+        return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&optional) -
+                                        reinterpret_cast<const std::byte*>(&root)) +
+               sizeof(Value);
+    };
+    if (&target == &root.inner->first) return {offset(root.inner), offset(target)};
+    return {offset(target)};
+}
+
+template <class Point>
+void expect_refused_when_empty(std::size_t which, Point point) {
+    Titled root = full();
+    std::optional<std::string>* const targets[] = {&root.title, &root.notes[0], &root.notes[2],
+                                                   &root.inner->first};
+    std::optional<std::string>& target = *targets[which];
+    point(root, *target);
+    for (const std::size_t flag : flags_of(root, target)) {
+        Image image = image_of(root);
+        ASSERT_NO_THROW(image.copy().mend<Titled>());
+        image.bytes.get()[flag] = std::byte{0};
+        EXPECT_THROW(image.mend<Titled>(), Error) << "optional " << which << ", flag " << flag;
+    }
+}
+
+TEST(Fixup, refuses_back_pointers_into_optionals_that_are_empty) {
+    for (std::size_t which = 0; which < 4; ++which) {
+        expect_refused_when_empty(which, [](Titled& root, std::string& target) {
+            root.strings = {&target, &target};
+        });
+        expect_refused_when_empty(which,
+                                  [](Titled& root, std::string& target) { root.early = &target; });
+    }
+    Titled root = full();
+    root.vectors = {&*root.lines.second};
+    Image image = image_of(root);
+    ASSERT_NO_THROW(image.copy().mend<Titled>());
+    const std::size_t flag = offsetof(Titled, lines) + offsetof(decltype(Titled::lines), second) +
+                             sizeof(std::vector<std::string>);
+    ASSERT_EQ(image.bytes.get()[flag], std::byte{1});
+    image.bytes.get()[flag] = std::byte{0};
+    EXPECT_THROW(image.mend<Titled>(), Error);
+}
+
+TEST(Scan, refuses_a_pointer_into_an_empty_optional) {
+    Titled root = full();
+    root.strings = {&*root.title};
+    EXPECT_EQ(refusal_of(root), "accepted");
+    root.title.reset();
+    EXPECT_NE(refusal_of(root), "accepted");
+    root.strings.clear();
+    EXPECT_EQ(refusal_of(root), "accepted");
+}
+
 TEST(Fixup, survives_any_mutation_without_leaving_the_image) {
     RecordGraph graph;
     const Image whole = image_of(*graph.records[0]);

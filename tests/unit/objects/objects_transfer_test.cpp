@@ -310,6 +310,25 @@ TEST(Transfer, a_send_that_nobody_receives_times_out_and_leaves_the_connection_u
     EXPECT_EQ(*pair.transfer(second), second);
 }
 
+TEST(Transfer, a_send_that_never_began_leaves_the_connection_usable) {
+    Pair pair;
+    const std::vector<int> first(10, 1), second(10, 2);
+    { const SendOperation<std::vector<int>> discarded(*pair.sender, first); }
+    EXPECT_EQ(*pair.transfer(second), second);
+    // No room for the offer until the deadline.
+    const std::vector<std::byte> text(pair.sender->max_message_bytes());
+    std::size_t messages = 0;
+    while (pair.sender->try_send(1, text) == Errc::ok) ++messages;
+    while (pair.sender->try_send(1, {}) == Errc::ok) ++messages;
+    EXPECT_EQ(error_of([&] { send(*pair.sender, first, {Deadline::after(50ms)}); }).code(),
+              Errc::timeout);
+    for (std::size_t i = 0; i < messages; ++i) {
+        pair.receiver->receive_message(Deadline::after(20s));
+        pair.receiver->release_message();
+    }
+    EXPECT_EQ(*pair.transfer(first), first);
+}
+
 TEST(Transfer, a_receive_without_a_sender_times_out) {
     Pair pair;
     EXPECT_EQ(error_of([&] { receive<int>(*pair.receiver, {Deadline::after(50ms)}); }).code(),

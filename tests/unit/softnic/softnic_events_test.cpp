@@ -11,6 +11,7 @@
 #include "completion_queue.hpp"
 #include "queue_memory.hpp"
 #include "softnic_meeting.hpp"
+#include "stall.hpp"
 
 namespace verbatim::softnic::test {
 namespace {
@@ -326,7 +327,7 @@ TEST(Sleeper, armed_ring_loses_no_wake_up_among_several_writers) {
             }
         });
     std::uint32_t consumed = 0, armed = 0;
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    verbatim::test::Stall stall;
     const auto poll = [&] {
         const std::uint32_t before = consumed;
         for (;;) {
@@ -340,13 +341,12 @@ TEST(Sleeper, armed_ring_loses_no_wake_up_among_several_writers) {
                          __ATOMIC_RELEASE);
         return consumed != before;
     };
-    while (consumed < kWriters * kEach && std::chrono::steady_clock::now() < deadline) {
+    while (consumed < kWriters * kEach && !stall.is_over(consumed)) {
         if (poll()) continue;
         const std::uint64_t before = events.load();
         ring.arm((++armed & 3) << 28 | (consumed & 0xffffff));
         if (poll()) continue;
-        while (events.load() == before && std::chrono::steady_clock::now() < deadline)
-            std::this_thread::yield();
+        while (events.load() == before && !stall.is_over(consumed)) std::this_thread::yield();
     }
     EXPECT_EQ(consumed, kWriters * kEach);
     for (std::thread& writer : writers) writer.join();
@@ -452,9 +452,10 @@ TEST(Resizing, loses_and_repeats_nothing_under_traffic) {
     options.completions = 64;
     Pair pair(options);
     constexpr std::uint64_t kMessages = 2000;
-    std::thread poster([&] {
+    // Stops when this test does, done or not.
+    const std::jthread poster([&](const std::stop_token& stop) {
         std::size_t sent = 0, done = 0;
-        while (done < kMessages) {
+        while (done < kMessages && !stop.stop_requested()) {
             while (sent < kMessages && sent < done + 16 && send(pair.b, false, 8) == Errc::ok)
                 ++sent;
             done += pair.b.poll().size();
@@ -463,8 +464,8 @@ TEST(Resizing, loses_and_repeats_nothing_under_traffic) {
     });
     std::uint64_t received = 0, posted = 0;
     std::uint32_t entries = 64;
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (received < kMessages && std::chrono::steady_clock::now() < deadline) {
+    verbatim::test::Stall stall;
+    while (received < kMessages && !stall.is_over(received)) {
         while (posted < received + 16 && pair.a.post_receive(0, 100, posted) == Errc::ok) ++posted;
         std::vector<Completion> found(1 + received % 3);
         found.resize(pair.a.completions->poll(found));
@@ -478,7 +479,6 @@ TEST(Resizing, loses_and_repeats_nothing_under_traffic) {
     }
     EXPECT_EQ(received, kMessages);
     EXPECT_EQ(pair.a.completions->strays(), 0u);
-    poster.join();
 }
 
 }  // namespace

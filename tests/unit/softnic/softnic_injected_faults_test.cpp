@@ -65,6 +65,42 @@ TEST(InjectedFaults, delay_holds_up_a_request_and_those_behind_it) {
     EXPECT_EQ(pair.b.value<std::uint8_t>(0), 5);
 }
 
+TEST(InjectedFaults, stall_holds_up_a_request_until_the_queue_pair_fails) {
+    FaultyPair pair("stall operations=write nth=1");
+    pair.send(5);
+    const std::uint64_t word = 77;
+    ASSERT_EQ(pair.a.post_write(std::as_bytes(std::span(&word, 1)), 4096, 1), Errc::ok);
+    pair.send(6, 2);
+    ASSERT_TRUE(pair.poll_for(1, 1));
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE(pair.a.poll().empty());
+        EXPECT_TRUE(pair.b.poll().empty());
+    }
+    pair.a.queue_pair->fail();
+    ASSERT_TRUE(pair.poll_for(3, 1));
+    EXPECT_EQ(pair.seen_a[1].status, Errc::flushed);
+    EXPECT_EQ(pair.seen_a[2].status, Errc::flushed);
+    EXPECT_EQ(pair.b.value<std::uint64_t>(4096), 0u);
+    EXPECT_EQ(pair.injected(FaultAction::stall), 1u);
+}
+
+TEST(InjectedFaults, disconnect_loses_the_peer_for_what_it_has_not_answered_too) {
+    FaultyPair pair("disconnect operations=write nth=1");
+    pair.send(5);
+    ASSERT_TRUE(pair.poll_for(1, 1));
+    const Element element = pair.a.element(0, 2);
+    ASSERT_EQ(pair.a.post_send({&element, 1}, 1), Errc::ok);  // finds no receive
+    const std::uint64_t word = 77;
+    ASSERT_EQ(pair.a.post_write(std::as_bytes(std::span(&word, 1)), 4096, 2), Errc::ok);
+    ASSERT_EQ(pair.a.post_send({&element, 1}, 3), Errc::ok);
+    ASSERT_TRUE(pair.poll_for(4, 1));
+    EXPECT_EQ(pair.seen_a[1].status, Errc::retry_exceeded);
+    EXPECT_EQ(pair.seen_a[2].status, Errc::flushed);
+    EXPECT_EQ(pair.seen_a[3].status, Errc::flushed);
+    EXPECT_EQ(pair.b.value<std::uint64_t>(4096), 0u);
+    EXPECT_EQ(pair.injected(FaultAction::disconnect), 1u);
+}
+
 TEST(InjectedFaults, what_is_lost_or_damaged_on_the_way_is_sent_again) {
     for (const char* policy : {"drop nth=1 times=3", "corrupt nth=1 times=3"}) {
         FaultyPair pair(policy);

@@ -38,7 +38,7 @@ TEST(KeyTable, released_key_is_gone_at_once_and_returns_late) {
     table.remove(key);
     EXPECT_FALSE(grant.current());
     EXPECT_FALSE(table.view().find(key, grant));
-    for (std::uint32_t i = 0; i < 2 * kKeyEntries; ++i) {
+    for (std::uint32_t i = 0; i < 2 * kChunkKeys; ++i) {
         const std::uint32_t next = table.add(registration(0x2000, 1));
         ASSERT_NE(next, key);
         table.remove(next);
@@ -60,7 +60,7 @@ TEST(KeyTable, half_written_entry_is_no_key) {
     KeyTable table;
     const std::uint32_t key = table.add(registration(0x1000, 0x100));
     auto writable =
-        SharedMemory::map(table.view().file(), kKeyTableBytes, Mapping::read_write, "table");
+        SharedMemory::map(table.view().file(), kKeyChunkBytes, Mapping::read_write, "table");
     auto& entry = reinterpret_cast<KeyEntry*>(writable->data())[key >> 8];
     Grant grant;
     ASSERT_TRUE(table.view().find(key, grant));
@@ -73,7 +73,7 @@ TEST(KeyTable, half_written_entry_is_no_key) {
 TEST(KeyTable, file_cannot_be_written_by_others) {
     KeyTable table;
     void* const data =
-        mmap(nullptr, kKeyTableBytes, PROT_READ | PROT_WRITE, MAP_SHARED, table.view().file(), 0);
+        mmap(nullptr, kKeyChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, table.view().file(), 0);
     EXPECT_EQ(data, MAP_FAILED);
     EXPECT_NE(ftruncate(table.view().file(), 4096), 0);
 }

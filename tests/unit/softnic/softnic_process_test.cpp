@@ -21,10 +21,8 @@ using mlx5::Completion;
 using mlx5::Element;
 using mlx5::Opcode;
 using mlx5::WorkRequest;
-using verbatim::test::allocations;
+using verbatim::test::allocations_of_this_thread;
 using verbatim::test::kSanitized;
-
-constexpr uid_t kNobody = 65534;
 
 bool wait_for(const End& end, std::size_t offset, std::uint64_t value) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -196,25 +194,6 @@ TEST(Processes, private_memory_is_reached_and_its_owner_executes_atomics_on_it) 
     EXPECT_EQ(atomic(fields, 4), 0xff05u);
     child.wire().signal();
     EXPECT_EQ(child.reap(), 0);
-}
-
-// Unprivileged, and not to be attached to.
-void forbid_attach() {
-    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) std::abort();
-    prctl(PR_SET_DUMPABLE, 0);
-}
-
-// Each gets the other's address, then both are released.
-void introduce(Child& one, Child& other) {
-    EndAddress of_one, of_other;
-    ASSERT_TRUE(one.wire().get(of_one));
-    ASSERT_TRUE(other.wire().get(of_other));
-    one.wire().put(of_other);
-    other.wire().put(of_one);
-    ASSERT_TRUE(one.wire().wait());
-    ASSERT_TRUE(other.wire().wait());
-    one.wire().signal();
-    other.wire().signal();
 }
 
 EndOptions private_end(std::size_t ring_bytes) {
@@ -490,7 +469,7 @@ int data_path_only(End& end, std::atomic<int>& result) {
     const auto payload = pattern(64);
     std::thread worker([&] {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-        const std::uint64_t before = allocations.load();
+        const std::uint64_t before = allocations_of_this_thread;
         std::uint64_t good = 0;
         for (int i = 0; i < 1000; ++i) {
             bool posted = end.post_write(payload, static_cast<std::size_t>(i) * 8, 1) == Errc::ok;
@@ -504,7 +483,7 @@ int data_path_only(End& end, std::atomic<int>& result) {
                 got += count;
             }
         }
-        const bool clean = good == 4000 && allocations.load() == before;
+        const bool clean = good == 4000 && allocations_of_this_thread == before;
         result.store(clean ? 1 : 2);
         syscall(SYS_exit, 0);
     });

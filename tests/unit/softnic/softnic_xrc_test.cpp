@@ -19,6 +19,7 @@
 
 #include "device.hpp"
 #include "queue_pair.hpp"
+#include "stall.hpp"
 #include "xrc_domain.hpp"
 
 namespace verbatim::softnic {
@@ -381,21 +382,21 @@ TEST_F(Xrc, queues_come_and_go_while_messages_arrive) {
     std::thread coming_and_going([&] {
         while (!over.load()) Queue passing(*domain, far, 16);
     });
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    int received = 0;
-    for (int i = 0; i < kMessages && std::chrono::steady_clock::now() < deadline; ++i) {
+    verbatim::test::Stall stall;
+    std::uint64_t received = 0;
+    for (int i = 0; i < kMessages && !stall.is_over(received); ++i) {
         one.receive(0, 64);
         initiator.send(one.number(), 8);
         std::optional<mlx5::Cqe> cqe;
-        while (!(cqe = one.completions.take()) && std::chrono::steady_clock::now() < deadline)
+        while (!(cqe = one.completions.take()) && !stall.is_over(received))
             initiator.pair->progress();
         if (cqe) one.posts.retire(cqe->wqe_counter.native()), ++received;
-        while (!initiator.completions.take() && std::chrono::steady_clock::now() < deadline)
+        while (!initiator.completions.take() && !stall.is_over(received))
             initiator.pair->progress();
     }
     over.store(true);
     receiving.join(), coming_and_going.join();
-    EXPECT_EQ(received, kMessages);
+    EXPECT_EQ(received, std::uint64_t{kMessages});
 }
 
 }  // namespace

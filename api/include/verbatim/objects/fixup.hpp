@@ -37,7 +37,7 @@ class Placement {
         }
     };
 
-    void begin(std::uint64_t image_bytes);
+    void begin(const std::byte* image, std::uint64_t image_bytes);
     // Objects at [offset, end), beyond everything that was added before.
     void add(const Placed& objects, std::uint64_t end);
     // Are there `count` consecutive objects of `type` at `offset`?
@@ -59,9 +59,16 @@ class Placement {
     // The last object that starts at or before `offset`, or the first one if none does.
     std::size_t last_before(std::uint64_t offset) const noexcept;
 
+    // `count` objects of `type` that start with the one at `offset`.
+    ObjectArray array_at(std::uint64_t offset, std::uint64_t count,
+                         const TypeKey& type) const noexcept {
+        return {type.info(), count, image_ + offset};
+    }
+
     static constexpr std::uint64_t kBlockBytes = 256;
     static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
+    const std::byte* image_ = nullptr;
     Column<Placed> placed_;
     std::vector<std::size_t>
         first_;                 // per block: the first of placed_ that ends inside or after it
@@ -457,10 +464,11 @@ void Fixup::check_values(const E* objects, std::uint64_t count) {
         if constexpr (kForm<E> == Form::boolean) {
             if (*bytes > 1) corrupt("a bool is neither true nor false");
         } else if constexpr (kForm<E> == Form::optional) {
-            const unsigned char flag = bytes[sizeof(Held<E>)];
-            if (flag > 1) corrupt("an optional is neither empty nor full");
+            const std::byte flag =
+                optional_flag(reinterpret_cast<const std::byte*>(bytes), sizeof(Held<E>));
+            if (flag > std::byte{1}) corrupt("an optional is neither empty nor full");
             if constexpr (kNeedsCheck<Held<E>>)
-                if (flag == 1) check_values(reinterpret_cast<const Held<E>*>(bytes), 1);
+                if (flag == std::byte{1}) check_values(reinterpret_cast<const Held<E>*>(bytes), 1);
         } else if constexpr (kForm<E> == Form::array) {
             check_values(reinterpret_cast<const Held<E>*>(bytes), detail::ArrayTraits<E>::kCount);
         } else {

@@ -37,6 +37,14 @@ struct VectorImage {
     std::byte *begin, *end, *capacity_end;
 };
 
+// std::optional<T>: the value, then a byte that is 1 if there is one. `value_bytes`: sizeof(T).
+inline std::byte optional_flag(const std::byte* optional, std::size_t value_bytes) noexcept {
+    return optional[value_bytes];
+}
+inline bool optional_is_engaged(const std::byte* optional, std::size_t value_bytes) noexcept {
+    return optional_flag(optional, value_bytes) == std::byte{1};
+}
+
 // A container with a std::pmr allocator starts with the address of its memory resource.
 template <bool Polymorphic>
 inline constexpr std::size_t kAllocatorBytes = Polymorphic ? sizeof(void*) : 0;

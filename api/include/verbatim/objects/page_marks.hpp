@@ -87,9 +87,10 @@ class PageMarks {
     }
     // Is the page of the last claim in the arena?
     bool last_is_direct() const noexcept { return cached_->direct; }
-    // Like claim(), whatever is marked there. Not in a page marked as a whole.
+    // Like claim(), whatever is marked there.
     void add(const Piece& piece, Links& links) {
-        if (piece.address / kPageBytes != cached_number_) open(piece.address / kPageBytes);
+        const std::uint64_t number = piece.address / kPageBytes;
+        if (number != cached_number_ && !open(number)) split(number);
         const Span span(piece.address, piece.granules);
         set(span);
         name(span, piece, links);
@@ -181,6 +182,10 @@ class PageMarks {
     }
     // Makes a page the cached one; false if it is marked as a whole.
     bool open(std::uint64_t number);
+    // Makes a page that is marked as a whole one with a mark in each block, and the cached one.
+    void split(std::uint64_t number);
+    // Gives the slot of a page room for its marks, which are to be written, and caches the page.
+    void add_page(Slot& slot);
     Slot* insert(std::uint64_t number);
     void grow();
 

@@ -50,9 +50,16 @@ const Layout& layout_of(const TypeInfo& root);
 // Says where two layouts part: "field 3 (offset 16) of Package: sender u64, receiver std::string".
 std::string first_difference(std::string_view sender, std::string_view receiver);
 
-// Does an array of `count` objects of type `outer` hold `inner_count` consecutive objects of type
-// `inner`, starting `delta` bytes into it?
-bool holds(const TypeInfo& outer, std::uint64_t count, std::uint64_t delta, const TypeInfo& inner,
+// Objects of one type side by side in memory. Their flags of optionals have been checked.
+struct ObjectArray {
+    const TypeInfo& type;
+    std::uint64_t count = 0;
+    const std::byte* bytes = nullptr;
+};
+
+// Does the array hold `inner_count` consecutive objects of type `inner`, starting `delta` bytes
+// into it? What an empty optional would hold is no object.
+bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
            std::uint64_t inner_count) noexcept;
 
 template <class T>

@@ -16,9 +16,14 @@ struct Config {
     struct DeviceSection {
         std::string kind =
             "auto";  // "auto": an RDMA device if there is one, else softnic; "softnic"; "rdma"
-        std::string name;    // RDMA device name, empty: the first active one
-        int port = 1;        // RDMA port
-        int gid_index = -1;  // -1: the first RoCE v2 entry, chosen and logged
+        std::string name;  // RDMA device name, empty: the first active one
+        int port = 1;      // RDMA port
+        // -1: the RoCE v2 entry that fits the connection's address, else the one that reaches
+        // furthest
+        int gid_index = -1;
+        int service_level = 0;         // RDMA: 0 .. 15
+        int traffic_class = 0;         // RDMA: 0 .. 255
+        bool assume_in_order = false;  // RDMA: write order is taken for granted, not asked for
         // RDMA: "mlx5": we write the device's queues; "verbs": rdma-core does; "auto": mlx5 where
         // the device has such queues
         std::string data_path = "auto";

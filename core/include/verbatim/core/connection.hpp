@@ -63,8 +63,11 @@ class Connection {
     // For layers above: the next message of any kind, past those that were set aside.
     Errc try_receive_any(Message& message) noexcept;
     // For layers above: keeps a copy of the held application message for try_receive and releases
-    // it, so that what lies behind it can be reached. Allocates.
-    void set_aside_message();
+    // it, so that what lies behind it can be reached. Allocates. would_block: 16 MiB are kept
+    // already; it is the next message again, for try_receive to make room.
+    Errc set_aside_message();
+    // A message was received and not yet released: nothing behind it can be received.
+    bool holds_message() const noexcept;
     // Gives the held message's space back to the sender.
     void release_message() noexcept;
     std::size_t max_message_bytes() const noexcept;

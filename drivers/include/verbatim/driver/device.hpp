@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <verbatim/driver/error.hpp>
@@ -42,7 +43,8 @@ struct MemoryBacking {
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
 // operations that name it invalid at their next post. Windows that are still open onto it are
-// closed for good then; who wants to hear of them calls release().
+// closed for good then. Afterwards nothing of a peer lands there any more. Programs that want to
+// hear of open windows, or of a peer that is stopped in the middle of a copy, call release().
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -54,7 +56,10 @@ class MemoryRegion {
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
     // Releases it now, as the destructor would; only that may follow. Throws
-    // Error(invalid_argument) while a memory window is open onto it: nothing happened then.
+    // Error(invalid_argument) while a memory window is open onto it: nothing happened then; and
+    // Error(timeout): the keys are gone, but a process that is stopped in the middle of a copy may
+    // still write to the memory when it goes on. Then the memory is to be kept, and release()
+    // called again. The destructor waits as long, and logs.
     virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
@@ -99,11 +104,12 @@ class MemoryWindow {
 
 // Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
 struct QueuePairAddress {
-    std::uint8_t kind = 0;                 // 1 software NIC, 2 RDMA device; both sides must agree
-    std::uint8_t mtu_log2 = 12;            // path MTU in bytes, log2
-    std::uint16_t lid = 0;                 // InfiniBand link layer only
-    std::uint32_t number = 0;              // queue pair number
-    std::uint32_t packet_sequence = 0;     // first PSN this side sends
+    std::uint8_t kind = 0;              // 1 software NIC, 2 RDMA device; both sides must agree
+    std::uint8_t mtu_log2 = 12;         // path MTU in bytes, log2
+    std::uint16_t lid = 0;              // InfiniBand link layer only
+    std::uint32_t number = 0;           // queue pair number
+    std::uint32_t packet_sequence = 0;  // first PSN this side sends
+    std::uint8_t reads_answered = 0;  // reads and atomics that this side has room for; 0: not told
     std::array<std::uint8_t, 16> gid{};    // RDMA devices
     std::array<std::uint8_t, 16> nonce{};  // software NIC: proves that both ends share a host
     std::array<char, 64>
@@ -158,6 +164,10 @@ class QueuePairHandle {
     virtual QueuePairState state() const noexcept = 0;
     // True once the device knows that the peer is gone (process died, link closed).
     virtual bool peer_lost() const noexcept = 0;
+    // Whether the bytes of a peer's write become visible here in the order of their addresses, so
+    // that memory may be polled for the last of them. Asks the device, of a connected queue pair.
+    // False also where the device cannot tell.
+    virtual bool data_in_order() const noexcept = 0;
     // Why it failed: a sentence for error messages, empty where the device knows no more than the
     // completion says.
     virtual std::string failure_text() const { return {}; }
@@ -174,6 +184,9 @@ struct QueuePairOptions {
     std::uint32_t max_inline_bytes = 188;  // what fits 4 blocks beside control and address segments
     std::uint32_t max_send_elements = 13;
     std::uint32_t max_receive_elements = 1;
+    // This machine's address on the way to the peer, IPv6 or IPv4-mapped, as its GID would be; an
+    // RDMA device then uses that GID if it has it. Zeros: not known.
+    std::array<std::uint8_t, 16> local_address{};
 };
 
 struct SharedReceiveQueueOptions {
@@ -185,8 +198,25 @@ struct DeviceInfo {
     std::string name;                                          // "softnic0", "mlx5_0"
     std::string description;                                   // one line for users
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
+    bool atomics = true;                                       // of 8 bytes
     bool masked_atomics = false;                               // and so atomics of 4 bytes
     std::string data_path = "mlx5";  // who executes: the device itself, or "verbs" (ibv_post_send)
+};
+
+// What a device says of itself or of a queue, other than by completions.
+enum class DeviceEventKind : std::uint8_t {
+    device_failed,            // nothing of it works any more
+    port_down,                // connections survive if it comes back before their retries end
+    port_up,                  // it came back
+    addresses_changed,        // GIDs, LID or partition keys: new connections must read them again
+    queue_pair_failed,        // `number`'s; its requests are flushed
+    completion_queue_failed,  // `number` overran, and its queue pairs failed
+    other,
+};
+struct DeviceEvent {
+    DeviceEventKind kind = DeviceEventKind::other;
+    std::uint32_t number = 0;  // of the queue pair or completion queue (their views have it)
+    std::string text;          // for error messages: "mlx5_0 port 1: port error"
 };
 
 class Device {
@@ -213,6 +243,13 @@ class Device {
     // when it moved. One word, increased by control-path calls (release; a region after its
     // mark_released(), a queue pair by its reset), read on the data path.
     virtual const volatile std::uint64_t* invalidation_epoch() const noexcept = 0;
+    // -- Events --
+    // A descriptor for poll(), epoll and their like: can be read while an event waits. Not to be
+    // read itself. -1: the device raises none.
+    virtual int event_file() const noexcept { return -1; }
+    // Takes one event; nothing where none waits. Never blocks. An event may name a queue that is
+    // gone by now.
+    virtual std::optional<DeviceEvent> take_event() { return std::nullopt; }
 };
 
 }  // namespace verbatim

@@ -258,7 +258,7 @@ class CompletionQueue {
         if (queues.send == nullptr) [[unlikely]]
             return stray();
         const std::uint16_t counter = entry.wqe_counter.native();
-        const auto id = queues.send->retire(counter);
+        const auto id = queues.send->retire(counter, (entry.op_own & kFormatMask) == 0);
         if (!id) [[unlikely]]
             return stray();
         completion.id = *id;

@@ -62,6 +62,8 @@ struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
     bool masked_atomics = false;
+    bool atomics = true;
+    std::uint32_t big_endian_results = 4;  // as QueuePairView has it
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.
@@ -164,10 +166,18 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
-// Errors: as check_plain(), and unsupported (masked atomics where the device has none).
+// Whether its result arrives in big endian, and is turned round when the request retires.
+constexpr bool returns_big_endian(const WorkRequest& request, const SendLimits& limits) noexcept {
+    return is_atomic(request.opcode) && request.elements.size() == 1 &&
+           (limits.big_endian_results & request.elements[0].bytes) != 0;
+}
+
+// Errors: as check_plain(), and unsupported (atomics where the device has none such).
 inline Errc check(const WorkRequest& request, const SendLimits& limits) noexcept {
     if (is_special(request.opcode) || travels_masked(request)) [[unlikely]]
         return check_special(request, limits);
+    if (is_plain_atomic(request.opcode) && !limits.atomics) [[unlikely]]
+        return Errc::unsupported;
     return check_plain(request, limits);
 }
 

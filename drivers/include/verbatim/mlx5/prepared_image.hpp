@@ -25,7 +25,7 @@ struct ShapeFacts {
 };
 // Encodes the request into these words, index 0. Throws Error(invalid_argument,
 // message_too_large) where it has another shape, or is none that the queue can ever take.
-void encode_image(const SendRing& queue, const WorkRequest& request, const ShapeFacts& facts,
+void encode_image(SendRing& queue, const WorkRequest& request, const ShapeFacts& facts,
                   std::span<std::uint64_t> words);
 
 template <Opcode kOpcode, class Payload>
@@ -34,7 +34,7 @@ class PreparedImage {
     using Shape = FixedShape<kOpcode, Payload>;
 
     // The request's spans are read during the call only. Throws as encode_image().
-    PreparedImage(const SendRing& queue, const WorkRequest& request) {
+    PreparedImage(SendRing& queue, const WorkRequest& request) {
         encode_image(queue, request, {kOpcode, Payload::kInlineBytes, Payload::kElements},
                      units_.words);
     }

@@ -63,7 +63,11 @@ struct QueuePairView {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_send_elements = 0;
     std::uint32_t max_receive_elements = 1;
-    bool masked_atomics = false;
+    bool atomics = true;          // of 8 bytes
+    bool masked_atomics = false;  // and so atomics of 4 bytes
+    // Sizes (4 | 8) of atomics whose result the device leaves in memory in big endian. In a
+    // completion entry every result is big endian.
+    std::uint32_t big_endian_results = 4;
     DoorbellHook doorbell_hook;
     ReceiveHook receive_hook;
 };

@@ -40,7 +40,9 @@ class SendRing {
     // -- For completion queues --
     // Retires the request whose first block has this counter and all before it; its id, or nothing
     // where no such request is outstanding. The WQE itself says where it starts and how long it is.
-    std::optional<std::uint64_t> retire(std::uint16_t counter) noexcept {
+    // `in_memory`: its result, if it has one, is in its element; not after a failure, nor where the
+    // completion's entry carries it.
+    std::optional<std::uint64_t> retire(std::uint16_t counter, bool in_memory = true) noexcept {
         const std::uint32_t ahead = static_cast<std::uint16_t>(counter - oldest());
         const std::uint32_t outstanding = blocks_outstanding();
         if (ahead >= outstanding) [[unlikely]]
@@ -48,6 +50,8 @@ class SendRing {
         const std::uint32_t behind = ahead + (single_blocks_ ? 1 : blocks_at(counter));
         if (behind == ahead || behind > outstanding) [[unlikely]]
             return std::nullopt;
+        if (converts_results_) [[unlikely]]
+            results_to_host_order(oldest(), in_memory ? behind : ahead);
         limit_ += behind;
         return ids_[counter & mask_];
     }
@@ -61,7 +65,8 @@ class SendRing {
         id = ids_[native & mask_];
         return true;
     }
-    // Whether no request takes more than one block, so that each counter starts one.
+    // Whether no request takes more than one block, so that each counter starts one, and none
+    // returned something that retire() must turn round.
     bool single_blocks() const noexcept { return single_blocks_; }
     // Completions of one ring in a row, as they are polled: each gives its id, and retire() retires
     // them all. `kSingle`: single_blocks().
@@ -109,6 +114,13 @@ class SendRing {
         const std::uint32_t outstanding_;  // blocks
         std::uint32_t left_;               // of those, behind the first of what was taken last
     };
+    // Before such a request is posted, or prepared.
+    void expect_result_of(const WorkRequest& request) noexcept {
+        if (!returns_big_endian(request, limits_)) [[likely]]
+            return;
+        converts_results_ = true;
+        single_blocks_ = false;
+    }
     // What the update of a memory key that starts at this counter was posted as.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
     // How many bytes the atomic operation that starts there returned.
@@ -170,6 +182,8 @@ class SendRing {
 
     // Forgets everything outstanding and starts at block 0.
     void restart() noexcept;
+    // Turns round what the atomics among these retiring blocks returned in big endian. Cold.
+    void results_to_host_order(std::uint32_t first, std::uint32_t blocks) const noexcept;
 
     // The device sees the low 16 bits of counters. Outstanding blocks lie in [limit_ - blocks(),
     // window_.next()).
@@ -182,7 +196,8 @@ class SendRing {
     std::uint32_t number_ = 0;
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
     bool plain_register_ = false;     // the window's posts need no look at the register
-    bool single_blocks_ = true;       // no request of more was posted or prepared
+    bool single_blocks_ = true;       // see single_blocks()
+    bool converts_results_ = false;   // an atomic was posted whose result arrives in big endian
     SendLimits limits_;
     std::uint64_t generation_ = 0;
     // Of every filler_mask_ + 1 blocks, the first fillers_ hold no-ops.

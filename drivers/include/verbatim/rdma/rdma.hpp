@@ -22,7 +22,11 @@ struct Options {
     // Empty: the first device whose port is active, those with mlx5 queues before others.
     std::string name;
     int port = 1;
-    int gid_index = -1;  // -1: the first RoCE v2 entry; the choice is logged
+    // -1: the RoCE v2 entry of the address by which the peer is reached, where that is one of the
+    // device's (QueuePairOptions::local_address); else the entry that reaches furthest. Logged.
+    int gid_index = -1;
+    int service_level = 0;  // 0 .. 15; over Ethernet 0 .. 7, the priority of its frames
+    int traffic_class = 0;  // 0 .. 255: of the IP header, where DSCP and ECN are
     DataPath data_path = DataPath::automatic;
 };
 

@@ -17,10 +17,20 @@
 namespace verbatim::softnic {
 
 // Fail: an error completion, and the queue pair in error. Delay: the request waits, and all behind
-// it. Drop: lost on the way. Duplicate: arrives twice. Corrupt: arrives damaged. Kill: the process
-// ends by SIGKILL.
-enum class FaultAction : std::uint8_t { fail, delay, drop, duplicate, corrupt, kill };
-inline constexpr std::size_t kFaultActions = 6;
+// it. Stall: likewise, without an end. Drop: lost on the way. Duplicate: arrives twice. Corrupt:
+// arrives damaged. Disconnect: the peer is as good as gone, for what it has not answered too. Kill:
+// the process ends by SIGKILL.
+enum class FaultAction : std::uint8_t {
+    fail,
+    delay,
+    drop,
+    duplicate,
+    corrupt,
+    kill,
+    stall,
+    disconnect
+};
+inline constexpr std::size_t kFaultActions = 8;
 std::string_view name(FaultAction action) noexcept;
 
 // Bits. With an immediate, with invalidation, masked or not: the same kind.

@@ -16,7 +16,8 @@
 //   request, needs ptrace rights over the peer, must not be polled by the target. Atomics on it are
 //   executed by the target, when it polls any of its completion queues.
 // - Keys are enforced by the requester against the target's own table. A released key fails at
-//   once, but a peer that breaks the rules keeps the mapping of a file it was given once.
+//   once, and release waits until copies that had begun are over (docs/revocation.md); but a peer
+//   that breaks the rules keeps the mapping of a file it was given once.
 // - Memory windows of both types are opened, closed and invalidated by the thread that runs the
 // send
 //   (or, for a send with invalidate, the receive) queue. A refused key update is window_bind
@@ -49,6 +50,9 @@ struct Options {
     // Peers must run as this process's user.
     bool same_user_only = true;
     std::uint32_t completion_entry_bytes = 64;  // or 128
+    // Sizes (4 | 8) of atomics whose results arrive in big endian, as mlx5::QueuePairView has it. A
+    // ConnectX whose firmware was not told the host's byte order has both.
+    std::uint32_t big_endian_results = 4;
     std::size_t ring_bytes = std::size_t{64}
                              << 10;  // of each queue pair's two-sided ring, power of two
     // What goes wrong on purpose. A request that waits by it (a delay, or a loss before the next
@@ -56,6 +60,12 @@ struct Options {
     FaultPolicy faults{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
+    // How long the end of a region, a window or a queue pair waits for a peer that is inside a copy
+    // and does not go on (docs/revocation.md).
+    std::chrono::milliseconds revocation_timeout{2000};
+    // Revocations rely on membarrier(2) where the kernel has it and the peer does too; without it
+    // every one-sided request costs a fence. For tests.
+    bool membarrier = true;
 };
 
 // Throws Error(invalid_argument | out_of_memory | device_error).

@@ -8,19 +8,22 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace verbatim::uverbs {
 
-// Owns a directory below $TMPDIR (or /tmp), and removes those that killed programs left there.
+class TreeLock;
+
+// Owns a directory below $TMPDIR (or /tmp), and removes those that nobody uses any more.
 class DeviceTree {
   public:
     static constexpr int kMaxDevices = 16;
     // Environment: the root of the tree to use; how many devices a tree of one's own has. For
     // devices that are opened: a fault policy (verbatim/softnic/fault_policy.hpp); bytes of each
     // queue pair's ring; whether doorbells past libibverbs are trapped ("trap") or looked for
-    // ("nap"); "0": registered memory is not shared with peers. How long the connection manager
-    // waits for an answer.
+    // ("nap"); "1": registered memory is shared with peers. How long the connection manager waits
+    // for an answer.
     static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
     static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
     static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
@@ -46,8 +49,8 @@ class DeviceTree {
 
   private:
     std::string root_;
-    int lock_ = -1;  // held while the tree is in use
-    pid_t maker_;    // a forked child leaves the tree to its parent
+    std::unique_ptr<TreeLock> lock_;
+    pid_t maker_;  // a forked child leaves the tree to its parent
 };
 
 }  // namespace verbatim::uverbs

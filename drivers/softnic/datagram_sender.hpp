@@ -1,0 +1,38 @@
+// Sends the datagrams of a queue pair: each says where it goes, and nobody learns whether it
+// arrives. Owner: the requester. Threads: the one inside the send gate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "datagram_flows.hpp"
+#include "port.hpp"
+#include "queue_pair_state.hpp"
+#include "send_request.hpp"
+
+namespace verbatim::softnic {
+
+class DatagramSender {
+  public:
+    explicit DatagramSender(QueuePairShared& shared) noexcept : shared_(&shared) {}
+
+    // Units of every request before its data.
+    static constexpr std::size_t kFirstData =
+        (sizeof(mlx5::ControlSegment) + sizeof(mlx5::DatagramSegment)) / mlx5::kUnitBytes;
+    // Whether such a queue pair has this request at all.
+    bool knows(const SendRequest& request) noexcept;
+    // Done, though it may be dropped; refused (longer than datagrams are), or waits for room or for
+    // its way.
+    PortAnswer send(const SendRequest& request, const PieceList& bytes) noexcept;
+
+    // The ring into a queue pair that was asked for, or that there is none.
+    void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse_flow(std::uint32_t number) noexcept;
+
+  private:
+    Flow* flow_to(std::uint32_t number, PortOutcome& outcome) noexcept;
+
+    QueuePairShared* shared_;
+};
+
+}  // namespace verbatim::softnic

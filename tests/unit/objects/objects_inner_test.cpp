@@ -1,0 +1,200 @@
+// Pointers to the inside of objects, met in any order before and after the objects themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "objects_image.hpp"
+
+namespace verbatim {
+namespace {
+
+using test::image_of;
+using test::test_arena;
+
+struct Leaf {
+    double value = 0;  // where the leaf begins
+    std::array<double, 2> more{};
+    Leaf* next = nullptr;
+};
+struct Branch {
+    Leaf first;  // where the branch begins
+    std::uint64_t number = 0;
+    Leaf second;
+};
+using Table = std::vector<Branch>;
+
+// One of these is set.
+struct Reference {
+    double* number = nullptr;
+    std::array<double, 2>* pair = nullptr;
+    Leaf* leaf = nullptr;
+    Branch* branch = nullptr;
+    Table* table = nullptr;
+};
+
+TEST(Inner, pointer_to_the_first_member_of_an_element_before_its_array_and_the_element) {
+    struct Root {
+        double* value;
+        std::vector<Leaf> leaves;
+        Leaf* first;
+    };
+    Root root{nullptr, std::vector<Leaf>(3), nullptr};
+    root.leaves[0].value = 1.5;
+    root.value = &root.leaves[0].value;
+    root.first = &root.leaves[0];
+    auto image = image_of(root);
+    const auto* r = image.mend<Root>();
+    EXPECT_EQ(r->value, &r->leaves[0].value);
+    EXPECT_EQ(r->first, &r->leaves[0]);
+    EXPECT_EQ(*r->value, 1.5);
+}
+
+// Objects in the arena, on the heap and in tables; every number of them has a value of its own.
+class Objects {
+  public:
+    explicit Objects(std::mt19937& random) : random_(random) {
+        for (std::size_t i = 0; i < 6; ++i) {
+            tables_.push_back(std::make_unique<Table>(1 + random_() % 4));
+            leaves_.push_back(std::make_unique<Leaf>());
+            arena_leaves_.push_back(test_arena().make<Leaf>());
+            arena_branches_.push_back(test_arena().make<Branch>());
+        }
+        for (auto& table : tables_)
+            for (Branch& branch : *table) add(branch);
+        for (Branch* branch : arena_branches_) add(*branch);
+        for (auto& leaf : leaves_) add(*leaf);
+        for (Leaf* leaf : arena_leaves_) add(*leaf);
+        for (Leaf* leaf : all_leaves_)
+            if (random_() % 3 != 0) leaf->next = all_leaves_[random_() % all_leaves_.size()];
+    }
+    ~Objects() {
+        for (Leaf* leaf : arena_leaves_) test_arena().destroy(leaf);
+        for (Branch* branch : arena_branches_) test_arena().destroy(branch);
+    }
+    std::vector<Reference> references(std::size_t count) {
+        std::vector<Reference> some(count);
+        for (Reference& reference : some) {
+            Leaf& leaf = *all_leaves_[random_() % all_leaves_.size()];
+            switch (random_() % 6) {
+                case 0:
+                    reference.number = &leaf.value;
+                    break;
+                case 1:
+                    reference.number = &leaf.more[random_() % 2];
+                    break;
+                case 2:
+                    reference.pair = &leaf.more;
+                    break;
+                case 3:
+                    reference.leaf = &leaf;
+                    break;
+                case 4:
+                    reference.branch = all_branches_[random_() % all_branches_.size()];
+                    break;
+                default:
+                    reference.table = tables_[random_() % tables_.size()].get();
+            }
+        }
+        // Nothing may be reached through its members alone.
+        for (Branch* branch : arena_branches_) some.push_back({.branch = branch});
+        for (auto& table : tables_) some.push_back({.table = table.get()});
+        for (Leaf* leaf : arena_leaves_) some.push_back({.leaf = leaf});
+        for (auto& leaf : leaves_) some.push_back({.leaf = leaf.get()});
+        return some;
+    }
+
+  private:
+    void add(Leaf& leaf) {
+        leaf = {next_, {next_ + 1, next_ + 2}, nullptr};
+        next_ += 3;
+        all_leaves_.push_back(&leaf);
+    }
+    void add(Branch& branch) {
+        add(branch.first);
+        add(branch.second);
+        branch.number = all_branches_.size();
+        all_branches_.push_back(&branch);
+    }
+    std::mt19937& random_;
+    std::vector<std::unique_ptr<Table>> tables_;
+    std::vector<std::unique_ptr<Leaf>> leaves_;
+    std::vector<Leaf*> arena_leaves_, all_leaves_;
+    std::vector<Branch*> arena_branches_, all_branches_;
+    double next_ = 1;
+};
+
+// Every number has a value of its own, so equal values must have one place each.
+class Places {
+  public:
+    void see(const double& number) {
+        const auto [at, is_new] = places_.emplace(number, &number);
+        EXPECT_EQ(at->second, &number) << number << " arrived twice";
+    }
+    void see(const Leaf& leaf) {
+        see(leaf.value);
+        see(leaf.more[0]), see(leaf.more[1]);
+    }
+    void see(const Branch& branch) { see(branch.first), see(branch.second); }
+
+  private:
+    std::map<double, const double*> places_;
+};
+
+void expect_equal(const Leaf& a, const Leaf& b) {
+    EXPECT_EQ(a.value, b.value);
+    EXPECT_EQ(a.more, b.more);
+    ASSERT_EQ(a.next == nullptr, b.next == nullptr);
+    if (a.next != nullptr) {
+        EXPECT_EQ(a.next->value, b.next->value);
+    }
+}
+void expect_equal(const Branch& a, const Branch& b) {
+    EXPECT_EQ(a.number, b.number);
+    expect_equal(a.first, b.first), expect_equal(a.second, b.second);
+}
+
+void expect_equal(const Reference& a, const Reference& b, Places& places) {
+    if (a.number != nullptr) {
+        EXPECT_EQ(*a.number, *b.number);
+        places.see(*b.number);
+    } else if (a.pair != nullptr) {
+        EXPECT_EQ(*a.pair, *b.pair);
+        places.see((*b.pair)[0]), places.see((*b.pair)[1]);
+    } else if (a.leaf != nullptr) {
+        expect_equal(*a.leaf, *b.leaf);
+        places.see(*b.leaf);
+    } else if (a.branch != nullptr) {
+        expect_equal(*a.branch, *b.branch);
+        places.see(*b.branch);
+    } else {
+        ASSERT_EQ(a.table->size(), b.table->size());
+        for (std::size_t i = 0; i < a.table->size(); ++i) {
+            expect_equal((*a.table)[i], (*b.table)[i]);
+            places.see((*b.table)[i]);
+        }
+    }
+}
+
+TEST(Inner, pointers_of_every_type_in_any_order_lead_into_the_same_objects) {
+    for (unsigned round = 0; round < 400; ++round) {
+        std::mt19937 random(round);
+        Objects objects(random);
+        std::vector<Reference> sent = objects.references(1 + random() % 40);
+        std::shuffle(sent.begin(), sent.end(), random);
+        SCOPED_TRACE(round);
+        auto image = image_of(sent);
+        const auto* received = image.mend<std::vector<Reference>>();
+        ASSERT_EQ(received->size(), sent.size());
+        Places places;
+        for (std::size_t i = 0; i < sent.size(); ++i) expect_equal(sent[i], (*received)[i], places);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace verbatim
