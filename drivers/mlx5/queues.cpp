@@ -74,9 +74,7 @@ SendRing::SendRing(const QueuePairView& view)
               .max_elements = std::min(view.max_send_elements, kMaxElements),
               .masked_atomics = view.masked_atomics,
               .atomics = view.atomics,
-              .big_endian_results = view.big_endian_results,
-              .plain_atomics =
-                  view.atomics && (view.big_endian_results & sizeof(std::uint64_t)) == 0} {
+              .big_endian_results = view.big_endian_results} {
     window_.close(0, whole_ring());
 }
 
@@ -112,8 +110,8 @@ Errc SendQueue::post(std::span<const WorkRequest> requests) noexcept {
 }
 
 std::uint64_t SendQueue::place(const WorkRequest& request, const WqeShape& shape) noexcept {
-    expect_result_of(request);
     close_window();
+    expect_result_of(request);
     const std::uint32_t index = window_.next();
     const std::uint8_t fence = take_fence();
     if (is_key_update(request.opcode)) pending_fence_ = kSmallFence;

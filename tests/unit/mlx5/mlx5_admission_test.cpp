@@ -84,6 +84,7 @@ TEST_P(EachRegister, begins_a_lap_with_any_form) {
             ASSERT_EQ(write.post(i, 0x1000, std::uint64_t{i}), Errc::ok);
             ASSERT_EQ(queue.retire(i), i);
         }
+        device.fetch();
         Request asked = form == 0 ? request(Opcode::local_invalidate, 99)
                                   : inline_request(Opcode::write, form == 1 ? 8 : 100, 99);
         const std::array<WorkRequest, 1> list{asked.get()};

@@ -64,7 +64,6 @@ struct SendLimits {
     bool masked_atomics = false;
     bool atomics = true;
     std::uint32_t big_endian_results = 4;  // as QueuePairView has it
-    bool plain_atomics = true;             // the device has them, and answers in host byte order
 };
 
 // Where a WQE's parts lie, in 16-byte units from its start.

@@ -43,11 +43,12 @@ class SendQueue : public SendRing {
     // an atomic returned is in host byte order once a poll has taken its completion, or that of a
     // later request.
     Errc post(const WorkRequest& request) noexcept {
-        const bool unlike = is_plain_atomic(request.opcode) && !limits_.plain_atomics;
-        if (is_special(request.opcode) || unlike) [[unlikely]]
+        static_assert(Opcode::compare_swap < Opcode::fetch_add &&
+                      Opcode::fetch_add < Opcode::masked_compare_swap);
+        if (request.opcode >= Opcode::compare_swap) [[unlikely]]  // atomics and special ones
             return post_carefully(request);
         if (const Errc error = check_plain(request, limits_); error != Errc::ok) [[unlikely]]
-            return travels_masked(request) ? post_carefully(request) : error;
+            return error;
         const WqeShape shape = plain_shape_of(request);
         const std::uint32_t blocks = shape.blocks();
         if (!window_.admits(blocks) && !open_window(blocks)) [[unlikely]]
