@@ -6,7 +6,8 @@ import sys
 import unittest
 
 LIBRARY = os.path.abspath(sys.argv[1])
-OWN = ("verbatim::uverbs::sysfs_root()", "verbatim::uverbs::park_new_devices(bool)")
+OWN = ("verbatim::uverbs::sysfs_root()", "verbatim::uverbs::park_new_devices(bool)",
+       "verbatim::uverbs::set_new_device_traits(verbatim::uverbs::DeviceTraits const&)")
 
 
 def exported():

@@ -44,7 +44,7 @@ TEST(SharedStore, tail_is_what_lies_in_the_last_word) {
     EXPECT_EQ(tail_bytes(memory.data() + 1, 2), 2u);
 }
 
-TEST(SharedStore, gathers_pieces_whose_borders_cut_the_last_word) {
+TEST(SharedStore, gathers_chunks_of_pieces_whose_borders_cut_the_last_word) {
     alignas(64) std::array<std::byte, 64> target;
     auto source = numbered(40);
     for (std::size_t first = 1; first < 39; ++first) {
@@ -54,7 +54,8 @@ TEST(SharedStore, gathers_pieces_whose_borders_cut_the_last_word) {
             list.add(source.data(), first);
             list.add(source.data() + first, second);
             list.add(source.data() + first + second, 40 - first - second);
-            gather_in_order(target.data() + 3, list);
+            gather_in_order(target.data() + 3, list, {0, 17});
+            gather_in_order(target.data() + 20, list, {17, 23});
             ASSERT_EQ(std::memcmp(target.data() + 3, source.data(), 40), 0)
                 << first << " " << second;
             ASSERT_EQ(target[43], std::byte{0});
