@@ -16,7 +16,7 @@ Deadline soon() { return Deadline::after(30s); }
 class HandMadePeer {
   public:
     explicit HandMadePeer(const Config& config)
-        : context_(config), serving_(config), endpoint_(context_.device(), context_.config()) {
+        : context_(config), serving_(config), endpoint_(context_.device(), context_.config(), {}) {
         Listener listener = serving_.listen("127.0.0.1:0");
         std::thread accepting([&] { connection_.emplace(listener.accept(soon())); });
         socket_.emplace(test::RawSocket::connected(listener.port()));

@@ -172,7 +172,7 @@ TEST(Listening, tells_a_caller_of_another_version_and_goes_on) {
 class FallsSilent {
   public:
     FallsSilent(Context& context, std::uint16_t port)
-        : endpoint_(context.device(), context.config()), socket_(RawSocket::connected(port)) {
+        : endpoint_(context.device(), context.config(), {}), socket_(RawSocket::connected(port)) {
         EXPECT_TRUE(socket_.put(encode_frame(FrameType::hello, encode_hello(endpoint_.hello()))));
     }
     // The listener has taken it up.

@@ -328,7 +328,7 @@ TEST_P(RevocationSteps, an_invalidation_under_a_stopped_requester_fails_in_time)
         meeting.invalidate_window();
         const auto status = meeting.completion(kPatience);
         EXPECT_TRUE(status.has_value());
-        failed += status == Errc::ok ? 0 : 1;
+        if (status != Errc::ok) ++failed;
         if (status == Errc::ok) meeting.use_memory_again();
         meeting.go_on();
         if (status == Errc::ok) {
