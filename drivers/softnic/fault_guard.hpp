@@ -3,6 +3,7 @@
 // business as before. Threads: any; those that block SIGSEGV or SIGBUS are not guarded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace verbatim::softnic {
@@ -32,7 +33,10 @@ template <class Work>
         return false;
     }
     t_fault_frame = &frame;
+    // For the compiler: accesses stay between the two.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     work();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     t_fault_frame = frame.outer;
     return true;
 }

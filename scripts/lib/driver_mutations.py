@@ -378,7 +378,7 @@ COMPLETION_ENTRIES = [
     Mutation(
         "operands_taken_for_an_element",
         "what an atomic returned is stored to where its operands point",
-        COMPLETION_CPP, (("is_atomic(completion.opcode) ? 3 : 2;", "2;"),), COMPLETIONS),
+        COMPLETION_CPP, (("unit = atomic_element_unit(control);", "unit = 2;"),), COMPLETIONS),
     Mutation(
         "shared_completion_retires_the_first",
         "the program is told that another buffer has the message",
