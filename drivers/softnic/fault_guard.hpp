@@ -21,7 +21,9 @@ struct FaultFrame {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local FaultFrame* t_fault_frame;
 
 // False: `work` touched memory that is not there, at `address`, and was left there and then:
-// nothing in it is destroyed. So no locks, and nothing that owns anything, in what it calls.
+// nothing in it is destroyed. So no locks, and nothing that owns anything, in what it calls. What
+// touches the memory must be a call that is not inlined: in a function without calls g++ 12 keeps
+// its frame where the way back from a fault does not find it.
 template <class Work>
 [[gnu::noinline]] bool run_guarded(Work&& work, const void*& address) noexcept {
     FaultFrame frame;

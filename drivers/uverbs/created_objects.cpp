@@ -15,6 +15,11 @@
 namespace verbatim::uverbs {
 namespace {
 
+// A call of its own, as the guard needs.
+[[gnu::noinline]] void read_context(const void* place, const ibv_context*& found) noexcept {
+    std::memcpy(&found, place, sizeof found);
+}
+
 // Null: it is no object of this context. A program that writes commands by itself may call objects
 // what it likes; those of libibverbs begin with their context.
 template <class Object>
@@ -25,7 +30,7 @@ Object* object_of(const ibv_context* context, std::uint64_t user_handle) noexcep
     const ibv_context* found = nullptr;
     const void* missing = nullptr;
     const bool there =
-        softnic::run_guarded([&] { std::memcpy(&found, place, sizeof found); }, missing);
+        softnic::run_guarded([&] { read_context(place, found); }, missing);
     return there && found == context ? static_cast<Object*>(place) : nullptr;
 }
 
