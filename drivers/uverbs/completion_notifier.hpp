@@ -3,7 +3,8 @@
 // completions only, [23:0] the consumer index at that time. One event answers one arming.
 //
 //   armed     an event is due with the first completion that is written at or behind the consumer
-//             index and that no event has announced: at once, or as moderation delays it;
+//             index and that no event has announced: at once, or as moderation delays it, or when
+//             the program has polled what it was told of before, at the latest kPatience later;
 //   told      all that the program has not polled was announced by events: an event is due when it
 //             is still there kPatience later;
 //   answered  until the word changes.
@@ -41,7 +42,7 @@ class CompletionNotifier {
     // In the arming word until the program first arms: no driver writes this.
     static constexpr std::uint32_t kNeverArmed = ~std::uint32_t{0};
 
-    // After a completion was written, and after an arming.
+    // After a completion was written, after an arming, and after a poll that took something.
     Look look(const softnic::CompletionRing& ring) noexcept { return look(ring, false); }
     // When due() may be over. Threads: one at a time.
     Look look_late(const softnic::CompletionRing& ring, Clock::time_point now) noexcept;

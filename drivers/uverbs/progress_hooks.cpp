@@ -82,6 +82,12 @@ void count_poll(bool in_vain) noexcept {
     if (polls_in_vain > kPatience && polls_in_vain % kEvery == 0) sched_yield();
 }
 
+// After a poll that took something: an event may have waited for it.
+void tell_polled(const ibv_cq* queue) noexcept {
+    if (queue->channel == nullptr) return;
+    if (DeviceFile* const file = file_of(queue->context)) file->armed(queue->handle);
+}
+
 // The engine's work before a second poll, which takes what it made.
 template <class Poll>
 int progress_and_poll(ibv_cq* queue, Poll&& poll) noexcept {
@@ -98,10 +104,11 @@ struct PollQueue {
     static int replacement(ibv_cq* queue, int entries, ibv_wc* completions) {
         Function* const original = g_replacements<PollQueue>.original(I);
         const int found = original(queue, entries, completions);
-        if (found != 0) return count_poll(false), found;
+        if (found != 0) return count_poll(false), tell_polled(queue), found;
         const int found_now =
             progress_and_poll(queue, [&] { return original(queue, entries, completions); });
         count_poll(found_now == 0);
+        if (found_now != 0) tell_polled(queue);
         return found_now;
     }
 };
@@ -118,6 +125,16 @@ struct StartPoll {
         }
         count_poll(found == ENOENT);
         return found;
+    }
+};
+
+// What was taken since start_poll() is recorded as consumed only now.
+struct EndPoll {
+    using Function = void(ibv_cq_ex*);
+    template <std::size_t I>
+    static void replacement(ibv_cq_ex* queue) {
+        g_replacements<EndPoll>.original(I)(queue);
+        tell_polled(ibv_cq_ex_to_cq(queue));
     }
 };
 
@@ -196,6 +213,7 @@ void take_over(OpenFile& file, ibv_context& context) noexcept {
 
 void take_over(ibv_cq_ex& queue) noexcept {
     g_replacements<StartPoll>.take_over(queue.start_poll);
+    g_replacements<EndPoll>.take_over(queue.end_poll);
 }
 
 void take_over(ibv_qp_ex& pair) noexcept { g_replacements<StartRequests>.take_over(pair.wr_start); }
