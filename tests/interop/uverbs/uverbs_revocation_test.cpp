@@ -52,8 +52,7 @@ int write_for_ever(int from, int to) {
     for (;;) {
         Request request(IBV_WR_RDMA_WRITE, pages.data(), kBytes, region->lkey);
         request.to(reinterpret_cast<void*>(target.address), target.key);
-        ibv_send_wr* bad = nullptr;
-        if (ibv_post_send(side.pair.get(), &request.work, &bad) != 0) break;
+        request.post(side.pair.get());
         if (poll(side.completions.get()).status != IBV_WC_SUCCESS) break;
     }
     tell(to, 'e');
