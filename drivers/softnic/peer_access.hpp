@@ -1,6 +1,6 @@
 // The permission to touch a peer's memory, chunk by chunk: the access word of the ring to it, which
-// its revokers look at (docs/revocation.md), and that ring's state. Threads: the one inside the send
-// gate.
+// its revokers look at (docs/revocation.md), and that ring's state. Threads: the one inside the
+// send gate.
 #pragma once
 
 #include "access_sequence.hpp"

@@ -48,9 +48,9 @@ CompletionNotifier::Look CompletionNotifier::look(const softnic::CompletionRing&
         if (const auto first = ring.first_written(from, solicited)) {
             // A program that has yet to poll what it was told of may poll this one, too.
             const bool polls_soon = later(consumed, state.announced, produced) != consumed;
-            const auto wait =
-                polls_soon ? Clock::duration(kPatience)
-                           : moderation_of((produced - consumed) & mlx5::kConsumerIndexMask);
+            const auto wait = polls_soon
+                                  ? Clock::duration(kPatience)
+                                  : moderation_of((produced - consumed) & mlx5::kConsumerIndexMask);
             if (!late && wait != Clock::duration::zero()) return expect(wait);
             next.announced = (*first + 1) & mlx5::kConsumerIndexMask;
         } else {

@@ -29,8 +29,7 @@ Object* object_of(const ibv_context* context, std::uint64_t user_handle) noexcep
     auto* const place = reinterpret_cast<void*>(user_handle);
     const ibv_context* found = nullptr;
     const void* missing = nullptr;
-    const bool there =
-        softnic::run_guarded([&] { read_context(place, found); }, missing);
+    const bool there = softnic::run_guarded([&] { read_context(place, found); }, missing);
     return there && found == context ? static_cast<Object*>(place) : nullptr;
 }
 
