@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bell.hpp"
+#include "channel.hpp"
 #include "descriptor.hpp"
 #include "file_table.hpp"
 #include "key_table.hpp"
@@ -26,10 +27,9 @@ namespace verbatim::softnic {
 // What the control thread serves. Called from the control thread.
 class ControlService {
   public:
-    // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with
-    // the callee and is valid until keep_alive goes. Throws Error: the peer gets its code and text.
-    virtual int open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to,
-                             std::shared_ptr<void>& keep_alive) = 0;
+    // The ring into queue pair `to`, for the peer's queue pair `from`. Throws Error: the peer gets
+    // its code and text.
+    virtual ChannelPlace open_channel(const Nonce& peer, std::uint32_t from, std::uint32_t to) = 0;
     // A peer says that queue pair `number` has something to do.
     virtual void wake(std::uint32_t number) = 0;
     // A link was lost: its queue pairs have something to do.
@@ -56,11 +56,17 @@ class ControlThread {
     ControlThread(const ControlThread&) = delete;
     ControlThread& operator=(const ControlThread&) = delete;
 
+    // Peers may also come by this bound listener, to a device of that name.
+    void listen(const Nonce& nonce, Descriptor listener);
     // Marks the link lost when its peer goes.
     void watch(std::shared_ptr<Link> link);
     void forget(const Link& link);
 
   private:
+    struct Door {
+        Nonce nonce{};  // what a hello must name
+        Descriptor listener;
+    };
     struct Session {
         Descriptor socket;
         bool welcomed = false;
@@ -73,7 +79,9 @@ class ControlThread {
     void wake() noexcept;
     void wait_for_events();
     int poll_timeout_ms() const;
-    void accept_sessions();
+    void accept_sessions(int listener);
+    bool has_name(const Nonce& nonce) const;
+    void open_doors();
     void serve(Session& session);
     void answer(Session& session, const LinkMessage& request);
     void answer_hello(Session& session, const LinkMessage& request);
@@ -90,7 +98,7 @@ class ControlThread {
     KeyTable& keys_;
     FileTable& files_;
     ControlOptions options_;
-    Descriptor listener_, wake_;
+    Descriptor wake_;
     std::uint64_t generation_ = 0;
     pthread_t thread_{};
     std::atomic<bool> stop_{false};
@@ -99,11 +107,13 @@ class ControlThread {
     // them all the same.
     std::vector<pollfd> entries_;
     std::vector<Session> sessions_;
+    std::vector<Door> doors_;
     std::vector<std::shared_ptr<Link>> watched_now_;
     bool out_of_descriptors_ = false;
 
-    std::mutex mutex_;  // guards watched_
+    std::mutex mutex_;  // guards what follows
     std::vector<std::shared_ptr<Link>> watched_;
+    std::vector<Door> new_doors_;
 };
 
 }  // namespace verbatim::softnic

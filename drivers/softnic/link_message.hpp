@@ -2,8 +2,9 @@
 // SOCK_SEQPACKET socket. One fixed layout for requests and answers; every request gets exactly one
 // answer with the same sequence.
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
-//   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (ring
-//   file);  any of them -> refusal;  describe -> description (text file) | refusal, without a hello
+//   list_files -> files (numbers and files); get_file -> files;  open_channel -> channel (file of
+//   rings, offset of the slot);  any of them -> refusal;  describe -> description (text file) |
+//   refusal, without a hello
 // But for one: wake has no answer, and may be sent while an answer is awaited.
 #pragma once
 
@@ -40,7 +41,7 @@ enum class LinkOp : std::uint32_t {
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 3;
+inline constexpr std::uint32_t kLinkVersion = 4;
 inline constexpr std::size_t kFilesPerMessage = 32;
 
 struct LinkMessage {
@@ -53,8 +54,9 @@ struct LinkMessage {
     std::uint32_t count = 0;            // files: how many
     std::uint32_t from_queue_pair = 0;  // open_channel: the asking side's
     std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
-    std::uint64_t file = 0;             // get_file: which; list_files: numbers above this one
-    Nonce from{}, to{};                 // hello, welcome
+    // get_file: which; list_files: numbers above this one; channel: where its slot is
+    std::uint64_t file = 0;
+    Nonce from{}, to{};  // hello, welcome
     std::array<std::uint64_t, kFilesPerMessage> files{};
     std::array<char, 192> text{};  // refusal: a sentence, NUL padded
 

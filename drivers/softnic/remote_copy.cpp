@@ -83,8 +83,11 @@ void SendEngine::take_answers(const PieceList& list) noexcept {
     const std::uint64_t acknowledged = shared_->outgoing.acknowledged();
     while (pieces_taken_ != pieces_asked_ &&
            acknowledged > messages_ - (pieces_asked_ - pieces_taken_)) {
-        const std::uint64_t bytes = std::min<std::uint64_t>(kAnswerBytes, list.total - taken_);
-        scatter(list, taken_, shared_->outgoing.answer(pieces_taken_++), bytes);
+        const std::uint64_t bytes =
+            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), list.total - taken_);
+        scatter(list, taken_, shared_->outgoing.answer(), bytes);
+        shared_->outgoing.take_answer();
+        ++pieces_taken_;
         taken_ += bytes;
     }
 }
@@ -93,12 +96,14 @@ void SendEngine::ask_for_pieces(const Request& request, const PieceList& list) n
     const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(first_unit_);
     bool asked = false;
     while (sent_ != list.total && pieces_asked_ - pieces_taken_ != kAnswers) {
-        const std::uint64_t bytes = std::min<std::uint64_t>(kAnswerBytes, list.total - sent_);
+        const std::uint64_t bytes =
+            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), list.total - sent_);
         const RemoteCopy piece = piece_of(target, sent_, bytes);
-        std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece);
+        std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece + bytes);
         if (to == nullptr) break;
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
-        shared_->outgoing.commit({sizeof piece, kGetRecord | kFirstRecord | kLastRecord, 0, 0});
+        shared_->outgoing.commit_question({static_cast<std::uint32_t>(sizeof piece + bytes),
+                                           kGetRecord | kFirstRecord | kLastRecord, 0, 0});
         sent_ += bytes;
         ++pieces_asked_, ++messages_;
         asked = true;
@@ -124,7 +129,8 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     RemoteCopy piece;
     if (record.bytes >= sizeof piece) std::memcpy(&piece, payload, sizeof piece);
     const std::uint64_t bytes = put ? record.bytes - sizeof piece : piece.bytes;
-    if (record.bytes < sizeof piece || (!put && (bytes > kAnswerBytes || piece.bytes == 0))) {
+    if (record.bytes < sizeof piece ||
+        (!put && (piece.bytes == 0 || bytes != record.bytes - sizeof piece))) {
         shared_->failure.set("the peer wrote a malformed copy");
         fail(Syndrome::flushed, Syndrome::remote_invalid);
         return false;
@@ -140,7 +146,7 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     if (put)
         write_in_order(at, payload + sizeof piece, bytes);
     else
-        shared_->incoming.set_answer(answers_++, at, bytes);
+        shared_->incoming.set_answer(payload, at, bytes);
     if ((record.flags & kLastRecord) != 0) shared_->incoming.acknowledge();
     drained_ = moved_ = true;
     shared_->incoming.release(record);

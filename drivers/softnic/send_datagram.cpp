@@ -81,6 +81,7 @@ SendEngine::Verdict SendEngine::send_datagram(Request& request) noexcept {
     record.total = (key & kOwnKey) != 0 ? shared_->queue_key.load() : key;
     record.immediate = request.control.immediate.raw();
     flow->ring.commit(record);
+    flow->ring.signal();
     flow->link->ring_bell();
     return Verdict::done;
 }

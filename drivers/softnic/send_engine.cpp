@@ -3,6 +3,7 @@
 #include "send_engine.hpp"
 
 #include <cstring>
+#include <new>
 
 #include <verbatim/mlx5/work_request.hpp>
 
@@ -33,7 +34,9 @@ SendEngine::SendEngine(const mlx5::QueuePairView& view, CompletionRing& completi
       strict_(strict),
       first_unit_(shared.names_queues ? kXrcUnits : kPlainUnits),
       faults_(std::move(faults)),
-      unretired_ring_(std::make_unique<Unretired[]>(view.send_blocks)) {
+      unretired_ring_(static_cast<Unretired*>(std::calloc(view.send_blocks, sizeof(Unretired)))) {
+    static_assert(std::is_trivially_copyable_v<Unretired>);
+    if (unretired_ring_ == nullptr) throw std::bad_alloc();
     if (shared.result_in_entry != 0)
         entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
 }
@@ -69,7 +72,10 @@ void SendEngine::run() noexcept {
             drain(silent);
         else
             execute_posted(silent);
-        if (shared_->outgoing.take_news()) shared_->link->ring_bell();
+        if (shared_->outgoing.take_news()) {
+            shared_->outgoing.signal();
+            shared_->link->ring_bell();
+        }
         if (!shared_->is(QueuePairState::error)) return;
     } else if (state != QueuePairState::error) {
         return;  // requests posted too early wait for connect()
@@ -332,7 +338,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
     // Room for the immediate first: the data must not be written twice, its reader may have moved
     // on.
     std::size_t capacity = 0;
-    if (immediate && shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
+    if (immediate && shared_->outgoing.reserve(capacity, 0) == nullptr) return no_room(request);
     bool acknowledged = immediate;
     if (list.total != 0 && range.mapped != nullptr) {
         gather_in_order(range.mapped, list);
@@ -341,7 +347,7 @@ SendEngine::Verdict SendEngine::write(Request& request) noexcept {
         if (syndrome != kNoSyndrome) return fail(request, syndrome);
         if (!remote_.attaches()) {
             if (!put_through_peer(request, list, !immediate)) return no_room(request);
-            if (immediate && shared_->outgoing.reserve(capacity) == nullptr)
+            if (immediate && shared_->outgoing.reserve(capacity, 0) == nullptr)
                 return no_room(request);
             sent_ = 0;
             acknowledged = true;
@@ -378,7 +384,7 @@ SendEngine::Verdict SendEngine::send(Request& request) noexcept {
     const bool solicited = (request.control.fence_completion_event & mlx5::kSolicited) != 0;
     for (;;) {
         std::size_t capacity = 0;
-        std::byte* to = shared_->outgoing.reserve(capacity);
+        std::byte* to = shared_->outgoing.reserve(capacity, list.total - sent_);
         if (to == nullptr) return no_room(request);
         RecordHeader record;
         record.bytes =

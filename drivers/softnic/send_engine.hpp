@@ -11,7 +11,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <type_traits>
 
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/queue_view.hpp>
@@ -215,7 +217,12 @@ class SendEngine {
     std::chrono::steady_clock::time_point waiting_since_;
     std::atomic<bool> owes_wake_{false};  // the peer has not read what it was told before
 
-    std::unique_ptr<Unretired[]> unretired_ring_;  // send_blocks entries
+    // send_blocks entries. Memory of zeros that is there when it is first written: oldest_ starts
+    // again whenever nothing is outstanding, so a queue pair has as much as it ever needed at once.
+    struct Free {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    std::unique_ptr<Unretired[], Free> unretired_ring_;
     // What requests return until their completions are written; likewise, or none.
     std::unique_ptr<std::array<std::byte, kDataInEntry>[]> entry_data_;
     std::uint32_t oldest_ = 0;

@@ -52,8 +52,9 @@ SendEngine::Unretired& SendEngine::oldest() noexcept {
 }
 
 void SendEngine::forget_oldest() noexcept {
-    ++oldest_;
-    unretired_.store(unretired_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    const std::uint32_t left = unretired_.load(std::memory_order_relaxed) - 1;
+    oldest_ = left == 0 ? 0 : oldest_ + 1;
+    unretired_.store(left, std::memory_order_relaxed);
 }
 
 // Retires what the peer has acknowledged, and what follows it up to the next unacknowledged

@@ -23,7 +23,7 @@ SendEngine::Verdict SendEngine::name_queue(Request& request) noexcept {
     }
     if (queue != named_queue_) {
         std::size_t capacity = 0;
-        if (shared_->outgoing.reserve(capacity) == nullptr) return no_room(request);
+        if (shared_->outgoing.reserve(capacity, 0) == nullptr) return no_room(request);
         shared_->outgoing.commit({0, kQueueRecord | kFirstRecord | kLastRecord, queue, 0});
         named_queue_ = queue;
     }
