@@ -40,12 +40,17 @@ void ProgressList::progress() noexcept {
     walk([patience](QueuePair& queue_pair) { queue_pair.progress(patience); });
 }
 
-void ProgressList::heat(QueuePair& queue_pair) noexcept { queue_pair.heat(); }
+// One whose mark was taken. Its work is done at once, whatever lists it is in: their threads may
+// have looked for the mark in vain meanwhile, and sleep.
+void ProgressList::heat(QueuePair& queue_pair) noexcept {
+    queue_pair.heat();
+    queue_pair.progress(kLongPatience);
+}
 
 // In a forked child: the marks are the parent's, and all is to be flushed.
 void ProgressList::heat_copies() noexcept {
     generation_ = fork_generation();
-    hot_.for_each(heat);
+    hot_.for_each([](QueuePair& queue_pair) { queue_pair.heat(); });
 }
 
 HotSet::Place ProgressList::attach(QueuePair& queue_pair) {

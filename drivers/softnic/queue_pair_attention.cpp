@@ -44,9 +44,10 @@ void QueuePair::cool() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const bool found = has_work();
     const bool received = leave(receive_gate_), sent = leave(send_gate_);
+    // Done here: the other lists may be looked at by threads that sleep by now.
     if (found) heat();
-    if (!received) run_receive();
-    if (!sent) run_send();
+    if (found || !received) run_receive();
+    if (found || !sent) run_send();
 }
 
 void QueuePair::set_listens(bool listens) noexcept {
