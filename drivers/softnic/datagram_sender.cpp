@@ -84,6 +84,7 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
     record.total = (key & kOwnKey) != 0 ? shared_->queue_key.load() : key;
     record.immediate = request.control.immediate.raw();
     flow->ring.commit(record);
+    flow->ring.signal();
     flow->link->ring_bell();
     return {};
 }
