@@ -1,6 +1,8 @@
 // The ways of datagrams, and the list of those who send here.
 #include "datagram_flows.hpp"
 
+#include <sched.h>
+
 #include <utility>
 
 namespace verbatim::softnic {
@@ -19,6 +21,7 @@ bool Flow::must_ask() const noexcept {
 }
 
 void Flow::ask() noexcept {
+    close();
     way_ = Way::asked_for;
     link_ = nullptr;
     ring_ = {};
@@ -70,21 +73,49 @@ void Flow::refuse(bool absent) noexcept {
     again_ = absent ? Clock::time_point() : Clock::now() + kSilence;
 }
 
-DatagramSources::Source& DatagramSources::add(const Nonce& nonce, std::uint32_t number,
+DatagramSources::Source& DatagramSources::add(const PeerSession& sender, std::uint32_t number,
                                               std::size_t ring_bytes) {
     auto source = std::make_unique<Source>();
-    source->nonce = nonce;
+    source->sender = sender;
     source->number = number;
     source->ring = ChannelReceiver(ring_bytes);
     for (Source* old = first(); old != nullptr; old = old->next)
-        if (old->number == number && old->nonce == nonce) {
+        if (old->number == number && old->sender.nonce == sender.nonce) {
             old->replaced = true;
             old->ring.set_state(ReceiverState::closed);
         }
     source->next = first();
     Source* const added = source.release();
-    first_.store(added, std::memory_order_release);
+    first_.store(added);
     return *added;
+}
+
+void DatagramSources::end(std::uint64_t session) noexcept {
+    for (Source* source = first(); source != nullptr; source = source->next)
+        if (source->sender.id == session) source->ended = true;
+}
+
+// Readers that are at one of them still find the rest of the list behind it.
+DatagramSources::Source* DatagramSources::remove_finished() noexcept {
+    Source* removed = nullptr;
+    std::atomic<Source*>* link = &first_;
+    while (Source* const source = link->load()) {
+        if (!source->finished()) {
+            link = &source->next;
+            continue;
+        }
+        link->store(source->next);
+        source->ring.set_state(ReceiverState::closed);
+        source->next_removed = std::exchange(removed, source);
+    }
+    return removed;
+}
+
+void DatagramSources::sweep() noexcept {
+    Source* removed = remove_finished();
+    if (removed == nullptr) return;
+    while (readers_.load() != 0) sched_yield();
+    while (removed != nullptr) delete std::exchange(removed, removed->next_removed);
 }
 
 void DatagramSources::clear() noexcept {

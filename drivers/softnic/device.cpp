@@ -195,6 +195,11 @@ int DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint
     return file;
 }
 
+void DeviceCore::end_session(std::uint64_t session) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->end_session(session);
+}
+
 void DeviceCore::wake(std::uint32_t number) {
     const std::lock_guard lock(mutex_);
     const auto found = queue_pairs_.find(number);

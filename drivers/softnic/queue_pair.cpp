@@ -138,6 +138,7 @@ void QueuePair::close() noexcept {
     detach();
     stop();
     receive_->give_back();
+    send_->datagrams().forget_flows();
     go_on();
     shared_.access->receive_no_more();
     send_completions_->remove_writer(*this);
@@ -187,8 +188,8 @@ void QueuePair::claim(const Peer& peer) {
 }
 
 std::shared_ptr<SharedMemory> QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
-    const Nonce& peer = asking.nonce;
-    if (shared_.datagrams()) return open_source(peer, from);
+    const Nonce& peer = asking.session.nonce;
+    if (shared_.datagrams()) return open_source(asking.session, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))
         throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
@@ -317,7 +318,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& 
     shared_.outgoing = {};
     shared_.link = nullptr;
     shared_.sender = nullptr;
-    shared_.flows.clear();
+    send_->datagrams().forget_flows();
     shared_.sources.clear();
     shared_.failure.clear();
     shared_.first_syndrome = kNoSyndrome;

@@ -158,6 +158,8 @@ class QueuePair final : public QueuePairHandle {
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
     std::shared_ptr<SharedMemory> open_for(const LinkPeer& asking, std::uint32_t from);
+    // Control thread: a peer's link is gone, and with it what its datagrams came through.
+    void end_session(std::uint64_t session) noexcept;
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
@@ -177,7 +179,7 @@ class QueuePair final : public QueuePairHandle {
     void forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept;
     ChannelReceiver make_ring() const;
     std::unique_lock<std::mutex> hold_domain() const;
-    std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
+    std::shared_ptr<SharedMemory> open_source(const PeerSession& peer, std::uint32_t from);
 
     std::shared_ptr<DeviceCore> core_;
     const std::shared_ptr<XrcDomain> xrc_domain_;  // null: it is no XRC target

@@ -41,12 +41,13 @@ void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
 }
 
 // The gate keeps the list; mutex_ may be held by who is inside.
-std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
+std::shared_ptr<SharedMemory> QueuePair::open_source(const PeerSession& peer, std::uint32_t from) {
     receive_gate_.enter_waiting();
     try {
         if (!shared_.receives())
             throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                         "it does not receive (yet)");
+        shared_.sources.sweep();
         auto memory = shared_.sources.add(peer, from, core_->options().ring_bytes).ring.memory();
         receive_gate_.leave_for_good();
         return memory;
@@ -54,6 +55,16 @@ std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uin
         receive_gate_.leave_for_good();
         throw;
     }
+}
+
+// What is not drained yet is swept when the next sender comes or goes.
+void QueuePair::end_session(std::uint64_t session) noexcept {
+    if (!made_.load(std::memory_order_acquire) || !shared_.datagrams()) return;
+    receive_gate_.enter_waiting();
+    shared_.sources.end(session);
+    shared_.sources.sweep();
+    receive_gate_.leave_for_good();
+    core_->ring_own_bell();  // of what came meanwhile
 }
 
 void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {

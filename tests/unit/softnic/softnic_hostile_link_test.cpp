@@ -257,6 +257,7 @@ class Answering final : public ControlService {
                      std::shared_ptr<void>&) override {
         return -1;
     }
+    void end_session(std::uint64_t) override {}
     void wake(std::uint32_t) override {}
     void wake_all() override {}
     std::string describe() override { return {}; }
