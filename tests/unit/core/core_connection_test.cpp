@@ -211,7 +211,7 @@ TEST(OneSided, writes_of_any_length_from_memory_that_is_not_there_are_refused) {
         RemoteExtent extent;
         pair.receiver->lend(target, 64, std::span(&extent, 1));
         Arena& arena = pair.sender->arena();
-        if (arena.allocate(64, 64) == nullptr) return 99;
+        arena.deallocate(arena.allocate(64, 64), 64, 64);  // some of it is populated
         const std::byte* const end = arena.base() + arena.usage().populated_bytes;
         const std::byte* const reserved_end = arena.base() + arena.reserved_bytes();
         int accepted = 0;

@@ -41,7 +41,7 @@ Post listed(SendQueue& queue, std::vector<Request>& asked) {
 template <Opcode kOpcode, class Payload, class Variable>
 Post prepared(SendQueue& queue, std::vector<Request>& asked, Variable payload) {
     auto made = std::make_shared<Prepared<kOpcode, Payload>>(queue, asked[0].get());
-    return [made, &asked, payload] {
+    return [&, made, payload] {
         if constexpr (FixedShape<kOpcode, Payload>::kNamesRemoteMemory)
             return made->post(0, asked[0].work.remote_address, payload);
         else
