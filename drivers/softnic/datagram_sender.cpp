@@ -58,7 +58,7 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
     if (bytes.total > kMaxDatagramBytes) {
         shared_->failure.set("a datagram of {} bytes; at most {} are possible", bytes.total,
                              kMaxDatagramBytes);
-        return {PortOutcome::refused, Syndrome::local_length, 0};
+        return refusal(Syndrome::local_length);
     }
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);
     PortAnswer answer;

@@ -9,9 +9,8 @@
 //             order: the ticket is acknowledged, its result comes (take_result()), it is refused,
 //             or it waits for a receive (receiver not ready) and is answered later
 //   refused   the syndrome says why; the peer may have refused it, or this side in its place
-//   waits     nothing is decided, though a part may have been handed over: post() is called with
-//   the
-//             same request again, and with no other one before, unless the queue pair fails
+//   waits     nothing is decided, though a part may have been handed over: post() is called again
+//             with the same request, and with no other one before, unless the queue pair fails
 // A peer that is lost answers nothing any more (silent()): tickets it had acknowledged stay so.
 //
 // Owner: the queue pair. Threads: the one inside the send gate, but for owes(), silent() and
@@ -54,6 +53,11 @@ struct PortAnswer {
     Ticket ticket = 0;                      // of accepted
 };
 
+inline constexpr PortAnswer kPortWaits{PortOutcome::waits, kNoSyndrome, 0};
+constexpr PortAnswer refusal(mlx5::Syndrome syndrome) noexcept {
+    return {PortOutcome::refused, syndrome, 0};
+}
+
 class Port {
   public:
     Port() = default;
@@ -63,7 +67,8 @@ class Port {
 
     // `bytes`: what is sent, or where results go.
     virtual PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept = 0;
-    // Before a turn of the requester: what was owed is done. After it: posted requests leave.
+    // Around a turn of the requester: the first repeats wake-ups that failed, the second tells the
+    // peer of the posted requests.
     virtual void begin_turn() noexcept = 0;
     virtual void end_turn() noexcept = 0;
 

@@ -1,6 +1,7 @@
 // Send queue entries become operations.
 #include "request_executor.hpp"
 
+#include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 #include "atomic_request.hpp"
@@ -14,35 +15,20 @@ namespace {
 
 constexpr std::uint32_t kQueueNumber = 0xffffff;
 
-constexpr bool sends(Opcode opcode) noexcept {
-    return opcode == Opcode::send || opcode == Opcode::send_immediate ||
-           opcode == Opcode::send_invalidate;
-}
-constexpr bool writes(Opcode opcode) noexcept {
-    return opcode == Opcode::write || opcode == Opcode::write_immediate;
-}
-constexpr bool is_atomic(Opcode opcode) noexcept {
-    return opcode == Opcode::compare_swap || opcode == Opcode::fetch_add ||
-           opcode == Opcode::masked_compare_swap || opcode == Opcode::masked_fetch_add;
-}
-
-constexpr PortAnswer refused(Syndrome syndrome) noexcept {
-    return {PortOutcome::refused, syndrome, 0};
-}
-
 }  // namespace
 
 PortAnswer RequestExecutor::execute(SendRequest& request) noexcept {
     if (shared_->datagrams()) return execute_datagram(request);
     const Opcode opcode = request.opcode();
-    if (sends(opcode) || writes(opcode) || opcode == Opcode::read || is_atomic(opcode))
+    if (mlx5::is_send(opcode) || mlx5::is_write(opcode) || opcode == Opcode::read ||
+        mlx5::is_atomic(opcode))
         return execute_at_peer(request);
     if (opcode == Opcode::nop) return {};
     // A binding travels as local invalidation, and never by its own name.
     if (opcode == Opcode::local_invalidate) return windows_.execute(request);
     shared_->failure.set("opcode {:#x} is not supported by the software NIC",
                          request.result.opcode);
-    return refused(Syndrome::local_queue_pair);
+    return refusal(Syndrome::local_queue_pair);
 }
 
 PortAnswer RequestExecutor::execute_at_peer(SendRequest& request) noexcept {
@@ -53,14 +39,14 @@ PortAnswer RequestExecutor::execute_at_peer(SendRequest& request) noexcept {
     wanted.immediate = request.control.immediate.raw();
     if (first_unit_ == kXrcUnits && request.units() < kXrcUnits) {
         shared_->failure.set("a request of an XRC queue pair that names no shared receive queue");
-        return refused(Syndrome::local_queue_pair);
+        return refusal(Syndrome::local_queue_pair);
     }
     if (first_unit_ == kXrcUnits)
         wanted.queue =
             request.wqe.read<mlx5::XrcSegment>(1).shared_receive_queue.native() & kQueueNumber;
-    if (is_atomic(opcode)) return execute_atomic(request, wanted);
+    if (mlx5::is_atomic(opcode)) return execute_atomic(request, wanted);
     std::size_t data = first_unit_;
-    if (!sends(opcode)) {
+    if (!mlx5::is_send(opcode)) {
         const auto target = request.wqe.read<mlx5::RemoteAddressSegment>(data++);
         wanted.key = target.key.native();
         wanted.address = target.address.native();
@@ -70,7 +56,7 @@ PortAnswer RequestExecutor::execute_at_peer(SendRequest& request) noexcept {
     PieceList list;
     const Syndrome syndrome =
         elements_->collect(request, data, fetches ? Access::local_write : Access::local_read, list);
-    if (syndrome != kNoSyndrome) return refused(syndrome);
+    if (syndrome != kNoSyndrome) return refusal(syndrome);
     if (!fetches) {
         request.sent = list.total;
         faults_->damage(list);
@@ -86,17 +72,17 @@ PortAnswer RequestExecutor::execute_atomic(SendRequest& request, PortRequest& wa
     if (bytes == 0) {
         shared_->failure.set("an atomic operation with opcode modifier {:#x}",
                              mlx5::modifier_of(request.control));
-        return refused(Syndrome::local_queue_pair);
+        return refusal(Syndrome::local_queue_pair);
     }
     const MemoryTouch inside(elements_->access());
     PieceList list;
     const Syndrome syndrome =
         elements_->collect(request, atomic.result_unit, Access::local_write, list);
-    if (syndrome != kNoSyndrome) return refused(syndrome);
+    if (syndrome != kNoSyndrome) return refusal(syndrome);
     if (list.total != bytes) {
         shared_->failure.set("an atomic operation returns {} bytes, its elements have {}", bytes,
                              list.total);
-        return refused(Syndrome::local_length);
+        return refusal(Syndrome::local_length);
     }
     wanted.atomic = &atomic.operation;
     request.result.bytes = bytes;
@@ -112,22 +98,22 @@ PortAnswer RequestExecutor::fetch(SendRequest& request, const PortRequest& wante
 }
 
 PortAnswer RequestExecutor::execute_datagram(SendRequest& request) noexcept {
-    if (!datagrams_.knows(request)) return refused(Syndrome::local_queue_pair);
+    if (!datagrams_.knows(request)) return refusal(Syndrome::local_queue_pair);
     if (request.opcode() == Opcode::nop) return {};
     const MemoryTouch inside(elements_->access());
     PieceList list;
     const Syndrome syndrome =
         elements_->collect(request, DatagramSender::kFirstData, Access::local_read, list);
-    if (syndrome != kNoSyndrome) return refused(syndrome);
+    if (syndrome != kNoSyndrome) return refusal(syndrome);
     request.sent = list.total;
     faults_->damage(list);
     return datagrams_.send(request, list);
 }
 
 bool RequestExecutor::names_local(const SendRequest& request, const void* address) noexcept {
-    const std::size_t data = shared_->datagrams()      ? DatagramSender::kFirstData
-                             : sends(request.opcode()) ? first_unit_
-                                                       : first_unit_ + 1u;
+    const std::size_t data = shared_->datagrams()              ? DatagramSender::kFirstData
+                             : mlx5::is_send(request.opcode()) ? first_unit_
+                                                               : first_unit_ + 1u;
     return elements_->name(request, data, address);
 }
 

@@ -16,8 +16,6 @@ using mlx5::Syndrome;
 
 namespace {
 
-constexpr PortAnswer kWaits{PortOutcome::waits, kNoSyndrome, 0};
-
 // 0: nothing that leaves the device.
 std::uint8_t kind_of(Opcode opcode) noexcept {
     switch (opcode) {
@@ -51,14 +49,14 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
         case FaultAction::fail:
             shared_->failure.set("a fault policy fails the request with syndrome {:#x}",
                                  static_cast<unsigned>(rule->syndrome));
-            answer = fail(rule->syndrome);
+            answer = refusal(rule->syndrome);
             return Fate::ends;
         case FaultAction::delay:
             if (injector_->waited(rule->delay)) return Fate::arrives;
-            answer = kWaits;
+            answer = kPortWaits;
             return Fate::ends;
         case FaultAction::stall:
-            answer = kWaits;
+            answer = kPortWaits;
             return Fate::ends;
         case FaultAction::drop:
         case FaultAction::corrupt:  // a receiver drops what its checksum does not fit
@@ -68,14 +66,14 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
             return shared_->datagrams() ? Fate::arrives_twice : Fate::arrives;
         case FaultAction::disconnect:
             peer_lost_ = shared_->reliable();
-            answer = peer_lost_ ? fail(Syndrome::retry_exceeded) : PortAnswer{};
+            answer = peer_lost_ ? refusal(Syndrome::retry_exceeded) : PortAnswer{};
             return Fate::ends;
         case FaultAction::kill:
             break;
     }
     log::warn("queue pair {}: a fault policy kills this process", shared_->number);
     kill(getpid(), SIGKILL);
-    answer = kWaits;
+    answer = kPortWaits;
     return Fate::ends;
 }
 
@@ -83,11 +81,11 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
 PortAnswer RequestFaults::lose() noexcept {
     if (!shared_->reliable()) return {};
     const std::chrono::nanoseconds time = shared_->retry_after.load(std::memory_order_relaxed);
-    if (time.count() == 0 || !injector_->waited(time)) return kWaits;
+    if (time.count() == 0 || !injector_->waited(time)) return kPortWaits;
     const std::uint32_t tries = injector_->try_again();
-    if (tries <= shared_->retries.load(std::memory_order_relaxed)) return kWaits;
+    if (tries <= shared_->retries.load(std::memory_order_relaxed)) return kPortWaits;
     shared_->failure.set("a fault policy lost the request {} times", tries);
-    return fail(Syndrome::retry_exceeded);
+    return refusal(Syndrome::retry_exceeded);
 }
 
 // The first byte is another one: a copy of it takes its place.

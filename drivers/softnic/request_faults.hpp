@@ -61,9 +61,6 @@ class RequestFaults {
     enum class Fate : std::uint8_t { arrives, arrives_twice, ends };
     Fate decide(const SendRequest& request, PortAnswer& answer) noexcept;
     PortAnswer lose() noexcept;
-    PortAnswer fail(mlx5::Syndrome syndrome) const noexcept {
-        return {PortOutcome::refused, syndrome, 0};
-    }
 
     std::unique_ptr<FaultInjector> injector_;
     QueuePairShared* shared_;

@@ -16,10 +16,6 @@ namespace {
 // Of the fence modes, those that wait for reads and atomics.
 constexpr std::uint8_t kWaitsForResults = 0xc0;
 
-constexpr PortAnswer refused(Syndrome syndrome) noexcept {
-    return {PortOutcome::refused, syndrome, 0};
-}
-
 }  // namespace
 
 Requester::Requester(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
@@ -157,7 +153,7 @@ bool Requester::execute_next(std::uint16_t end, bool silent) noexcept {
     if ((request.control.fence_completion_event & kWaitsForResults) != 0 && order_.awaits_results())
         return false;
     const PortAnswer answer =
-        silent          ? refused(faults_.peer_lost() ? Syndrome::retry_exceeded : port_.silence())
+        silent          ? refusal(faults_.peer_lost() ? Syndrome::retry_exceeded : port_.silence())
         : faults_.any() ? faults_.strike(request, [&] { return executor_.execute(request); })
                         : executor_.execute(request);
     if (answer.outcome == PortOutcome::waits) return false;

@@ -16,11 +16,6 @@ namespace {
 
 // What would be smaller goes behind the end of the ring, unless the request is as small.
 constexpr std::uint64_t kSmallestPiece = 16;
-constexpr PortAnswer kWaits{PortOutcome::waits, kNoSyndrome, 0};
-
-constexpr PortAnswer refuse(Syndrome syndrome) noexcept {
-    return {PortOutcome::refused, syndrome, 0};
-}
 
 RemoteCopy piece_of(const PortRequest& request, std::uint64_t offset,
                     std::uint64_t bytes) noexcept {
@@ -45,9 +40,9 @@ void RingSender::reset() noexcept {
 }
 
 PortAnswer RingSender::wait_for_peer(bool noteworthy) noexcept {
-    if (shared_->outgoing.broken()) return refuse(Syndrome::remote_operation);
+    if (shared_->outgoing.broken()) return refusal(Syndrome::remote_operation);
     wake_receiver(noteworthy);
-    return kWaits;
+    return kPortWaits;
 }
 
 // If it may sleep at all.
@@ -152,7 +147,7 @@ bool RingSender::put(const PortRequest& request, const PieceList& bytes, bool la
 // The request waits until it has all its bytes. Each piece is a message of its own, and nothing
 // else is sent meanwhile.
 PortAnswer RingSender::read(const PortRequest& request, const PieceList& into) noexcept {
-    if (!shared_->reliable()) return refuse(Syndrome::local_queue_pair);
+    if (!shared_->reliable()) return refusal(Syndrome::local_queue_pair);
     take_answers(into);
     if (taken_ == into.total) {
         sent_ = taken_ = 0;
@@ -161,10 +156,10 @@ PortAnswer RingSender::read(const PortRequest& request, const PieceList& into) n
     // What is refused may be an earlier message, whose completion says so then.
     if (const Syndrome syndrome = refused(); syndrome != kNoSyndrome) {
         const Ticket before = tickets_ - (pieces_asked_ - pieces_taken_);
-        return shared_->outgoing.acknowledged() >= before ? refuse(syndrome) : kWaits;
+        return shared_->outgoing.acknowledged() >= before ? refusal(syndrome) : kPortWaits;
     }
     ask_for_pieces(request, into);
-    return shared_->outgoing.broken() ? refuse(Syndrome::remote_operation) : kWaits;
+    return shared_->outgoing.broken() ? refusal(Syndrome::remote_operation) : kPortWaits;
 }
 
 Syndrome RingSender::silence() const noexcept {
@@ -201,7 +196,7 @@ void RingSender::ask_for_pieces(const PortRequest& request, const PieceList& int
 
 // The owner checks key and bounds again.
 PortAnswer RingSender::atomic(const RemoteAtomic& operation, bool noteworthy) noexcept {
-    if (atomics_asked_ - atomics_taken_ == kAtomicResults) return kWaits;
+    if (atomics_asked_ - atomics_taken_ == kAtomicResults) return kPortWaits;
     std::byte* const to =
         tell_queue() ? shared_->outgoing.reserve_whole(sizeof operation) : nullptr;
     if (to == nullptr) return wait_for_peer(true);

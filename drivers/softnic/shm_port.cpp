@@ -1,6 +1,8 @@
 // Requests of the shm port.
 #include "shm_port.hpp"
 
+#include <verbatim/mlx5/encode.hpp>
+
 #include "remote_copy.hpp"
 
 namespace verbatim::softnic {
@@ -16,13 +18,7 @@ constexpr std::uint64_t kMostBehind = kMaxRecordBytes - sizeof(RemoteCopy);
 
 constexpr Access needed_by(Opcode opcode) noexcept {
     if (opcode == Opcode::read) return Access::remote_read;
-    const bool writes = opcode == Opcode::write || opcode == Opcode::write_immediate;
-    return writes ? Access::remote_write : Access::remote_atomic;
-}
-
-constexpr bool sends(Opcode opcode) noexcept {
-    return opcode == Opcode::send || opcode == Opcode::send_immediate ||
-           opcode == Opcode::send_invalidate;
+    return mlx5::is_write(opcode) ? Access::remote_write : Access::remote_atomic;
 }
 
 }  // namespace
@@ -41,7 +37,7 @@ void ShmPort::reset() noexcept {
 PortAnswer ShmPort::post(const PortRequest& request, const PieceList& bytes) noexcept {
     if (shared_->names_queues && !expect_queue(request.queue))
         return refuse(Syndrome::remote_invalid);
-    if (sends(request.opcode)) return ring_.send(request, bytes);
+    if (mlx5::is_send(request.opcode)) return ring_.send(request, bytes);
     if (!allowed(needed_by(request.opcode))) return refuse(Syndrome::remote_invalid);
     if (request.atomic != nullptr) return atomic(*request.atomic, bytes);
     return request.opcode == Opcode::read ? read(request, bytes) : write(request, bytes);
@@ -60,7 +56,7 @@ PortAnswer ShmPort::refuse(Syndrome syndrome) noexcept {
     if (shared_->reliable() &&
         (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid))
         report_refusal(syndrome);
-    return {PortOutcome::refused, syndrome, 0};
+    return refusal(syndrome);
 }
 
 PortAnswer ShmPort::write(const PortRequest& request, const PieceList& bytes) noexcept {

@@ -27,9 +27,9 @@ Access access_of(std::uint8_t key_access) noexcept {
 PortAnswer WindowRequests::execute(const SendRequest& request) noexcept {
     const KeyUpdate result =
         revocation_.begun() ? revocation_.look(shared_->failure) : update_and_wait(request);
-    if (result == KeyUpdate::busy) return {PortOutcome::waits, kNoSyndrome, 0};
+    if (result == KeyUpdate::busy) return kPortWaits;
     if (result == KeyUpdate::done) return {};
-    return {PortOutcome::refused, Syndrome::window_bind, 0};
+    return refusal(Syndrome::window_bind);
 }
 
 // A key that worked until now may be in use.

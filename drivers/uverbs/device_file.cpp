@@ -234,7 +234,7 @@ void DeviceFile::arming(std::uint32_t completion_queue) noexcept {
     engine_thread_.expect_doorbell();
 }
 
-void DeviceFile::armed(std::uint32_t completion_queue) noexcept {
+void DeviceFile::announce(std::uint32_t completion_queue) noexcept {
     CompletionQueue* const queue = completion_queues_.find(completion_queue);
     if (queue != nullptr && queue->channel() != nullptr && queue->announce())
         engine_thread_.expect_event();

@@ -61,7 +61,8 @@ class DeviceFile {
     void receives_posted(std::uint32_t queue_pair) noexcept;
     void posting() noexcept { engine_thread_.expect_doorbell(); }
     void arming(std::uint32_t completion_queue) noexcept;
-    void armed(std::uint32_t completion_queue) noexcept;
+    // After its arming, and after a poll that took something: raises the event that is due.
+    void announce(std::uint32_t completion_queue) noexcept;
     // The program has asked where its queues and registers are, to write to them by itself.
     void distrust() noexcept { engine_thread_.distrust(); }
     CompletionQueue* completion_queue(std::uint32_t handle) const noexcept {

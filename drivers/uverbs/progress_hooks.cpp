@@ -85,7 +85,7 @@ void count_poll(bool in_vain) noexcept {
 // After a poll that took something: an event may have waited for it.
 void tell_polled(const ibv_cq* queue) noexcept {
     if (queue->channel == nullptr) return;
-    if (DeviceFile* const file = file_of(queue->context)) file->armed(queue->handle);
+    if (DeviceFile* const file = file_of(queue->context)) file->announce(queue->handle);
 }
 
 // The engine's work before a second poll, which takes what it made.
@@ -145,7 +145,7 @@ struct ArmQueue {
         DeviceFile* const file = file_of(queue->context);
         if (file != nullptr) file->arming(queue->handle);
         const int result = g_replacements<ArmQueue>.original(I)(queue, solicited_only);
-        if (file != nullptr) file->armed(queue->handle);
+        if (file != nullptr) file->announce(queue->handle);
         return result;
     }
 };

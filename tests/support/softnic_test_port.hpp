@@ -48,7 +48,7 @@ class TestPort final : public Port {
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override {
         ++posts;
-        if (on_their_way_.size() >= room) return {PortOutcome::waits, kNoSyndrome, 0};
+        if (on_their_way_.size() >= room) return kPortWaits;
         Taken taken;
         taken.request = request;
         if (request.atomic != nullptr) taken.atomic = *request.atomic;

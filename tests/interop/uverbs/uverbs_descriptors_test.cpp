@@ -21,19 +21,6 @@
 namespace verbatim::interop {
 namespace {
 
-// The whole way: new objects are made, and data move.
-bool works(ibv_context* context) {
-    Side one(context), other(context);
-    connect(one.pair.get(), other.pair->qp_num);
-    connect(other.pair.get(), one.pair->qp_num);
-    one.fill(0, 4096, 5);
-    one.request(IBV_WR_RDMA_WRITE, 0, 4096)
-        .to(other.memory.data(), other.region->rkey)
-        .post(one.pair.get());
-    return one.poll().status == IBV_WC_SUCCESS &&
-           std::memcmp(one.memory.data(), other.memory.data(), 4096) == 0;
-}
-
 // Whether what is there takes bytes and says of itself what an ordinary file does.
 bool is_ordinary(int descriptor) {
     struct stat facts {};
