@@ -188,6 +188,10 @@ void QueuePair::claim(const Peer& peer) {
 
 std::shared_ptr<SharedMemory> QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
     const Nonce& peer = asking.nonce;
+    // A number that was guessed, or was a former queue pair's.
+    if (!made_.load(std::memory_order_acquire))
+        throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                    "it is being made");
     if (shared_.datagrams()) return open_source(peer, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))

@@ -18,15 +18,11 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
-#include "../softnic/own_threads.hpp"
 #include "../softnic/page_view.hpp"
 
 namespace verbatim::uverbs {
 namespace {
 
-// The library's threads rest most of the time. One that was started just now waits for a core,
-// which takes a few microseconds, or on a busy machine longer.
-constexpr std::chrono::milliseconds kPatience{500};
 // Of the 65,530 that a process may have.
 constexpr std::size_t kMostMappings = 60000;
 static_assert(SharedPages::kMostBytes <= softnic::kMostPagesBytes);

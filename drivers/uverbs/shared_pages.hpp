@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "../softnic/descriptor.hpp"
+#include "../softnic/own_threads.hpp"
 #include "memory_survey.hpp"
 
 namespace verbatim::uverbs {
@@ -67,6 +68,17 @@ class SharedPages {
     static constexpr unsigned kMoves = 128;
     static constexpr std::chrono::milliseconds kRefill{100};
 
+    // The library's threads rest most of the time. One that was started just now waits for a core,
+    // which takes a few microseconds, or on a busy machine longer.
+    static constexpr std::chrono::milliseconds kPatience{500};
+
+    // Of one mapping, for a forked child.
+    struct Snapshot {
+        PageRange range;
+        int protection;
+        void* copy;  // null: there was no memory for it
+    };
+
     static SharedPages& instance() noexcept;
 
     // As RegisteredMemory. The file, or -1.
@@ -79,11 +91,10 @@ class SharedPages {
         PageRange pages;
         bool shared;
     };
-    // Of one mapping, for a forked child.
-    struct Snapshot {
-        PageRange range;
-        int protection;
-        void* copy;  // null: there was no memory for it
+    struct Fork {
+        std::optional<softnic::Standstill> standstill;
+        Survey found;
+        std::vector<Snapshot> copies;
     };
 
     SharedPages();
@@ -108,7 +119,7 @@ class SharedPages {
     std::uint64_t device_ = 0, inode_ = 0;
     unsigned moves_ = kMoves;
     std::chrono::steady_clock::time_point refilled_;
-    std::vector<Snapshot> snapshots_;  // while the process is being forked
+    std::optional<Fork> snapshots_;  // while the process is being forked
 };
 
 }  // namespace verbatim::uverbs

@@ -1,6 +1,7 @@
 // What two processes of a test tell each other through pipes.
 #pragma once
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -10,9 +11,14 @@
 
 namespace verbatim::interop {
 
+// The writer may have ended, and this process have the pipe's other end, too: it does not wait for
+// ever.
 template <class T>
 T take(int from) {
+    constexpr int kPatienceMs = 30000;
     T value{};
+    pollfd waiting{from, POLLIN, 0};
+    if (poll(&waiting, 1, kPatienceMs) != 1) throw std::runtime_error("no answer in time");
     if (read(from, &value, sizeof value) != sizeof value) throw std::runtime_error("no answer");
     return value;
 }
