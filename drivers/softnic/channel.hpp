@@ -173,6 +173,8 @@ class ChannelSender {
     void commit(const RecordHeader& record) noexcept;
     // True once after records were committed.
     bool take_news() noexcept { return std::exchange(news_, false); }
+    // Ring bytes that the receiver has given back, as of the last reservation.
+    std::uint64_t consumed() const noexcept { return consumed_; }
     // The receiver's words contradict themselves; nothing can be sent any more.
     bool broken() const noexcept { return broken_; }
 

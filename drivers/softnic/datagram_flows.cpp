@@ -1,9 +1,74 @@
-// The list of those who send here.
+// The ways of datagrams, and the list of those who send here.
 #include "datagram_flows.hpp"
 
 #include <utility>
 
 namespace verbatim::softnic {
+namespace {
+
+// A peer that did not answer is not asked again for so long.
+constexpr std::chrono::seconds kSilence{1};
+// A receiver that takes nothing for so long holds up nobody any more.
+constexpr std::chrono::seconds kPatience{2};
+
+}  // namespace
+
+bool Flow::must_ask() const noexcept {
+    if (way_ == Way::none) return !waited_ && Clock::now() >= again_;
+    return way_ == Way::unknown || (way_ == Way::open && silent());
+}
+
+void Flow::ask() noexcept {
+    way_ = Way::asked_for;
+    link_ = nullptr;
+    ring_ = {};
+}
+
+bool Flow::take(const RecordHeader& record, const PieceList& message) noexcept {
+    if (way_ == Way::asked_for) {
+        waited_ = patient_;
+        return !waited_;
+    }
+    // The answer decides on the message that waited for it.
+    waited_ = false;
+    return way_ != Way::open || send(record, message);
+}
+
+bool Flow::send(const RecordHeader& record, const PieceList& message) noexcept {
+    std::byte* to = ring_.reserve_whole(record.bytes);
+    if (to == nullptr) return ring_.broken() || is_stuck();
+    full_ = false;
+    for_each_part(message, 0, record.bytes, [&](const std::byte* from, std::size_t bytes) {
+        copy_bytes(to, from, bytes);
+        to += bytes;
+    });
+    ring_.commit(record);
+    link_->ring_bell();
+    return true;
+}
+
+bool Flow::is_stuck() noexcept {
+    const auto now = Clock::now();
+    if (!std::exchange(full_, true) || ring_.consumed() != taken_then_) {
+        taken_then_ = ring_.consumed();
+        full_since_ = now;
+    }
+    return now - full_since_ >= kPatience;
+}
+
+void Flow::open(std::shared_ptr<Link> link, ChannelSender ring) noexcept {
+    way_ = Way::open;
+    patient_ = true;
+    link_ = std::move(link);
+    ring_ = std::move(ring);
+    full_ = false;
+}
+
+void Flow::refuse(bool absent) noexcept {
+    way_ = Way::none;
+    patient_ = absent;
+    again_ = absent ? Clock::time_point() : Clock::now() + kSilence;
+}
 
 DatagramSources::Source& DatagramSources::add(const Nonce& nonce, std::uint32_t number,
                                               std::size_t ring_bytes) {

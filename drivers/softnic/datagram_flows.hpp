@@ -12,6 +12,7 @@
 
 #include "channel.hpp"
 #include "link.hpp"
+#include "pieces.hpp"
 
 namespace verbatim::softnic {
 
@@ -19,18 +20,40 @@ inline constexpr std::uint32_t kMaxDatagramBytes = 4096;  // of payload: the lar
 inline constexpr std::uint32_t kGlobalRouteBytes = 40;    // before the payload in every receive
 using GlobalRoute = std::array<std::byte, kGlobalRouteBytes>;
 
-// The way to one destination. Threads: the one inside the send gate.
-struct Flow {
-    enum class Way : std::uint8_t { asked_for, open, none };
-    Way way = Way::asked_for;
-    std::shared_ptr<Link> link;
-    ChannelSender ring;
-    // There is none: messages are dropped, and it is asked for again after this.
-    std::chrono::steady_clock::time_point again;
+// The way to one destination. Messages wait while it is looked for: a complete one must arrive even
+// if its sender ends then. They wait once only for a peer that is there and does not answer.
+// Threads: the one inside the send gate.
+class Flow {
+  public:
+    // The way is to be looked for: it was never, or what was found is gone.
+    bool must_ask() const noexcept;
+    void ask() noexcept;
+    // Takes a message: sends or drops it. False: it must wait.
+    bool take(const RecordHeader& record, const PieceList& message) noexcept;
+    // The answers. Absent: no such queue pair receives just now; the next message asks again.
+    void open(std::shared_ptr<Link> link, ChannelSender ring) noexcept;
+    void refuse(bool absent) noexcept;
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    enum class Way : std::uint8_t { unknown, asked_for, open, none };
 
     bool silent() const noexcept {
-        return link->lost() || ring.receiver_state() != ReceiverState::open;
+        return link_->lost() || ring_.receiver_state() != ReceiverState::open;
     }
+    bool send(const RecordHeader& record, const PieceList& message) noexcept;
+    bool is_stuck() noexcept;
+
+    Way way_ = Way::unknown;
+    bool patient_ = true;  // messages wait for the answer
+    bool waited_ = false;  // one does, or did until just now
+    std::shared_ptr<Link> link_;
+    ChannelSender ring_;
+    Clock::time_point again_;  // not before is it asked for again
+    // The ring is full, since then with so much taken from it.
+    Clock::time_point full_since_;
+    std::uint64_t taken_then_ = 0;
+    bool full_ = false;
 };
 using Flows = std::map<std::uint32_t, Flow>;  // by queue pair number
 

@@ -1,46 +1,25 @@
 // Ways of datagrams, and the records they become.
 #include "datagram_sender.hpp"
 
-#include <chrono>
 #include <new>
+#include <utility>
 
 #include <verbatim/mlx5/work_request.hpp>
-
-#include "shared_store.hpp"
 
 namespace verbatim::softnic {
 
 using mlx5::Opcode;
 using mlx5::Syndrome;
 
-namespace {
-
-// What takes as long is dropped meanwhile.
-constexpr std::chrono::seconds kNoWayFor{1};
-
-}  // namespace
-
-// Null: the message is dropped, or waits.
-Flow* DatagramSender::flow_to(std::uint32_t number, PortOutcome& outcome) noexcept try {
-    const auto [found, fresh] = shared_->flows.try_emplace(number);
-    Flow& flow = found->second;
-    outcome = PortOutcome::waits;
-    if (!fresh && flow.way == Flow::Way::none) {
-        outcome = PortOutcome::done;
-        if (std::chrono::steady_clock::now() < flow.again) return nullptr;
-        flow = {};
+// Null: the message is dropped.
+Flow* DatagramSender::flow_to(std::uint32_t number) noexcept try {
+    Flow& flow = shared_->flows[number];
+    if (flow.must_ask()) [[unlikely]] {
+        flow.ask();
         shared_->flow_request.call(shared_->flow_request.context, number);
-        return nullptr;
     }
-    if (fresh) shared_->flow_request.call(shared_->flow_request.context, number);
-    if (flow.way == Flow::Way::asked_for) return nullptr;
-    if (!flow.silent()) return &flow;
-    // It has gone. Another one may have its number by the next message.
-    shared_->flows.erase(found);
-    outcome = PortOutcome::done;
-    return nullptr;
+    return &flow;
 } catch (const std::bad_alloc&) {
-    outcome = PortOutcome::done;
     return nullptr;
 }
 
@@ -61,18 +40,6 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
         return refusal(Syndrome::local_length);
     }
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);
-    PortAnswer answer;
-    Flow* const flow = flow_to(address.extended_number.native() & 0xffffff, answer.outcome);
-    if (flow == nullptr) return answer;
-    std::byte* to = flow->ring.reserve_whole(bytes.total);
-    if (to == nullptr) {
-        answer.outcome = flow->ring.broken() ? PortOutcome::done : PortOutcome::waits;
-        return answer;
-    }
-    for_each_part(bytes, 0, bytes.total, [&](const std::byte* from, std::size_t part) {
-        copy_bytes(to, from, part);
-        to += part;
-    });
     // A key with the highest bit set stands for the queue pair's own.
     constexpr std::uint32_t kOwnKey = std::uint32_t{1} << 31;
     const std::uint32_t key = address.queue_key.native();
@@ -83,25 +50,21 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
                    (request.solicited() ? kSolicitedRecord : 0);
     record.total = (key & kOwnKey) != 0 ? shared_->queue_key.load() : key;
     record.immediate = request.control.immediate.raw();
-    flow->ring.commit(record);
-    flow->link->ring_bell();
-    return {};
+    Flow* const flow = flow_to(address.extended_number.native() & 0xffffff);
+    PortAnswer answer;
+    if (flow != nullptr && !flow->take(record, bytes)) answer.outcome = PortOutcome::waits;
+    return answer;
 }
 
 void DatagramSender::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
                               ChannelSender ring) noexcept {
     const auto found = shared_->flows.find(number);
-    if (found == shared_->flows.end()) return;
-    found->second.way = Flow::Way::open;
-    found->second.link = std::move(link);
-    found->second.ring = std::move(ring);
+    if (found != shared_->flows.end()) found->second.open(std::move(link), std::move(ring));
 }
 
-void DatagramSender::refuse_flow(std::uint32_t number) noexcept {
+void DatagramSender::refuse_flow(std::uint32_t number, bool absent) noexcept {
     const auto found = shared_->flows.find(number);
-    if (found == shared_->flows.end()) return;
-    found->second.way = Flow::Way::none;
-    found->second.again = std::chrono::steady_clock::now() + kNoWayFor;
+    if (found != shared_->flows.end()) found->second.refuse(absent);
 }
 
 }  // namespace verbatim::softnic

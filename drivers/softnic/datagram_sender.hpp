@@ -27,10 +27,10 @@ class DatagramSender {
 
     // The ring into a queue pair that was asked for, or that there is none.
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
-    void refuse_flow(std::uint32_t number) noexcept;
+    void refuse_flow(std::uint32_t number, bool absent) noexcept;
 
   private:
-    Flow* flow_to(std::uint32_t number, PortOutcome& outcome) noexcept;
+    Flow* flow_to(std::uint32_t number) noexcept;
 
     QueuePairShared* shared_;
 };

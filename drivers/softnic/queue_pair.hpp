@@ -122,7 +122,7 @@ class QueuePair final : public QueuePairHandle {
     // Of datagram queue pairs: from ready_to_receive to ready, and the answers to flow requests.
     void send_datagrams() noexcept;
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
-    void refuse_flow(std::uint32_t number) noexcept;
+    void refuse_flow(std::uint32_t number, bool absent) noexcept;
     // As verbs' attributes of these names: what the peer may do here, how long it waits for a
     // receive (min_rnr_timer), how often this side does (rnr_retry).
     void set_allowed(Access allowed) noexcept { shared_.incoming.set_allowed(allowed); }

@@ -33,9 +33,9 @@ void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
     execute();
 }
 
-void QueuePair::refuse_flow(std::uint32_t number) noexcept {
+void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
     send_gate_.enter_waiting();
-    send_->datagrams().refuse_flow(number);
+    send_->datagrams().refuse_flow(number, absent);
     send_gate_.leave_for_good();
     execute();
 }

@@ -19,19 +19,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For an answer of a peer's control thread, which does nothing but answer.
-constexpr std::chrono::milliseconds kAttemptTime{200};
 // A peer is looked for this often while requests wait, and while none do.
 constexpr std::chrono::milliseconds kBusyPause{8}, kIdlePause{16};
-// Datagrams to a peer that is not there yet wait this long, and so does what is posted after them.
-constexpr std::chrono::milliseconds kFlowPatience{200};
+// A process that is there and does not answer is stopped, or waits for a core: datagrams to it are
+// dropped after this.
+constexpr std::chrono::seconds kFlowPatience{5};
 
 // The program hears of a retry counter, and of a datagram nothing at all.
 void tell_absence(std::uint32_t own, std::uint32_t peer, bool reliable) {
     constexpr const char* kText = "queue pair {:#x} has waited for its peer {:#x} in vain: {}";
     if (reliable)
         log::warn(kText, own, peer, softnic::explain_absence(peer));
-    else
+    else if (log::enabled(log::Level::info))
         log::info(kText, own, peer, softnic::explain_absence(peer));
 }
 
@@ -59,16 +58,25 @@ void Connector::start() {
 void Connector::add(softnic::QueuePair& pair, const QueuePairAddress& peer,
                     std::optional<std::chrono::nanoseconds> patience) noexcept {
     remove(pair);
-    hand_over({0, &pair, peer, Goal::connection, patience, Clock::now(), {}, {}});
+    hand_over(
+        {0, &pair, peer, Goal::connection, patience, Clock::now(), kFirstPause, kFirstAttempt, {}});
 }
 
 void Connector::add_listener(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept {
-    hand_over({0, &pair, peer, Goal::process, std::nullopt, Clock::now(), {}, {}});
+    hand_over({0,
+               &pair,
+               peer,
+               Goal::process,
+               std::nullopt,
+               Clock::now(),
+               kFirstPause,
+               kFirstAttempt,
+               {}});
 }
 
 void Connector::add_flow(softnic::QueuePair& pair, const QueuePairAddress& peer) noexcept {
     const auto now = Clock::now();
-    hand_over({0, &pair, peer, Goal::flow, kFlowPatience, now, {}, now});
+    hand_over({0, &pair, peer, Goal::flow, kFlowPatience, now, kFirstPause, kFirstAttempt, now});
 }
 
 void Connector::hand_over(const Job& job) noexcept {
@@ -140,21 +148,23 @@ void Connector::attempt_next(Clock::time_point& next_due) {
     if (next == jobs_.end()) return;
     if (next->next_try <= Clock::now()) {
         const std::uint64_t id = next->id;
-        const bool done = attempt(lock, *next);
+        const Outcome outcome = attempt(lock, *next);
         // The list may be another by now.
         const auto same =
             std::find_if(jobs_.begin(), jobs_.end(), [id](const Job& job) { return job.id == id; });
-        if (same != jobs_.end() && (done || give_up_or_postpone(*same, Clock::now())))
+        if (same != jobs_.end() &&
+            (outcome == Outcome::done ||
+             give_up_or_postpone(*same, Clock::now(), outcome == Outcome::absent)))
             jobs_.erase(same);
     }
     for (const Job& job : jobs_) next_due = std::min(next_due, job.next_try);
 }
 
 // Without the lock while the peer is asked: nobody who adds or removes waits for a peer.
-bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
+Connector::Outcome Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
     const std::uint32_t number = job.pair->view().number;
     lock.unlock();
-    const auto deadline = Clock::now() + kAttemptTime;
+    const auto deadline = Clock::now() + job.attempt_time;
     std::shared_ptr<softnic::Link> link;
     softnic::ChannelSender channel;
     try {
@@ -168,32 +178,45 @@ bool Connector::attempt(std::unique_lock<std::mutex>& lock, Job job) try {
     lock.lock();
     const bool wanted = std::any_of(jobs_.begin(), jobs_.end(),
                                     [&](const Job& other) { return other.id == job.id; });
-    if (!wanted) return true;
+    if (!wanted) return Outcome::done;
     if (job.goal == Goal::process)
         job.pair->acknowledge_to(std::move(link));
     else if (job.goal == Goal::flow)
         job.pair->add_flow(job.peer.number, std::move(link), std::move(channel));
     else
         job.pair->start(std::move(link), std::move(channel));
-    return true;
+    return Outcome::done;
+} catch (const Error& error) {
+    log::debug("queue pair {:#x}: {}", job.peer.number, error.what());
+    // The link may have been one to a process that has ended, whose number another one has now.
+    const bool tried = job.pause > kFirstPause;
+    const bool gone = error.code() == Errc::peer_lost && tried;
+    const bool answered = error.code() == Errc::unsupported ||
+                          error.code() == Errc::permission_denied ||
+                          error.code() == Errc::connection_refused;
+    return gone || answered ? Outcome::absent : Outcome::failed;
 } catch (const std::exception& error) {
     log::debug("queue pair {:#x}: {}", job.peer.number, error.what());
-    return false;
+    return Outcome::failed;
 }
 
 // Requests that have waited too long fail; then nobody needs the peer any more.
-bool Connector::give_up_or_postpone(Job& job, Clock::time_point now) {
+bool Connector::give_up_or_postpone(Job& job, Clock::time_point now, bool absent) {
     const bool waits =
         job.goal == Goal::flow || (job.goal == Goal::connection && job.pair->has_requests());
     if (!waits)
         job.requests_since.reset();
     else if (!job.requests_since)
         job.requests_since = now;
-    if (waits && job.patience && now - *job.requests_since >= *job.patience) {
+    // Datagrams wait for nobody who is not there.
+    const bool in_vain = job.goal == Goal::flow && absent;
+    if (in_vain || (waits && job.patience && now - *job.requests_since >= *job.patience)) {
         tell_absence(job.pair->view().number, job.peer.number, job.goal == Goal::connection);
-        job.goal == Goal::flow ? job.pair->refuse_flow(job.peer.number) : job.pair->give_up();
+        job.goal == Goal::flow ? job.pair->refuse_flow(job.peer.number, in_vain)
+                               : job.pair->give_up();
         return true;
     }
+    job.attempt_time = std::min(job.attempt_time * 2, kLongestAttempt);
     job.pause = std::min(job.pause * 2, waits ? kBusyPause : kIdlePause);
     job.next_try = now + job.pause;
     return false;

@@ -44,7 +44,13 @@ class Connector {
     void remove(const softnic::QueuePair& pair) noexcept;
 
   private:
+    // For an answer of a peer's control thread, which does nothing but answer; one that waits for
+    // a core gets twice the time with each attempt.
+    static constexpr std::chrono::milliseconds kFirstAttempt{200}, kLongestAttempt{800};
+    static constexpr std::chrono::milliseconds kFirstPause{1};
+
     enum class Goal : std::uint8_t { connection, flow, process };
+    enum class Outcome : std::uint8_t { done, failed, absent };
     struct Job {
         std::uint64_t id;
         softnic::QueuePair* pair;
@@ -52,7 +58,8 @@ class Connector {
         Goal goal;
         std::optional<std::chrono::nanoseconds> patience;
         Clock::time_point next_try;
-        std::chrono::milliseconds pause{1};
+        std::chrono::milliseconds pause = kFirstPause;
+        std::chrono::milliseconds attempt_time = kFirstAttempt;
         std::optional<Clock::time_point> requests_since;
     };
 
@@ -63,8 +70,8 @@ class Connector {
     void tell() noexcept;
     void sleep(std::uint32_t heard, Clock::time_point until) const noexcept;
     void attempt_next(Clock::time_point& next_due);
-    bool attempt(std::unique_lock<std::mutex>& lock, Job job);
-    static bool give_up_or_postpone(Job& job, Clock::time_point now);
+    Outcome attempt(std::unique_lock<std::mutex>& lock, Job job);
+    static bool give_up_or_postpone(Job& job, Clock::time_point now, bool absent);
 
     softnic::DeviceCore& core_;
     std::mutex mutex_;  // guards jobs_, and the queue pairs in them; taken before inbox_mutex_

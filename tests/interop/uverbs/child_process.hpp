@@ -45,6 +45,11 @@ class Child {
 
     void send(int signal) const { kill(pid_, signal); }
     void end() const { send(SIGKILL); }
+    // Returns when it has stopped.
+    void stop() const {
+        send(SIGSTOP);
+        waitpid(pid_, nullptr, WUNTRACED);
+    }
     // Its exit status, or -1 if it still runs after `patience`.
     int wait(std::chrono::seconds patience = std::chrono::seconds(10)) {
         const auto deadline = std::chrono::steady_clock::now() + patience;
