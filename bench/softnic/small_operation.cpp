@@ -1,4 +1,4 @@
-// The three subjects.
+// The subjects.
 #include "small_operation.hpp"
 
 #include "verbs_side.hpp"
@@ -62,16 +62,59 @@ class Parked : public SmallOperation {
     std::uint32_t produced_ = 0;
 };
 
+// Nothing comes.
+class EmptyPoll : public SmallOperation {
+  public:
+    EmptyPoll(std::uint32_t pairs, std::uint32_t queues) : memory_(16) {
+        for (std::uint32_t i = 0; i < queues; ++i)
+            queues_.emplace_back(interop::made(
+                ibv_create_cq(memory_.context, 16, nullptr, nullptr, 0), "ibv_create_cq"));
+        for (std::uint32_t i = 0; i < pairs; ++i)
+            pairs_.push_back(make_pair(memory_.domain.get(), queues_[i / 2 % queues].get(), 2));
+        for (std::uint32_t i = 0; i < pairs; ++i) connect(pairs_[i].get(), pairs_[i ^ 1]->qp_num);
+        // Each has done something.
+        for (const interop::Pair& pair : pairs_)
+            for (memory_.post(pair.get(), IBV_WR_RDMA_WRITE); poll_all() == 0;) continue;
+        for (std::uint32_t i = 0; i < kCalm; ++i) poll_all();
+    }
+    void run_batch() override {
+        for (std::uint32_t i = 0; i < kBatch; ++i) poll_all();
+    }
+
+  private:
+    static constexpr std::uint32_t kCalm = 4096;
+    std::uint32_t poll_all() {
+        std::uint32_t found = 0;
+        ibv_wc done[16];
+        for (const interop::Queue& queue : queues_)
+            found += static_cast<std::uint32_t>(ibv_poll_cq(queue.get(), 16, done));
+        return found;
+    }
+    Memory memory_;
+    std::vector<interop::Queue> queues_;
+    std::vector<interop::Pair> pairs_;
+};
+
+template <std::uint32_t kPairs, std::uint32_t kQueues>
+std::unique_ptr<SmallOperation> empty_poll() {
+    return std::make_unique<EmptyPoll>(kPairs, kQueues);
+}
+
 }  // namespace
 
-const NamedOperation kSmallOperations[3] = {
-    {"verbatim.write",
+const NamedOperation kSmallOperations[7] = {
+    {"empty_poll", "verbatim.2", empty_poll<2, 1>},
+    {"empty_poll", "verbatim.100", empty_poll<100, 1>},
+    {"empty_poll", "verbatim.10000", empty_poll<10000, 1>},
+    {"empty_poll", "verbatim.10000_on_8", empty_poll<10000, 8>},
+    {"operation_8", "verbatim.write",
      []() -> std::unique_ptr<SmallOperation> {
          return std::make_unique<Executed>(IBV_WR_RDMA_WRITE);
      }},
-    {"verbatim.send",
+    {"operation_8", "verbatim.send",
      []() -> std::unique_ptr<SmallOperation> { return std::make_unique<Executed>(IBV_WR_SEND); }},
-    {"floor", []() -> std::unique_ptr<SmallOperation> { return std::make_unique<Parked>(); }},
+    {"operation_8", "floor",
+     []() -> std::unique_ptr<SmallOperation> { return std::make_unique<Parked>(); }},
 };
 
 }  // namespace verbatim::bench

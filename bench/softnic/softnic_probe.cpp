@@ -53,7 +53,7 @@ void add_all() {
     add("softnic/asleep/verbatim.channel_nap", sleep_on_channel_napping)->Iterations(1);
     for (const NamedOperation& one : kSmallOperations) {
         const std::string name =
-            "softnic/" + std::string(kSmallOperationCase) + "/" + std::string(one.subject);
+            "softnic/" + std::string(one.name) + "/" + std::string(one.subject);
         benchmark::RegisterBenchmark(
             name.c_str(), [&one](benchmark::State& state) { small_operation(one, state); });
     }

@@ -2,6 +2,8 @@
 #include "completion_order.hpp"
 
 #include <cstring>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include <verbatim/driver/log.hpp>
@@ -20,7 +22,9 @@ CompletionOrder::CompletionOrder(const mlx5::QueuePairView& view, CompletionRing
       shared_(&shared),
       port_(&port),
       elements_(&elements),
-      ring_(std::make_unique<ExecutedRequest[]>(view.send_blocks)) {
+      ring_(static_cast<ExecutedRequest*>(std::calloc(view.send_blocks, sizeof(ExecutedRequest)))) {
+    static_assert(std::is_trivially_copyable_v<ExecutedRequest>);
+    if (ring_ == nullptr) throw std::bad_alloc();
     if (shared.result_in_entry != 0)
         entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
 }
@@ -63,8 +67,9 @@ void CompletionOrder::finish(const ExecutedRequest& result) noexcept {
 }
 
 void CompletionOrder::forget_oldest() noexcept {
-    ++oldest_;
-    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    const std::uint32_t left = count_.load(std::memory_order_relaxed) - 1;
+    oldest_ = left == 0 ? 0 : oldest_ + 1;
+    count_.store(left, std::memory_order_relaxed);
 }
 
 // Of what the peer refused, or this side could not place, the syndrome is set.

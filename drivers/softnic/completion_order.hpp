@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include <verbatim/mlx5/formats.hpp>
@@ -76,7 +77,12 @@ class CompletionOrder {
     ChosenPort* port_;
     RequestElements* elements_;
 
-    std::unique_ptr<ExecutedRequest[]> ring_;  // send_blocks entries
+    // send_blocks entries. Memory of zeros that is there when it is first written: oldest_ starts
+    // again whenever nothing is outstanding, so a queue pair has as much as it ever needed at once.
+    struct Free {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    std::unique_ptr<ExecutedRequest[], Free> ring_;
     // What requests return until their completions are written; likewise, or none.
     std::unique_ptr<std::array<std::byte, kDataInEntry>[]> entry_data_;
     std::uint32_t oldest_ = 0;

@@ -64,7 +64,7 @@ void CompletionQueue::armed() noexcept {
     const bool solicited = (word & mlx5::kArmSolicited) != 0;
     woken_.store(false, std::memory_order_relaxed);
     sleep_word_.store(next_sleep_word(sleep_word_.load(), solicited));
-    list_.walk([this](QueuePair& queue_pair) { queue_pair.tell_sleep(*this); });
+    list_.walk_all([this](QueuePair& queue_pair) { queue_pair.tell_sleep(*this); });
     std::atomic_thread_fence(std::memory_order_seq_cst);
     ring_.arm(word);
     bool unfinished = false;

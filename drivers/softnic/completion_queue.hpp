@@ -66,9 +66,8 @@ class CompletionQueue final : public CompletionQueueHandle {
     void add_writer(QueuePair& queue_pair);
     void remove_writer(const QueuePair& queue_pair);
 
-    // Control path: after detach() returns, no poll touches the queue pair any more.
-    void attach(QueuePair& queue_pair) { list_.attach(queue_pair); }
-    void detach(const QueuePair& queue_pair) { list_.detach(queue_pair); }
+    // What polls drive.
+    ProgressList& list() noexcept { return list_; }
 
   private:
     static void progress_hook(void* self) noexcept;

@@ -45,10 +45,10 @@ ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable&
       keys_(keys),
       files_(files),
       options_(options),
-      listener_(std::move(listener)),
       generation_(fork_generation()),
       secret_(std::make_unique<const Nonce>(random_nonce())) {
-    if (::listen(listener_.get(), kBacklog) != 0) fail_start("listen", errno);
+    if (::listen(listener.get(), kBacklog) != 0) fail_start("listen", errno);
+    doors_.push_back({options.nonce, std::move(listener)});
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
     const int refused = start_own_thread(thread_, entry, this, Faults::blocked);
@@ -60,6 +60,13 @@ ControlThread::~ControlThread() {
     stop_.store(true, std::memory_order_release);
     wake();
     pthread_join(thread_, nullptr);
+}
+
+void ControlThread::listen(const Nonce& nonce, Descriptor listener) {
+    if (::listen(listener.get(), kBacklog) != 0) fail_start("listen", errno);
+    const std::lock_guard lock(mutex_);
+    new_doors_.push_back({nonce, std::move(listener)});
+    wake();
 }
 
 void ControlThread::watch(std::shared_ptr<Link> link) {
@@ -93,6 +100,7 @@ void ControlThread::run() {
             {
                 const std::lock_guard lock(mutex_);
                 watched_now_ = watched_;
+                open_doors();
             }
             wait_for_events();
             drop_finished_sessions();
@@ -101,10 +109,22 @@ void ControlThread::run() {
         }
 }
 
+// Under mutex_.
+void ControlThread::open_doors() {
+    for (Door& door : new_doors_) doors_.push_back(std::move(door));
+    new_doors_.clear();
+}
+
+bool ControlThread::has_name(const Nonce& nonce) const {
+    return std::any_of(doors_.begin(), doors_.end(),
+                       [&](const Door& door) { return door.nonce == nonce; });
+}
+
 void ControlThread::wait_for_events() {
     entries_.clear();
     entries_.push_back({wake_.get(), POLLIN, 0});
-    entries_.push_back({out_of_descriptors_ ? -1 : listener_.get(), POLLIN, 0});
+    for (const Door& door : doors_)
+        entries_.push_back({out_of_descriptors_ ? -1 : door.listener.get(), POLLIN, 0});
     for (const Session& session : sessions_) entries_.push_back({session.socket.get(), POLLIN, 0});
     for (const auto& link : watched_now_)
         entries_.push_back({link->loss_is_known() ? -1 : link->socket(), POLLRDHUP, 0});
@@ -121,7 +141,7 @@ void ControlThread::wait_for_events() {
         std::uint64_t count;
         if (read(wake_.get(), &count, sizeof count) < 0) return;
     }
-    std::size_t next = 2;
+    std::size_t next = 1 + doors_.size();
     for (Session& session : sessions_)
         if (entries_[next++].revents != 0) serve(session);
     bool lost = false;
@@ -132,7 +152,8 @@ void ControlThread::wait_for_events() {
         lost = true;
     }
     if (lost) service_.wake_all();
-    if (entries_[1].revents != 0) accept_sessions();
+    for (std::size_t door = 0; door < doors_.size(); ++door)
+        if (entries_[1 + door].revents != 0) accept_sessions(doors_[door].listener.get());
 }
 
 int ControlThread::poll_timeout_ms() const {
@@ -148,9 +169,9 @@ int ControlThread::poll_timeout_ms() const {
     return static_cast<int>(timeout);
 }
 
-void ControlThread::accept_sessions() {
+void ControlThread::accept_sessions(int listener) {
     for (int budget = kNewcomersPerTurn; budget != 0; --budget) {
-        const int fd = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             out_of_descriptors_ = errno == EMFILE || errno == ENFILE;
             if (out_of_descriptors_)
@@ -240,7 +261,7 @@ void ControlThread::answer(Session& session, const LinkMessage& request) try {
 }
 
 void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
-    if (request.to != options_.nonce) {
+    if (!has_name(request.to)) {
         refuse(session, request, Errc::protocol_error, "the hello names another device");
         return session.socket.close();
     }
@@ -248,7 +269,7 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
     session.peer.nonce = request.from;
     LinkMessage welcome;
     welcome.op = LinkOp::welcome;
-    welcome.from = options_.nonce;
+    welcome.from = request.to;
     welcome.to = request.from;
     if (keys_.accesses().barriers()) welcome.features |= kRaisesBarriers;
     welcome.secret_at = reinterpret_cast<std::uintptr_t>(secret_.get());
@@ -307,9 +328,10 @@ void ControlThread::answer_files(Session& session, const LinkMessage& request,
 void ControlThread::answer_channel(Session& session, const LinkMessage& request) {
     LinkMessage answer;
     answer.op = LinkOp::channel;
-    std::shared_ptr<void> keep_alive;
-    const std::array<int, 1> file{service_.open_channel(session.peer, request.from_queue_pair,
-                                                        request.to_queue_pair, keep_alive)};
+    const ChannelPlace place =
+        service_.open_channel(session.peer, request.from_queue_pair, request.to_queue_pair);
+    answer.file = place.offset;
+    const std::array<int, 1> file{place.memory->file()};
     reply(session, request, answer, file);
 }
 

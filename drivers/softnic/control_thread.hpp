@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bell.hpp"
+#include "channel.hpp"
 #include "descriptor.hpp"
 #include "file_table.hpp"
 #include "key_table.hpp"
@@ -34,10 +35,10 @@ struct LinkPeer {
 // What the control thread serves. Called from the control thread.
 class ControlService {
   public:
-    // The ring into queue pair `to`, for the peer's queue pair `from`. The descriptor stays with
-    // the callee and is valid until keep_alive goes. Throws Error: the peer gets its code and text.
-    virtual int open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
-                             std::shared_ptr<void>& keep_alive) = 0;
+    // The ring into queue pair `to`, for the peer's queue pair `from`. Throws Error: the peer gets
+    // its code and text.
+    virtual ChannelPlace open_channel(const LinkPeer& peer, std::uint32_t from,
+                                      std::uint32_t to) = 0;
     // A peer says that queue pair `number` has something to do.
     virtual void wake(std::uint32_t number) = 0;
     // A link was lost: its queue pairs have something to do.
@@ -64,11 +65,17 @@ class ControlThread {
     ControlThread(const ControlThread&) = delete;
     ControlThread& operator=(const ControlThread&) = delete;
 
+    // Peers may also come by this bound listener, to a device of that name.
+    void listen(const Nonce& nonce, Descriptor listener);
     // Marks the link lost when its peer goes.
     void watch(std::shared_ptr<Link> link);
     void forget(const Link& link);
 
   private:
+    struct Door {
+        Nonce nonce{};  // what a hello must name
+        Descriptor listener;
+    };
     struct Session {
         Descriptor socket;
         bool welcomed = false;
@@ -83,8 +90,10 @@ class ControlThread {
     void wake() noexcept;
     void wait_for_events();
     int poll_timeout_ms() const;
-    void accept_sessions();
+    void accept_sessions(int listener);
     void admit(Descriptor socket);
+    bool has_name(const Nonce& nonce) const;
+    void open_doors();
     void serve(Session& session);
     void answer(Session& session, const LinkMessage& request);
     void answer_hello(Session& session, const LinkMessage& request);
@@ -103,7 +112,7 @@ class ControlThread {
     KeyTable& keys_;
     FileTable& files_;
     ControlOptions options_;
-    Descriptor listener_, wake_;
+    Descriptor wake_;
     std::uint64_t generation_ = 0;
     const std::unique_ptr<const Nonce> secret_;  // stays where the welcome says
     pthread_t thread_{};
@@ -113,11 +122,13 @@ class ControlThread {
     // them all the same.
     std::vector<pollfd> entries_;
     std::vector<Session> sessions_;
+    std::vector<Door> doors_;
     std::vector<std::shared_ptr<Link>> watched_now_;
     bool out_of_descriptors_ = false;
 
-    std::mutex mutex_;  // guards watched_
+    std::mutex mutex_;  // guards what follows
     std::vector<std::shared_ptr<Link>> watched_;
+    std::vector<Door> new_doors_;
 };
 
 }  // namespace verbatim::softnic

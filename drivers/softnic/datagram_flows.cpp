@@ -43,6 +43,7 @@ bool Flow::send(const RecordHeader& record, const PieceList& message) noexcept {
         to += bytes;
     });
     ring_.commit(record);
+    ring_.signal();
     link_->ring_bell();
     return true;
 }
@@ -71,11 +72,11 @@ void Flow::refuse(bool absent) noexcept {
 }
 
 DatagramSources::Source& DatagramSources::add(const Nonce& nonce, std::uint32_t number,
-                                              std::size_t ring_bytes) {
+                                              ChannelReceiver ring) {
     auto source = std::make_unique<Source>();
     source->nonce = nonce;
     source->number = number;
-    source->ring = ChannelReceiver(ring_bytes);
+    source->ring = std::move(ring);
     for (Source* old = first(); old != nullptr; old = old->next)
         if (old->number == number && old->nonce == nonce) {
             old->replaced = true;

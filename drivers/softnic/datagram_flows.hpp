@@ -81,8 +81,8 @@ class DatagramSources {
     DatagramSources& operator=(const DatagramSources&) = delete;
     ~DatagramSources() { clear(); }
 
-    // Control path, receive gate closed. Throws Error(out_of_memory).
-    Source& add(const Nonce& nonce, std::uint32_t number, std::size_t ring_bytes);
+    // Control path, receive gate closed.
+    Source& add(const Nonce& nonce, std::uint32_t number, ChannelReceiver ring);
     void clear() noexcept;
 
     // Any thread, as long as nothing is cleared.

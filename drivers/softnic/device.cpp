@@ -22,7 +22,8 @@ namespace {
 constexpr std::uint32_t kNumberMask = 0xffffff;  // of completion queues
 
 void check(const Options& options) {
-    if (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64)
+    if (options.ring_bytes != 0 &&
+        (!std::has_single_bit(options.ring_bytes) || options.ring_bytes < 64))
         throw Error(Errc::invalid_argument, options.name,
                     fmt::format("ring_bytes is {}, it must be a power of two and at least 64",
                                 options.ring_bytes));
@@ -141,6 +142,8 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       identity_(std::move(identity)),
       bell_(bell),
       keys_({options.revocation_timeout, options.membarrier}),
+      numbers_{{identity_.first_number, identity_.last_number}},
+      numbers_left_(identity_.last_number - identity_.first_number + std::size_t{1}),
       next_queue_pair_(identity_.first_number) {
     control_.emplace(*this, keys_, files_,
                      ControlOptions{identity_.nonce, options.same_user_only, bell},
@@ -149,22 +152,48 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
 
 std::uint32_t DeviceCore::add_queue_pair(QueuePair& queue_pair) {
     const std::lock_guard lock(mutex_);
-    if (queue_pairs_.size() > identity_.last_number - identity_.first_number)
+    if (numbers_left_ == 0) get_more_numbers();
+    while (queue_pairs_.contains(next_queue_pair_))
+        next_queue_pair_ = number_after(next_queue_pair_);
+    const std::uint32_t number = next_queue_pair_;
+    queue_pairs_[number] = &queue_pair;
+    next_queue_pair_ = number_after(number);
+    --numbers_left_;
+    return number;
+}
+
+// Under mutex_. Peers find such queue pairs at a name of their own.
+void DeviceCore::get_more_numbers() {
+    if (!identity_.by_slot)
         throw Error(Errc::out_of_memory, options_.name, "all queue pair numbers are in use",
                     "destroy queue pairs first");
-    const auto after = [this](std::uint32_t number) {
-        return number == identity_.last_number ? identity_.first_number : number + 1;
-    };
-    while (queue_pairs_.contains(next_queue_pair_)) next_queue_pair_ = after(next_queue_pair_);
-    const std::uint32_t number = next_queue_pair_;
-    next_queue_pair_ = after(number);
-    queue_pairs_[number] = &queue_pair;
-    return number;
+    Identity more = claim_slot();
+    control_->listen(more.nonce, std::move(more.listener));
+    numbers_.push_back({more.first_number, more.last_number});
+    numbers_left_ += more.last_number - more.first_number + std::size_t{1};
+    next_queue_pair_ = more.first_number;
+}
+
+std::uint32_t DeviceCore::number_after(std::uint32_t number) const noexcept {
+    for (std::size_t i = 0; i < numbers_.size(); ++i)
+        if (numbers_[i].last == number) return numbers_[(i + 1) % numbers_.size()].first;
+    return number + 1;
 }
 
 void DeviceCore::remove_queue_pair(std::uint32_t number) {
     const std::lock_guard lock(mutex_);
-    queue_pairs_.erase(number);
+    numbers_left_ += queue_pairs_.erase(number);
+}
+
+std::size_t DeviceCore::take_ring_bytes() noexcept {
+    if (options_.ring_bytes != 0) return options_.ring_bytes;
+    if (long_rings_.fetch_add(1) < kLongRings) return kLongRing;
+    long_rings_.fetch_sub(1);
+    return kShortRing;
+}
+
+void DeviceCore::give_back_ring_bytes(std::size_t bytes) noexcept {
+    if (options_.ring_bytes == 0 && bytes == kLongRing) long_rings_.fetch_sub(1);
 }
 
 std::unique_ptr<FaultInjector> DeviceCore::next_fault_injector() {
@@ -182,17 +211,16 @@ std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
            next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) % count;
 }
 
-int DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
-                             std::shared_ptr<void>& keep_alive) {
+ChannelPlace DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) {
     const std::lock_guard lock(mutex_);
     const auto found = queue_pairs_.find(to);
     if (found == queue_pairs_.end())
         throw Error(Errc::peer_lost, options_.name,
                     fmt::format("there is no queue pair {} (any more)", to));
-    auto memory = found->second->open_for(peer, from);
-    const int file = memory->file();
-    keep_alive = std::move(memory);
-    return file;
+    // A device with several slots asks under the name of its first one.
+    LinkPeer asking = peer;
+    if (identity_.by_slot) asking.nonce = address_of_number(from).nonce;
+    return found->second->open_for(asking, from);
 }
 
 void DeviceCore::wake(std::uint32_t number) {

@@ -7,10 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/softnic/softnic.hpp>
 
+#include "channel_slab.hpp"
 #include "control_thread.hpp"
 #include "fault_injector.hpp"
 #include "file_table.hpp"
@@ -21,6 +23,11 @@
 namespace verbatim::softnic {
 
 class QueuePair;
+
+// Options::ring_bytes of 0. A short ring holds a hundred small messages. A long one takes a message
+// of 64 KiB in one turn of a side that sleeps meanwhile.
+inline constexpr std::size_t kShortRing = 4096, kLongRing = 65536;
+inline constexpr std::uint32_t kLongRings = 16;
 
 // Shared by the device and everything made from it, so that the order of destruction does not
 // matter.
@@ -34,6 +41,10 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const Options& options() const noexcept { return options_; }
     KeyTable& keys() noexcept { return keys_; }
     FileTable& files() noexcept { return files_; }
+    ChannelSlabs& channels() noexcept { return channels_; }
+    // The length of another ring; and when it goes.
+    std::size_t take_ring_bytes() noexcept;
+    void give_back_ring_bytes(std::size_t bytes) noexcept;
     const Nonce& nonce() const noexcept { return identity_.nonce; }
     const std::string& socket_name() const noexcept { return identity_.socket_name; }
     // True in a forked child: locks, threads and shared memory belong to the parent.
@@ -52,8 +63,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch_, 1, __ATOMIC_RELEASE); }
     const volatile std::uint64_t* epoch() const noexcept { return &epoch_; }
 
-    int open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to,
-                     std::shared_ptr<void>& keep_alive) override;
+    ChannelPlace open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) override;
     void wake(std::uint32_t number) override;
     void wake_all() override;
     // For this device's own engine thread, if it has one: there is something to look for. Any
@@ -64,6 +74,12 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     std::string describe() override;
 
   private:
+    // Numbers of queue pairs.
+    struct Numbers {
+        std::uint32_t first = 0, last = 0;
+    };
+    void get_more_numbers();
+    std::uint32_t number_after(std::uint32_t number) const noexcept;
     std::shared_ptr<Link> find_link(const Nonce& peer);
     std::shared_ptr<Link> share_link(std::shared_ptr<Link> link);
 
@@ -73,6 +89,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const Bell bell_;
     KeyTable keys_;
     FileTable files_;
+    ChannelSlabs channels_;
+    std::atomic<std::uint32_t> long_rings_{0};  // in use
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
     std::atomic<std::uint32_t> next_completion_queue_{1};
@@ -80,6 +98,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     std::mutex mutex_;  // guards what follows
     std::map<std::uint32_t, QueuePair*> queue_pairs_;
+    std::vector<Numbers> numbers_;
+    std::size_t numbers_left_ = 0;
     std::uint32_t next_queue_pair_;
     std::map<Nonce, std::weak_ptr<Link>> links_;
 

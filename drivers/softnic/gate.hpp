@@ -29,6 +29,13 @@ class Gate {
         }
     }
 
+    // The same without a mark.
+    bool try_enter() noexcept {
+        std::uint32_t seen = kOpen;
+        return word_.compare_exchange_strong(seen, kInside, std::memory_order_acquire,
+                                             std::memory_order_relaxed);
+    }
+
     // Whether a thread is inside. If not, the caller sees everything that the last one did there.
     bool occupied() const noexcept { return word_.load(std::memory_order_acquire) != kOpen; }
 

@@ -97,6 +97,7 @@ Identity claim_slot() {
         identity.socket_name = slot_name(slot);
         if (!bind_name(identity.listener, identity.socket_name)) continue;
         identity.nonce = slot_nonce(slot);
+        identity.by_slot = true;
         identity.first_number = slot << kIndexBits;
         identity.last_number = identity.first_number + (1U << kIndexBits) - 1;
         return identity;

@@ -26,6 +26,7 @@ struct Identity {
     std::string socket_name;                          // of the listener, in the abstract namespace
     Descriptor listener;                              // bound
     std::uint32_t first_number = 0, last_number = 0;  // of queue pairs
+    bool by_slot = false;  // from claim_slot(): a device that needs more numbers claims another one
 };
 
 inline constexpr std::uint8_t kAddressKind = 1;  // QueuePairAddress::kind of software NICs

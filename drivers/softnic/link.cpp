@@ -257,8 +257,7 @@ void Link::place_all_keys(Instant deadline) noexcept {
     }
 }
 
-std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32_t to,
-                                                 Instant deadline) {
+ChannelPlace Link::open_channel(std::uint32_t from, std::uint32_t to, Instant deadline) {
     LinkMessage open;
     open.op = LinkOp::open_channel;
     open.from_queue_pair = from;
@@ -266,7 +265,12 @@ std::shared_ptr<SharedMemory> Link::open_channel(std::uint32_t from, std::uint32
     const Answer answer = request(open, LinkOp::channel, deadline);
     if (answer.files.size() != 1)
         throw Error(Errc::protocol_error, object_, "the answer carries no ring");
-    return SharedMemory::map(answer.files[0].get(), 1, Mapping::read_write, object_ + " ring");
+    auto memory =
+        SharedMemory::map(answer.files[0].get(), kBoardBytes, Mapping::slab, object_ + " rings");
+    if (!memory->populate(0, kBoardBytes))
+        throw Error(Errc::out_of_memory, object_,
+                    "the machine has no memory left to map its rings");
+    return {std::move(memory), answer.message.file};
 }
 
 bool Link::wake(std::uint32_t queue_pair) noexcept {

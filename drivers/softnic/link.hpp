@@ -18,6 +18,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "bell.hpp"
+#include "channel.hpp"
 #include "descriptor.hpp"
 #include "key_table.hpp"
 #include "link_message.hpp"
@@ -44,8 +45,7 @@ class Link {
     Link& operator=(const Link&) = delete;
 
     // The ring into the peer's queue pair. Throws Error like open().
-    std::shared_ptr<SharedMemory> open_channel(std::uint32_t from, std::uint32_t to,
-                                               Instant deadline);
+    ChannelPlace open_channel(std::uint32_t from, std::uint32_t to, Instant deadline);
     // Asks for a file that was registered after open(). ok: find_file() knows it now.
     Errc fetch_file(std::uint64_t number) noexcept;
     // Asks for the part of the key table that the key is in. ok: keys() knows it now.

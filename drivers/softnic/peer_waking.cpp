@@ -6,7 +6,7 @@
 namespace verbatim::softnic {
 
 bool QueuePairShared::wake_receiver(bool noteworthy) noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    outgoing.signal();  // who is woken finds the mark
     const std::uint32_t word = outgoing.receiver_asleep();
     if (!is_to_wake(word, woken_receiver, noteworthy)) return true;
     if (!link->wake(peer_number)) return false;
@@ -27,6 +27,7 @@ bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
 
 void QueuePairShared::wake_peer() noexcept {
     if (link == nullptr || !outgoing) return;
+    outgoing.signal();
     link->ring_bell();
     if (outgoing.wakes_receiver() || incoming.wakes_sender())
         static_cast<void>(link->wake(peer_number));

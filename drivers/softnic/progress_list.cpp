@@ -8,28 +8,107 @@
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {
+namespace {
+
+// How often in a row a queue pair is looked at in vain before it cools: where few are hot, for some
+// tens of microseconds of polls, so that the next message of a conversation needs no mark; where
+// many are, soon.
+constexpr std::uint32_t kFew = 16, kLongPatience = 1024, kShortPatience = 16;
+
+template <class T>
+bool count_up(std::vector<std::pair<T*, std::uint32_t>>& counts, T& one) {
+    for (auto& [known, times] : counts)
+        if (known == &one) return ++times, false;
+    counts.emplace_back(&one, 1);
+    return true;
+}
+
+template <class T>
+bool count_down(std::vector<std::pair<T*, std::uint32_t>>& counts, const T& one) {
+    const auto found = std::find_if(counts.begin(), counts.end(),
+                                    [&](const auto& entry) { return entry.first == &one; });
+    if (found == counts.end() || --found->second != 0) return false;
+    counts.erase(found);
+    return true;
+}
+
+}  // namespace
 
 void ProgressList::progress() noexcept {
-    walk([](QueuePair& queue_pair) { queue_pair.progress(); });
+    const bool few = looked_at_.load(std::memory_order_relaxed) <= kFew;
+    const std::uint32_t patience = few ? kLongPatience : kShortPatience;
+    walk([patience](QueuePair& queue_pair) { queue_pair.progress(patience); });
 }
 
-void ProgressList::attach(QueuePair& queue_pair) {
+// One whose mark was taken. Its work is done at once, whatever lists it is in: their threads may
+// have looked for the mark in vain meanwhile, and sleep.
+void ProgressList::heat(QueuePair& queue_pair) noexcept {
+    queue_pair.heat();
+    queue_pair.progress(kLongPatience);
+}
+
+// In a forked child: the marks are the parent's, and all is to be flushed.
+void ProgressList::heat_copies() noexcept {
+    generation_ = fork_generation();
+    hot_.for_each([](QueuePair& queue_pair) { queue_pair.heat(); });
+}
+
+HotSet::Place ProgressList::attach(QueuePair& queue_pair) {
     const std::lock_guard lock(mutex_);
-    auto list = std::make_unique<List>(*list_.load());
-    if (std::find(list->begin(), list->end(), &queue_pair) == list->end())
-        list->push_back(&queue_pair);
-    replace(std::move(list));
+    return hot_.add(queue_pair);
 }
 
-void ProgressList::detach(const QueuePair& queue_pair) {
+void ProgressList::detach(const HotSet::Place& place) {
+    {
+        const std::lock_guard lock(mutex_);
+        hot_.remove(place);
+    }
+    wait_for_round();
+}
+
+void ProgressList::add(ChannelSlab& slab) {
     const std::lock_guard lock(mutex_);
-    auto list = std::make_unique<List>(*list_.load());
-    std::erase(*list, &queue_pair);
-    replace(std::move(list));
+    if (!count_up(slabs_, slab)) return;
+    slab.add_reader(*this);
+    publish();
 }
 
-void ProgressList::replace(std::unique_ptr<List> list) noexcept {
-    const std::unique_ptr<const List> old(list_.exchange(list.release()));
+void ProgressList::remove(ChannelSlab& slab) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!count_down(slabs_, slab)) return;
+        publish();
+    }
+    wait_for_round();
+    slab.remove_reader(*this);
+}
+
+void ProgressList::add(ProgressList& list) {
+    const std::lock_guard lock(mutex_);
+    if (count_up(lists_, list)) publish();
+}
+
+void ProgressList::remove(ProgressList& list) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!count_down(lists_, list)) return;
+        publish();
+    }
+    wait_for_round();
+}
+
+// Nothing waits for a round under the lock, and who adds never does: a round may wait for the peer,
+// whose control thread may wait for this one's.
+void ProgressList::publish() {
+    auto fresh = std::make_unique<Sources>();
+    for (const auto& [slab, times] : slabs_) fresh->slabs.push_back(slab);
+    for (const auto& [list, times] : lists_) fresh->lists.push_back(list);
+    retired_.reserve(retired_.size() + 1);
+    retired_.emplace_back(sources_.exchange(fresh.release()));
+    if ((rounds_.load() & 1) == 0) retired_.clear();
+}
+
+void ProgressList::wait_for_round() const noexcept {
     const std::uint64_t round = rounds_.load();
     if ((round & 1) == 0) return;
     while (rounds_.load(std::memory_order_acquire) == round) sched_yield();

@@ -1,13 +1,20 @@
 // The queue pairs that one driver of progress goes round: a completion queue's polls, or an engine
-// thread. Threads: progress() any, one of them walks at a time and the others find nothing to do;
-// attach() and detach() control path.
+// thread. A round takes the marks that peers have left (work_board.hpp) and looks at the queue
+// pairs that are hot (attention.hpp); so it costs the same with ten thousand idle queue pairs.
+// Threads: progress() and walk() any, one of them walks at a time and the others find nothing to
+// do; what adds and removes is control path.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "channel_slab.hpp"
+#include "descriptor.hpp"
+#include "hot_set.hpp"
 
 namespace verbatim::softnic {
 
@@ -15,35 +22,84 @@ class QueuePair;
 
 class ProgressList {
   public:
-    ProgressList() : list_(new List) {}
-    ~ProgressList() { delete list_.load(std::memory_order_relaxed); }
+    ProgressList() : sources_(new Sources) {}
+    ~ProgressList() { delete sources_.load(std::memory_order_relaxed); }
     ProgressList(const ProgressList&) = delete;
     ProgressList& operator=(const ProgressList&) = delete;
 
     void progress() noexcept;
-    // Calls `function` with each queue pair, unless another thread walks already.
+    // Calls `function` with each queue pair that may have work, unless another thread walks
+    // already.
     template <class Function>
     void walk(Function&& function) noexcept {
-        std::uint64_t round = rounds_.load(std::memory_order_relaxed);
-        if ((round & 1) != 0) return;
-        // Sequentially consistent, as are the accesses in replace(): either this round is seen
-        // there, or the new list is seen here.
-        if (!rounds_.compare_exchange_strong(round, round + 1)) return;
-        for (QueuePair* const queue_pair : *list_.load()) function(*queue_pair);
-        rounds_.store(round + 2, std::memory_order_release);
+        round([&] {
+            const Sources& sources = *sources_.load();
+            if (generation_ != fork_generation()) [[unlikely]]
+                heat_copies();
+            else
+                for (ChannelSlab* const slab : sources.slabs) slab->take_marks(heat);
+            for (ProgressList* const list : sources.lists) list->walk(function);
+            looked_at_.store(hot_.for_each_hot(function), std::memory_order_relaxed);
+        });
+    }
+    // The same with each one that is attached. For rare occasions.
+    template <class Function>
+    void walk_all(Function&& function) noexcept {
+        round([&] {
+            for (ProgressList* const list : sources_.load()->lists) list->walk_all(function);
+            hot_.for_each(function);
+        });
     }
 
-    void attach(QueuePair& queue_pair);
-    // After it returns no progress() touches the queue pair any more.
-    void detach(const QueuePair& queue_pair);
+    HotSet& hot() noexcept { return hot_; }
+    // Queue pairs that the last round looked at, those of other lists not counted. Any thread.
+    std::uint32_t looked_at() const noexcept { return looked_at_.load(std::memory_order_relaxed); }
+    // Throws Error(out_of_memory) where there is no room for another one.
+    HotSet::Place attach(QueuePair& queue_pair);
+    // After it returns no round touches the queue pair any more.
+    void detach(const HotSet::Place& place);
+    // Marks that rounds take from now on; as often removed as added.
+    void add(ChannelSlab& slab);
+    void remove(ChannelSlab& slab);
+    // A list that rounds go on with: its queue pairs are driven by several.
+    void add(ProgressList& list);
+    void remove(ProgressList& list);
+    // Until the round that goes on has ended.
+    void wait_for_round() const noexcept;
 
   private:
-    using List = std::vector<QueuePair*>;
-    void replace(std::unique_ptr<List> list) noexcept;
+    // What a round reads. Replaced as a whole; an old one is kept until no round can have it.
+    struct Sources {
+        std::vector<ChannelSlab*> slabs;
+        std::vector<ProgressList*> lists;
+    };
+    template <class T>
+    using Counts = std::vector<std::pair<T*, std::uint32_t>>;
 
-    std::atomic<std::uint64_t> rounds_{0};  // odd while a thread walks the list
-    std::atomic<const List*> list_;
-    std::mutex mutex_;  // of attach and detach
+    template <class Work>
+    void round(Work&& work) noexcept {
+        std::uint64_t round = rounds_.load(std::memory_order_relaxed);
+        if ((round & 1) != 0) return;
+        // Sequentially consistent, as are the accesses in wait_for_round(): either this round is
+        // seen there, or what was changed before is seen here.
+        if (!rounds_.compare_exchange_strong(round, round + 1)) return;
+        work();
+        rounds_.store(round + 2, std::memory_order_release);
+    }
+    static void heat(QueuePair& queue_pair) noexcept;
+    void heat_copies() noexcept;
+    void publish();
+
+    std::atomic<std::uint64_t> rounds_{0};     // odd while a thread walks
+    std::atomic<std::uint32_t> looked_at_{0};  // hot queue pairs of the last round
+    HotSet hot_;
+    std::atomic<const Sources*> sources_;
+    std::uint64_t generation_ = fork_generation();  // of the round
+
+    std::mutex mutex_;  // guards what follows
+    Counts<ChannelSlab> slabs_;
+    Counts<ProgressList> lists_;
+    std::vector<std::unique_ptr<const Sources>> retired_;
 };
 
 }  // namespace verbatim::softnic

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -81,38 +82,70 @@ mlx5::QueuePairView plan(const QueuePairOptions& options, std::uint32_t number) 
     return view;
 }
 
-std::size_t receive_bytes(const mlx5::QueuePairView& view) noexcept {
-    return whole_pages(std::size_t{view.receive_entries} << view.receive_stride_log2);
+// The register's two halves lie at a multiple of both, as drivers rely on.
+constexpr std::size_t kRegisterBytes = std::size_t{2} * kBlueFlameBytes;
+constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
+    return (bytes + mlx5::kBlockBytes - 1) / mlx5::kBlockBytes * mlx5::kBlockBytes;
 }
-std::size_t send_bytes(const mlx5::QueuePairView& view) noexcept {
-    return whole_pages(std::size_t{view.send_blocks} * mlx5::kBlockBytes);
+constexpr std::size_t whole_registers(std::size_t bytes) noexcept {
+    return (bytes + kRegisterBytes - 1) / kRegisterBytes * kRegisterBytes;
+}
+
+std::size_t receive_bytes(const mlx5::QueuePairView& view) noexcept {
+    return whole_lines(std::size_t{view.receive_entries} << view.receive_stride_log2);
+}
+// Of both queues and the doorbell record, which has a line of its own.
+std::size_t register_offset(const mlx5::QueuePairView& view) noexcept {
+    return whole_registers(receive_bytes(view) +
+                           std::size_t{view.send_blocks + 1} * mlx5::kBlockBytes);
+}
+
+}  // namespace
+
+namespace {
+
+// Less than this comes from the heap: a mapping would waste most of its last page.
+constexpr std::size_t kMappedBytes = 16 * kPageBytes;
+
+std::byte* map_pages(std::size_t bytes) noexcept {
+    void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+}
+
+std::byte* take_from_heap(std::size_t bytes) noexcept {
+    void* const data = std::aligned_alloc(kRegisterBytes, whole_registers(bytes));
+    return data == nullptr ? nullptr : static_cast<std::byte*>(std::memset(data, 0, bytes));
 }
 
 }  // namespace
 
 Pages::Pages(std::size_t bytes)
-    : data_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))),
-      bytes_(bytes) {
-    if (data_ == MAP_FAILED)
+    : data_(bytes < kMappedBytes ? take_from_heap(bytes) : map_pages(bytes)), bytes_(bytes) {
+    if (data_ == nullptr)
         throw Error(Errc::out_of_memory, "software NIC queue",
-                    fmt::format("mapping {} bytes failed: {}", bytes, std::strerror(errno)),
+                    fmt::format("taking {} bytes failed: {}", bytes, std::strerror(errno)),
                     "free memory, or use shorter queues");
 }
 
-Pages::~Pages() { munmap(data_, bytes_); }
+Pages::~Pages() {
+    if (bytes_ < kMappedBytes)
+        std::free(data_);
+    else
+        munmap(data_, bytes_);
+}
 
 void Pages::clear() noexcept { std::memset(data_, 0, bytes_); }
 
 QueuePairMemory::QueuePairMemory(const QueuePairOptions& options, std::uint32_t number)
-    : view_(plan(options, number)),
-      pages_(receive_bytes(view_) + send_bytes(view_) + 2 * kPageBytes) {
+    : view_(plan(options, number)), pages_(register_offset(view_) + kRegisterBytes) {
     std::byte* const base = pages_.data();
     if (view_.receive_entries != 0) view_.receive_buffer = base;
     view_.send_buffer = base + receive_bytes(view_);
-    std::byte* const record = view_.send_buffer + send_bytes(view_);
+    std::byte* const record =
+        view_.send_buffer + std::size_t{view_.send_blocks} * mlx5::kBlockBytes;
     view_.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(record);
-    view_.doorbell_register = record + kPageBytes + kBlueFlameOffset;
+    view_.doorbell_register = base + register_offset(view_);
 }
 
 SharedReceiveQueueMemory::SharedReceiveQueueMemory(const SharedReceiveQueueOptions& options,

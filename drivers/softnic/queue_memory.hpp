@@ -29,13 +29,11 @@ class Pages {
 };
 
 inline constexpr std::size_t kPageBytes = 4096;
-// Where the BlueFlame register starts in its page, and the size of each of its halves, as on
-// ConnectX.
-inline constexpr std::size_t kBlueFlameOffset = 0x800;
+// The size of each half of the BlueFlame register, as on ConnectX.
 inline constexpr std::uint32_t kBlueFlameBytes = 256;
 
-// Receive queue (none where receives are shared), send queue, doorbell record (a page), register
-// page. Throws Error(invalid_argument) where the options exceed what the formats can express.
+// Receive queue (none where receives are shared), send queue, doorbell record, register. Throws
+// Error(invalid_argument) where the options exceed what the formats can express.
 class QueuePairMemory {
   public:
     QueuePairMemory(const QueuePairOptions& options, std::uint32_t number);

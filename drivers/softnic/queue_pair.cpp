@@ -47,11 +47,13 @@ void run_and_recover(Engine& engine) noexcept {
     run_guarded([&] { engine.recover(address); }, again);
 }
 
-template <class Engine>
-void run_inside(Gate& gate, Engine& engine, bool guarded) noexcept {
+// `ran`: called inside, after each turn.
+template <class Engine, class Ran>
+void run_inside(Gate& gate, Engine& engine, bool guarded, Ran&& ran) noexcept {
     if (!gate.enter()) return;
     for (int round = 1;; ++round) {
         guarded ? run_and_recover(engine) : engine.run();
+        ran();
         if (round == kMaxRounds) return gate.leave_for_good();
         if (gate.leave()) return;
     }
@@ -85,7 +87,9 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.domain = parts.domain;
     shared_.receive_in_entry = parts.receive_in_entry;
     shared_.result_in_entry = parts.result_in_entry;
-    shared_.incoming = make_ring();
+    terms_.sleeps = receive_completions_->may_sleep();
+    terms_.domain = parts.domain;
+    terms_.names_queues = xrc_domain_ != nullptr;
     shared_.transport = view_.transport;
     shared_.names_queues = parts.names_queues;
     shared_.xrc_domain = xrc_domain_.get();
@@ -99,7 +103,6 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.number = view_.number = core_->add_queue_pair(*this);
     try {
         shared_.access.emplace(core_->keys().accesses(), shared_.number);
-        shared_.access->exchange_ring(shared_.access->watch(shared_.incoming));
         if (!device.parked) view_.doorbell_hook = {doorbell_hook, this};
         if (device.strict_doorbells) strict_.emplace(view(), shared_.failure);
         KeyTable& keys = core_->keys();
@@ -147,21 +150,22 @@ void QueuePair::close() noexcept {
     shared_.sources.set_state(ReceiverState::closed);
     shared_.wake_peer();
     if (shared_.sender != nullptr) shared_.sender->ring_bell();
+    forget_ring();
 }
 
 void QueuePair::attach() {
-    send_completions_->attach(*this);
-    receive_completions_->attach(*this);
-    if (progress_ != nullptr) progress_->attach(*this);
+    for (ProgressList* const list : lists()) listed_.push_back({list, list->attach(*this)});
+    attention_.open(listed_);
     if (xrc_domain_ != nullptr) xrc_domain_->join(*this);
-    // Whoever armed the queue before this one was in it could not tell its peer.
-    tell_sleep(*receive_completions_);
 }
 
 void QueuePair::detach() {
-    send_completions_->detach(*this);
-    receive_completions_->detach(*this);
-    if (progress_ != nullptr) progress_->detach(*this);
+    attention_.close();
+    if (shared_.incoming) listen_no_more(shared_.incoming);
+    for (auto* source = shared_.sources.first(); source != nullptr; source = source->next)
+        listen_no_more(source->ring);
+    for (const Attention::Listed& listed : listed_) listed.list->detach(listed.place);
+    listed_.clear();
     if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
 }
 
@@ -186,7 +190,7 @@ void QueuePair::claim(const Peer& peer) {
     peer_ = peer;
 }
 
-std::shared_ptr<SharedMemory> QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
+ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
     const Nonce& peer = asking.nonce;
     // A number that was guessed, or was a former queue pair's.
     if (!made_.load(std::memory_order_acquire))
@@ -201,9 +205,11 @@ std::shared_ptr<SharedMemory> QueuePair::open_for(const LinkPeer& asking, std::u
         throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                     "it does not receive from that queue pair (yet)");
     claim({peer, from});
+    make_ring(peer);
     claimed_by_peer_ = true;
     shared_.access->set_writer(asking.process);
-    return shared_.incoming.memory();
+    opened_.store(true);
+    return shared_.incoming.lend();
 }
 
 void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
@@ -224,12 +230,19 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
         claim({peer.nonce, peer.number});
     }
     try {
+        {
+            const std::lock_guard lock(mutex_);
+            make_ring(peer.nonce);
+        }
         std::shared_ptr<Link> link = core_->link_to(peer, deadline);
         ChannelSender outgoing(link->open_channel(shared_.number, peer.number, deadline));
         start(std::move(link), std::move(outgoing));
     } catch (...) {
         const std::lock_guard lock(mutex_);
-        if (!claimed_by_peer_) peer_.reset();
+        if (!claimed_by_peer_) {
+            peer_.reset();
+            drop_ring();
+        }
         throw;
     }
 }
@@ -245,6 +258,8 @@ void QueuePair::go_on() noexcept {
 }
 
 void QueuePair::wake() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    heat();
     send_completions_->wake();
     receive_completions_->wake();
 }
@@ -255,7 +270,8 @@ void QueuePair::tell_sleep(const CompletionQueue& queue) noexcept {
     std::uint32_t word = 0;
     do {
         word = queue.sleep_word();
-        if (&queue == receive_completions_) shared_.incoming.set_asleep(word);
+        if (&queue == receive_completions_ && has_ring_.load(std::memory_order_acquire))
+            shared_.incoming.set_asleep(word);
         if (&queue == send_completions_ &&
             shared_.state.load(std::memory_order_seq_cst) == QueuePairState::ready)
             shared_.outgoing.set_asleep(word | (send_->unexecuted() ? kSleepsForRoom : 0));
@@ -276,7 +292,9 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
     // A message may have failed already where receiving began before.
     if (!shared_.is(QueuePairState::error)) shared_.state.store(QueuePairState::ready);
     tell_sleep(*send_completions_);
+    set_listens(!attention_.hot());
     go_on();
+    heat();
     // What was received before could not be told to its sender; what was posted waits.
     shared_.link->ring_bell();
     core_->ring_own_bell();
@@ -286,13 +304,12 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
 
 void QueuePair::reset() {
     if (core_->inherited()) return;
-    ChannelReceiver fresh = make_ring();
-    auto ring = shared_.access->watch(fresh);
+    std::shared_ptr<AccessWord> ring;
     {
         const auto domain_held = hold_domain();
         detach();
         stop();
-        forget_peer(std::move(fresh), ring);
+        ring = forget_peer();
         send_->reset();
         receive_->reset();
         if (memory_ != nullptr) memory_->clear();
@@ -302,19 +319,20 @@ void QueuePair::reset() {
         attach();
     }
     // The peer's requester may be in the middle of a copy.
-    shared_.access->withdraw(ring);
+    if (ring != nullptr) shared_.access->withdraw(ring);
 }
 
-// Under both gates, detached. `ring`: the fresh one's word; afterwards the one before's.
-void QueuePair::forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept {
+// Under both gates, detached. Returns the word of the ring that there was, to be withdrawn.
+std::shared_ptr<AccessWord> QueuePair::forget_peer() noexcept {
     const std::lock_guard lock(mutex_);
     shared_.incoming.set_state(ReceiverState::closed);
     shared_.wake_peer();
     if (shared_.sender != nullptr) shared_.sender->ring_bell();
     shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
-    shared_.incoming = std::move(fresh);
-    ring = shared_.access->exchange_ring(std::move(ring));
+    opened_.store(false);
+    auto ring = shared_.access->exchange_ring(nullptr);
+    forget_ring();
     shared_.admitted.store(0, std::memory_order_relaxed);
     shared_.paused.store(false);
     shared_.report_drained.store(false);
@@ -327,6 +345,7 @@ void QueuePair::forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& 
     shared_.first_syndrome = kNoSyndrome;
     peer_.reset();
     claimed_by_peer_ = false;
+    return ring;
 }
 
 void QueuePair::fail() noexcept {
@@ -431,10 +450,15 @@ void QueuePair::posted() noexcept {
         run_receive();
 }
 
-void QueuePair::progress() noexcept {
+void QueuePair::progress(std::uint32_t patience) noexcept {
     dead_copy();
-    if (receive_->waiting()) run_receive();
-    if (send_->waiting()) run_send();
+    const bool received = receive_->waiting();
+    if (received) run_receive();
+    const bool sends = send_->waiting();
+    if (sends) run_send();
+    if (received || sends) return attention_.found_work();
+    if (attention_.weary(patience)) [[unlikely]]
+        cool();
 }
 
 void QueuePair::execute() noexcept {
@@ -445,7 +469,9 @@ void QueuePair::execute() noexcept {
 }
 
 void QueuePair::run_send() noexcept {
-    run_inside(send_gate_, *send_, follows_verbs_);
+    run_inside(send_gate_, *send_, follows_verbs_, [this] {
+        if (!attention_.hot() && (send_->waiting() || shared_.is(QueuePairState::error))) heat();
+    });
     send_completions_->announce();
 }
 
@@ -461,7 +487,9 @@ void QueuePair::run_receive() noexcept {
     admit_arrivals();
     // A datagram is answered when it is sent; its completion is about to be written in there.
     if (follows_verbs_ && shared_.datagrams() && send_gate_.occupied()) return;
-    run_inside(receive_gate_, *receive_, follows_verbs_);
+    run_inside(receive_gate_, *receive_, follows_verbs_, [this] {
+        if (!attention_.hot() && (receive_->waiting() || shared_.is(QueuePairState::error))) heat();
+    });
     send_completions_->announce();  // events in the same order
     receive_completions_->announce();
 }

@@ -8,9 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <verbatim/driver/device.hpp>
 
+#include "attention.hpp"
 #include "completion_queue.hpp"
 #include "description.hpp"
 #include "device.hpp"
@@ -74,8 +76,13 @@ class QueuePair final : public QueuePairHandle {
     bool peer_lost() const noexcept override;
     bool data_in_order() const noexcept override { return true; }
 
-    // Data path, from completion queues: drives both sides if there is something to do.
-    void progress() noexcept;
+    // Data path, from completion queues: drives both sides if there is something to do. Cools after
+    // `patience` looks in vain.
+    void progress(std::uint32_t patience = kPatient) noexcept;
+    // Each list looks at it in its next round. After what is to be found was stored. Any thread.
+    void heat() noexcept;
+    // Whether each round looks at it. Any thread.
+    bool hot() const noexcept { return attention_.hot(); }
     // Data path: requests were posted.
     void posted() noexcept;
     // Both sides, unconditionally.
@@ -108,8 +115,9 @@ class QueuePair final : public QueuePairHandle {
     // Verbs' states; control path, one caller at a time, and no connect() beside them.
     // From reset to initialized: receives may be posted.
     void initialize() noexcept;
-    // From initialized to ready_to_receive: messages of this peer are received.
-    void receive_from(const Peer& peer) noexcept;
+    // From initialized to ready_to_receive: messages of this peer are received. Throws
+    // Error(out_of_memory).
+    void receive_from(const Peer& peer);
     // From ready_to_receive to ready, with a way to the peer: requests are executed.
     void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
     // The process that may sleep until its messages are received.
@@ -125,10 +133,8 @@ class QueuePair final : public QueuePairHandle {
     void refuse_flow(std::uint32_t number, bool absent) noexcept;
     // As verbs' attributes of these names: what the peer may do here, how long it waits for a
     // receive (min_rnr_timer), how often this side does (rnr_retry).
-    void set_allowed(Access allowed) noexcept { shared_.incoming.set_allowed(allowed); }
-    void set_not_ready_for(std::chrono::nanoseconds time) noexcept {
-        shared_.incoming.set_not_ready_for(time);
-    }
+    void set_allowed(Access allowed) noexcept;
+    void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
     void set_not_ready_retries(std::uint8_t retries) noexcept {
         shared_.not_ready_retries.store(retries);
     }
@@ -157,7 +163,7 @@ class QueuePair final : public QueuePairHandle {
 
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
-    std::shared_ptr<SharedMemory> open_for(const LinkPeer& asking, std::uint32_t from);
+    ChannelPlace open_for(const LinkPeer& asking, std::uint32_t from);
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
@@ -174,10 +180,19 @@ class QueuePair final : public QueuePairHandle {
     void detach();
     void close() noexcept;
     bool dead_copy() noexcept;
-    void forget_peer(ChannelReceiver fresh, std::shared_ptr<AccessWord>& ring) noexcept;
-    ChannelReceiver make_ring() const;
+    std::shared_ptr<AccessWord> forget_peer() noexcept;
+    static constexpr std::uint32_t kPatient = 1024;
+    void cool() noexcept;
+    bool has_work() const noexcept;
+    void set_listens(bool listens) noexcept;
+    std::vector<ProgressList*> lists() const;
+    void make_ring(const Nonce& peer);
+    void drop_ring() noexcept;
+    void forget_ring() noexcept;
+    void listen_to(const ChannelReceiver& ring);
+    void listen_no_more(const ChannelReceiver& ring) noexcept;
     std::unique_lock<std::mutex> hold_domain() const;
-    std::shared_ptr<SharedMemory> open_source(const Nonce& peer, std::uint32_t from);
+    ChannelPlace open_source(const Nonce& peer, std::uint32_t from);
 
     std::shared_ptr<DeviceCore> core_;
     const std::shared_ptr<XrcDomain> xrc_domain_;  // null: it is no XRC target
@@ -193,6 +208,11 @@ class QueuePair final : public QueuePairHandle {
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;
     std::atomic<bool> made_{false};
+    Attention attention_;
+    std::vector<Attention::Listed> listed_;  // control path, one thread at a time
+    ChannelTerms terms_;                 // guarded by mutex_; of the ring that there is, or will be
+    std::atomic<bool> has_ring_{false};  // shared_.incoming is one
+    std::atomic<bool> opened_{false};    // which the peer was told of
 
     mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
     std::optional<Peer> peer_;  // set by connect() or by the peer's, whichever comes first

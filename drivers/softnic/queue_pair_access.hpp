@@ -31,7 +31,7 @@ class QueuePairAccess {
 
     // Watches a ring that a peer will write. Throws std::bad_alloc.
     std::shared_ptr<AccessWord> watch(const ChannelReceiver& ring);
-    // It is the queue pair's from now on; the one before.
+    // It is the queue pair's from now on, or none is; the one before.
     std::shared_ptr<AccessWord> exchange_ring(std::shared_ptr<AccessWord> ring) noexcept {
         return std::exchange(ring_, std::move(ring));
     }

@@ -10,10 +10,20 @@ void QueuePair::initialize() noexcept {
     shared_.state.store(QueuePairState::initialized, std::memory_order_release);
 }
 
-void QueuePair::receive_from(const Peer& peer) noexcept {
-    const std::lock_guard lock(mutex_);
-    peer_ = peer;
-    shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
+void QueuePair::receive_from(const Peer& peer) {
+    const auto domain_held = hold_domain();
+    if (!shared_.datagrams()) {
+        const std::lock_guard lock(mutex_);
+        make_ring(peer.nonce);
+    }
+    // Before the peer is given the ring: its first request may name one, and touch memory there.
+    if (xrc_domain_ != nullptr) xrc_domain_->name_queues(*this);
+    {
+        const std::lock_guard lock(mutex_);
+        peer_ = peer;
+        shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
+    }
+    heat();
 }
 
 void QueuePair::send_datagrams() noexcept {
@@ -41,15 +51,22 @@ void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
 }
 
 // The gate keeps the list; mutex_ may be held by who is inside.
-std::shared_ptr<SharedMemory> QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
+ChannelPlace QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
     receive_gate_.enter_waiting();
     try {
         if (!shared_.receives())
             throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                         "it does not receive (yet)");
-        auto memory = shared_.sources.add(peer, from, core_->options().ring_bytes).ring.memory();
+        // A whole datagram fits wherever the ring stands.
+        ChannelTerms terms = terms_;
+        terms.ring_bytes =
+            std::max<std::size_t>(core_->options().ring_bytes, 4 * kMaxDatagramBytes);
+        ChannelReceiver ring(core_->channels().take(peer, terms.bytes()), terms);
+        listen_to(ring);
+        ring.set_listens(!attention_.hot());
+        ChannelPlace place = shared_.sources.add(peer, from, std::move(ring)).ring.lend();
         receive_gate_.leave_for_good();
-        return memory;
+        return place;
     } catch (...) {
         receive_gate_.leave_for_good();
         throw;
@@ -68,15 +85,11 @@ std::unique_lock<std::mutex> QueuePair::hold_domain() const {
     return xrc_domain_ != nullptr ? xrc_domain_->lock() : std::unique_lock<std::mutex>();
 }
 
-ChannelReceiver QueuePair::make_ring() const {
-    return ChannelReceiver(core_->options().ring_bytes, receive_completions_->may_sleep(),
-                           shared_.domain, xrc_domain_ != nullptr);
-}
-
 // Keys of other devices' memory are not known to the peer: it is told of a domain that no key has.
 void QueuePair::name_queue(const XrcQueue& queue) noexcept {
     constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
     const std::lock_guard lock(mutex_);
+    if (!shared_.incoming) return;
     shared_.incoming.name_queue(queue.list->number(),
                                 queue.device == core_.get() ? queue.list->domain() : kNoDomain);
     shared_.access->receive_for(queue.device->keys().accesses(), &queue);
@@ -85,7 +98,7 @@ void QueuePair::name_queue(const XrcQueue& queue) noexcept {
 void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
     {
         const std::lock_guard lock(mutex_);
-        shared_.incoming.forget_queue(queue.list->number());
+        if (shared_.incoming) shared_.incoming.forget_queue(queue.list->number());
     }
     receive_gate_.enter_waiting();
     receive_->forget_queue(queue);

@@ -41,7 +41,7 @@ void ReceiveEngine::reset() noexcept {
     last_reported_.store(false, std::memory_order_relaxed);
     owes_wake_.store(false, std::memory_order_relaxed);
     counted_not_ready_.store(false, std::memory_order_relaxed);
-    received_ = atomics_ = answers_ = 0;
+    received_ = atomics_ = 0;
     first_error_ = Syndrome::flushed;
     if (shared_->xrc_domain == nullptr) return;
     announce();

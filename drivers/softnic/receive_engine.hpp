@@ -150,7 +150,6 @@ class ReceiveEngine {
     bool drained_ = false;        // something in this run
     bool dropping_ = false;       // the rest of a message of an unreliable connection
     std::uint64_t atomics_ = 0;   // executed for the peer
-    std::uint64_t answers_ = 0;   // pieces of memory read for it
     std::uint64_t received_ = 0;  // bytes of the current message
     // Of the current message, if they are to go into its completion; still in the ring.
     const std::byte* in_entry_ = nullptr;

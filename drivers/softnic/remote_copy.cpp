@@ -30,7 +30,8 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     RemoteCopy piece;
     if (record.bytes >= sizeof piece) std::memcpy(&piece, payload, sizeof piece);
     const std::uint64_t bytes = put ? record.bytes - sizeof piece : piece.bytes;
-    if (record.bytes < sizeof piece || (!put && (bytes > kAnswerBytes || piece.bytes == 0))) {
+    if (record.bytes < sizeof piece ||
+        (!put && (piece.bytes == 0 || bytes != record.bytes - sizeof piece))) {
         shared_->failure.set("the peer wrote a malformed copy");
         fail(Syndrome::flushed, Syndrome::remote_invalid);
         return false;
@@ -40,7 +41,7 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     if (at != nullptr && put)
         write_in_order(at, payload + sizeof piece, bytes);
     else if (at != nullptr)
-        shared_->incoming.set_answer(answers_++, at, bytes);
+        shared_->incoming.set_answer(payload, at, bytes);
     access_.leave();
     if (at == nullptr) {
         if (!shared_->reliable()) return drop(record);

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "channel.hpp"
+
 namespace verbatim::softnic {
 
 // Payload of such a record; the bytes to be written follow it.
 struct RemoteCopy {
     std::uint64_t address = 0;  // as the key counts
     std::uint32_t key = 0;
-    std::uint32_t bytes = 0;  // of a read
+    std::uint32_t bytes = 0;  // of a read, whose answer goes behind this
 };
-static_assert(sizeof(RemoteCopy) == 16 && std::is_trivially_copyable_v<RemoteCopy>);
+static_assert(sizeof(RemoteCopy) == kQuestionBytes && std::is_trivially_copyable_v<RemoteCopy>);
 
 }  // namespace verbatim::softnic

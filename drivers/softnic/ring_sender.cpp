@@ -66,7 +66,7 @@ bool RingSender::tell_queue() noexcept {
     if (queue_ == told_queue_) [[likely]]
         return true;
     std::size_t capacity = 0;
-    if (shared_->outgoing.reserve(capacity) == nullptr) return false;
+    if (shared_->outgoing.reserve(capacity, 0) == nullptr) return false;
     shared_->outgoing.commit({0, kQueueRecord | kFirstRecord | kLastRecord, queue_, 0});
     told_queue_ = queue_;
     return true;
@@ -76,7 +76,7 @@ PortAnswer RingSender::send(const PortRequest& request, const PieceList& bytes) 
     if (!tell_queue()) return wait_for_peer(true);
     for (bool last = false; !last;) {
         std::size_t capacity = 0;
-        std::byte* to = shared_->outgoing.reserve(capacity);
+        std::byte* to = shared_->outgoing.reserve(capacity, bytes.total - sent_);
         if (to == nullptr) return wait_for_peer(true);
         RecordHeader record;
         record.bytes =
@@ -104,7 +104,7 @@ PortAnswer RingSender::write(const PortRequest& request, const PieceList& bytes,
 
 bool RingSender::has_room() noexcept {
     std::size_t capacity = 0;
-    return tell_queue() && shared_->outgoing.reserve(capacity) != nullptr;
+    return tell_queue() && shared_->outgoing.reserve(capacity, 0) != nullptr;
 }
 
 PortAnswer RingSender::write_immediate(const PortRequest& request, const PieceList& bytes,
@@ -128,6 +128,7 @@ bool RingSender::put(const PortRequest& request, const PieceList& bytes, bool la
             nullptr)
             return false;
         std::byte* to = shared_->outgoing.reserve(room);
+        if (to == nullptr) return false;  // the peer's words are broken since
         const std::uint64_t most = std::min<std::uint64_t>(left, room - sizeof(RemoteCopy));
         const RemoteCopy piece = piece_of(request, sent_, most);
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
@@ -172,8 +173,11 @@ void RingSender::take_answers(const PieceList& into) noexcept {
     const Ticket acknowledged = shared_->outgoing.acknowledged();
     while (pieces_taken_ != pieces_asked_ &&
            acknowledged > tickets_ - (pieces_asked_ - pieces_taken_)) {
-        const std::uint64_t bytes = std::min<std::uint64_t>(kAnswerBytes, into.total - taken_);
-        scatter(into, taken_, shared_->outgoing.answer(pieces_taken_++), bytes);
+        const std::uint64_t bytes =
+            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), into.total - taken_);
+        scatter(into, taken_, shared_->outgoing.answer(), bytes);
+        shared_->outgoing.take_answer();
+        ++pieces_taken_;
         taken_ += bytes;
     }
 }
@@ -181,12 +185,14 @@ void RingSender::take_answers(const PieceList& into) noexcept {
 void RingSender::ask_for_pieces(const PortRequest& request, const PieceList& into) noexcept {
     bool asked = false;
     while (sent_ != into.total && pieces_asked_ - pieces_taken_ != kAnswers && tell_queue()) {
-        const std::uint64_t bytes = std::min<std::uint64_t>(kAnswerBytes, into.total - sent_);
+        const std::uint64_t bytes =
+            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), into.total - sent_);
         const RemoteCopy piece = piece_of(request, sent_, bytes);
-        std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece);
+        std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece + bytes);
         if (to == nullptr) break;
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
-        shared_->outgoing.commit({sizeof piece, kGetRecord | kFirstRecord | kLastRecord, 0, 0});
+        shared_->outgoing.commit_question({static_cast<std::uint32_t>(sizeof piece + bytes),
+                                           kGetRecord | kFirstRecord | kLastRecord, 0, 0});
         sent_ += bytes;
         ++pieces_asked_, ++tickets_;
         asked = true;

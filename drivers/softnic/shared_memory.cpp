@@ -59,7 +59,8 @@ void expect_file_size(const std::string& what, std::size_t bytes) {
 
 std::byte* map_file(int file, std::size_t bytes, Mapping mapping, const std::string& what) {
     const int rights = mapping == Mapping::read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    const int populate = mapping == Mapping::arena ? MAP_NORESERVE : MAP_POPULATE;
+    const bool sparse = mapping == Mapping::arena || mapping == Mapping::slab;
+    const int populate = sparse ? MAP_NORESERVE : MAP_POPULATE;
     void* const data = mmap(nullptr, bytes, rights, MAP_SHARED | populate, file, 0);
     if (data == MAP_FAILED) fail_memory(what, "mapping", bytes);
     if (mapping == Mapping::arena) madvise(data, bytes, MADV_DONTFORK);
@@ -98,16 +99,28 @@ FileFacts inspect_file(int file, const std::string& what) {
 
 std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std::size_t bytes,
                                                    bool writable_by_peers) {
+    return create(name, bytes, writable_by_peers, Mapping::read_write);
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create_sparse(const std::string& name,
+                                                          std::size_t bytes) {
+    return create(name, bytes, true, Mapping::slab);
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std::size_t bytes,
+                                                   bool writable_by_peers, Mapping mapping) {
     expect_file_size(name, bytes);
     Descriptor file(out_of_the_way(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)));
     if (!file) fail_memory(name, "memfd_create", bytes);
+    const auto length = static_cast<off_t>(bytes);
     // Allocated now: exhaustion is an error here and not a SIGBUS at some later store.
-    const int refused = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    const int refused = mapping == Mapping::slab ? (ftruncate(file.get(), length) == 0 ? 0 : errno)
+                                                 : posix_fallocate(file.get(), 0, length);
     if (refused != 0) {
         errno = refused;
         fail_memory(name, "allocation", bytes);
     }
-    std::byte* const data = map_file(file.get(), bytes, Mapping::read_write, name);
+    std::byte* const data = map_file(file.get(), bytes, mapping, name);
     const int readers_only = writable_by_peers ? 0 : F_SEAL_FUTURE_WRITE;
     if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | readers_only) !=
         0) {

@@ -14,8 +14,9 @@ namespace verbatim::softnic {
 
 // How a received file is mapped. Control structures are populated at once. Arenas are sparse files,
 // much longer than what is registered in them: their pages are populated range by range
-// (populate()), and a forked child does not get them.
-enum class Mapping : std::uint8_t { read_only, read_write, arena };
+// (populate()), and a forked child does not get them. Slabs of rings are sparse as well; a forked
+// child keeps them, because its dead queues still look there.
+enum class Mapping : std::uint8_t { read_only, read_write, arena, slab };
 
 // One mapping of a whole memory file. Mappings of the same file in this process are shared, so that
 // two devices of one process meet at the same addresses (which also is what lets a thread sanitizer
@@ -26,6 +27,8 @@ class SharedMemory {
     // writable. Throws Error(out_of_memory).
     static std::shared_ptr<SharedMemory> create(const std::string& name, std::size_t bytes,
                                                 bool writable_by_peers);
+    // The same for a slab: its pages are not there before populate().
+    static std::shared_ptr<SharedMemory> create_sparse(const std::string& name, std::size_t bytes);
     // Maps a received file. Throws Error(protocol_error) if it can shrink or is shorter than
     // `min_bytes`, Error(out_of_memory) if it cannot be mapped. `what` names it in messages. The
     // descriptor is duplicated.
@@ -44,6 +47,8 @@ class SharedMemory {
     int file() const noexcept { return file_.get(); }
 
   private:
+    static std::shared_ptr<SharedMemory> create(const std::string& name, std::size_t bytes,
+                                                bool writable_by_peers, Mapping mapping);
     SharedMemory(Descriptor file, std::byte* data, std::size_t bytes) noexcept
         : file_(std::move(file)), data_(data), bytes_(bytes) {}
 

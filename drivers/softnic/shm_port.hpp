@@ -41,7 +41,9 @@ class ShmPort final : public Port {
             ring_.wake_receiver(true);
     }
     void end_turn() noexcept override {
-        if (shared_->outgoing.take_news()) shared_->link->ring_bell();
+        if (!shared_->outgoing.take_news()) return;
+        shared_->outgoing.signal();  // before the bell: a thread that it wakes finds the mark
+        shared_->link->ring_bell();
     }
     Ticket acknowledged() const noexcept override { return shared_->outgoing.acknowledged(); }
     mlx5::Syndrome refused() const noexcept override {

@@ -38,10 +38,8 @@ bool XrcDomain::add(const XrcQueue& queue) {
     const std::lock_guard lock(mutex_);
     auto& place = queues_[queue.list->number() % kXrcQueues];
     if (place.load() != nullptr) return false;
-    for (QueuePair* const target : targets_) {
-        queue.completions->add_writer(*target);
-        queue.completions->attach(*target);
-    }
+    for (QueuePair* const target : targets_) queue.completions->add_writer(*target);
+    queue.completions->list().add(no_completions_.list());
     place.store(&queue, std::memory_order_release);
     for (QueuePair* const target : targets_) target->name_queue(queue);
     return true;
@@ -56,10 +54,9 @@ void XrcDomain::remove(const XrcQueue& queue) noexcept {
     const bool stays = completes_elsewhere(queue);
     for (QueuePair* const target : targets_) {
         target->forget_queue(queue);
-        if (stays) continue;
-        queue.completions->detach(*target);
-        queue.completions->remove_writer(*target);
+        if (!stays) queue.completions->remove_writer(*target);
     }
+    queue.completions->list().remove(no_completions_.list());
 }
 
 // Whether another queue has the same completion queue.
@@ -72,24 +69,17 @@ bool XrcDomain::completes_elsewhere(const XrcQueue& queue) const noexcept {
 
 void XrcDomain::join(QueuePair& target) {
     targets_.push_back(&target);
-    for (const auto& place : queues_) {
-        const XrcQueue* const queue = place.load();
-        if (queue == nullptr) continue;
-        queue->completions->add_writer(target);
-        queue->completions->attach(target);
-        target.name_queue(*queue);
-    }
+    for_each_queue([&](const XrcQueue& queue) { queue.completions->add_writer(target); });
 }
 
-void XrcDomain::leave(QueuePair& target) noexcept {
-    std::erase(targets_, &target);
-    for (const auto& place : queues_)
-        if (const XrcQueue* const queue = place.load()) queue->completions->detach(target);
+void XrcDomain::name_queues(QueuePair& target) const noexcept {
+    for_each_queue([&](const XrcQueue& queue) { target.name_queue(queue); });
 }
+
+void XrcDomain::leave(QueuePair& target) noexcept { std::erase(targets_, &target); }
 
 void XrcDomain::write_no_more(const QueuePair& target) noexcept {
-    for (const auto& place : queues_)
-        if (const XrcQueue* const queue = place.load()) queue->completions->remove_writer(target);
+    for_each_queue([&](const XrcQueue& queue) { queue.completions->remove_writer(target); });
 }
 
 }  // namespace verbatim::softnic

@@ -40,7 +40,8 @@ class XrcDomain {
         const XrcQueue* const found = queues_[number % kXrcQueues].load(std::memory_order_acquire);
         return found != nullptr && found->list->number() == number ? found : nullptr;
     }
-    // Where targets complete what no queue was named for, which is nothing.
+    // Where targets complete what no queue was named for, which is nothing. Its list is that of the
+    // targets: each queue's completions drive it.
     CompletionQueue& no_completions() noexcept { return no_completions_; }
 
     // A number for another queue of `device`; 0: the domain is full.
@@ -54,10 +55,16 @@ class XrcDomain {
     // may still complete what it had begun, until write_no_more().
     std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
     void join(QueuePair& target);
+    void name_queues(QueuePair& target) const noexcept;
     void leave(QueuePair& target) noexcept;
     void write_no_more(const QueuePair& target) noexcept;
 
   private:
+    template <class Function>
+    void for_each_queue(Function&& function) const {
+        for (const auto& place : queues_)
+            if (const XrcQueue* const queue = place.load()) function(*queue);
+    }
     bool completes_elsewhere(const XrcQueue& queue) const noexcept;
 
     const std::uint64_t generation_ = fork_generation();

@@ -114,6 +114,7 @@ void EngineThread::prepare_sleep() noexcept {
     const auto now = Clock::now();
     const bool trusted = trusts(now);
     wants_traps_ = !trusted && traps_.work();
+    unread_ |= !traps_.are_set();
     // A program that posts a lot is not stopped each time: its peers' answers wake this thread.
     if (wants_traps_ && !traps_.are_set() && finds_requests_ && awaits_peers_)
         opened_ = true, traps_.watch();
@@ -132,6 +133,7 @@ void EngineThread::look_round() noexcept {
     return_ = Return::never;
     awaits_peers_ = false;
     const std::uint64_t made = completions(false);
+    read_doorbells();
     queue_pairs_.walk([this](softnic::QueuePair& pair) {
         const std::uint16_t before = pair.executed();
         pair.progress();
@@ -141,6 +143,22 @@ void EngineThread::look_round() noexcept {
     });
     made_completions_ |= completions(false) != made;
     raise_events();
+}
+
+// Requests may have been posted past libibverbs, to queue pairs that nobody looks at. While the
+// traps are set there are none, but for those before; while the program's calls announce its
+// doorbells they wait until the traps are set.
+void EngineThread::read_doorbells() noexcept {
+    const bool trapped = traps_.are_set();
+    if (!trapped && traps_.work() && trusts(Clock::now())) {
+        unread_ = true;
+        return;
+    }
+    if (trapped && !std::exchange(unread_, false)) return;
+    unread_ |= !trapped;
+    queue_pairs_.walk_all([](softnic::QueuePair& pair) {
+        if (!pair.hot() && pair.unexecuted()) pair.heat();
+    });
 }
 
 // A program may arm its queue without a call that we see.
@@ -251,6 +269,7 @@ bool EngineThread::must_return() const noexcept {
 
 // Under rounds_.
 void EngineThread::set_again() noexcept {
+    unread_ |= !traps_.are_set();
     if (!wants_traps_ || !traps_.set()) return bell_.ring();
     look_round();
     if (must_return()) bell_.ring();

@@ -74,6 +74,7 @@ class EngineThread {
     void run();
     using Clock = std::chrono::steady_clock;
     void look_round() noexcept;
+    void read_doorbells() noexcept;
     std::uint64_t completions(bool with_events) noexcept;
     void raise_events() noexcept;
     void choose_nap() noexcept;
@@ -111,6 +112,7 @@ class EngineThread {
     bool awaits_peers_ = false;    // who ring when they have answered
     bool finds_requests_ = false;  // that no trap told of
     bool opened_ = false;          // the register pages, since the last watch
+    bool unread_ = true;  // doorbells that no trap stopped and no call announced may be there
     softnic::QueuePair::Return return_ = softnic::QueuePair::Return::never;
 
     std::atomic<Nap> nap_{Nap(0)};

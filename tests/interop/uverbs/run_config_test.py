@@ -91,7 +91,7 @@ class RunConfig(unittest.TestCase):
             self.assertIn(line + "\n", out)
 
     def test_the_smallest_ring_carries_datagrams_and_long_messages(self):
-        small = self.config("[engine]\nring_bytes = '16K'\n")
+        small = self.config("[engine]\nring_bytes = '4K'\n")
         for tool, size in (("ibv_ud_pingpong", "2048"), ("ibv_rc_pingpong", "100000")):
             status, out, _ = self.both(small, tool, "-c", "-n", "200", "-s", size)
             self.assertEqual(status, 0, out)
@@ -102,7 +102,7 @@ class RunConfig(unittest.TestCase):
                 ("\n[engines]\n", "x.toml:2: unknown section [engines]; did you mean engine?"),
                 ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, log, fault"),
                 ("[devices]\ncount = 17\n", "x.toml:2: count = 17 in [devices] is not allowed; it must be a number"),
-                ("[engine]\nring_bytes = 5000\n", "it must be a size from 16K to 1G"),
+                ("[engine]\nring_bytes = 5000\n", "it must be a size from 4K to 1G"),
                 ("[engine]\ndoorbells = 'spin'\n", "it must be \"trap\" or \"nap\""),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),
                 ("[memory]\nshare = 1\n", "it must be true or false"),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,17 @@ namespace {
 
 using Peek = ChannelReceiver::Peek;
 
+ChannelReceiver make_receiver(ChannelSlabs& slabs, std::size_t ring_bytes) {
+    const ChannelTerms terms{.ring_bytes = ring_bytes};
+    return {slabs.take(Nonce{1}, terms.bytes()), terms};
+}
+ChannelHeader& header_of(const ChannelPlace& place) {
+    return *reinterpret_cast<ChannelHeader*>(place.memory->data() + place.offset);
+}
+
 struct Channel {
-    explicit Channel(std::size_t ring_bytes) : receiver(ring_bytes), sender(receiver.memory()) {}
+    explicit Channel(std::size_t ring_bytes)
+        : receiver(make_receiver(slabs, ring_bytes)), place(receiver.lend()), sender(place) {}
 
     bool put(const std::string& text, std::uint32_t flags = kFirstRecord | kLastRecord) {
         std::size_t capacity = 0;
@@ -37,15 +48,17 @@ struct Channel {
         receiver.release(record);
         return text;
     }
-    ChannelHeader& header() { return *reinterpret_cast<ChannelHeader*>(receiver.memory()->data()); }
-    std::byte* ring() { return receiver.memory()->data() + kChannelHeaderBytes; }
+    ChannelHeader& header() { return header_of(place); }
+    std::byte* ring() { return place.memory->data() + place.offset + kChannelHeaderBytes; }
     Peek peek() {
         RecordHeader record;
         const std::byte* payload = nullptr;
         return receiver.peek(record, payload);
     }
 
+    ChannelSlabs slabs;
     ChannelReceiver receiver;
+    ChannelPlace place;
     ChannelSender sender;
 };
 
@@ -103,20 +116,30 @@ TEST(Channel, sender_believes_no_impossible_consumer) {
 }
 
 TEST(Channel, sender_refuses_a_file_that_is_no_ring) {
-    const auto expect_refusal = [](const std::shared_ptr<SharedMemory>& memory) {
+    const auto expect_refusal = [](const ChannelPlace& place) {
         try {
-            const ChannelSender sender(memory);
+            const ChannelSender sender(place);
             FAIL();
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), Errc::protocol_error);
         }
     };
-    expect_refusal(SharedMemory::create("test", 8192, true));
+    const auto zeros = SharedMemory::create("test", 8192, true);
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{8128},
+                                       std::uint64_t{8192}, ~std::uint64_t{4095}})
+        expect_refusal({zeros, offset});
+    ChannelSlabs slabs;
     for (const std::uint64_t ring_bytes :
          {std::uint64_t{0}, std::uint64_t{48}, std::uint64_t{8192}, std::uint64_t{1} << 63}) {
-        const ChannelReceiver receiver(4096);
-        reinterpret_cast<ChannelHeader*>(receiver.memory()->data())->fixed.ring_bytes = ring_bytes;
-        expect_refusal(receiver.memory());
+        ChannelReceiver receiver = make_receiver(slabs, 4096);
+        const ChannelPlace place = receiver.lend();
+        expect_refusal({place.memory, place.offset + 16});
+        header_of(place).fixed.ring_bytes =
+            ring_bytes == 8192 ? std::uint64_t{1} << 30 : ring_bytes;
+        expect_refusal(place);
+        header_of(place).fixed.ring_bytes = 4096;
+        header_of(place).fixed.slot = WorkBoard::kSlots;
+        expect_refusal(place);
     }
 }
 
@@ -126,6 +149,69 @@ TEST(Channel, state_only_goes_up) {
     channel.receiver.set_state(ReceiverState::closed);
     channel.receiver.set_state(ReceiverState::error);
     EXPECT_EQ(channel.sender.receiver_state(), ReceiverState::closed);
+}
+
+TEST(Channel, answers_come_in_the_room_of_their_questions) {
+    Channel channel(256);
+    const auto ask = [&] {
+        if (channel.sender.reserve_whole(kQuestionBytes + 48) == nullptr) return false;
+        channel.sender.commit_question({kQuestionBytes + 48, kGetRecord, 0, 0});
+        return true;
+    };
+    const auto answer = [&](char text) {
+        RecordHeader record;
+        const std::byte* payload = nullptr;
+        while (channel.receiver.peek(record, payload) == Peek::record &&
+               record.flags == kFillerRecord)
+            channel.receiver.release(record);
+        const std::vector<std::byte> bytes(48, static_cast<std::byte>(text));
+        channel.receiver.set_answer(payload, bytes.data(), bytes.size());
+        channel.receiver.release(record);
+    };
+    for (int lap = 0; lap < 100; ++lap) {
+        ASSERT_TRUE(ask());
+        ASSERT_TRUE(ask());
+        answer('a'), answer('b');
+        // All is given back, and nothing may be written over the answers.
+        while (ask()) answer('c');
+        ASSERT_LE(channel.sender.untaken_answers(), 3U);
+        EXPECT_EQ(static_cast<char>(channel.sender.answer()[47]), 'a');
+        channel.sender.take_answer();
+        EXPECT_EQ(static_cast<char>(channel.sender.answer()[0]), 'b');
+        channel.sender.take_answer();
+        if (channel.sender.untaken_answers() != 0) channel.sender.take_answer();
+    }
+}
+
+TEST(ChannelSlab, gives_a_slot_again_only_when_its_sender_has_let_go) {
+    ChannelSlabs slabs;
+    std::vector<ChannelReceiver> all;  // of the first slab
+    for (int i = 0; i < 64; ++i) all.push_back(make_receiver(slabs, 64));
+    const auto first = all.front().lend();
+    std::optional<ChannelSender> sender(first);
+    all.erase(all.begin());
+    ChannelReceiver elsewhere = make_receiver(slabs, 64);
+    EXPECT_NE(elsewhere.lend().memory, first.memory) << "its sender is there still";
+    sender.reset();
+    ChannelReceiver again = make_receiver(slabs, 64);
+    EXPECT_EQ(again.lend().memory, first.memory);
+    EXPECT_EQ(again.lend().offset, first.offset);
+}
+
+TEST(ChannelSlab, keeps_peers_apart_and_goes_with_its_last_slot) {
+    ChannelSlabs slabs;
+    const ChannelTerms terms{.ring_bytes = 64};
+    std::weak_ptr<ChannelSlab> slab;
+    {
+        const ChannelSlot one = slabs.take(Nonce{1}, terms.bytes());
+        const ChannelSlot two = slabs.take(Nonce{2}, terms.bytes());
+        const ChannelSlot three = slabs.take(Nonce{1}, terms.bytes());
+        EXPECT_NE(one.slab(), two.slab());
+        EXPECT_EQ(one.slab(), three.slab());
+        EXPECT_NE(one.number(), three.number());
+        slab = one.slab();
+    }
+    EXPECT_TRUE(slab.expired());
 }
 
 }  // namespace

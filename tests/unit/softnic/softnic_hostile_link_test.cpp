@@ -253,9 +253,8 @@ class Answering final : public ControlService {
         control_.emplace(*this, keys_, files_, ControlOptions{identity_.nonce, true, {}},
                          std::move(identity_.listener));
     }
-    int open_channel(const LinkPeer&, std::uint32_t, std::uint32_t,
-                     std::shared_ptr<void>&) override {
-        return -1;
+    ChannelPlace open_channel(const LinkPeer&, std::uint32_t, std::uint32_t) override {
+        throw Error(Errc::peer_lost, "answering", "there are no queue pairs");
     }
     void wake(std::uint32_t) override {}
     void wake_all() override {}

@@ -101,7 +101,6 @@ class TestPortBed final : public Bed {
   public:
     TestPortBed() {
         shared_.number = memory_.view().number;
-        shared_.incoming = ChannelReceiver(4096);
         shared_.access.emplace(keys_.accesses(), shared_.number);
         requester_.emplace(memory_.view(), ring_, keys_, shared_, RequesterOptions{.port = &port});
         mlx5::QueuePairView view = memory_.view();
@@ -365,8 +364,10 @@ TEST_F(RequesterOverTestPort, result_without_its_memory_is_a_local_error) {
 // The peer's words are not to be trusted: it says that it sleeps before there is a way to wake it.
 TEST(PeerWaking, sender_is_not_woken_before_there_is_a_way_to_it) {
     QueuePairShared shared;
-    shared.incoming = ChannelReceiver(4096);
-    ChannelSender peer(shared.incoming.memory());
+    ChannelSlabs slabs;
+    const ChannelTerms terms{.ring_bytes = 4096};
+    shared.incoming = ChannelReceiver(slabs.take(Nonce{1}, terms.bytes()), terms);
+    ChannelSender peer(shared.incoming.lend());
     peer.set_sleeps();
     EXPECT_TRUE(shared.wake_sender(true));  // it does not sleep now
     peer.set_asleep(next_sleep_word(0, false));

@@ -53,8 +53,10 @@ struct Options {
     // Sizes (4 | 8) of atomics whose results arrive in big endian, as mlx5::QueuePairView has it. A
     // ConnectX whose firmware was not told the host's byte order has both.
     std::uint32_t big_endian_results = 4;
-    std::size_t ring_bytes = std::size_t{64}
-                             << 10;  // of each queue pair's two-sided ring, power of two
+    // Of each queue pair's two-sided ring, power of two. 0: kShortRing, but kLongRing for the first
+    // kLongRings that are connected at a time; so programs with few queue pairs send long messages
+    // in few turns, and ten thousand queue pairs cost little.
+    std::size_t ring_bytes = 0;
     // What goes wrong on purpose. A request that waits by it (a delay, or a loss before the next
     // try) goes on when the program polls.
     FaultPolicy faults{};

@@ -31,10 +31,10 @@ class DeviceTree {
     static constexpr const char* kShareVariable = "VERBATIM_SOFTNIC_SHARE";
     static constexpr const char* kDoorbellsVariable = "VERBATIM_SOFTNIC_DOORBELLS";
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
-    // Of kRingVariable. A datagram must fit in one record.
-    static constexpr const char* kAllowedRings = "a size from 16K to 1G, a power of two";
+    // Of kRingVariable.
+    static constexpr const char* kAllowedRings = "a size from 4K to 1G, a power of two";
     static constexpr bool allows_ring(std::int64_t bytes) noexcept {
-        return bytes >= 16 << 10 && bytes <= 1 << 30 &&
+        return bytes >= 4 << 10 && bytes <= 1 << 30 &&
                std::has_single_bit(static_cast<std::uint64_t>(bytes));
     }
 
