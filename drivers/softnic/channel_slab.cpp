@@ -1,7 +1,10 @@
 // Slots: growth, reuse, and who looks after their marks.
 #include "channel_slab.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -77,11 +80,29 @@ void ChannelSlab::enlist(std::uint32_t slot, QueuePair& pair) {
     (*place.load(std::memory_order_relaxed))[slot % kChunk].store(&pair, std::memory_order_release);
 }
 
-void ChannelSlab::unlist(std::uint32_t slot) noexcept {
-    const std::lock_guard lock(mutex_);
+// Waits without the lock, which control threads take. A list that leaves the readers meanwhile has
+// ended its round, and may be gone.
+bool ChannelSlab::unlist(std::uint32_t slot, Instant deadline) noexcept {
+    std::unique_lock lock(mutex_);
     Pairs* const pairs = pairs_[slot / kChunk].load(std::memory_order_relaxed);
-    if (pairs == nullptr || (*pairs)[slot % kChunk].exchange(nullptr) == nullptr) return;
-    for (ProgressList* const list : readers_) list->wait_for_round();
+    if (pairs == nullptr) return true;
+    (*pairs)[slot % kChunk].store(nullptr);
+    std::vector<std::pair<ProgressList*, std::uint64_t>> rounds;
+    for (ProgressList* const list : readers_)
+        if (const std::uint64_t round = list->rounds(); (round & 1) != 0)
+            rounds.emplace_back(list, round);
+    for (;;) {
+        std::erase_if(rounds, [this](const auto& entry) {
+            return std::ranges::find(readers_, entry.first) == readers_.end() ||
+                   entry.first->rounds() != entry.second;
+        });
+        if (rounds.empty()) return true;
+        lock.unlock();
+        if (deadline != Instant::max() && std::chrono::steady_clock::now() >= deadline)
+            return false;
+        sched_yield();
+        lock.lock();
+    }
 }
 
 void ChannelSlab::add_reader(ProgressList& list) {

@@ -51,8 +51,9 @@ class ChannelSlab {
 
     // Whose work the marks of the slot are.
     void enlist(std::uint32_t slot, QueuePair& pair);
-    // Afterwards nobody who takes marks touches the queue pair.
-    void unlist(std::uint32_t slot) noexcept;
+    // Afterwards nobody who takes marks touches the queue pair. False: a round that may is not over
+    // before the deadline; to be called again.
+    bool unlist(std::uint32_t slot, Instant deadline) noexcept;
     // Lists whose rounds take the marks.
     void add_reader(ProgressList& list);
     void remove_reader(const ProgressList& list) noexcept;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -213,6 +214,9 @@ void ControlThread::admit(Descriptor socket) {
 }
 
 void ControlThread::drop_finished_sessions() {
+    for (Session& session : sessions_)
+        if (!session.socket && std::exchange(session.welcomed, false))
+            service_.end_session(session.peer.session.id);
     const Instant now = std::chrono::steady_clock::now();
     std::erase_if(sessions_, [now](const Session& session) {
         return !session.socket || (!session.welcomed && now >= session.hello_by);
@@ -266,7 +270,7 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
         return session.socket.close();
     }
     session.welcomed = true;
-    session.peer.nonce = request.from;
+    session.peer.session = {request.from, ++last_session_};
     LinkMessage welcome;
     welcome.op = LinkOp::welcome;
     welcome.from = request.to;

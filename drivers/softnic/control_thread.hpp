@@ -28,7 +28,7 @@ namespace verbatim::softnic {
 
 // The process at the other end of a link.
 struct LinkPeer {
-    Nonce nonce{};
+    PeerSession session;
     std::shared_ptr<const PeerProcess> process;
 };
 
@@ -39,6 +39,8 @@ class ControlService {
     // its code and text.
     virtual ChannelPlace open_channel(const LinkPeer& peer, std::uint32_t from,
                                       std::uint32_t to) = 0;
+    // The session is over: its process ended, or needs this device no more.
+    virtual void end_session(std::uint64_t session) = 0;
     // A peer says that queue pair `number` has something to do.
     virtual void wake(std::uint32_t number) = 0;
     // A link was lost: its queue pairs have something to do.
@@ -123,6 +125,7 @@ class ControlThread {
     std::vector<pollfd> entries_;
     std::vector<Session> sessions_;
     std::vector<Door> doors_;
+    std::uint64_t last_session_ = 0;
     std::vector<std::shared_ptr<Link>> watched_now_;
     bool out_of_descriptors_ = false;
 

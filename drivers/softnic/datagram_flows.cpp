@@ -1,6 +1,8 @@
 // The ways of datagrams, and the list of those who send here.
 #include "datagram_flows.hpp"
 
+#include <sched.h>
+
 #include <utility>
 
 namespace verbatim::softnic {
@@ -19,6 +21,7 @@ bool Flow::must_ask() const noexcept {
 }
 
 void Flow::ask() noexcept {
+    close();
     way_ = Way::asked_for;
     link_ = nullptr;
     ring_ = {};
@@ -71,21 +74,43 @@ void Flow::refuse(bool absent) noexcept {
     again_ = absent ? Clock::time_point() : Clock::now() + kSilence;
 }
 
-DatagramSources::Source& DatagramSources::add(const Nonce& nonce, std::uint32_t number,
+DatagramSources::Source& DatagramSources::add(const PeerSession& sender, std::uint32_t number,
                                               ChannelReceiver ring) {
     auto source = std::make_unique<Source>();
-    source->nonce = nonce;
+    source->sender = sender;
     source->number = number;
     source->ring = std::move(ring);
     for (Source* old = first(); old != nullptr; old = old->next)
-        if (old->number == number && old->nonce == nonce) {
+        if (old->number == number && old->sender.nonce == sender.nonce) {
             old->replaced = true;
             old->ring.set_state(ReceiverState::closed);
         }
     source->next = first();
     Source* const added = source.release();
-    first_.store(added, std::memory_order_release);
+    first_.store(added);
     return *added;
+}
+
+void DatagramSources::end(std::uint64_t session) noexcept {
+    for (Source* source = first(); source != nullptr; source = source->next)
+        if (source->sender.id == session) source->ended = true;
+}
+
+// Readers that are at one of them still find the rest of the list behind it.
+void DatagramSources::remove_finished() noexcept {
+    bool removed = false;
+    std::atomic<Source*>* link = &first_;
+    while (Source* const source = link->load()) {
+        if (!source->finished()) {
+            link = &source->next;
+            continue;
+        }
+        link->store(source->next);
+        source->ring.set_state(ReceiverState::closed);
+        source->next_removed = std::exchange(removed_, source);
+        removed = true;
+    }
+    while (removed && readers_.load() != 0) sched_yield();
 }
 
 void DatagramSources::clear() noexcept {
@@ -94,6 +119,8 @@ void DatagramSources::clear() noexcept {
         source->ring.set_state(ReceiverState::closed);
         delete std::exchange(source, source->next);
     }
+    while (removed_ != nullptr) delete std::exchange(removed_, removed_->next_removed);
+    frozen_ = false;
 }
 
 }  // namespace verbatim::softnic

@@ -13,6 +13,7 @@
 #include "channel.hpp"
 #include "link.hpp"
 #include "pieces.hpp"
+#include "progress_list.hpp"
 
 namespace verbatim::softnic {
 
@@ -33,6 +34,10 @@ class Flow {
     // The answers. Absent: no such queue pair receives just now; the next message asks again.
     void open(std::shared_ptr<Link> link, ChannelSender ring) noexcept;
     void refuse(bool absent) noexcept;
+    // Nothing is sent here any more: the receiver forgets the ring when it is empty.
+    void close() noexcept {
+        if (ring_) ring_.give_up();
+    }
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -64,16 +69,31 @@ struct FlowRequest {
     void* context = nullptr;
 };
 
-// The rings of those who send here: a list that only grows until the queue pair is reset, so that
-// readers need no lock. One sender that comes again gets a new ring, and its old one is closed.
+// How long those who sweep wait for polls.
+inline constexpr std::chrono::milliseconds kSweepTime{20};
+
+// The rings of senders: a list that one thread changes while others read it. Readers outside the
+// receive gate are counted, and what leaves the list is freed when there are none. One sender that
+// comes again gets a new ring, and its old one is closed.
 class DatagramSources {
   public:
+    // All but `broken` and `next` are the receive gate's.
     struct Source {
-        Nonce nonce{};
+        PeerSession sender;
         std::uint32_t number = 0;
         ChannelReceiver ring;
-        bool replaced = false;  // the receive gate's
-        Source* next = nullptr;
+        bool replaced = false;
+        bool ended = false;               // with its process
+        std::atomic<bool> broken{false};  // its words contradict themselves
+        std::atomic<Source*> next{nullptr};
+        Source* next_removed = nullptr;
+        Leaving leaving;
+
+        bool pending() const noexcept { return ring.pending() && !broken.load(); }
+        // Nothing comes from it any more.
+        bool finished() const noexcept {
+            return (replaced || ended || ring.given_up() || broken.load()) && !pending();
+        }
     };
 
     DatagramSources() = default;
@@ -82,24 +102,80 @@ class DatagramSources {
     ~DatagramSources() { clear(); }
 
     // Control path, receive gate closed.
-    Source& add(const Nonce& nonce, std::uint32_t number, ChannelReceiver ring);
+    Source& add(const PeerSession& sender, std::uint32_t number, ChannelReceiver ring);
+    // Likewise: the session's process ended, or needs this device no more.
+    void end(std::uint64_t session) noexcept;
+    // Likewise: frees what is finished, and what `let_go` says true of. Waits for readers, who wait
+    // for nobody.
+    template <class LetGo>
+    void sweep(LetGo&& let_go) noexcept {
+        remove_finished();
+        for (Source** place = &removed_; *place != nullptr;) {
+            Source* const source = *place;
+            if (!let_go(*source)) {
+                place = &source->next_removed;
+                continue;
+            }
+            *place = source->next_removed;
+            delete source;
+        }
+    }
+    // Likewise: until clear() nothing is added, ended or swept.
+    void freeze() noexcept { frozen_ = true; }
+    bool frozen() const noexcept { return frozen_; }
+    // Between the two: each one that is not freed, whether it is in the list or not.
+    template <class Function>
+    void for_each(Function&& function) noexcept {
+        for (Source* source = first(); source != nullptr; source = source->next) function(*source);
+        for (Source* source = removed_; source != nullptr; source = source->next_removed)
+            function(*source);
+    }
+    // Likewise, with no readers.
     void clear() noexcept;
 
     // Any thread, as long as nothing is cleared.
     bool pending() const noexcept {
+        if (first() == nullptr) return false;
+        const Reading here(readers_);
         for (const Source* source = first(); source != nullptr; source = source->next)
-            if (source->ring.pending()) return true;
+            if (source->pending()) return true;
         return false;
     }
-    // Any thread.
     void set_state(ReceiverState state) noexcept {
+        const Reading here(readers_);
         for (Source* source = first(); source != nullptr; source = source->next)
             source->ring.set_state(state);
     }
-    Source* first() const noexcept { return first_.load(std::memory_order_acquire); }
+    void set_listens(bool listens) noexcept {
+        const Reading here(readers_);
+        for (Source* source = first(); source != nullptr; source = source->next)
+            source->ring.set_listens(listens);
+    }
+    // Receive gate.
+    Source* first() const noexcept { return first_.load(); }
 
   private:
+    // Sequentially consistent, as is each change of the list: either the reader is counted before
+    // the list's owner looks, or it reads the list without what was removed.
+    class Reading {
+      public:
+        explicit Reading(std::atomic<std::uint32_t>& readers) noexcept : readers_(readers) {
+            readers_.fetch_add(1);
+        }
+        ~Reading() { readers_.fetch_sub(1); }
+        Reading(const Reading&) = delete;
+        Reading& operator=(const Reading&) = delete;
+
+      private:
+        std::atomic<std::uint32_t>& readers_;
+    };
+
+    void remove_finished() noexcept;
+
     std::atomic<Source*> first_{nullptr};
+    Source* removed_ = nullptr;  // from the list, and not freed
+    bool frozen_ = false;
+    mutable std::atomic<std::uint32_t> readers_{0};
 };
 
 }  // namespace verbatim::softnic

@@ -67,4 +67,9 @@ void DatagramSender::refuse_flow(std::uint32_t number, bool absent) noexcept {
     if (found != shared_->flows.end()) found->second.refuse(absent);
 }
 
+void DatagramSender::forget_flows() noexcept {
+    for (auto& [number, flow] : shared_->flows) flow.close();
+    shared_->flows.clear();
+}
+
 }  // namespace verbatim::softnic

@@ -28,6 +28,8 @@ class DatagramSender {
     // The ring into a queue pair that was asked for, or that there is none.
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
     void refuse_flow(std::uint32_t number, bool absent) noexcept;
+    // The queue pair is reset, or goes. Not in a forked child, whose parent sends on.
+    void forget_flows() noexcept;
 
   private:
     Flow* flow_to(std::uint32_t number) noexcept;

@@ -219,8 +219,15 @@ ChannelPlace DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, 
                     fmt::format("there is no queue pair {} (any more)", to));
     // A device with several slots asks under the name of its first one.
     LinkPeer asking = peer;
-    if (identity_.by_slot) asking.nonce = address_of_number(from).nonce;
+    if (identity_.by_slot) asking.session.nonce = address_of_number(from).nonce;
     return found->second->open_for(asking, from);
+}
+
+void DeviceCore::end_session(std::uint64_t session) {
+    const Instant deadline = std::chrono::steady_clock::now() + kSweepTime;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, queue_pair] : queue_pairs_)
+        queue_pair->end_session(session, deadline);
 }
 
 void DeviceCore::wake(std::uint32_t number) {

@@ -64,6 +64,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const volatile std::uint64_t* epoch() const noexcept { return &epoch_; }
 
     ChannelPlace open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) override;
+    void end_session(std::uint64_t session) override;
     void wake(std::uint32_t number) override;
     void wake_all() override;
     // For this device's own engine thread, if it has one: there is something to look for. Any

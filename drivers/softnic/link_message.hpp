@@ -30,6 +30,12 @@ namespace verbatim::softnic {
 using Nonce = std::array<std::uint8_t, 16>;
 using Instant = std::chrono::steady_clock::time_point;
 
+// One link of a peer's device to this one. The nonce alone may come again, with another link.
+struct PeerSession {
+    Nonce nonce{};
+    std::uint64_t id = 0;
+};
+
 enum class LinkOp : std::uint32_t {
     hello = 1,
     welcome,

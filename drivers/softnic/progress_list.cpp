@@ -74,13 +74,21 @@ void ProgressList::add(ChannelSlab& slab) {
 }
 
 void ProgressList::remove(ChannelSlab& slab) {
-    {
+    bool taken_out = false;
+    remove(slab, taken_out, Instant::max());
+}
+
+bool ProgressList::remove(ChannelSlab& slab, bool& taken_out, Instant deadline) {
+    if (!taken_out) {
         const std::lock_guard lock(mutex_);
-        if (!count_down(slabs_, slab)) return;
+        if (!count_down(slabs_, slab)) return true;
         publish();
+        taken_out = true;
     }
-    wait_for_round();
+    if (!wait_for_round(deadline)) return false;
     slab.remove_reader(*this);
+    taken_out = false;
+    return true;
 }
 
 void ProgressList::add(ProgressList& list) {
@@ -108,10 +116,15 @@ void ProgressList::publish() {
     if ((rounds_.load() & 1) == 0) retired_.clear();
 }
 
-void ProgressList::wait_for_round() const noexcept {
-    const std::uint64_t round = rounds_.load();
-    if ((round & 1) == 0) return;
-    while (rounds_.load(std::memory_order_acquire) == round) sched_yield();
+bool ProgressList::wait_for_round(Instant deadline) const noexcept {
+    const std::uint64_t round = rounds();
+    if ((round & 1) == 0) return true;
+    while (rounds_.load(std::memory_order_acquire) == round) {
+        if (deadline != Instant::max() && std::chrono::steady_clock::now() >= deadline)
+            return false;
+        sched_yield();
+    }
+    return true;
 }
 
 }  // namespace verbatim::softnic

@@ -20,6 +20,13 @@ namespace verbatim::softnic {
 
 class QueuePair;
 
+// What is done of a ring's removal from the rounds of those who take its marks.
+struct Leaving {
+    bool unlisted = false;
+    std::size_t lists = 0;
+    bool taken_out = false;  // of the next list
+};
+
 class ProgressList {
   public:
     ProgressList() : sources_(new Sources) {}
@@ -61,11 +68,18 @@ class ProgressList {
     // Marks that rounds take from now on; as often removed as added.
     void add(ChannelSlab& slab);
     void remove(ChannelSlab& slab);
+    // The same until the deadline. False: a round goes on; to be called again, with `taken_out`,
+    // which is false at first.
+    bool remove(ChannelSlab& slab, bool& taken_out, Instant deadline);
     // A list that rounds go on with: its queue pairs are driven by several.
     void add(ProgressList& list);
     void remove(ProgressList& list);
     // Until the round that goes on has ended.
-    void wait_for_round() const noexcept;
+    void wait_for_round() const noexcept { wait_for_round(Instant::max()); }
+    // False: it has not before the deadline.
+    bool wait_for_round(Instant deadline) const noexcept;
+    // Odd: a round goes on.
+    std::uint64_t rounds() const noexcept { return rounds_.load(); }
 
   private:
     // What a round reads. Replaced as a whole; an old one is kept until no round can have it.

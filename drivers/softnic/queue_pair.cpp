@@ -141,6 +141,7 @@ void QueuePair::close() noexcept {
     detach();
     stop();
     receive_->give_back();
+    send_->datagrams().forget_flows();
     go_on();
     shared_.access->receive_no_more();
     send_completions_->remove_writer(*this);
@@ -161,9 +162,19 @@ void QueuePair::attach() {
 
 void QueuePair::detach() {
     attention_.close();
-    if (shared_.incoming) listen_no_more(shared_.incoming);
-    for (auto* source = shared_.sources.first(); source != nullptr; source = source->next)
-        listen_no_more(source->ring);
+    if (shared_.incoming) {
+        Leaving done;
+        listen_no_more(shared_.incoming, done);
+    }
+    if (shared_.datagrams()) {
+        // Outside the gate, so that no control thread waits for a poll.
+        receive_gate_.enter_waiting();
+        shared_.sources.freeze();
+        receive_gate_.leave_for_good();
+        shared_.sources.for_each([this](DatagramSources::Source& source) {
+            listen_no_more(source.ring, source.leaving);
+        });
+    }
     for (const Attention::Listed& listed : listed_) listed.list->detach(listed.place);
     listed_.clear();
     if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
@@ -191,12 +202,12 @@ void QueuePair::claim(const Peer& peer) {
 }
 
 ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
-    const Nonce& peer = asking.nonce;
+    const Nonce& peer = asking.session.nonce;
     // A number that was guessed, or was a former queue pair's.
     if (!made_.load(std::memory_order_acquire))
         throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                     "it is being made");
-    if (shared_.datagrams()) return open_source(peer, from);
+    if (shared_.datagrams()) return open_source(asking.session, from);
     const std::lock_guard lock(mutex_);
     if (shared_.is(QueuePairState::error))
         throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
@@ -339,7 +350,7 @@ std::shared_ptr<AccessWord> QueuePair::forget_peer() noexcept {
     shared_.outgoing = {};
     shared_.link = nullptr;
     shared_.sender = nullptr;
-    shared_.flows.clear();
+    send_->datagrams().forget_flows();
     shared_.sources.clear();
     shared_.failure.clear();
     shared_.first_syndrome = kNoSyndrome;

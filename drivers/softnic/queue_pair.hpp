@@ -164,6 +164,9 @@ class QueuePair final : public QueuePairHandle {
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
     ChannelPlace open_for(const LinkPeer& asking, std::uint32_t from);
+    // Control thread: a peer's link is gone, and with it what its datagrams came through. Waits for
+    // polls until `deadline` at most.
+    void end_session(std::uint64_t session, Instant deadline) noexcept;
 
     std::string failure_text() const override { return std::string(shared_.failure.view()); }
     std::uint64_t receiver_not_ready_count() const noexcept;
@@ -190,9 +193,11 @@ class QueuePair final : public QueuePairHandle {
     void drop_ring() noexcept;
     void forget_ring() noexcept;
     void listen_to(const ChannelReceiver& ring);
-    void listen_no_more(const ChannelReceiver& ring) noexcept;
+    bool listen_no_more(const ChannelReceiver& ring, Leaving& done,
+                        Instant deadline = Instant::max()) noexcept;
     std::unique_lock<std::mutex> hold_domain() const;
-    ChannelPlace open_source(const Nonce& peer, std::uint32_t from);
+    ChannelPlace open_source(const PeerSession& peer, std::uint32_t from);
+    void sweep_sources(Instant deadline) noexcept;
 
     std::shared_ptr<DeviceCore> core_;
     const std::shared_ptr<XrcDomain> xrc_domain_;  // null: it is no XRC target

@@ -52,8 +52,7 @@ void QueuePair::cool() noexcept {
 
 void QueuePair::set_listens(bool listens) noexcept {
     if (has_ring_.load(std::memory_order_acquire)) shared_.incoming.set_listens(listens);
-    for (auto* source = shared_.sources.first(); source != nullptr; source = source->next)
-        source->ring.set_listens(listens);
+    if (shared_.datagrams()) shared_.sources.set_listens(listens);
 }
 
 // Each once.
@@ -77,9 +76,16 @@ void QueuePair::listen_to(const ChannelReceiver& ring) {
     }
 }
 
-void QueuePair::listen_no_more(const ChannelReceiver& ring) noexcept {
-    ring.slot().slab()->unlist(ring.slot().number());
-    for (ProgressList* const list : lists()) list->remove(*ring.slot().slab());
+// False: a round went on until the deadline. To be called again, with what was done.
+bool QueuePair::listen_no_more(const ChannelReceiver& ring, Leaving& done,
+                               Instant deadline) noexcept {
+    ChannelSlab& slab = *ring.slot().slab();
+    if (!done.unlisted && !slab.unlist(ring.slot().number(), deadline)) return false;
+    done.unlisted = true;
+    const std::vector<ProgressList*> lists = this->lists();
+    for (; done.lists != lists.size(); ++done.lists)
+        if (!lists[done.lists]->remove(slab, done.taken_out, deadline)) return false;
+    return true;
 }
 
 // Under mutex_, in the states reset and initialized: nobody looks at shared_.incoming yet.
@@ -109,7 +115,8 @@ void QueuePair::make_ring(const Nonce& peer) {
 void QueuePair::drop_ring() noexcept {
     if (!shared_.incoming) return;
     attention_.close();
-    listen_no_more(shared_.incoming);
+    Leaving done;
+    listen_no_more(shared_.incoming, done);
     // No peer was given it: nobody is waited for.
     shared_.access->withdraw(shared_.access->exchange_ring(nullptr));
     forget_ring();

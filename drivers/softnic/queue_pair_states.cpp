@@ -51,17 +51,18 @@ void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
 }
 
 // The gate keeps the list; mutex_ may be held by who is inside.
-ChannelPlace QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
+ChannelPlace QueuePair::open_source(const PeerSession& peer, std::uint32_t from) {
     receive_gate_.enter_waiting();
     try {
-        if (!shared_.receives())
+        if (!shared_.receives() || shared_.sources.frozen())
             throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                         "it does not receive (yet)");
+        sweep_sources(std::chrono::steady_clock::now() + kSweepTime);
         // A whole datagram fits wherever the ring stands.
         ChannelTerms terms = terms_;
         terms.ring_bytes =
             std::max<std::size_t>(core_->options().ring_bytes, 4 * kMaxDatagramBytes);
-        ChannelReceiver ring(core_->channels().take(peer, terms.bytes()), terms);
+        ChannelReceiver ring(core_->channels().take(peer.nonce, terms.bytes()), terms);
         listen_to(ring);
         ring.set_listens(!attention_.hot());
         ChannelPlace place = shared_.sources.add(peer, from, std::move(ring)).ring.lend();
@@ -71,6 +72,26 @@ ChannelPlace QueuePair::open_source(const Nonce& peer, std::uint32_t from) {
         receive_gate_.leave_for_good();
         throw;
     }
+}
+
+// What is not drained yet is swept when the next sender comes or goes.
+void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
+    if (!made_.load(std::memory_order_acquire) || !shared_.datagrams()) return;
+    receive_gate_.enter_waiting();
+    if (!shared_.sources.frozen()) {
+        shared_.sources.end(session);
+        sweep_sources(deadline);
+    }
+    receive_gate_.leave_for_good();
+    core_->ring_own_bell();  // of what came meanwhile
+}
+
+// Inside the receive gate. A poll that lasts longer may wait for another control thread, which may
+// wait for this one: then the ring is kept until the next time.
+void QueuePair::sweep_sources(Instant deadline) noexcept {
+    shared_.sources.sweep([&](DatagramSources::Source& source) {
+        return listen_no_more(source.ring, source.leaving, deadline);
+    });
 }
 
 void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {

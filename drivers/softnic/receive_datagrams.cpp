@@ -24,6 +24,7 @@ void ReceiveEngine::run_datagrams() noexcept {
             if (peek == ChannelReceiver::Peek::broken) {
                 // This sender is not listened to any more; the others are.
                 source->ring.set_state(ReceiverState::closed);
+                source->broken.store(true);
                 break;
             }
             if ((record.flags & kFillerRecord) == 0 && !source->replaced)

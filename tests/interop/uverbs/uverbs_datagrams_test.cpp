@@ -1,10 +1,12 @@
 // Datagrams between processes, through unmodified libibverbs: none is lost on its way to a queue
-// pair that receives, and nobody waits for one that does not.
+// pair that receives, nobody waits for one that does not, and nothing is kept of senders that went.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <string>
 
 #include "child_process.hpp"
 #include "verbs_pair.hpp"
@@ -124,6 +126,53 @@ TEST(Datagrams, arrive_as_soon_as_the_receiver_is_ready_whoever_sent_too_early) 
     receiver.be_ready();
     post.send(receiver.pair->qp_num, 2);
     while (receiver.take() != 2) continue;
+}
+
+std::size_t rings() {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        const auto target = std::filesystem::read_symlink(entry.path(), gone);
+        if (!gone && target.string().find("verbatim-ring") != std::string::npos) ++count;
+    }
+    return count;
+}
+
+TEST(Datagrams, of_senders_that_ended_leave_no_ring_behind) {
+    const Context context = open_device();
+    Post receiver(context.get());
+    const std::size_t before = rings();
+    const auto send_and_end = [&](std::uint64_t value) {
+        receiver.receive(0, 512);
+        Child sender([&] {
+            const Context own = open_device();
+            Post post(own.get());
+            post.send(receiver.pair->qp_num, value);
+        });
+        EXPECT_EQ(receiver.take(), value);
+        EXPECT_EQ(sender.wait(), 0);
+    };
+    for (std::uint64_t i = 0; i < 5; ++i) send_and_end(i);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (rings() > before && std::chrono::steady_clock::now() < deadline) usleep(1000);
+    EXPECT_EQ(rings(), before);
+}
+
+// Fewer files than the queue pairs would need that sent one after the other.
+TEST(Datagrams, of_queue_pairs_that_were_destroyed_leave_few_rings_behind) {
+    const Context context = open_device(), other = open_device();
+    Post receiver(context.get());
+    const std::size_t before = rings();
+    std::size_t with_one = 0;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+        Post post(other.get());
+        receiver.receive(0, 512);
+        post.send(receiver.pair->qp_num, i);
+        EXPECT_EQ(receiver.take(), i);
+        if (with_one == 0) with_one = rings();
+        EXPECT_LE(rings(), with_one);
+    }
+    EXPECT_GT(with_one, before);
 }
 
 }  // namespace

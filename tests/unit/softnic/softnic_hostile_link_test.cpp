@@ -256,6 +256,7 @@ class Answering final : public ControlService {
     ChannelPlace open_channel(const LinkPeer&, std::uint32_t, std::uint32_t) override {
         throw Error(Errc::peer_lost, "answering", "there are no queue pairs");
     }
+    void end_session(std::uint64_t) override {}
     void wake(std::uint32_t) override {}
     void wake_all() override {}
     std::string describe() override { return {}; }
