@@ -88,6 +88,14 @@ std::uint32_t KeyTable::add(const Registration& registration) {
     return key;
 }
 
+bool KeyTable::change(std::uint32_t key, const Registration& registration) noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t index = key >> 8;
+    if ((record(index).windows.load() & ~kRetired) != 0) return false;
+    publish(index, key, registration);
+    return true;
+}
+
 void KeyTable::remove(std::uint32_t key) noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint32_t index = key >> 8;

@@ -166,6 +166,9 @@ class KeyTable {
     explicit KeyTable(const RevocationOptions& options = {});
     // Throws Error(out_of_memory): all 2^24 keys are in use, or there is no memory for more.
     std::uint32_t add(const Registration& registration);
+    // The same key, of a region, for another registration of the same memory. Requests that begin
+    // later go by it; for those that began before, a Revocation waits. False: windows are open.
+    bool change(std::uint32_t key, const Registration& registration) noexcept;
     // The key stops working at once, and so do those of windows that are open onto it.
     void remove(std::uint32_t key) noexcept;
     // False while windows are open onto the region; after true none can be opened any more.

@@ -133,7 +133,11 @@ class DeviceFile {
     static int check_access(std::uint32_t access);
     static int check_memory(const Wanted& wanted);
     int advise(const Domain& domain, std::uint64_t advice, bool flush, const ib_uverbs_sge& range);
+    static softnic::Registration registration_of(const Wanted& wanted, const Domain& domain,
+                                                 std::uint64_t file);
     std::uint32_t make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file = 0);
+    int change_in_place(Key& region, const Wanted& wanted, const Domain& domain);
+    int replace_region(Key& region, const Wanted& wanted, Domain& domain);
     Key make_region(const Wanted& wanted, Domain& domain);
     bool revoke_region(Key& region) noexcept;
     void forget_region(Key& region) noexcept;

@@ -98,8 +98,8 @@ int DeviceFile::register_device_memory(Method& method) {
         device_memories_.find(method.handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE));
     if (domain == nullptr || memory == nullptr) return ENOENT;
     constexpr std::uint32_t kAllowed = 0xf | kZeroBased | 0x3ffu << 20;  // and hints
-    if ((*access & kZeroBased) == 0 || (*access & ~kAllowed) != 0 || *length == 0 ||
-        *offset > memory->bytes || *length > memory->bytes - *offset)
+    if ((*access & kZeroBased) == 0 || (*access & ~kAllowed) != 0 || *offset > memory->bytes ||
+        *length > memory->bytes - *offset)
         return EINVAL;
     Wanted wanted{reinterpret_cast<std::uint64_t>(device_memory_pool_.at(memory->first)) + *offset,
                   *length, 0, *access & ~kZeroBased};

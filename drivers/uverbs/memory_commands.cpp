@@ -26,8 +26,12 @@ enum : std::uint32_t {
     kZeroBased = 1u << 5,  // of device memory; elsewhere it says nothing
     kOnDemand = 1u << 6,
     kHugePages = 1u << 7,
+    kRelaxedOrdering = 1u << 20,
     kOptional = 0x3ffu << 20,  // hints, relaxed ordering among them
 };
+// Access that mlx5's kernel driver changes with the keys as they are.
+constexpr std::uint32_t kChangedInPlace =
+    kLocalWrite | kRemoteWrite | kRemoteRead | kRelaxedOrdering;
 constexpr std::uint32_t kKeyAccess =
     kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind;
 constexpr std::uint32_t kKnownAccess = kKeyAccess | kZeroBased | kOnDemand | kHugePages | kOptional;
@@ -110,14 +114,19 @@ int DeviceFile::check_memory(const Wanted& wanted) {
     return 0;
 }
 
-// The key of memory that peers find at another address: `name` is what they call `start`.
 std::uint32_t DeviceFile::make_key(const Wanted& wanted, const Domain& domain, std::uint64_t file) {
+    return core_->keys().add(registration_of(wanted, domain, file));
+}
+
+// Memory that peers find at another address: `name` is what they call `start`.
+softnic::Registration DeviceFile::registration_of(const Wanted& wanted, const Domain& domain,
+                                                  std::uint64_t file) {
     softnic::Registration registration{wanted.name, wanted.length,
                                        static_cast<Access>(wanted.access & kKeyAccess), file,
                                        file == 0 ? 0 : wanted.start};
     registration.origin = wanted.start - wanted.name;
     registration.domain = domain.number;
-    return core_->keys().add(registration);
+    return registration;
 }
 
 // Of memory that is the program's own; shared with peers where that can be.
@@ -170,12 +179,40 @@ int DeviceFile::register_memory(const Command& command) {
     return 0;
 }
 
+// 0, or an error. Where rights are taken away requests that began before are waited for; if a peer
+// is stopped in one, the key dies.
+int DeviceFile::change_in_place(Key& region, const Wanted& wanted, const Domain& domain) {
+    softnic::KeyTable& keys = core_->keys();
+    if (!keys.change(region.key, registration_of(wanted, domain, region.file))) return EBUSY;
+    const bool taken = (region.made.access & ~wanted.access) != 0 || region.domain != &domain;
+    region.made = wanted;
+    if (!taken || softnic::Revocation(keys.accesses()).wait()) return 0;
+    keys.remove(region.key);
+    region.revoked = true;
+    return EBUSY;
+}
+
 // The region gets a key of its own for what it is then; the one before is dead at once.
+int DeviceFile::replace_region(Key& region, const Wanted& wanted, Domain& domain) {
+    if (!core_->keys().retire(region.key)) return EBUSY;  // a window is open onto it
+    Key changed = make_region(wanted, domain);
+    if (!revoke_region(region)) {
+        forget_region(changed);
+        return EBUSY;
+    }
+    forget_region(region);
+    changed.domain = region.domain;
+    region = std::move(changed);
+    return 0;
+}
+
+// The domain, and most access, change with the region's keys as they are.
 int DeviceFile::reregister_memory(const Command& command) {
     constexpr std::uint32_t kTranslation = 1, kDomain = 2, kAccess = 4;  // ibv_rereg_mr_flags
     const auto change = command.core<ib_uverbs_rereg_mr>();
     const std::uint32_t flags = change.flags;
-    if (flags == 0 || (flags & ~(kTranslation | kDomain | kAccess)) != 0) return EINVAL;
+    if (flags == 0) return EINVAL;
+    if ((flags & ~(kTranslation | kDomain | kAccess)) != 0) return EOPNOTSUPP;
     if ((flags & kTranslation) != 0 && (change.start == 0 || change.hca_va == 0)) return EINVAL;
     Key* const region = keys_.find(change.mr_handle);
     if (region == nullptr) return ENOENT;
@@ -189,18 +226,16 @@ int DeviceFile::reregister_memory(const Command& command) {
     if (domain == nullptr) return EINVAL;
     if (const int error = check_memory(wanted); error != 0) return error;
     if (!make_present(wanted)) return EFAULT;
-    if (region->revoked || !core_->keys().retire(region->key))
-        return EBUSY;  // a window is open onto it, or a peer inside
-    ib_uverbs_rereg_mr_resp reply{};
-    Key changed = make_region(wanted, *domain);
-    reply.lkey = reply.rkey = changed.key;
-    if (!revoke_region(*region)) {
-        forget_region(changed);
-        return EBUSY;
-    }
-    forget_region(*region);
+    if (region->revoked) return EBUSY;  // a peer is inside
+    const bool in_place = (flags & kTranslation) == 0 &&
+                          ((wanted.access ^ region->made.access) & ~kChangedInPlace) == 0;
+    const int error = in_place ? change_in_place(*region, wanted, *domain)
+                               : replace_region(*region, wanted, *domain);
+    if (error != 0) return error;
     --region->domain->users, ++domain->users;
-    *region = std::move(changed);
+    region->domain = domain;
+    ib_uverbs_rereg_mr_resp reply{};
+    reply.lkey = reply.rkey = region->key;
     command.reply(reply);
     return 0;
 }

@@ -54,13 +54,57 @@ TEST_F(Control, a_region_registered_again_covers_what_it_does_then) {
     std::byte* const later = other.memory.data() + 65536;
     ASSERT_EQ(ibv_rereg_mr(region.get(), all, nullptr, later, 4096, kFullAccess), 0);
     EXPECT_EQ(write(later, region->rkey), IBV_WC_SUCCESS);
-    const std::uint32_t before = region->rkey;
     const Domain domain(good(ibv_alloc_pd(context.get()), "ibv_alloc_pd"));
     ASSERT_EQ(ibv_rereg_mr(region.get(), IBV_REREG_MR_CHANGE_PD, domain.get(), nullptr, 0, 0), 0);
     ASSERT_EQ(ibv_rereg_mr(region.get(), IBV_REREG_MR_CHANGE_PD, other.domain.get(), nullptr, 0, 0),
               0);
     EXPECT_EQ(write(later, region->rkey), IBV_WC_SUCCESS);
-    EXPECT_EQ(write(later, before), IBV_WC_REM_ACCESS_ERR);
+}
+
+// As mlx5's kernel driver does it, for all access but that of atomics.
+TEST_F(Control, a_region_that_changes_its_access_or_domain_keeps_its_keys) {
+    const Region region(
+        good(ibv_reg_mr(other.domain.get(), other.memory.data(), 4096, kFullAccess), "ibv_reg_mr"));
+    const std::uint32_t key = region->rkey;
+    EXPECT_EQ(write(other.memory.data(), key), IBV_WC_SUCCESS);
+    const auto change = [&](int access) {
+        return ibv_rereg_mr(region.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, access);
+    };
+    constexpr int kNoWrites = kFullAccess & ~IBV_ACCESS_REMOTE_WRITE;
+    ASSERT_EQ(change(kNoWrites), 0);
+    EXPECT_EQ(region->rkey, key);
+    ASSERT_EQ(change(kFullAccess), 0);
+    EXPECT_EQ(region->rkey, key);
+    EXPECT_EQ(write(other.memory.data(), key), IBV_WC_SUCCESS);
+    const Domain domain(good(ibv_alloc_pd(context.get()), "ibv_alloc_pd"));
+    ASSERT_EQ(ibv_rereg_mr(region.get(), IBV_REREG_MR_CHANGE_PD, domain.get(), nullptr, 0, 0), 0);
+    EXPECT_EQ(region->rkey, key);
+    ASSERT_EQ(ibv_rereg_mr(region.get(), IBV_REREG_MR_CHANGE_PD, other.domain.get(), nullptr, 0, 0),
+              0);
+    ASSERT_EQ(change(kNoWrites & ~IBV_ACCESS_REMOTE_ATOMIC), 0);
+    EXPECT_NE(region->rkey, key) << "atomics";
+    ASSERT_EQ(change(kNoWrites), 0);
+    EXPECT_EQ(write(other.memory.data(), region->rkey), IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(Control, a_full_receive_queue_takes_no_more_until_a_completion_was_polled) {
+    ibv_qp_attr attributes{};
+    ibv_qp_init_attr made{};
+    good(ibv_query_qp(other.pair.get(), &attributes, IBV_QP_CAP, &made), "ibv_query_qp");
+    ibv_sge element{reinterpret_cast<std::uint64_t>(other.memory.data()), 64, other.region->lkey};
+    ibv_recv_wr work{0, nullptr, &element, 1}, *bad = nullptr;
+    std::uint32_t posted = 0;
+    while (posted < 10000 && ibv_post_recv(other.pair.get(), &work, &bad) == 0) ++posted;
+    EXPECT_GE(posted, made.cap.max_recv_wr);
+    EXPECT_LT(posted, 2 * made.cap.max_recv_wr);
+    EXPECT_EQ(ibv_post_recv(other.pair.get(), &work, &bad), ENOMEM);
+    EXPECT_EQ(bad, &work);
+    one.request(IBV_WR_SEND, 0, 64).post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(ibv_post_recv(other.pair.get(), &work, &bad), ENOMEM) << "not polled yet";
+    EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(ibv_post_recv(other.pair.get(), &work, &bad), 0);
+    EXPECT_EQ(ibv_post_recv(other.pair.get(), &work, &bad), ENOMEM);
 }
 
 TEST_F(Control, a_registration_that_cannot_be_changed_stays_as_it_was) {

@@ -216,6 +216,107 @@ TEST_F(EntryData, a_queue_pair_that_does_not_want_it_gets_its_data_in_memory) {
     EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
 }
 
+// By libmlx5's own functions each queue pair says for itself, whatever the environment says.
+struct ChosenData : EntryData {
+    void make(Side& side, std::uint32_t flags) {
+        ibv_qp_init_attr_ex wanted{};
+        wanted.send_cq = wanted.recv_cq = side.completions.get();
+        wanted.cap = {32, 32, 4, 4, 0};
+        wanted.qp_type = IBV_QPT_RC;
+        wanted.comp_mask = IBV_QP_INIT_ATTR_PD;
+        wanted.pd = side.domain.get();
+        mlx5dv_qp_init_attr ours{};
+        ours.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+        ours.create_flags = flags;
+        side.pair.reset(good(mlx5dv_create_qp(context.get(), &wanted, &ours), "mlx5dv_create_qp"));
+    }
+    bool read_comes_in_entry() {
+        one.request(IBV_WR_RDMA_READ, 4096, 8)
+            .to(other.memory.data(), other.region->rkey)
+            .post(one.pair.get());
+        EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+        EXPECT_EQ(std::memcmp(one.memory.data() + 4096, other.memory.data(), 8), 0);
+        return RawEntry(one.completions.get()).holds_32();
+    }
+};
+
+TEST_F(ChosenData, a_queue_pair_may_have_none) {
+    make(other, MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE);
+    join();
+    one.fill(0, 8, 3);
+    other.receive(100, 64);
+    send(8);
+    EXPECT_FALSE(RawEntry(other.completions.get()).holds_32());
+    EXPECT_TRUE(arrived(100, 8));
+}
+
+TEST_F(ChosenData, a_queue_pair_may_allow_it_for_what_it_reads) {
+    make(one, MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE);
+    join();
+    other.fill(0, 8, 4);
+    EXPECT_TRUE(read_comes_in_entry());
+}
+
+TEST_F(ChosenData, what_is_read_goes_to_memory_where_nobody_allowed_it) {
+    make(one, 0);
+    join();
+    other.fill(0, 8, 4);
+    EXPECT_FALSE(read_comes_in_entry());
+}
+
+// What libmlx5 asks the device for by mlx5dv_create_cq().
+struct ChosenQueue : testing::Test {
+    Completions make(const mlx5dv_cq_init_attr& ours) {
+        ibv_cq_init_attr_ex wanted{};
+        wanted.cqe = 63;
+        mlx5dv_cq_init_attr copy = ours;
+        ibv_cq_ex* const queue = mlx5dv_create_cq(context.get(), &wanted, &copy);
+        return Completions(queue == nullptr ? nullptr : ibv_cq_ex_to_cq(queue));
+    }
+    static std::uint32_t entry_bytes(const Completions& queue) {
+        mlx5dv_cq view{};
+        mlx5dv_obj object{};
+        object.cq.in = queue.get(), object.cq.out = &view;
+        good(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), "mlx5dv_init_obj");
+        return view.cqe_size;
+    }
+    Context context = open_device();
+};
+
+TEST_F(ChosenQueue, has_entries_of_either_size) {
+    for (const auto bytes : {std::uint16_t{64}, std::uint16_t{128}}) {
+        mlx5dv_cq_init_attr wanted{};
+        wanted.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+        wanted.cqe_size = bytes;
+        const Completions queue = make(wanted);
+        ASSERT_NE(queue, nullptr);
+        EXPECT_EQ(entry_bytes(queue), bytes);
+    }
+    mlx5dv_cq_init_attr wrong{};
+    wrong.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+    wrong.cqe_size = 256;
+    EXPECT_EQ(make(wrong), nullptr);
+    EXPECT_EQ(errno, EINVAL);
+}
+
+// A device says what it can; libmlx5 asks for nothing else.
+TEST_F(ChosenQueue, compresses_and_pads_only_where_the_device_says_so) {
+    mlx5dv_context device{};
+    device.comp_mask = MLX5DV_CONTEXT_MASK_CQE_COMPRESION;
+    good(mlx5dv_query_device(context.get(), &device), "mlx5dv_query_device");
+    EXPECT_EQ(device.cqe_comp_caps.max_num, 0u);
+    mlx5dv_cq_init_attr compressed{};
+    compressed.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE;
+    compressed.cqe_comp_res_format = MLX5DV_CQE_RES_FORMAT_HASH;
+    EXPECT_EQ(make(compressed), nullptr);
+    const bool pads = (device.flags & MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD) != 0;
+    mlx5dv_cq_init_attr padded{};
+    padded.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS;
+    padded.cqe_size = 128;
+    padded.flags = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD;
+    EXPECT_EQ(make(padded) != nullptr, pads);
+}
+
 // libmlx5 copies to the address in the request.
 TEST_F(EntryData, memory_under_another_address_is_written_by_the_device) {
     join();

@@ -100,6 +100,18 @@ TEST_F(Methods, device_memory_in_use_is_not_freed_and_comes_back_empty) {
     EXPECT_EQ(found, 0u);
 }
 
+// ib_core takes it; no request of a byte may use it.
+TEST_F(Methods, a_region_of_device_memory_may_be_of_no_bytes) {
+    const DeviceMemory memory(good(allocate(4096), "ibv_alloc_dm"));
+    const Region region = register_at(memory.get(), 4096, 0);
+    ASSERT_NE(region, nullptr);
+    EXPECT_EQ(region->length, 0u);
+    one.request(IBV_WR_RDMA_WRITE, 0, 0).to(at(0), region->rkey).post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+    one.request(IBV_WR_RDMA_WRITE, 0, 1).to(at(0), region->rkey).post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_REM_ACCESS_ERR);
+}
+
 TEST_F(Methods, there_is_as_much_device_memory_as_the_device_says) {
     ibv_device_attr_ex device{};
     ASSERT_EQ(ibv_query_device_ex(context.get(), nullptr, &device), 0);
