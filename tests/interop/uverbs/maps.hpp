@@ -1,9 +1,12 @@
 // What this process has mapped where, as a test sees it.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 namespace verbatim::interop {
@@ -40,6 +43,14 @@ inline int windows_onto_peers() {
         if (line.find("verbatim-pages") != std::string::npos && first != offset) ++count;
     }
     return count;
+}
+
+// Memory goes. One call leaves its addresses without access: after an unmapping any thread's next
+// mapping could take them, and what should fail would find memory again.
+inline void lose(void* memory, std::size_t bytes) {
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (mmap(memory, bytes, PROT_NONE, kFlags, -1, 0) != memory)
+        throw std::runtime_error("mmap over memory failed");
 }
 
 }  // namespace verbatim::interop

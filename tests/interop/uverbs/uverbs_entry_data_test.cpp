@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "maps.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
@@ -343,7 +344,7 @@ TEST_F(EntryData, memory_that_went_is_an_error_of_the_receive) {
     ibv_sge element{reinterpret_cast<std::uint64_t>(memory), 64, region->lkey};
     ibv_recv_wr work{7, nullptr, &element, 1}, *bad = nullptr;
     good(ibv_post_recv(other.pair.get(), &work, &bad), "ibv_post_recv");
-    munmap(memory, 4096);
+    lose(memory, 4096);
     one.request(IBV_WR_SEND, 0, 8).post(one.pair.get());
     EXPECT_EQ(other.poll().status, IBV_WC_LOC_PROT_ERR);
     EXPECT_EQ(one.poll().status, IBV_WC_REM_OP_ERR);

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "child_process.hpp"
+#include "maps.hpp"
 #include "place.hpp"
 #include "verbs_pair.hpp"
 
@@ -39,10 +40,7 @@ struct Gone : testing::Test {
         Region region(
             good(ibv_reg_mr(of.domain.get(), memory, kBytes, static_cast<unsigned>(kAccess | more)),
                  "ibv_reg_mr"));
-        munmap(memory, kBytes);
-        // Nobody else's: what is mapped meanwhile goes elsewhere.
-        constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-        good(::mmap(memory, kBytes, PROT_NONE, kFlags, -1, 0), "mmap");
+        lose(memory, kBytes);
         return region;
     }
     Context context = open_device();
