@@ -8,9 +8,13 @@
 //   marks, if `listens` is set, which a cold queue pair's is (channel.hpp).
 // - Requests posted here, to be executed or acknowledged; requests that wait for room, for a time
 //   (receiver not ready, a fault policy), for a key that another thread changes, or for the way to
-//   the peer; wake-ups owed to a peer: the thread that leaves a gate with them behind heats.
+//   the peer; wake-ups owed to a peer: the thread inside the gate heats when its turn leaves any
+//   behind. Then it takes one more turn: what came after the first, and before a look could find
+//   the queue pair, is found by itself. A thread that leaves a gate in spite of a mark heats, too.
 // - A message without a receive: pending, so hot until receives are posted. Receives posted to a
 //   queue pair in the error state: always hot.
+// - The end of a peer that was given the ring and does not know the way back yet (`attached`):
+//   nobody, so the queue pair stays hot until it does.
 // - The end of a link: the control thread heats all queue pairs of the device.
 // - Requests posted past all functions of the library: the engine thread of the uverbs device,
 // which
@@ -46,17 +50,16 @@ class Attention {
     };
     static constexpr std::size_t kLists = 3;  // of two completion queues, and of a third party
 
-    // Control path. Nothing changes between close() and open(), and before the first open(): then
-    // the queue pair enters its lists, or leaves them. After open() it is hot.
+    // Control path. Nothing changes before the first finish_hot(), and from close() to the next
+    // one: then the queue pair enters its lists, or leaves them, or a ring of its goes.
     void close() noexcept {
         if (count_ == 0) return;
         while (!change(State::cold) && !change(State::hot)) sched_yield();
-        count_ = 0;
     }
-    void open(std::span<const Listed> lists) noexcept {
+    // While it is closed, and no round comes to the queue pair.
+    void set_lists(std::span<const Listed> lists) noexcept {
         count_ = static_cast<std::uint32_t>(lists.size());
         std::copy(lists.begin(), lists.end(), places_.begin());
-        finish_hot();
     }
 
     bool hot() const noexcept { return state_.load(std::memory_order_relaxed) == State::hot; }
@@ -64,9 +67,14 @@ class Attention {
     bool begin_heating() noexcept { return change(State::cold); }
     bool begin_cooling() noexcept { return change(State::hot); }
     void finish_hot() noexcept {
+        set_bits();
+        state_.store(State::hot);
+    }
+    // Inside a gate, where nobody finishes cooling: the lists look at it in their next rounds,
+    // though the thread that heats it, or gives up cooling it, has not come to that yet.
+    void set_bits() noexcept {
         vain_looks_.store(0, std::memory_order_relaxed);
         for (std::uint32_t i = 0; i < count_; ++i) places_[i].list->hot().set(places_[i].place);
-        state_.store(State::hot);
     }
     void finish_cold() noexcept {
         for (std::uint32_t i = 0; i < count_; ++i) places_[i].list->hot().clear(places_[i].place);

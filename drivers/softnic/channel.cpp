@@ -79,6 +79,8 @@ void LetGoOfChannel::operator()(ChannelHeader* header) const noexcept {
     if (generation == fork_generation()) store_release(header->produced.released, lent);
 }
 
+void ChannelSender::set_attached() noexcept { store_release(header_->produced.attached, 1U); }
+
 void ChannelSender::set_sleeps() noexcept { store_release(header_->produced.sender_sleeps, 1U); }
 
 void ChannelSender::set_asleep(std::uint32_t word) noexcept {
@@ -176,8 +178,8 @@ ChannelReceiver& ChannelReceiver::operator=(ChannelReceiver&& other) noexcept {
     return *this;
 }
 
-ChannelPlace ChannelReceiver::lend() noexcept {
-    slot_.set_lent();
+ChannelPlace ChannelReceiver::lend(std::shared_ptr<const PeerProcess> sender) noexcept {
+    slot_.set_lent(std::move(sender));
     store_release(header_->terms.lent, header_->terms.lent.load(std::memory_order_relaxed) + 1);
     return {slot_.slab()->memory(), slot_.offset()};
 }

@@ -75,6 +75,7 @@ struct ChannelHeader {
         std::atomic<std::uint32_t> sender_sleeps;  // 1: it may; before the first record
         std::atomic<std::uint32_t> sender_asleep;  // a sleep word; by the polling thread
         std::atomic<std::uint32_t> fault;  // 0, or the syndrome of a one-sided request after these
+        std::atomic<std::uint32_t> attached;  // 1: it tells of its end from now on
         std::atomic<std::uint64_t> released;  // `lent` when it began; its last store
     } produced;
     // Owner: sender; the thread inside its send gate. Odd while that touches memory of the
@@ -204,6 +205,9 @@ class ChannelSender {
     void set_sleeps() noexcept;
     void set_asleep(std::uint32_t word) noexcept;
 
+    // From now on this side marks when its queue pair ends.
+    void set_attached() noexcept;
+
     // Where the next record's payload goes, and how much of it fits: less than `wanted` only where
     // the ring has no more room. Null: it is full.
     std::byte* reserve(std::size_t& capacity, std::size_t wanted = kMaxRecordBytes) noexcept;
@@ -270,8 +274,8 @@ class ChannelReceiver {
 
     explicit operator bool() const noexcept { return static_cast<bool>(slot_); }
     const ChannelSlot& slot() const noexcept { return slot_; }
-    // Where a sender finds it, which is told of it now.
-    ChannelPlace lend() noexcept;
+    // Where a sender finds it, which is told of it now; its process, null: this one.
+    ChannelPlace lend(std::shared_ptr<const PeerProcess> sender = nullptr) noexcept;
 
     bool pending() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
@@ -289,6 +293,10 @@ class ChannelReceiver {
     void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
     bool given_up() const noexcept {
         return header_->produced.given_up.load(std::memory_order_acquire) != 0;
+    }
+    // See ChannelSender::set_attached().
+    bool attached() const noexcept {
+        return header_->produced.attached.load(std::memory_order_acquire) != 0;
     }
     // See ChannelSender::report_fault().
     std::uint32_t fault() const noexcept {

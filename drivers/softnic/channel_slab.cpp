@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include <fmt/format.h>
+
 #include <verbatim/driver/error.hpp>
 
 #include "channel.hpp"
@@ -51,12 +53,7 @@ bool ChannelSlab::let_go(std::uint32_t slot) const noexcept {
 std::optional<std::uint32_t> ChannelSlab::take() {
     const std::lock_guard lock(mutex_);
     free_.reserve(slots_), closing_.reserve(slots_);  // so that give_back() cannot fail
-    if (free_.empty() && fresh_ == slots_)
-        std::erase_if(closing_, [this](std::uint32_t slot) {
-            if (!let_go(slot)) return false;
-            free_.push_back(slot);
-            return true;
-        });
+    if (free_.empty() && fresh_ == slots_) collect();
     if (free_.empty() && fresh_ == slots_) return std::nullopt;
     const std::uint32_t slot = free_.empty() ? fresh_ : free_.back();
     if (!memory_->populate(offset(slot), slot_bytes_))
@@ -66,10 +63,29 @@ std::optional<std::uint32_t> ChannelSlab::take() {
     return slot;
 }
 
-void ChannelSlab::give_back(std::uint32_t slot, bool busy) noexcept {
+// Makes slots free that senders have let go of.
+void ChannelSlab::collect() noexcept {
+    std::erase_if(closing_, [this](const Closing& closing) {
+        const bool ended = closing.sender != nullptr && closing.sender->ended();
+        if (!ended && !let_go(closing.slot)) return false;
+        free_.push_back(closing.slot);
+        return true;
+    });
+}
+
+void ChannelSlab::give_back(std::uint32_t slot, bool lent,
+                            std::shared_ptr<const PeerProcess> sender) noexcept {
     if (generation_ != fork_generation()) return;  // the lock may be held by a thread of the parent
     const std::lock_guard lock(mutex_);
-    (busy && !let_go(slot) ? closing_ : free_).push_back(slot);
+    if (lent && !let_go(slot))
+        closing_.push_back({slot, std::move(sender)});
+    else
+        free_.push_back(slot);
+}
+
+std::size_t ChannelSlab::closing() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return closing_.size();
 }
 
 void ChannelSlab::enlist(std::uint32_t slot, QueuePair& pair) {
@@ -123,11 +139,17 @@ ChannelSlot ChannelSlabs::take(const Nonce& peer, std::size_t bytes) {
         std::erase_if(slabs, [](const auto& slab) { return slab.expired(); });
     std::erase_if(slabs_, [](const auto& entry) { return entry.second.empty(); });
     auto& slabs = slabs_[{peer, bytes}];
+    std::size_t closing = 0;
     for (const auto& known : slabs) {
         auto slab = known.lock();
         const auto slot = slab == nullptr ? std::nullopt : slab->take();
         if (slot) return {std::move(slab), *slot};
+        if (slab != nullptr) closing += slab->closing();
     }
+    if (closing >= kMostClosing)
+        throw Error(Errc::out_of_memory, "two-sided rings",
+                    fmt::format("the peer holds {} that were taken back", closing),
+                    "end the peer's process, or its queue pairs");
     auto slab = std::make_shared<ChannelSlab>(bytes, slots_of_next(slabs.size(), bytes));
     slabs.push_back(slab);
     const std::uint32_t slot = *slab->take();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "link_message.hpp"
+#include "peer_process.hpp"
 #include "shared_memory.hpp"
 #include "work_board.hpp"
 
@@ -39,9 +40,13 @@ class ChannelSlab {
 
     // A slot, its pages present; none: all are in use. Throws Error(out_of_memory).
     std::optional<std::uint32_t> take();
-    // `busy`: the peer may still write there; it is taken again when the peer has let go. So the
-    // access word of a peer that is stopped inside stays this slot's (docs/revocation.md).
-    void give_back(std::uint32_t slot, bool busy) noexcept;
+    // `lent`: a sender may still write there; it is taken again when that has let go, or its process
+    // has ended. So the access word of a peer that is stopped inside stays this slot's
+    // (docs/revocation.md).
+    void give_back(std::uint32_t slot, bool lent,
+                   std::shared_ptr<const PeerProcess> sender) noexcept;
+    // Slots that senders have not let go of.
+    std::size_t closing() const noexcept;
 
     const std::shared_ptr<SharedMemory>& memory() const noexcept { return memory_; }
     std::size_t offset(std::uint32_t slot) const noexcept {
@@ -68,13 +73,19 @@ class ChannelSlab {
 
   private:
     static constexpr std::uint32_t kChunk = 64;
+    // A slot that was given back, and where a sender may still write.
+    struct Closing {
+        std::uint32_t slot;
+        std::shared_ptr<const PeerProcess> sender;  // null: not known
+    };
     using Pairs = std::array<std::atomic<QueuePair*>, kChunk>;
 
     QueuePair* find(std::uint32_t slot) const noexcept {
         const Pairs* const pairs = pairs_[slot / kChunk].load(std::memory_order_acquire);
-        return pairs == nullptr ? nullptr : (*pairs)[slot % kChunk].load(std::memory_order_acquire);
+        return pairs == nullptr ? nullptr : (*pairs)[slot % kChunk].load();
     }
     bool let_go(std::uint32_t slot) const noexcept;
+    void collect() noexcept;
 
     const std::size_t slot_bytes_;
     const std::uint32_t slots_;
@@ -83,10 +94,10 @@ class ChannelSlab {
     WorkBoard* board_;
     std::array<std::atomic<Pairs*>, WorkBoard::kSlots / kChunk> pairs_{};
 
-    std::mutex mutex_;                    // guards what follows
-    std::uint32_t fresh_ = 0;             // slots from here on were never taken
-    std::vector<std::uint32_t> free_;     // and these neither any more
-    std::vector<std::uint32_t> closing_;  // the peer may still write there
+    mutable std::mutex mutex_;         // guards what follows
+    std::uint32_t fresh_ = 0;          // slots from here on were never taken
+    std::vector<std::uint32_t> free_;  // and these neither any more
+    std::vector<Closing> closing_;
     std::vector<ProgressList*> readers_;
 };
 
@@ -97,35 +108,44 @@ class ChannelSlot {
     ChannelSlot(std::shared_ptr<ChannelSlab> slab, std::uint32_t number) noexcept
         : slab_(std::move(slab)), number_(number) {}
     ChannelSlot(ChannelSlot&& other) noexcept
-        : slab_(std::exchange(other.slab_, nullptr)), number_(other.number_), lent_(other.lent_) {}
+        : slab_(std::exchange(other.slab_, nullptr)),
+          number_(other.number_),
+          lent_(other.lent_),
+          sender_(std::move(other.sender_)) {}
     ChannelSlot& operator=(ChannelSlot&& other) noexcept {
         std::swap(slab_, other.slab_);
         std::swap(number_, other.number_);
         std::swap(lent_, other.lent_);
+        std::swap(sender_, other.sender_);
         return *this;
     }
     ~ChannelSlot() {
-        if (slab_ != nullptr) slab_->give_back(number_, lent_);
+        if (slab_ != nullptr) slab_->give_back(number_, lent_, std::move(sender_));
     }
     explicit operator bool() const noexcept { return slab_ != nullptr; }
     std::byte* data() const noexcept { return slab_->at(number_); }
     std::uint64_t offset() const noexcept { return slab_->offset(number_); }
     std::uint32_t number() const noexcept { return number_; }
     const std::shared_ptr<ChannelSlab>& slab() const noexcept { return slab_; }
-    // The peer was told of it.
-    void set_lent() noexcept { lent_ = true; }
+    // A sender was told of it.
+    void set_lent(std::shared_ptr<const PeerProcess> sender) noexcept {
+        lent_ = true;
+        sender_ = std::move(sender);
+    }
 
   private:
     std::shared_ptr<ChannelSlab> slab_;
     std::uint32_t number_ = 0;
     bool lent_ = false;
+    std::shared_ptr<const PeerProcess> sender_;
 };
 
 // The slabs of a device, by peer. One that nobody uses any more goes.
 class ChannelSlabs {
   public:
-    // Throws Error(out_of_memory).
+    // Throws Error(out_of_memory): also where the peer has not let go of kMostClosing slots.
     ChannelSlot take(const Nonce& peer, std::size_t bytes);
+    static constexpr std::size_t kMostClosing = 16384;
 
   private:
     std::mutex mutex_;

@@ -98,8 +98,8 @@ bool CompletionQueue::move_to(const mlx5::CompletionQueueView& next) {
     });
     for (QueuePair* const writer : writers_) writer->stop();
     const bool moved = ring_.move_to(next);
-    for (QueuePair* const writer : writers_) writer->go_on();
     if (moved) view_ = next;
+    for (QueuePair* const writer : writers_) writer->go_on();
     return moved;
 }
 

@@ -270,7 +270,7 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
         return session.socket.close();
     }
     session.welcomed = true;
-    session.peer.session = {request.from, ++last_session_};
+    session.peer.session = {request.from, ++last_session_, request.from};
     LinkMessage welcome;
     welcome.op = LinkOp::welcome;
     welcome.from = request.to;

@@ -74,6 +74,12 @@ void Flow::refuse(bool absent) noexcept {
     again_ = absent ? Clock::time_point() : Clock::now() + kSilence;
 }
 
+std::size_t DatagramSources::size() const noexcept {
+    std::size_t count = 0;
+    for (const Source* source = first(); source != nullptr; source = source->next) ++count;
+    return count;
+}
+
 DatagramSources::Source& DatagramSources::add(const PeerSession& sender, std::uint32_t number,
                                               ChannelReceiver ring) {
     auto source = std::make_unique<Source>();

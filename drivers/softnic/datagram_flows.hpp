@@ -101,7 +101,11 @@ class DatagramSources {
     DatagramSources& operator=(const DatagramSources&) = delete;
     ~DatagramSources() { clear(); }
 
+    // Of one queue pair: each holds memory.
+    static constexpr std::size_t kMost = 4096;
+
     // Control path, receive gate closed.
+    std::size_t size() const noexcept;
     Source& add(const PeerSession& sender, std::uint32_t number, ChannelReceiver ring);
     // Likewise: the session's process ended, or needs this device no more.
     void end(std::uint64_t session) noexcept;

@@ -212,6 +212,8 @@ std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
 }
 
 ChannelPlace DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) {
+    if (from > kLastNumber)
+        throw Error(Errc::protocol_error, options_.name, "no queue pair has so high a number");
     const std::lock_guard lock(mutex_);
     const auto found = queue_pairs_.find(to);
     if (found == queue_pairs_.end())

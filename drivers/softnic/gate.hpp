@@ -50,8 +50,16 @@ class Gate {
         return false;
     }
 
-    // Leaves although there may be a mark; whoever comes next finds the work.
+    // Leaves although there may be a mark: only where others come to look, as they do at a queue
+    // pair that is hot (attention.hpp), or the caller looks.
     void leave_for_good() noexcept { word_.store(kOpen, std::memory_order_release); }
+
+    // True: the caller has left, and there was no mark. False: it has left in spite of one.
+    bool leave_or_drop() noexcept {
+        if (leave()) return true;
+        leave_for_good();
+        return false;
+    }
 
     // Control path only: waits until it is inside.
     void enter_waiting() noexcept {

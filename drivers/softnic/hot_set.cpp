@@ -40,9 +40,22 @@ HotSet::Place HotSet::add(QueuePair& pair) {
 }
 
 void HotSet::remove(const Place& place) noexcept {
-    clear(place);
     place.chunk_->pairs[place.number_ % kBits].store(nullptr);
+    clear(place);
+}
+
+void HotSet::give_back(const Place& place) noexcept {
+    clear(place);
     free_.push_back(place.number_);
+}
+
+void HotSet::set_all() noexcept {
+    for (std::uint32_t number = 0; number < used_; ++number) {
+        Place place;
+        place.number_ = number;
+        place.chunk_ = &chunk_of(number);
+        if (place.chunk_->pairs[number % kBits].load() != nullptr) set(place);
+    }
 }
 
 }  // namespace verbatim::softnic

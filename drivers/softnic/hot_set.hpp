@@ -1,7 +1,11 @@
 // A hot set is a two-level bitmap of the queue pairs that one progress list looks at in each round.
 // It lies in private memory. A bit stays set while its queue pair is busy, so that a busy queue
-// pair costs no write; with none set a round is one load. Threads: set(), clear() and
-// for_each_hot() any; add() and remove() control path, one at a time. Places never move.
+// pair costs no write; with none set a round is one load. Threads: set() and clear() any;
+// for_each_hot() one at a time; add(), remove() and give_back() control path, one at a time. Places
+// never move.
+//
+// The summary's bits are cleared by for_each_hot() alone, which looks at the column once more
+// afterwards: set() writes the column before it reads the summary, so one of the two sees the other.
 #pragma once
 
 #include <array>
@@ -46,8 +50,10 @@ class HotSet {
 
     // Throws Error(out_of_memory) where kMost are in it.
     Place add(QueuePair& pair);
-    // A round that has begun may still come to the queue pair.
+    // A round that has begun may still come to the queue pair, and set its bit.
     void remove(const Place& place) noexcept;
+    // When that round has ended: the place may be another one's.
+    void give_back(const Place& place) noexcept;
 
     void set(const Place& place) noexcept {
         if ((place.chunk_->hot.load() & bit_of(place)) == 0)
@@ -55,21 +61,20 @@ class HotSet {
         if ((summary_.load() & summary_bit_of(place)) == 0)
             summary_.fetch_or(summary_bit_of(place));
     }
-    // The summary's bit goes with the last one, and comes back if one was set meanwhile.
-    void clear(const Place& place) noexcept {
-        if ((place.chunk_->hot.fetch_and(~bit_of(place)) & ~bit_of(place)) != 0) return;
-        summary_.fetch_and(~summary_bit_of(place));
-        if (any_hot(place.number_ / kBits % kBits)) summary_.fetch_or(summary_bit_of(place));
-    }
+    void clear(const Place& place) noexcept { place.chunk_->hot.fetch_and(~bit_of(place)); }
+    // Each queue pair's bit.
+    void set_all() noexcept;
 
     // Returns how many there were.
     template <class Function>
     std::uint32_t for_each_hot(Function&& function) noexcept {
         std::uint32_t count = 0;
-        for (std::uint64_t word = summary_.load(std::memory_order_acquire); word != 0;
-             word &= word - 1)
-            for (Chunk* const chunk : Column(*this, std::countr_zero(word)))
-                count += visit(*chunk, chunk->hot.load(std::memory_order_acquire), function);
+        for (std::uint64_t word = summary_.load(); word != 0; word &= word - 1) {
+            const int column = std::countr_zero(word);
+            std::uint32_t found = visit_hot(column, function);
+            if (found == 0 && !forget(column)) found = visit_hot(column, function);
+            count += found;
+        }
         return count;
     }
     template <class Function>
@@ -125,10 +130,20 @@ class HotSet {
         }
         return count;
     }
-    bool any_hot(std::uint32_t column) const noexcept {
-        for (Chunk* const chunk : Column(*this, static_cast<int>(column)))
-            if (chunk->hot.load() != 0) return true;
-        return false;
+    template <class Function>
+    std::uint32_t visit_hot(int column, Function&& function) noexcept {
+        std::uint32_t count = 0;
+        for (Chunk* const chunk : Column(*this, column))
+            count += visit(*chunk, chunk->hot.load(), function);
+        return count;
+    }
+    // Takes an empty column's bit out of the summary. False: one was set there meanwhile.
+    bool forget(int column) noexcept {
+        const std::uint64_t bit = std::uint64_t{1} << column;
+        summary_.fetch_and(~bit);
+        for (Chunk* const chunk : Column(*this, column))
+            if (chunk->hot.load() != 0) return summary_.fetch_or(bit), false;
+        return true;
     }
     static std::uint64_t bit_of(const Place& place) noexcept {
         return std::uint64_t{1} << place.number_ % kBits;

@@ -83,7 +83,7 @@ Identity random_identity() {
     if (!bind_name(identity.listener, identity.socket_name)) fail("bind", EADDRINUSE);
     // Any start, so that numbers of different devices are told apart in logs.
     identity.first_number = (std::uint32_t{identity.nonce[0]} << 8 | identity.nonce[1]) + 0x100;
-    identity.last_number = 0xffffff;
+    identity.last_number = kLastNumber;
     return identity;
 }
 

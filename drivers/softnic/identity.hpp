@@ -34,6 +34,7 @@ inline constexpr std::uint8_t kAddressKind = 1;  // QueuePairAddress::kind of so
 // 24 bits of queue pair number. The first and the last slot stay unused: they hold numbers with a
 // meaning of their own (0, 1: management; all ones: multicast).
 inline constexpr int kSlotBits = 10, kIndexBits = 14;
+inline constexpr std::uint32_t kLastNumber = (1U << (kSlotBits + kIndexBits)) - 1;
 inline constexpr std::uint32_t kSlots = 1U << kSlotBits;
 
 // A name that nobody can guess. Throws Error(device_error).

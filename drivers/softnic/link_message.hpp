@@ -34,6 +34,7 @@ using Instant = std::chrono::steady_clock::time_point;
 struct PeerSession {
     Nonce nonce{};
     std::uint64_t id = 0;
+    Nonce device{};  // by which the peer said hello: the nonce, or that of its first slot
 };
 
 enum class LinkOp : std::uint32_t {

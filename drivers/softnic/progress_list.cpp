@@ -45,12 +45,12 @@ void ProgressList::progress() noexcept {
 void ProgressList::heat(QueuePair& queue_pair) noexcept {
     queue_pair.heat();
     queue_pair.progress(kLongPatience);
+    queue_pair.ring_for_rest();
 }
 
 // In a forked child: the marks are the parent's, and all is to be flushed.
 void ProgressList::heat_copies() noexcept {
-    generation_ = fork_generation();
-    hot_.for_each([](QueuePair& queue_pair) { queue_pair.heat(); });
+    if (!std::exchange(copies_hot_, true)) hot_.set_all();
 }
 
 HotSet::Place ProgressList::attach(QueuePair& queue_pair) {
@@ -64,13 +64,21 @@ void ProgressList::detach(const HotSet::Place& place) {
         hot_.remove(place);
     }
     wait_for_round();
+    const std::lock_guard lock(mutex_);
+    hot_.give_back(place);
 }
 
 void ProgressList::add(ChannelSlab& slab) {
     const std::lock_guard lock(mutex_);
     if (!count_up(slabs_, slab)) return;
-    slab.add_reader(*this);
-    publish();
+    try {
+        slab.add_reader(*this);
+        publish();
+    } catch (...) {
+        slab.remove_reader(*this);
+        count_down(slabs_, slab);
+        throw;
+    }
 }
 
 void ProgressList::remove(ChannelSlab& slab) {

@@ -108,7 +108,8 @@ class ProgressList {
     std::atomic<std::uint32_t> looked_at_{0};  // hot queue pairs of the last round
     HotSet hot_;
     std::atomic<const Sources*> sources_;
-    std::uint64_t generation_ = fork_generation();  // of the round
+    const std::uint64_t generation_ = fork_generation();
+    bool copies_hot_ = false;  // of the round, in a forked child
 
     std::mutex mutex_;  // guards what follows
     Counts<ChannelSlab> slabs_;

@@ -47,18 +47,6 @@ void run_and_recover(Engine& engine) noexcept {
     run_guarded([&] { engine.recover(address); }, again);
 }
 
-// `ran`: called inside, after each turn.
-template <class Engine, class Ran>
-void run_inside(Gate& gate, Engine& engine, bool guarded, Ran&& ran) noexcept {
-    if (!gate.enter()) return;
-    for (int round = 1;; ++round) {
-        guarded ? run_and_recover(engine) : engine.run();
-        ran();
-        if (round == kMaxRounds) return gate.leave_for_good();
-        if (gate.leave()) return;
-    }
-}
-
 }  // namespace
 
 QueuePairParts own_parts(const QueuePairOptions& options) {
@@ -142,7 +130,7 @@ void QueuePair::close() noexcept {
     stop();
     receive_->give_back();
     send_->datagrams().forget_flows();
-    go_on();
+    leave_gates();
     shared_.access->receive_no_more();
     send_completions_->remove_writer(*this);
     receive_completions_->remove_writer(*this);
@@ -155,8 +143,10 @@ void QueuePair::close() noexcept {
 }
 
 void QueuePair::attach() {
+    listed_.reserve(Attention::kLists);
     for (ProgressList* const list : lists()) listed_.push_back({list, list->attach(*this)});
-    attention_.open(listed_);
+    attention_.set_lists(listed_);
+    attention_.finish_hot();
     if (xrc_domain_ != nullptr) xrc_domain_->join(*this);
 }
 
@@ -176,6 +166,7 @@ void QueuePair::detach() {
         });
     }
     for (const Attention::Listed& listed : listed_) listed.list->detach(listed.place);
+    attention_.set_lists({});
     listed_.clear();
     if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
 }
@@ -209,6 +200,9 @@ ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
                     "it is being made");
     if (shared_.datagrams()) return open_source(asking.session, from);
     const std::lock_guard lock(mutex_);
+    if (closed_)
+        throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                    "it is being reset");
     if (shared_.is(QueuePairState::error))
         throw Error(Errc::peer_lost, fmt::format("queue pair {}", shared_.number),
                     "it is in the error state");
@@ -219,8 +213,7 @@ ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
     make_ring(peer);
     claimed_by_peer_ = true;
     shared_.access->set_writer(asking.process);
-    opened_.store(true);
-    return shared_.incoming.lend();
+    return shared_.incoming.lend(asking.process);
 }
 
 void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
@@ -249,11 +242,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
         ChannelSender outgoing(link->open_channel(shared_.number, peer.number, deadline));
         start(std::move(link), std::move(outgoing));
     } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!claimed_by_peer_) {
-            peer_.reset();
-            drop_ring();
-        }
+        if (close_unclaimed()) drop_ring();
         throw;
     }
 }
@@ -263,7 +252,16 @@ void QueuePair::stop() noexcept {
     receive_gate_.enter_waiting();
 }
 
+// What was announced meanwhile is done here: nobody may be looking.
 void QueuePair::go_on() noexcept {
+    const bool received = receive_gate_.leave_or_drop(), sent = send_gate_.leave_or_drop();
+    if (received && sent) return;
+    heat();
+    core_->options().parked ? core_->ring_own_bell() : execute();
+}
+
+// Only what the caller does next runs the engines.
+void QueuePair::leave_gates() noexcept {
     receive_gate_.leave_for_good();
     send_gate_.leave_for_good();
 }
@@ -281,7 +279,7 @@ void QueuePair::tell_sleep(const CompletionQueue& queue) noexcept {
     std::uint32_t word = 0;
     do {
         word = queue.sleep_word();
-        if (&queue == receive_completions_ && has_ring_.load(std::memory_order_acquire))
+        if (&queue == receive_completions_ && has_ring_.load())
             shared_.incoming.set_asleep(word);
         if (&queue == send_completions_ &&
             shared_.state.load(std::memory_order_seq_cst) == QueuePairState::ready)
@@ -298,13 +296,14 @@ void QueuePair::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexce
         shared_.peer_number = peer_->number;
         shared_.outgoing = std::move(outgoing);
     }
+    shared_.outgoing.set_attached();
     send_->bind();
     if (send_completions_->may_sleep()) shared_.outgoing.set_sleeps();
     // A message may have failed already where receiving began before.
     if (!shared_.is(QueuePairState::error)) shared_.state.store(QueuePairState::ready);
     tell_sleep(*send_completions_);
     set_listens(!attention_.hot());
-    go_on();
+    leave_gates();
     heat();
     // What was received before could not be told to its sender; what was posted waits.
     shared_.link->ring_bell();
@@ -318,6 +317,7 @@ void QueuePair::reset() {
     std::shared_ptr<AccessWord> ring;
     {
         const auto domain_held = hold_domain();
+        refuse_callers(true);
         detach();
         stop();
         ring = forget_peer();
@@ -325,9 +325,10 @@ void QueuePair::reset() {
         receive_->reset();
         if (memory_ != nullptr) memory_->clear();
         if (strict_) strict_->reset();
-        go_on();
+        leave_gates();
         core_->count_invalidation();
         attach();
+        refuse_callers(false);
     }
     // The peer's requester may be in the middle of a copy.
     if (ring != nullptr) shared_.access->withdraw(ring);
@@ -341,7 +342,6 @@ std::shared_ptr<AccessWord> QueuePair::forget_peer() noexcept {
     if (shared_.sender != nullptr) shared_.sender->ring_bell();
     shared_.woken_receiver = shared_.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
-    opened_.store(false);
     auto ring = shared_.access->exchange_ring(nullptr);
     forget_ring();
     shared_.admitted.store(0, std::memory_order_relaxed);
@@ -383,7 +383,7 @@ void QueuePair::give_up() noexcept {
         }
     }
     follows_verbs_ ? run_and_recover(*send_) : send_->run();
-    go_on();
+    leave_gates();
     execute();
 }
 
@@ -479,10 +479,26 @@ void QueuePair::execute() noexcept {
     if (shared_.is(QueuePairState::error)) run_receive();
 }
 
+// A turn that leaves work behind heats; then one more turn finds what came before that.
+template <class Engine>
+void QueuePair::run_inside(Gate& gate, Engine& engine) noexcept {
+    if (!gate.enter()) return;
+    bool heated = false;
+    for (int round = 1;; ++round) {
+        follows_verbs_ ? run_and_recover(engine) : engine.run();
+        if (!heated && !attention_.hot() &&
+            (engine.waiting() || shared_.is(QueuePairState::error))) [[unlikely]] {
+            heat_inside();
+            heated = true;
+            continue;
+        }
+        if (round >= kMaxRounds) return leave_to_others(gate);
+        if (gate.leave()) return;
+    }
+}
+
 void QueuePair::run_send() noexcept {
-    run_inside(send_gate_, *send_, follows_verbs_, [this] {
-        if (!attention_.hot() && (send_->waiting() || shared_.is(QueuePairState::error))) heat();
-    });
+    run_inside(send_gate_, *send_);
     send_completions_->announce();
 }
 
@@ -498,9 +514,7 @@ void QueuePair::run_receive() noexcept {
     admit_arrivals();
     // A datagram is answered when it is sent; its completion is about to be written in there.
     if (follows_verbs_ && shared_.datagrams() && send_gate_.occupied()) return;
-    run_inside(receive_gate_, *receive_, follows_verbs_, [this] {
-        if (!attention_.hot() && (receive_->waiting() || shared_.is(QueuePairState::error))) heat();
-    });
+    run_inside(receive_gate_, *receive_);
     send_completions_->announce();  // events in the same order
     receive_completions_->announce();
 }

@@ -81,6 +81,9 @@ class QueuePair final : public QueuePairHandle {
     void progress(std::uint32_t patience = kPatient) noexcept;
     // Each list looks at it in its next round. After what is to be found was stored. Any thread.
     void heat() noexcept;
+    // After a mark was taken, and a turn: wakes the engine thread if more is to be done. Under the
+    // walk of a progress list.
+    void ring_for_rest() const noexcept;
     // Whether each round looks at it. Any thread.
     bool hot() const noexcept { return attention_.hot(); }
     // Data path: requests were posted.
@@ -175,6 +178,11 @@ class QueuePair final : public QueuePairHandle {
   private:
     static void doorbell_hook(void* self, const volatile void* register_half) noexcept;
     void doorbell(const volatile void* register_half) noexcept;
+    template <class Engine>
+    void run_inside(Gate& gate, Engine& engine) noexcept;
+    void leave_to_others(Gate& gate) noexcept;
+    void heat_inside() noexcept;
+    void leave_gates() noexcept;
     void run_send() noexcept;
     void admit_arrivals() noexcept;
     void run_receive() noexcept;
@@ -190,9 +198,12 @@ class QueuePair final : public QueuePairHandle {
     void set_listens(bool listens) noexcept;
     std::vector<ProgressList*> lists() const;
     void make_ring(const Nonce& peer);
+    void refuse_callers(bool refuse) noexcept;
+    bool close_unclaimed() noexcept;
     void drop_ring() noexcept;
     void forget_ring() noexcept;
     void listen_to(const ChannelReceiver& ring);
+    void listen_to(DatagramSources::Source& source);
     bool listen_no_more(const ChannelReceiver& ring, Leaving& done,
                         Instant deadline = Instant::max()) noexcept;
     std::unique_lock<std::mutex> hold_domain() const;
@@ -217,11 +228,11 @@ class QueuePair final : public QueuePairHandle {
     std::vector<Attention::Listed> listed_;  // control path, one thread at a time
     ChannelTerms terms_;                 // guarded by mutex_; of the ring that there is, or will be
     std::atomic<bool> has_ring_{false};  // shared_.incoming is one
-    std::atomic<bool> opened_{false};    // which the peer was told of
 
     mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
     std::optional<Peer> peer_;  // set by connect() or by the peer's, whichever comes first
     bool claimed_by_peer_ = false;
+    bool closed_ = false;  // no ring is made for who asks
 };
 
 }  // namespace verbatim::softnic

@@ -22,7 +22,7 @@ void QueuePairAccess::remove() noexcept {
 }
 
 std::shared_ptr<AccessWord> QueuePairAccess::watch(const ChannelReceiver& ring) {
-    auto fresh = std::make_shared<AccessWord>(ring.access_word(), ring.slot().slab()->memory(), number_);
+    auto fresh = std::make_shared<AccessWord>(ring.access_word(), ring.slot().slab(), number_);
     registry_.add(fresh);
     return fresh;
 }

@@ -9,26 +9,35 @@ void QueuePair::heat() noexcept {
     attention_.finish_hot();
 }
 
+// Another thread may heat it just now: its bits are set by both.
+void QueuePair::heat_inside() noexcept {
+    heat();
+    attention_.set_bits();
+}
+
+// The rest is for the next look, which may be that of a thread which sleeps by now.
+void QueuePair::leave_to_others(Gate& gate) noexcept {
+    if (gate.leave()) return;
+    heat_inside();
+    gate.leave_for_good();
+    core_->ring_own_bell();
+    if (send_completions_->may_sleep()) send_completions_->wake();
+    if (receive_completions_->may_sleep()) receive_completions_->wake();
+}
+
+void QueuePair::ring_for_rest() const noexcept {
+    if (must_return() != Return::never) core_->ring_own_bell();
+}
+
 // Whether there is something that nobody else will tell of (attention.hpp).
 bool QueuePair::has_work() const noexcept {
     if (receive_->waiting() || send_->waiting()) return true;
     const QueuePairState now = state();
     // The peer's end shows in its own ring only while it does not know of this one.
     const bool unseen = now == QueuePairState::ready && shared_.ends_with_peer &&
-                        !shared_.datagrams() && !opened_.load(std::memory_order_relaxed);
+                        !shared_.datagrams() && !shared_.incoming.attached();
     return now == QueuePairState::error || unseen;
 }
-
-namespace {
-
-// False: somebody has left a mark for the thread inside.
-bool leave(Gate& gate) noexcept {
-    if (gate.leave()) return true;
-    gate.leave_for_good();
-    return false;
-}
-
-}  // namespace
 
 // The protocol is attention.hpp's.
 void QueuePair::cool() noexcept {
@@ -36,22 +45,24 @@ void QueuePair::cool() noexcept {
     if (has_work() || !send_gate_.try_enter()) return attention_.finish_hot();
     if (!receive_gate_.try_enter()) {
         attention_.finish_hot();
-        if (!leave(send_gate_)) run_send();
+        if (!send_gate_.leave_or_drop()) run_send();
         return;
     }
     set_listens(true);
     attention_.finish_cold();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const bool found = has_work();
-    const bool received = leave(receive_gate_), sent = leave(send_gate_);
+    const bool received = receive_gate_.leave_or_drop(), sent = send_gate_.leave_or_drop();
     // Done here: the other lists may be looked at by threads that sleep by now.
     if (found) heat();
     if (found || !received) run_receive();
     if (found || !sent) run_send();
 }
 
+// In a forked child the words are the parent's.
 void QueuePair::set_listens(bool listens) noexcept {
-    if (has_ring_.load(std::memory_order_acquire)) shared_.incoming.set_listens(listens);
+    if (core_->inherited()) return;
+    if (has_ring_.load()) shared_.incoming.set_listens(listens);
     if (shared_.datagrams()) shared_.sources.set_listens(listens);
 }
 
@@ -111,16 +122,36 @@ void QueuePair::make_ring(const Nonce& peer) {
     tell_sleep(*receive_completions_);
 }
 
-// Under mutex_, likewise.
+// Waits for who is inside with a peer's question: afterwards, until it is allowed again, no ring is
+// made or given away.
+void QueuePair::refuse_callers(bool refuse) noexcept {
+    const std::lock_guard lock(mutex_);
+    closed_ = refuse;
+}
+
+// False: the peer was given the ring.
+bool QueuePair::close_unclaimed() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (claimed_by_peer_) return false;
+    peer_.reset();
+    closed_ = true;
+    return true;
+}
+
+// After close_unclaimed(). Rounds are waited for, without the lock: control threads take it, for
+// which rounds may wait.
 void QueuePair::drop_ring() noexcept {
-    if (!shared_.incoming) return;
-    attention_.close();
-    Leaving done;
-    listen_no_more(shared_.incoming, done);
-    // No peer was given it: nobody is waited for.
-    shared_.access->withdraw(shared_.access->exchange_ring(nullptr));
-    forget_ring();
-    attention_.open(listed_);
+    if (shared_.incoming) {
+        attention_.close();
+        has_ring_.store(false);
+        Leaving done;
+        listen_no_more(shared_.incoming, done);
+        // No peer was given it: nobody is waited for.
+        shared_.access->withdraw(shared_.access->exchange_ring(nullptr));
+        forget_ring();
+        attention_.finish_hot();
+    }
+    refuse_callers(false);
 }
 
 // Nobody listens to it any more.

@@ -58,18 +58,33 @@ ChannelPlace QueuePair::open_source(const PeerSession& peer, std::uint32_t from)
             throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                         "it does not receive (yet)");
         sweep_sources(std::chrono::steady_clock::now() + kSweepTime);
+        if (shared_.sources.size() >= DatagramSources::kMost)
+            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
+                        fmt::format("{} queue pairs send to it already", DatagramSources::kMost));
         // A whole datagram fits wherever the ring stands.
         ChannelTerms terms = terms_;
         terms.ring_bytes =
             std::max<std::size_t>(core_->options().ring_bytes, 4 * kMaxDatagramBytes);
-        ChannelReceiver ring(core_->channels().take(peer.nonce, terms.bytes()), terms);
-        listen_to(ring);
-        ring.set_listens(!attention_.hot());
-        ChannelPlace place = shared_.sources.add(peer, from, std::move(ring)).ring.lend();
+        DatagramSources::Source& source = shared_.sources.add(
+            peer, from, ChannelReceiver(core_->channels().take(peer.device, terms.bytes()), terms));
+        listen_to(source);
+        source.ring.set_listens(!attention_.hot());
+        ChannelPlace place = source.ring.lend();
         receive_gate_.leave_for_good();
         return place;
     } catch (...) {
         receive_gate_.leave_for_good();
+        throw;
+    }
+}
+
+// One that cannot be listened to goes with the next sweep.
+void QueuePair::listen_to(DatagramSources::Source& source) {
+    try {
+        listen_to(source.ring);
+    } catch (...) {
+        source.ended = true;
+        source.leaving = {true, lists().size(), false};
         throw;
     }
 }

@@ -46,11 +46,13 @@ class WorkBoard {
     // slot's channel afterwards.
     template <class Found>
     void take(Found&& found) noexcept {
-        if (summary_.load(std::memory_order_relaxed) == 0) [[likely]]
+        if (summary_.load() == 0) [[likely]]
             return;
         for_each_bit(summary_.exchange(0), [&](std::uint32_t leaf) {
-            for_each_bit(leaves_[leaf].exchange(0),
-                         [&](std::uint32_t bit) { found(leaf * kLeafBits + bit); });
+            const std::uint64_t marked = leaves_[leaf].exchange(0);
+            // A mark that was there already when its marker looked was stored by another one.
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+            for_each_bit(marked, [&](std::uint32_t bit) { found(leaf * kLeafBits + bit); });
         });
     }
 

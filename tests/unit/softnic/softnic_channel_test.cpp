@@ -1,5 +1,7 @@
 // The two-sided ring alone: flow of records, and a peer that writes nonsense.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <verbatim/driver/error.hpp>
 
 #include "channel.hpp"
+#include "peer_process.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -196,6 +199,42 @@ TEST(ChannelSlab, gives_a_slot_again_only_when_its_sender_has_let_go) {
     ChannelReceiver again = make_receiver(slabs, 64);
     EXPECT_EQ(again.lend().memory, first.memory);
     EXPECT_EQ(again.lend().offset, first.offset);
+}
+
+TEST(ChannelSlab, gives_a_slot_again_whose_senders_process_has_ended) {
+    int alive[2];
+    ASSERT_EQ(pipe(alive), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        close(alive[1]);
+        _exit(read(alive[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    ChannelSlabs slabs;
+    std::vector<ChannelReceiver> all;  // of the first slab
+    for (int i = 0; i < 64; ++i) all.push_back(make_receiver(slabs, 64));
+    const auto first = all.front().lend(std::make_shared<PeerProcess>(child));
+    all.erase(all.begin());
+    EXPECT_NE(make_receiver(slabs, 64).lend().memory, first.memory);
+    close(alive[0]), close(alive[1]);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    ChannelReceiver again = make_receiver(slabs, 64);
+    EXPECT_EQ(again.lend().offset, first.offset);
+    EXPECT_EQ(again.lend().memory, first.memory);
+}
+
+TEST(ChannelSlab, a_peer_that_lets_go_of_nothing_gets_no_more) {
+    ChannelSlabs slabs;
+    const ChannelReceiver keeps = make_receiver(slabs, 64);
+    std::size_t given = 0;
+    const auto take_one = [&] {
+        ChannelReceiver receiver = make_receiver(slabs, 64);
+        receiver.lend();
+        ++given;
+    };
+    EXPECT_THROW(
+        while (given <= 3 * ChannelSlabs::kMostClosing) take_one(), Error);
+    EXPECT_GE(given, ChannelSlabs::kMostClosing);
 }
 
 TEST(ChannelSlab, keeps_peers_apart_and_goes_with_its_last_slot) {

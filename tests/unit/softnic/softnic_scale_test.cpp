@@ -198,6 +198,7 @@ TEST(QueuePair, costs_16_KiB_at_most_beside_its_queues_and_no_descriptor) {
     }
     ASSERT_TRUE(child.wire().wait() && child.wire().signal());
     const ProcessCost cost = process_cost() - empty;
+    ASSERT_GT(cost.bytes, 0) << "what this process holds cannot be read";
     const long each = cost.bytes / kMany - Crowd::kAskedFor;
     RecordProperty("bytes_of_a_queue_pair", static_cast<int>(each));
     std::printf("%ld bytes a queue pair; %ld descriptors and %ld mappings in all\n", each,
