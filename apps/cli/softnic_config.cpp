@@ -40,6 +40,12 @@ Converted ring_bytes(const toml::node& node) {
     return std::to_string(*bytes);
 }
 
+Converted mtu(const toml::node& node) {
+    const auto bytes = node.value_exact<std::int64_t>();
+    if (!bytes || !DeviceTree::allows_mtu(*bytes)) return std::nullopt;
+    return std::to_string(*bytes);
+}
+
 Converted doorbells(const toml::node& node) {
     auto text = node.value_exact<std::string>();
     return text == "trap" || text == "nap" ? text : std::nullopt;
@@ -71,8 +77,9 @@ struct Key {
     const char* variable;
     Converted (*convert)(const toml::node&);
 };
-constexpr std::array<Key, 6> kKeys{{
+constexpr std::array<Key, 7> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
+    {"devices", "mtu", DeviceTree::kAllowedMtus, DeviceTree::kMtuVariable, mtu},
     {"engine", "ring_bytes", DeviceTree::kAllowedRings, DeviceTree::kRingVariable, ring_bytes},
     {"engine", "doorbells", R"("trap" or "nap")", DeviceTree::kDoorbellsVariable, doorbells},
     {"memory", "share", "true or false", DeviceTree::kShareVariable, yes_or_no},

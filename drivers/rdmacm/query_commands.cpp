@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../uverbs/identity.hpp"
+#include "../uverbs/port_mtu.hpp"
 #include "device_gid.hpp"
 #include "events.hpp"
 #include "manager.hpp"
@@ -14,7 +15,6 @@ namespace verbatim::rdmacm {
 namespace {
 
 constexpr std::uint8_t kPort = 1;
-constexpr std::uint32_t kMtu = IBV_MTU_4096;
 constexpr std::uint16_t kPartition = 0xffff;
 // librdmacm goes by the GUID instead.
 constexpr std::uint32_t kNoDeviceIndex = ~std::uint32_t{0};
@@ -41,7 +41,7 @@ void put_path(const Identifier& identifier, bool route_known, ib_user_path_rec& 
     path.hop_limit = kHops;
     path.traffic_class = identifier.traffic_class;
     path.mtu_selector = path.rate_selector = path.packet_life_time_selector = kExactly;
-    path.mtu = kMtu;
+    path.mtu = uverbs::mtu_code(uverbs::port_mtu());
     path.rate = IBV_RATE_100_GBPS;
     path.packet_life_time = 16;
 }
@@ -70,7 +70,7 @@ void attributes_for_receiving(const Identifier& identifier, ib_uverbs_qp_attr& a
     if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV)
         attributes.qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     attributes.ah_attr = way_to_peer(identifier);
-    attributes.path_mtu = kMtu;
+    attributes.path_mtu = uverbs::mtu_code(uverbs::port_mtu());
     attributes.dest_qp_num = identifier.theirs.queue_pair;
     attributes.rq_psn = identifier.ours.first_packet;
     attributes.max_dest_rd_atomic = identifier.responder_resources();

@@ -34,9 +34,9 @@ bool DatagramSender::knows(const SendRequest& request) noexcept {
 }
 
 PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& bytes) noexcept {
-    if (bytes.total > kMaxDatagramBytes) {
+    if (bytes.total > shared_->max_datagram) {
         shared_->failure.set("a datagram of {} bytes; at most {} are possible", bytes.total,
-                             kMaxDatagramBytes);
+                             shared_->max_datagram);
         return refusal(Syndrome::local_length);
     }
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);

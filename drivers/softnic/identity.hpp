@@ -36,6 +36,7 @@ inline constexpr std::uint8_t kAddressKind = 1;  // QueuePairAddress::kind of so
 inline constexpr int kSlotBits = 10, kIndexBits = 14;
 inline constexpr std::uint32_t kLastNumber = (1U << (kSlotBits + kIndexBits)) - 1;
 inline constexpr std::uint32_t kSlots = 1U << kSlotBits;
+inline constexpr std::uint32_t kNumbersOfSlot = 1U << kIndexBits;
 
 // A name that nobody can guess. Throws Error(device_error).
 Identity random_identity();

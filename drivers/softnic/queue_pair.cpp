@@ -83,6 +83,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     shared_.xrc_domain = xrc_domain_.get();
     shared_.flow_request = parts.flow_request;
     shared_.route = parts.route;
+    shared_.max_datagram = parts.max_datagram;
     shared_.events = parts.events;
     shared_.send_index = parts.send_index;
     shared_.receive_index = parts.receive_index;

@@ -36,6 +36,7 @@ struct QueuePairParts {
     ProgressList* progress = nullptr;  // null, or another one than its completion queues
     FlowRequest flow_request;          // of datagram queue pairs
     GlobalRoute route{};               // likewise: precedes what is received
+    std::uint32_t max_datagram = kMaxDatagramBytes;
     EventSink events;
     std::uint32_t domain = 0;  // protection domain; another one's keys are refused
     // How much data its completions may hold: received, and read or returned by atomics.

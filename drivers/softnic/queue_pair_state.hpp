@@ -76,6 +76,7 @@ struct QueuePairShared {
     std::optional<QueuePairAccess> access;  // from the queue pair's making on
     // Of datagram queue pairs instead of these four.
     Flows flows;
+    std::uint32_t max_datagram = kMaxDatagramBytes;  // the port's MTU
     FlowRequest flow_request;
     DatagramSources sources;
     std::atomic<std::uint32_t> queue_key{0};

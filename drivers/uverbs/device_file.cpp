@@ -21,6 +21,7 @@
 
 #include "command_rules.hpp"
 #include "memory_survey.hpp"
+#include "port_mtu.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -92,8 +93,9 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity, const Firmwar
     facts.page_size_cap = ~std::uint64_t{0xfff};
     facts.vendor_id = Identity::kVendorOui;
     facts.vendor_part_id = Identity::kPciDevice;
-    facts.max_qp = facts.max_cq = facts.max_mr = facts.max_pd = facts.max_srq = facts.max_ah =
-        1u << 16;
+    facts.max_srq = softnic::kNumbersOfSlot;
+    facts.max_mr = facts.max_mw = softnic::kMostKeys - softnic::kFirstKeyIndex;
+    facts.max_qp = facts.max_cq = facts.max_pd = facts.max_ah = 1u << 16;
     facts.max_qp_wr = kMaxQueueEntries;
     facts.max_sge = facts.max_sge_rd = facts.max_srq_sge = 30;
     facts.max_cqe = (1u << 22) - 1;
@@ -104,7 +106,10 @@ ib_uverbs_query_device_resp device_facts(const Identity& identity, const Firmwar
     facts.max_pkeys = 1;
     facts.local_ca_ack_delay = 16;
     facts.phys_port_cnt = 1;
-    facts.device_cap_flags = IB_UVERBS_DEVICE_XRC;
+    facts.device_cap_flags = IB_UVERBS_DEVICE_XRC | IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
+                             IB_UVERBS_DEVICE_RC_RNR_NAK_GEN | IB_UVERBS_DEVICE_MEM_WINDOW |
+                             IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B |
+                             IB_UVERBS_DEVICE_MEM_MGT_EXTENSIONS;
     firmware.limit(facts);
     return facts;
 }
@@ -142,6 +147,7 @@ mlx5_ib_alloc_ucontext_resp context_facts(std::uint32_t registers) {
 DeviceFile::DeviceFile(const Identity& identity, bool parked)
     : identity_(identity),
       parked_(parked),
+      mtu_(port_mtu()),
       file_(make_file()),
       file_identity_(softnic::inspect_file(file_, "register pages").identity),
       device_memory_pool_(file_),
@@ -341,8 +347,9 @@ int DeviceFile::query_port(const Command& command) {
     facts.max_msg_sz = 1u << 30;
     facts.gid_tbl_len = Identity::kGids;
     facts.pkey_tbl_len = 1;
-    facts.state = 4;                       // active
-    facts.max_mtu = facts.active_mtu = 5;  // 4096 bytes
+    facts.state = 4;  // active
+    facts.max_mtu = mtu_code(4096);
+    facts.active_mtu = mtu_code(mtu_);
     facts.max_vl_num = 1;
     facts.active_width = 2;   // 4 lanes
     facts.active_speed = 32;  // EDR

@@ -163,6 +163,7 @@ class DeviceFile {
     const Identity identity_;
     const Firmware firmware_;
     const bool parked_;
+    const std::uint32_t mtu_;
     std::mutex mutex_;
     int file_;
     const softnic::FileIdentity file_identity_;

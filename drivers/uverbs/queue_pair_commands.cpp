@@ -36,12 +36,16 @@ std::chrono::nanoseconds not_ready_time(std::uint8_t code) {
 }
 
 // Attributes that the engine goes by.
-void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change) {
-    constexpr std::uint32_t kRemoteAccess = 0xe;
+void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
+                 const ib_uverbs_query_qp_resp& facts) {
+    constexpr std::uint32_t kRemoteAccess = 0xe, kReadsAndAtomics = 0xc;
     const std::uint32_t mask = change.attr_mask;
     if ((mask & kQueueKey) != 0) engine.set_queue_key(change.qkey);
-    if ((mask & kAccess) != 0)
-        engine.set_allowed(static_cast<Access>(change.qp_access_flags & kRemoteAccess));
+    if ((mask & (kAccess | kReadsIn)) != 0) {
+        const bool answers = facts.max_dest_rd_atomic != 0;
+        engine.set_allowed(static_cast<Access>(facts.qp_access_flags & kRemoteAccess &
+                                               (answers ? ~0u : ~kReadsAndAtomics)));
+    }
     if ((mask & kRnrTimer) != 0) engine.set_not_ready_for(not_ready_time(change.min_rnr_timer));
     if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
 }
@@ -77,8 +81,9 @@ int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
     keep_all(facts, change);
     if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !parked_)
         pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
+    // Before the peer can begin.
+    tell_engine(*pair.engine, change, facts);
     if (from != to) enter(pair, to);
-    tell_engine(*pair.engine, change);
     if ((mask & (kTimeout | kRetries)) != 0)
         pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
                                  facts.retry_cnt);

@@ -180,6 +180,7 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     parts.domain = pair->domain->number;
     parts.flow_request = {ask_for_flow, pair.get()};
     parts.route = way_back(identity_);
+    parts.max_datagram = mtu_;
     pair->connector = &connector_;
     parts.send_completions = &pair->send_completions->engine();
     parts.receive_completions = &pair->receive_completions->engine();

@@ -66,7 +66,7 @@ class RunConfig(unittest.TestCase):
     def test_the_example_shows_every_key(self):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
-        for section, key in (("devices", "count"), ("engine", "ring_bytes"), ("engine", "doorbells"), ("memory", "share"),
+        for section, key in (("devices", "count"), ("devices", "mtu"), ("engine", "ring_bytes"), ("engine", "doorbells"), ("memory", "share"),
                              ("connections", "timeout"), ("log", "level")):
             self.assertRegex(text, r"(?ms)^\[%s\].*^%s = " % (section, key))
         for key in ("action", "operations", "nth", "times", "rate", "seed", "delay_us", "syndrome", "payload"):
@@ -102,6 +102,7 @@ class RunConfig(unittest.TestCase):
                 ("\n[engines]\n", "x.toml:2: unknown section [engines]; did you mean engine?"),
                 ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, log, fault"),
                 ("[devices]\ncount = 17\n", "x.toml:2: count = 17 in [devices] is not allowed; it must be a number"),
+                ("[devices]\nmtu = 1500\n", "it must be 256, 512, 1024, 2048 or 4096"),
                 ("[engine]\nring_bytes = 5000\n", "it must be a size from 4K to 1G"),
                 ("[engine]\ndoorbells = 'spin'\n", "it must be \"trap\" or \"nap\""),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),

@@ -107,6 +107,22 @@ TEST_F(Control, a_full_receive_queue_takes_no_more_until_a_completion_was_polled
     EXPECT_EQ(ibv_post_recv(other.pair.get(), &work, &bad), ENOMEM);
 }
 
+TEST(Reads, are_an_invalid_request_where_the_responder_has_room_for_none) {
+    const Context context = open_device();
+    Side one(context.get()), other(context.get());
+    connect(one.pair.get(), other.pair->qp_num);
+    to_init(other.pair.get());
+    to_receive(other.pair.get(), one.pair->qp_num, 0);
+    one.request(IBV_WR_RDMA_WRITE, 0, 64)
+        .to(other.memory.data(), other.region->rkey)
+        .post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_SUCCESS);
+    one.request(IBV_WR_RDMA_READ, 0, 64)
+        .to(other.memory.data(), other.region->rkey)
+        .post(one.pair.get());
+    EXPECT_EQ(one.poll().status, IBV_WC_REM_INV_REQ_ERR);
+}
+
 TEST_F(Control, a_registration_that_cannot_be_changed_stays_as_it_was) {
     const Region region(
         good(ibv_reg_mr(other.domain.get(), other.memory.data(), 4096, kFullAccess), "ibv_reg_mr"));

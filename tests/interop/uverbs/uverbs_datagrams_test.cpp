@@ -175,5 +175,47 @@ TEST(Datagrams, of_queue_pairs_that_were_destroyed_leave_few_rings_behind) {
     EXPECT_GT(with_one, before);
 }
 
+// A device whose port has this MTU.
+Context open_with_mtu(const char* bytes) {
+    setenv("VERBATIM_SOFTNIC_MTU", bytes, 1);
+    Context context = open_device();
+    unsetenv("VERBATIM_SOFTNIC_MTU");
+    return context;
+}
+
+ibv_mtu active_mtu(const Context& context) {
+    ibv_port_attr port{};
+    good(ibv_query_port(context.get(), 1, &port), "ibv_query_port");
+    EXPECT_EQ(port.max_mtu, IBV_MTU_4096);
+    return port.active_mtu;
+}
+
+void expect_longest(const Context& context, std::uint32_t bytes) {
+    const Context other = open_device();
+    Post post(context.get()), receiver(other.get());
+    receiver.receive(0, 8192);
+    post.send(receiver.pair->qp_num, 3, bytes);
+    EXPECT_EQ(receiver.take(), 3u);
+    post.start_sending(receiver.pair->qp_num, 4, bytes + 1);
+    EXPECT_EQ(post.poll().status, IBV_WC_LOC_LEN_ERR);
+}
+
+TEST(Datagrams, are_as_long_as_the_ports_mtu_at_most) {
+    const Context plain = open_device();
+    EXPECT_EQ(active_mtu(plain), IBV_MTU_4096);
+    expect_longest(plain, 4096);
+    const Context small = open_with_mtu("1024");
+    EXPECT_EQ(active_mtu(small), IBV_MTU_1024);
+    expect_longest(small, 1024);
+}
+
+TEST(Datagrams, have_no_mtu_that_infiniband_does_not_know) {
+    setenv("VERBATIM_SOFTNIC_MTU", "1500", 1);
+    ibv_device** const list = good(ibv_get_device_list(nullptr), "ibv_get_device_list");
+    EXPECT_EQ(ibv_open_device(list[0]), nullptr);
+    unsetenv("VERBATIM_SOFTNIC_MTU");
+    ibv_free_device_list(list);
+}
+
 }  // namespace
 }  // namespace verbatim::interop

@@ -67,11 +67,11 @@ inline void to_init(ibv_qp* pair, unsigned access = kAllAccess) {
          "to INIT");
 }
 
-inline void to_receive(ibv_qp* pair, std::uint32_t peer) {
+inline void to_receive(ibv_qp* pair, std::uint32_t peer, std::uint8_t reads = 16) {
     ibv_qp_attr to = state(IBV_QPS_RTR);
     to.path_mtu = IBV_MTU_4096;
     to.dest_qp_num = peer;
-    to.max_dest_rd_atomic = 16;
+    to.max_dest_rd_atomic = reads;
     to.min_rnr_timer = 12;
     to.ah_attr.is_global = 1;
     to.ah_attr.port_num = 1;

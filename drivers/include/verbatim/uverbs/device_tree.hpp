@@ -23,7 +23,7 @@ class DeviceTree {
     // devices that are opened: a fault policy (verbatim/softnic/fault_policy.hpp); bytes of each
     // queue pair's ring; whether doorbells past libibverbs are trapped ("trap") or looked for
     // ("nap"); "1": registered memory is shared with peers. How long the connection manager waits
-    // for an answer.
+    // for an answer. The MTU of their ports.
     static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
     static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
     static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
@@ -31,6 +31,13 @@ class DeviceTree {
     static constexpr const char* kShareVariable = "VERBATIM_SOFTNIC_SHARE";
     static constexpr const char* kDoorbellsVariable = "VERBATIM_SOFTNIC_DOORBELLS";
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
+    static constexpr const char* kMtuVariable = "VERBATIM_SOFTNIC_MTU";
+    static constexpr std::uint32_t kDefaultMtu = 4096;
+    static constexpr const char* kAllowedMtus = "256, 512, 1024, 2048 or 4096";
+    static constexpr bool allows_mtu(std::int64_t bytes) noexcept {
+        return bytes >= 256 && bytes <= 4096 &&
+               std::has_single_bit(static_cast<std::uint64_t>(bytes));
+    }
     // Of kRingVariable.
     static constexpr const char* kAllowedRings = "a size from 4K to 1G, a power of two";
     static constexpr bool allows_ring(std::int64_t bytes) noexcept {

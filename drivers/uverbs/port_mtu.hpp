@@ -1,0 +1,35 @@
+// The MTU of the devices' port, which the environment may set. A RoCE port has the largest one of
+// InfiniBand's that fits the frames of its network: 4096 where these are of 9000 bytes, 1024 where
+// they are of 1500. It bounds datagrams; messages of connections are not cut. Threads: any.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/driver/quantity.hpp>
+#include <verbatim/uverbs/device_tree.hpp>
+
+namespace verbatim::uverbs {
+
+// In bytes. Throws Error(config_error).
+inline std::uint32_t port_mtu() {
+    const char* const text = std::getenv(DeviceTree::kMtuVariable);
+    if (text == nullptr) return DeviceTree::kDefaultMtu;
+    const auto bytes = parse_size(text);
+    if (!bytes || !DeviceTree::allows_mtu(*bytes))
+        throw Error(Errc::config_error, DeviceTree::kMtuVariable,
+                    fmt::format("{} is not allowed", text),
+                    fmt::format("it must be {}", DeviceTree::kAllowedMtus));
+    return static_cast<std::uint32_t>(*bytes);
+}
+
+// As verbs name it (enum ibv_mtu): 256 bytes are 1, 4096 are 5.
+constexpr std::uint8_t mtu_code(std::uint32_t bytes) noexcept {
+    return static_cast<std::uint8_t>(std::countr_zero(bytes) - 7);
+}
+
+}  // namespace verbatim::uverbs
