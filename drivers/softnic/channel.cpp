@@ -236,7 +236,7 @@ ChannelReceiver::Peek ChannelReceiver::peek(RecordHeader& record,
 }
 
 void ChannelReceiver::release(const RecordHeader& record) noexcept {
-    consumed_ += record_span(record.bytes);
+    __atomic_store_n(&consumed_, consumed_ + record_span(record.bytes), __ATOMIC_RELAXED);
     store_release(header_->drain.consumed, consumed_);
 }
 

@@ -279,7 +279,7 @@ class ChannelReceiver {
 
     bool pending() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire) !=
-               header_->drain.consumed.load(std::memory_order_relaxed);
+               __atomic_load_n(&consumed_, __ATOMIC_RELAXED);
     }
     // Ring bytes that the peer has written, and those read so far.
     std::uint64_t arrived() const noexcept {
@@ -334,7 +334,7 @@ class ChannelReceiver {
     ChannelHeader* header_ = &nothing_;
     std::byte* ring_ = nullptr;
     std::uint64_t ring_bytes_ = 0;
-    std::uint64_t consumed_ = 0;
+    std::uint64_t consumed_ = 0;  // stored inside the receive gate; the peer cannot change it
     std::uint64_t acknowledged_ = 0;
     std::uint64_t not_ready_ = 0;
 };

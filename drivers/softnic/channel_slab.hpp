@@ -40,8 +40,8 @@ class ChannelSlab {
 
     // A slot, its pages present; none: all are in use. Throws Error(out_of_memory).
     std::optional<std::uint32_t> take();
-    // `lent`: a sender may still write there; it is taken again when that has let go, or its process
-    // has ended. So the access word of a peer that is stopped inside stays this slot's
+    // `lent`: a sender may still write there; it is taken again when that has let go, or its
+    // process has ended. So the access word of a peer that is stopped inside stays this slot's
     // (docs/revocation.md).
     void give_back(std::uint32_t slot, bool lent,
                    std::shared_ptr<const PeerProcess> sender) noexcept;

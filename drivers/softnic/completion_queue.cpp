@@ -96,10 +96,15 @@ bool CompletionQueue::move_to(const mlx5::CompletionQueueView& next) {
     std::sort(writers_.begin(), writers_.end(), [](const QueuePair* a, const QueuePair* b) {
         return a->view().number < b->view().number;
     });
+    std::vector<QueuePair*> announced;
+    announced.reserve(writers_.size());
     for (QueuePair* const writer : writers_) writer->stop();
     const bool moved = ring_.move_to(next);
     if (moved) view_ = next;
-    for (QueuePair* const writer : writers_) writer->go_on();
+    for (QueuePair* const writer : writers_)
+        if (!writer->go_on()) announced.push_back(writer);
+    // With all gates open: a turn may wait for a peer.
+    for (QueuePair* const writer : announced) writer->catch_up();
     return moved;
 }
 

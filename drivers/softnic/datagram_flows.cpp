@@ -121,8 +121,9 @@ void DatagramSources::remove_finished() noexcept {
 
 void DatagramSources::clear() noexcept {
     Source* source = first_.exchange(nullptr);
+    const bool ours = generation_ == fork_generation();  // else the words are the parent's
     while (source != nullptr) {
-        source->ring.set_state(ReceiverState::closed);
+        if (ours) source->ring.set_state(ReceiverState::closed);
         delete std::exchange(source, source->next);
     }
     while (removed_ != nullptr) delete std::exchange(removed_, removed_->next_removed);

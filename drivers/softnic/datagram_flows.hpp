@@ -179,6 +179,7 @@ class DatagramSources {
     std::atomic<Source*> first_{nullptr};
     Source* removed_ = nullptr;  // from the list, and not freed
     bool frozen_ = false;
+    const std::uint64_t generation_ = fork_generation();
     mutable std::atomic<std::uint32_t> readers_{0};
 };
 

@@ -5,7 +5,8 @@
 // never move.
 //
 // The summary's bits are cleared by for_each_hot() alone, which looks at the column once more
-// afterwards: set() writes the column before it reads the summary, so one of the two sees the other.
+// afterwards: set() writes the column before it reads the summary, so one of the two sees the
+// other.
 #pragma once
 
 #include <array>

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "cancellation.hpp"
 #include "own_threads.hpp"
@@ -84,9 +85,11 @@ Received receive_message(int socket, LinkMessage& message, std::vector<Descripto
     header.msg_controllen = control.size();
     const WithoutCancellation none;
     ssize_t got;
+    // A peer that closed before it had read all is reported once, in front of what it had sent.
+    bool reset = false;
     do {
         got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
     if (got < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? Received::nothing : Received::closed;
     if (got == 0) return Received::closed;

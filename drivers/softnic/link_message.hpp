@@ -4,8 +4,8 @@
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
 //   list_files -> files (numbers and files); get_file -> files;  get_keys -> keys (file of a chunk
 //   of the key table);  prove -> proven | refusal;  open_channel -> channel (file of rings, offset
-//   of the slot);  any of them -> refusal;  describe -> description (text file) | refusal, without a
-//   hello
+//   of the slot);  any of them -> refusal;  describe -> description (text file) | refusal, without
+//   a hello
 // But for one: wake has no answer, and may be sent while an answer is awaited.
 // A process that may attach to the answering one (ptrace) can read the secret that the welcome
 // points to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp),
@@ -75,9 +75,9 @@ struct LinkMessage {
     std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
     // get_file: which; list_files: numbers above this one; channel: where its slot is
     std::uint64_t file = 0;
-    Nonce from{}, to{};  // hello, welcome
-    std::uint32_t features = 0;         // welcome: LinkFeatures
-    std::uint32_t chunk = 0;            // get_keys: which
+    Nonce from{}, to{};          // hello, welcome
+    std::uint32_t features = 0;  // welcome: LinkFeatures
+    std::uint32_t chunk = 0;     // get_keys: which
     // Welcome: where in the answering process a secret lies. Prove: what was read there.
     std::uint64_t secret_at = 0;
     Nonce secret{};

@@ -64,6 +64,9 @@ void ProgressList::detach(const HotSet::Place& place) {
         hot_.remove(place);
     }
     wait_for_round();
+}
+
+void ProgressList::give_back(const HotSet::Place& place) {
     const std::lock_guard lock(mutex_);
     hot_.give_back(place);
 }

@@ -63,8 +63,10 @@ class ProgressList {
     std::uint32_t looked_at() const noexcept { return looked_at_.load(std::memory_order_relaxed); }
     // Throws Error(out_of_memory) where there is no room for another one.
     HotSet::Place attach(QueuePair& queue_pair);
-    // After it returns no round touches the queue pair any more.
+    // After it returns no round of this list comes to the queue pair any more.
     void detach(const HotSet::Place& place);
+    // Afterwards, when no round of another list sets its bit: the place is free.
+    void give_back(const HotSet::Place& place);
     // Marks that rounds take from now on; as often removed as added.
     void add(ChannelSlab& slab);
     void remove(ChannelSlab& slab);

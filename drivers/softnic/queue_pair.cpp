@@ -107,9 +107,11 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         attach();
         made_.store(true, std::memory_order_release);
     } catch (...) {
+        const auto domain_held = hold_domain();
         detach();
         send_completions_->remove_writer(*this);
         receive_completions_->remove_writer(*this);
+        if (xrc_domain_ != nullptr) xrc_domain_->write_no_more(*this);
         core_->remove_queue_pair(shared_.number);
         if (shared_.access) shared_.access->remove();
         throw;
@@ -168,6 +170,8 @@ void QueuePair::detach() {
     }
     for (const Attention::Listed& listed : listed_) listed.list->detach(listed.place);
     attention_.set_lists({});
+    // A round of one list could set the bit in another one until here.
+    for (const Attention::Listed& listed : listed_) listed.list->give_back(listed.place);
     listed_.clear();
     if (xrc_domain_ != nullptr) xrc_domain_->leave(*this);
 }
@@ -199,7 +203,7 @@ ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
     if (!made_.load(std::memory_order_acquire))
         throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
                     "it is being made");
-    if (shared_.datagrams()) return open_source(asking.session, from);
+    if (shared_.datagrams()) return open_source(asking, from);
     const std::lock_guard lock(mutex_);
     if (closed_)
         throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
@@ -253,10 +257,12 @@ void QueuePair::stop() noexcept {
     receive_gate_.enter_waiting();
 }
 
-// What was announced meanwhile is done here: nobody may be looking.
-void QueuePair::go_on() noexcept {
+bool QueuePair::go_on() noexcept {
     const bool received = receive_gate_.leave_or_drop(), sent = send_gate_.leave_or_drop();
-    if (received && sent) return;
+    return received && sent;
+}
+
+void QueuePair::catch_up() noexcept {
     heat();
     core_->options().parked ? core_->ring_own_bell() : execute();
 }
@@ -276,12 +282,11 @@ void QueuePair::wake() noexcept {
 
 // As often as the queue is armed meanwhile: the last word counts.
 void QueuePair::tell_sleep(const CompletionQueue& queue) noexcept {
-    if (!queue.may_sleep()) return;
+    if (!queue.may_sleep() || core_->inherited()) return;  // the words are the parent's
     std::uint32_t word = 0;
     do {
         word = queue.sleep_word();
-        if (&queue == receive_completions_ && has_ring_.load())
-            shared_.incoming.set_asleep(word);
+        if (&queue == receive_completions_ && has_ring_.load()) shared_.incoming.set_asleep(word);
         if (&queue == send_completions_ &&
             shared_.state.load(std::memory_order_seq_cst) == QueuePairState::ready)
             shared_.outgoing.set_asleep(word | (send_->unexecuted() ? kSleepsForRoom : 0));
@@ -328,9 +333,18 @@ void QueuePair::reset() {
         if (strict_) strict_->reset();
         leave_gates();
         core_->count_invalidation();
-        attach();
-        refuse_callers(false);
+        try {
+            attach();
+        } catch (...) {
+            end_reset(ring);
+            throw;
+        }
     }
+    end_reset(ring);
+}
+
+void QueuePair::end_reset(const std::shared_ptr<AccessWord>& ring) noexcept {
+    refuse_callers(false);
     // The peer's requester may be in the middle of a copy.
     if (ring != nullptr) shared_.access->withdraw(ring);
 }
@@ -487,12 +501,14 @@ void QueuePair::run_inside(Gate& gate, Engine& engine) noexcept {
     bool heated = false;
     for (int round = 1;; ++round) {
         follows_verbs_ ? run_and_recover(engine) : engine.run();
-        if (!heated && !attention_.hot() &&
-            (engine.waiting() || shared_.is(QueuePairState::error))) [[unlikely]] {
+        if (!heated && !attention_.hot() && (engine.waiting() || shared_.is(QueuePairState::error)))
+            [[unlikely]] {
             heat_inside();
             heated = true;
             continue;
         }
+        if (heated) [[unlikely]]
+            ring_for_rest();  // what waits for a time: a look may have come before this one
         if (round >= kMaxRounds) return leave_to_others(gate);
         if (gate.leave()) return;
     }

@@ -112,9 +112,11 @@ class QueuePair final : public QueuePairHandle {
     void wake() noexcept;
     // Control thread. None: it is being made.
     std::optional<QueuePairFacts> facts() const;
-    // Control path: between the two no engine runs.
+    // Control path: between the two no engine runs. False: something was announced meanwhile, and
+    // is left for catch_up().
     void stop() noexcept;
-    void go_on() noexcept;
+    bool go_on() noexcept;
+    void catch_up() noexcept;
 
     // Verbs' states; control path, one caller at a time, and no connect() beside them.
     // From reset to initialized: receives may be posted.
@@ -193,6 +195,7 @@ class QueuePair final : public QueuePairHandle {
     void close() noexcept;
     bool dead_copy() noexcept;
     std::shared_ptr<AccessWord> forget_peer() noexcept;
+    void end_reset(const std::shared_ptr<AccessWord>& ring) noexcept;
     static constexpr std::uint32_t kPatient = 1024;
     void cool() noexcept;
     bool has_work() const noexcept;
@@ -208,7 +211,7 @@ class QueuePair final : public QueuePairHandle {
     bool listen_no_more(const ChannelReceiver& ring, Leaving& done,
                         Instant deadline = Instant::max()) noexcept;
     std::unique_lock<std::mutex> hold_domain() const;
-    ChannelPlace open_source(const PeerSession& peer, std::uint32_t from);
+    ChannelPlace open_source(const LinkPeer& asking, std::uint32_t from);
     void sweep_sources(Instant deadline) noexcept;
 
     std::shared_ptr<DeviceCore> core_;

@@ -3,8 +3,10 @@
 
 namespace verbatim::softnic {
 
+// Rounds come to it before marks are switched off: between the two nothing is missed.
 void QueuePair::heat() noexcept {
     if (!attention_.begin_heating()) return;
+    attention_.set_bits();
     set_listens(false);
     attention_.finish_hot();
 }
@@ -57,6 +59,7 @@ void QueuePair::cool() noexcept {
     if (found) heat();
     if (found || !received) run_receive();
     if (found || !sent) run_send();
+    if (found || !received || !sent) ring_for_rest();
 }
 
 // In a forked child the words are the parent's.

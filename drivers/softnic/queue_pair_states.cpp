@@ -51,7 +51,8 @@ void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
 }
 
 // The gate keeps the list; mutex_ may be held by who is inside.
-ChannelPlace QueuePair::open_source(const PeerSession& peer, std::uint32_t from) {
+ChannelPlace QueuePair::open_source(const LinkPeer& asking, std::uint32_t from) {
+    const PeerSession& peer = asking.session;
     receive_gate_.enter_waiting();
     try {
         if (!shared_.receives() || shared_.sources.frozen())
@@ -69,7 +70,7 @@ ChannelPlace QueuePair::open_source(const PeerSession& peer, std::uint32_t from)
             peer, from, ChannelReceiver(core_->channels().take(peer.device, terms.bytes()), terms));
         listen_to(source);
         source.ring.set_listens(!attention_.hot());
-        ChannelPlace place = source.ring.lend();
+        ChannelPlace place = source.ring.lend(asking.process);
         receive_gate_.leave_for_good();
         return place;
     } catch (...) {

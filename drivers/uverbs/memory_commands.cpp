@@ -3,8 +3,11 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -45,8 +48,20 @@ static_assert(static_cast<std::uint32_t>(Access::local_write) == kLocalWrite &&
 // ib_uverbs_alloc_mw::mw_type (enum ibv_mw_type).
 enum : std::uint8_t { kDomainWindow = 1, kQueuePairWindow = 2 };
 
-// A device pins the pages, which fails where there are none, unless it is to find them on demand.
 // False: there are none.
+// Whether the system gives these bytes to calls that go by address, as a card's driver would pin
+// their pages. It does not give memory of other devices (VM_IO, VM_PFNMAP). True where such calls
+// are forbidden.
+bool can_be_pinned(std::uint64_t start, std::uint64_t bytes) noexcept {
+    std::array<std::byte, 2> seen;
+    const iovec local{seen.data(), seen.size()};
+    const std::array<iovec, 2> ends{
+        {{reinterpret_cast<void*>(start), 1}, {reinterpret_cast<void*>(start + bytes - 1), 1}}};
+    const ssize_t read = process_vm_readv(getpid(), &local, 1, ends.data(), ends.size(), 0);
+    return read == static_cast<ssize_t>(seen.size()) || (read < 0 && errno != EFAULT);
+}
+
+// A device pins the pages, which fails where there are none, unless it is to find them on demand.
 bool make_present(const Wanted& wanted) noexcept {
     constexpr std::uint64_t kPage = 4096;
     if ((wanted.access & kOnDemand) != 0) return true;
@@ -56,10 +71,12 @@ bool make_present(const Wanted& wanted) noexcept {
     const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (madvise(reinterpret_cast<void*>(first), start + bytes - first, advice) == 0) return true;
     if (errno != EINVAL) return false;
-    // Memory of other devices cannot be populated, and needs not; what can be for reading only must
-    // not be written.
-    return !writable ||
-           madvise(reinterpret_cast<void*>(first), start + bytes - first, MADV_POPULATE_READ) != 0;
+    // What can be populated for reading only must not be written. Else it is memory of another
+    // device, or an old system.
+    if (writable &&
+        madvise(reinterpret_cast<void*>(first), start + bytes - first, MADV_POPULATE_READ) == 0)
+        return false;
+    return bytes == 0 || can_be_pinned(start, bytes);
 }
 
 }  // namespace

@@ -166,7 +166,8 @@ class Dlopened : public testing::Test {
         EXPECT_EQ(queue->status, IBV_WC_SUCCESS);
         ibv_end_poll(queue);
     }
-    // Each post is executed before it returns, which another thread's would not be each time.
+    // Posts are executed before they return, but for those that find the engine thread inside just
+    // then, which executes them. Another thread alone would hardly ever be so quick.
     template <class Queue, class Post>
     void expect_served_by_posts(Queue* queue, Post&& post) {
         post(1);
@@ -178,7 +179,7 @@ class Dlopened : public testing::Test {
             at_once += std::atomic_ref(words_[1]).load() == i ? 1 : 0;
             poll(queue);
         }
-        EXPECT_EQ(at_once, kRequests);
+        EXPECT_GE(at_once, kRequests * 9 / 10);
         EXPECT_EQ(calls_served().posts, before.posts + kRequests);
     }
     // A poll in vain runs the engine, too.

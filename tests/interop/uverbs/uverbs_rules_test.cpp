@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <fstream>
+#include <string>
 
 #include "verbs_pair.hpp"
 
@@ -282,6 +284,18 @@ TEST_F(Memory, that_cannot_be_written_is_not_registered_for_writing_or_windows) 
     EXPECT_EQ(register_one(IBV_ACCESS_LOCAL_WRITE, page), nullptr);
     EXPECT_EQ(errno, EFAULT);
     munmap(page, 4096);
+}
+
+// The kernel's own pages here are as those of another device: nobody may pin them, or reach them
+// by address from another process.
+TEST_F(Memory, of_another_device_is_not_registered) {
+    std::ifstream maps("/proc/self/maps");
+    std::uintptr_t pages = 0;
+    for (std::string line; pages == 0 && std::getline(maps, line);)
+        if (line.ends_with("[vvar]")) pages = std::stoul(line, nullptr, 16);
+    if (pages == 0) GTEST_SKIP() << "this kernel shows no [vvar]";
+    EXPECT_EQ(register_one(IBV_ACCESS_REMOTE_READ, reinterpret_cast<std::byte*>(pages)), nullptr);
+    EXPECT_EQ(errno, EFAULT);
 }
 
 TEST_F(Memory, of_the_device_has_no_windows_and_is_not_on_demand) {

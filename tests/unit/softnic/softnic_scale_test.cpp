@@ -156,7 +156,7 @@ struct Scale {
 class QueuePairs : public testing::TestWithParam<Scale> {};
 
 TEST_P(QueuePairs, idle_ones_cost_a_poll_nothing_and_are_found_when_they_have_work) {
-    const auto [pairs, queues] = GetParam();
+    const std::uint32_t pairs = GetParam().pairs, queues = GetParam().queues;
     Child child([pairs, queues](Wire& wire) { return answer(wire, pairs, queues); });
     Crowd crowd(pairs, queues);
     std::vector<QueuePairAddress> peers(pairs);
