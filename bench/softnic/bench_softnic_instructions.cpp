@@ -9,7 +9,7 @@ int main(int argc, char** argv) try {
     using namespace verbatim::bench;
     const bool lists = argc == 2 && std::string_view(argv[1]) == "--list";
     for (const NamedOperation& one : kSmallOperations) {
-        if (lists) std::cout << one.name << ' ' << one.subject << '\n';
+        if (lists && one.counted) std::cout << one.name << ' ' << one.subject << '\n';
         if (argc != 4 || argv[1] != one.name || argv[2] != one.subject) continue;
         const auto operation = one.make();
         for (std::uint64_t left = std::strtoull(argv[3], nullptr, 10) / SmallOperation::kBatch;

@@ -102,11 +102,12 @@ std::unique_ptr<SmallOperation> empty_poll() {
 
 }  // namespace
 
-const NamedOperation kSmallOperations[7] = {
+const NamedOperation kSmallOperations[8] = {
     {"empty_poll", "verbatim.2", empty_poll<2, 1>},
     {"empty_poll", "verbatim.100", empty_poll<100, 1>},
-    {"empty_poll", "verbatim.10000", empty_poll<10000, 1>},
-    {"empty_poll", "verbatim.10000_on_8", empty_poll<10000, 8>},
+    {"empty_poll", "verbatim.1000", empty_poll<1000, 1>},
+    {"empty_poll", "verbatim.10000", empty_poll<10000, 1>, false},
+    {"empty_poll", "verbatim.10000_on_8", empty_poll<10000, 8>, false},
     {"operation_8", "verbatim.write",
      []() -> std::unique_ptr<SmallOperation> {
          return std::make_unique<Executed>(IBV_WR_RDMA_WRITE);
