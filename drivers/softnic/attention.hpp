@@ -8,17 +8,16 @@
 //   marks, if `listens` is set, which a cold queue pair's is (channel.hpp).
 // - Requests posted here, to be executed or acknowledged; requests that wait for room, for a time
 //   (receiver not ready, a fault policy), for a key that another thread changes, or for the way to
-//   the peer; wake-ups owed to a peer: the thread inside the gate heats when its turn leaves any
-//   behind. Then it takes one more turn: what came after the first, and before a look could find
-//   the queue pair, is found by itself. A thread that leaves a gate in spite of a mark heats, too.
+//   the peer; wake-ups owed to a peer: the thread inside the gate heats after a turn that leaves
+//   such work. Then it takes one more turn, which finds what came between the first turn and the
+//   heating. A thread that leaves a gate in spite of a mark heats, too.
 // - A message without a receive: pending, so hot until receives are posted. Receives posted to a
 //   queue pair in the error state: always hot.
-// - The end of a peer that was given the ring and does not know the way back yet (`attached`):
-//   nobody, so the queue pair stays hot until it does.
+// - The end of a peer that was given the ring and does not know the way back yet: no notice comes,
+//   so the queue pair stays hot until `attached` is set (channel.hpp).
 // - The end of a link: the control thread heats all queue pairs of the device.
 // - Requests posted past all functions of the library: the engine thread of the uverbs device,
-// which
-//   reads all doorbell records after a trap.
+//   which reads all doorbell records after a trap.
 //
 // cool() runs inside both gates of its queue pair: nobody leaves work behind meanwhile. It sets
 // `listens`, says cold, and looks once more after a full fence. The peer stores its work, executes

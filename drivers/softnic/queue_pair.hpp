@@ -236,7 +236,7 @@ class QueuePair final : public QueuePairHandle {
     mutable std::mutex mutex_;  // control path: the peer, shared_.link against peer_lost()
     std::optional<Peer> peer_;  // set by connect() or by the peer's, whichever comes first
     bool claimed_by_peer_ = false;
-    bool closed_ = false;  // no ring is made for who asks
+    bool closed_ = false;  // peers that ask for the ring are refused
 };
 
 }  // namespace verbatim::softnic

@@ -16,10 +16,10 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
-#include <verbatim/driver/quantity.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
 #include "command_rules.hpp"
+#include "environment_size.hpp"
 #include "memory_survey.hpp"
 #include "port_mtu.hpp"
 
@@ -40,15 +40,6 @@ bool may_trap() {
                 fmt::format("{} is not allowed", wanted), "it must be trap or nap");
 }
 
-std::size_t ring_bytes(const char* text) {
-    const auto bytes = parse_size(text);
-    if (!bytes || !DeviceTree::allows_ring(*bytes))
-        throw Error(Errc::config_error, DeviceTree::kRingVariable,
-                    fmt::format("{} is not allowed", text),
-                    fmt::format("it must be {}", DeviceTree::kAllowedRings));
-    return static_cast<std::size_t>(*bytes);
-}
-
 void check_share(const char* text) {
     if (text == nullptr || std::string_view(text) == "0" || std::string_view(text) == "1") return;
     throw Error(Errc::config_error, DeviceTree::kShareVariable,
@@ -63,7 +54,8 @@ softnic::Options engine_options(const Identity& identity, const DeviceTraits& tr
     options.parked = true;
     options.big_endian_results = traits.big_endian_results;
     if (const char* const ring = std::getenv(DeviceTree::kRingVariable))
-        options.ring_bytes = ring_bytes(ring);
+        options.ring_bytes = static_cast<std::size_t>(environment_size(
+            DeviceTree::kRingVariable, ring, DeviceTree::allows_ring, DeviceTree::kAllowedRings));
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     return options;

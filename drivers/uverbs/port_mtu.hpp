@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
-#include <verbatim/driver/error.hpp>
-#include <verbatim/driver/quantity.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
+
+#include "environment_size.hpp"
 
 namespace verbatim::uverbs {
 
@@ -19,12 +17,8 @@ namespace verbatim::uverbs {
 inline std::uint32_t port_mtu() {
     const char* const text = std::getenv(DeviceTree::kMtuVariable);
     if (text == nullptr) return DeviceTree::kDefaultMtu;
-    const auto bytes = parse_size(text);
-    if (!bytes || !DeviceTree::allows_mtu(*bytes))
-        throw Error(Errc::config_error, DeviceTree::kMtuVariable,
-                    fmt::format("{} is not allowed", text),
-                    fmt::format("it must be {}", DeviceTree::kAllowedMtus));
-    return static_cast<std::uint32_t>(*bytes);
+    return static_cast<std::uint32_t>(environment_size(
+        DeviceTree::kMtuVariable, text, DeviceTree::allows_mtu, DeviceTree::kAllowedMtus));
 }
 
 // As verbs name it (enum ibv_mtu): 256 bytes are 1, 4096 are 5.

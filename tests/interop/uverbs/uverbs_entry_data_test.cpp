@@ -65,6 +65,14 @@ struct EntryData : testing::Test {
     bool arrived(std::size_t at, std::size_t bytes) {
         return std::memcmp(other.memory.data() + at, one.memory.data(), bytes) == 0;
     }
+    void expect_in_memory(std::uint32_t bytes) {
+        one.fill(0, bytes, 3);
+        other.receive(100, 64);
+        send(bytes);
+        EXPECT_FALSE(RawEntry(other.completions.get()).holds_32());
+        EXPECT_TRUE(arrived(100, bytes));
+        EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    }
     EntryBytes entry_bytes;
     Context context = open_device();
     Side one{context.get()}, other;
@@ -87,12 +95,7 @@ TEST_F(EntryData, a_small_message_waits_in_the_entry_until_it_is_polled) {
 
 TEST_F(EntryData, a_longer_message_goes_to_memory) {
     join();
-    one.fill(0, 33, 3);
-    other.receive(100, 64);
-    send(33);
-    EXPECT_FALSE(RawEntry(other.completions.get()).holds_32());
-    EXPECT_TRUE(arrived(100, 33));
-    EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    expect_in_memory(33);
 }
 
 struct LongEntryData : EntryData {
@@ -209,12 +212,7 @@ TEST_F(EntryData, a_queue_pair_that_does_not_want_it_gets_its_data_in_memory) {
     other.make_pair();
     unsetenv("MLX5_SCATTER_TO_CQE");
     join();
-    one.fill(0, 8, 3);
-    other.receive(100, 64);
-    send(8);
-    EXPECT_FALSE(RawEntry(other.completions.get()).holds_32());
-    EXPECT_TRUE(arrived(100, 8));
-    EXPECT_EQ(other.poll().status, IBV_WC_SUCCESS);
+    expect_in_memory(8);
 }
 
 // By libmlx5's own functions each queue pair says for itself, whatever the environment says.
@@ -244,11 +242,7 @@ struct ChosenData : EntryData {
 TEST_F(ChosenData, a_queue_pair_may_have_none) {
     make(other, MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE);
     join();
-    one.fill(0, 8, 3);
-    other.receive(100, 64);
-    send(8);
-    EXPECT_FALSE(RawEntry(other.completions.get()).holds_32());
-    EXPECT_TRUE(arrived(100, 8));
+    expect_in_memory(8);
 }
 
 TEST_F(ChosenData, a_queue_pair_may_allow_it_for_what_it_reads) {
