@@ -30,6 +30,10 @@ struct CqeWithData : mlx5::Cqe {
 };
 
 class CompletionRing {
+    struct Nothing {
+        void operator()() const noexcept {}
+    };
+
   public:
     // The entries must have been initialised with initialize(). `produced`: how many completions
     // came before, for tests of long lives.
@@ -56,13 +60,16 @@ class CompletionRing {
 
     // Writes one completion; Entry is Cqe or ErrorCqe with everything set but the phase. False: the
     // queue is full, nothing was written; no entry is overwritten unless that is to be.
-    template <class Entry>
-    bool push(const Entry& completion) noexcept {
+    // `before_visible` is called once it is sure that the completion will be written, and before
+    // the driver can see it.
+    template <class Entry, class Function = Nothing>
+    bool push(const Entry& completion, Function&& before_visible = {}) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
         do {
             if (used(index) >= view_.entries) [[unlikely]]
-                return push_slowly(completion);
+                return push_slowly(completion, before_visible);
         } while (!produced_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
+        before_visible();
         write(index, completion);
         return true;
     }
@@ -155,8 +162,8 @@ class CompletionRing {
     }
 
     // The queue is armed or full, or the counter has to go back.
-    template <class Entry>
-    [[gnu::noinline]] bool push_slowly(Entry completion) noexcept {
+    template <class Entry, class Function>
+    [[gnu::noinline]] bool push_slowly(Entry completion, Function&& before_visible) noexcept {
         std::uint32_t index = produced_.load(std::memory_order_relaxed);
         for (;;) {
             if ((used(index) & mlx5::kConsumerIndexMask) >= view_.entries && !ignores_overrun_) {
@@ -174,6 +181,7 @@ class CompletionRing {
                                                 std::memory_order_relaxed))
                 break;
         }
+        before_visible();
         write(index & ~kArmed, completion);
         const bool wanted =
             !solicited_only_.load(std::memory_order_relaxed) || is_solicited(completion.op_own);

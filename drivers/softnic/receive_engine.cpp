@@ -151,7 +151,6 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
         if ((record.flags & kHasInvalidate) != 0 && !invalidate(record)) return false;
         if (!complete(record)) return false;
         count_message((record.flags & kWriteRecord) != 0 ? record.total : received_);
-        shared_->incoming.acknowledge();
     }
     shared_->incoming.release(record);
     moved_ = true;
@@ -254,20 +253,26 @@ bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* 
     return true;
 }
 
+// The message is acknowledged before its completion can be seen: else a program that answers it at
+// once, while this thread is preempted between the two, has its answer at the sender before the
+// acknowledgement.
 bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
     written_ = queue_;
-    if (in_entry_ == nullptr) return completions_->push(cqe);
+    const auto acknowledge = [this]() noexcept {
+        if (!shared_->datagrams()) shared_->incoming.acknowledge();
+    };
+    if (in_entry_ == nullptr) return completions_->push(cqe, acknowledge);
     if (shared_->receive_in_entry == kDataInEntry) {
         cqe.op_own |= mlx5::kInlineScatter32;
         std::memcpy(cqe.scatter.data(), in_entry_, received_);
-        return completions_->push(cqe);
+        return completions_->push(cqe, acknowledge);
     }
     cqe.op_own |= mlx5::kInlineScatter64;
     CqeWithData entry;
     static_cast<mlx5::Cqe&>(entry) = cqe;
     entry.data = in_entry_;
     entry.data_bytes = received_;
-    return completions_->push(entry);
+    return completions_->push(entry, acknowledge);
 }
 
 // Before the message is completed: its receiver may rely on it that the key is gone.

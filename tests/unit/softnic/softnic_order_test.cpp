@@ -1,8 +1,12 @@
 // Order at the target: requests of one queue pair take effect in the order of posting, whatever
 // kinds of memory they go to, and whether this side executes them or the peer does.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <optional>
 
 #include "softnic_meeting.hpp"
 
@@ -213,6 +217,61 @@ TEST_F(BehindASend, refused_message_lets_nothing_behind_it_happen) {
     EXPECT_EQ(pair.seen_a[1].status, Errc::flushed);
     EXPECT_EQ(pair.seen_a[2].status, Errc::flushed);
     EXPECT_EQ(flag(), 0u);
+}
+
+// Write-protects the first whole page of an end's completion queue; the engine's first store there
+// shows what the sender sees by then.
+class FirstStore {
+  public:
+    FirstStore(const End& receiver, End& sender) : entries_(page_of(receiver)), sender_(&sender) {
+        here_ = this;
+        struct sigaction action {};
+        action.sa_sigaction = seen;
+        action.sa_flags = SA_SIGINFO;
+        sigaction(SIGSEGV, &action, &before_);
+        EXPECT_EQ(mprotect(entries_, kBytes, PROT_READ), 0);
+    }
+    ~FirstStore() { sigaction(SIGSEGV, &before_, nullptr); }
+    std::optional<std::size_t> completed_by_then() const { return completed_; }
+    static std::size_t entries_before(const End& end) {
+        const mlx5::CompletionQueueView& view = end.completion_queue->view();
+        return static_cast<std::size_t>(page_of(end) - view.buffer) / view.entry_bytes;
+    }
+
+  private:
+    static constexpr std::size_t kBytes = 4096;
+    static std::byte* page_of(const End& end) {
+        const auto start = reinterpret_cast<std::uintptr_t>(end.completion_queue->view().buffer);
+        return reinterpret_cast<std::byte*>((start + kBytes - 1) & ~(kBytes - 1));
+    }
+    static void seen(int, siginfo_t* info, void*) {
+        const auto* const at = static_cast<const std::byte*>(info->si_addr);
+        if (at < here_->entries_ || at >= here_->entries_ + kBytes) _exit(1);
+        mprotect(here_->entries_, kBytes, PROT_READ | PROT_WRITE);
+        here_->completed_ = here_->sender_->poll().size();
+    }
+    static inline FirstStore* here_ = nullptr;
+    std::byte* const entries_;
+    End* const sender_;
+    std::optional<std::size_t> completed_;
+    struct sigaction before_ {};
+};
+
+// Else a receiver's answer can be at the sender before the acknowledgement of what it answers.
+TEST_F(BehindASend, message_is_acknowledged_before_its_receiver_sees_it) {
+    const Element message = a.element(kLanding, 8);
+    const std::size_t before = FirstStore::entries_before(b);
+    for (std::size_t sent = 1; sent <= before; ++sent) {
+        ASSERT_EQ(b.post_receive(kLanding, 64), Errc::ok);
+        ASSERT_TRUE(pair.poll_for(sent, sent));
+        ASSERT_EQ(a.post_send(std::span(&message, 1)), Errc::ok);
+    }
+    ASSERT_EQ(b.post_receive(kLanding, 64), Errc::ok);
+    a.poll();
+    const FirstStore store(b, a);
+    std::vector<Completion> at_b;
+    ASSERT_TRUE(poll_until({&b}, {&at_b}, [&] { return !at_b.empty(); }));
+    EXPECT_EQ(store.completed_by_then(), std::size_t{1});
 }
 
 }  // namespace
