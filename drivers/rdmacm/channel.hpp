@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "../softnic/descriptor.hpp"
-#include "../uverbs/handed_out.hpp"
+#include "../softnic/host/descriptor.hpp"
+#include "../uverbs/tree/handed_out.hpp"
 
 namespace verbatim::rdmacm {
 

@@ -13,7 +13,7 @@
 #include <verbatim/uverbs/device_tree.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
-#include "../uverbs/identity.hpp"
+#include "../uverbs/tree/identity.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

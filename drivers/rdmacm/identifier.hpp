@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "../softnic/descriptor.hpp"
+#include "../softnic/host/descriptor.hpp"
 #include "channel.hpp"
 #include "endpoint.hpp"
 #include "peer_message.hpp"

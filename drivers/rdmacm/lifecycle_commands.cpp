@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "../softnic/cancellation.hpp"
+#include "../softnic/host/cancellation.hpp"
 #include "manager.hpp"
 #include "open_channels.hpp"
 

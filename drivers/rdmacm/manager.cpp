@@ -11,7 +11,7 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
-#include "../softnic/cancellation.hpp"
+#include "../softnic/host/cancellation.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "../softnic/link_message.hpp"
+#include "../softnic/host/link_message.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

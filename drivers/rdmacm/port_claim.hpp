@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "../softnic/descriptor.hpp"
+#include "../softnic/host/descriptor.hpp"
 #include "endpoint.hpp"
 
 namespace verbatim::rdmacm {

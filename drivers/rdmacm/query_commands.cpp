@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "../uverbs/identity.hpp"
-#include "../uverbs/port_mtu.hpp"
+#include "../uverbs/tree/identity.hpp"
+#include "../uverbs/tree/port_mtu.hpp"
 #include "device_gid.hpp"
 #include "events.hpp"
 #include "manager.hpp"

@@ -15,7 +15,7 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
-#include "../softnic/own_threads.hpp"
+#include "../softnic/host/own_threads.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "../softnic/descriptor.hpp"
+#include "../softnic/host/descriptor.hpp"
 
 namespace verbatim::rdmacm {
 

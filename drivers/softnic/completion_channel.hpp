@@ -9,7 +9,7 @@
 
 #include <verbatim/driver/device.hpp>
 
-#include "descriptor.hpp"
+#include "host/descriptor.hpp"
 
 namespace verbatim::softnic {
 

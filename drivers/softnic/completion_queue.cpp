@@ -7,7 +7,7 @@
 
 #include <verbatim/driver/log.hpp>
 
-#include "peer_waking.hpp"
+#include "ports/peer_waking.hpp"
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {

@@ -13,10 +13,10 @@
 
 #include <verbatim/driver/device.hpp>
 
+#include "../softqueue/completion_ring.hpp"
+#include "../softqueue/queue_memory.hpp"
 #include "completion_channel.hpp"
-#include "completion_ring.hpp"
-#include "progress_list.hpp"
-#include "queue_memory.hpp"
+#include "rings/progress_list.hpp"
 
 namespace verbatim::softnic {
 

@@ -10,10 +10,10 @@
 #include <verbatim/driver/log.hpp>
 
 #include "completion_queue.hpp"
-#include "description.hpp"
+#include "keys/revocation.hpp"
+#include "links/description.hpp"
 #include "memory_window.hpp"
 #include "queue_pair.hpp"
-#include "revocation.hpp"
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::softnic {

@@ -12,13 +12,13 @@
 #include <verbatim/driver/device.hpp>
 #include <verbatim/softnic/softnic.hpp>
 
-#include "channel_slab.hpp"
-#include "control_thread.hpp"
-#include "fault_injector.hpp"
-#include "file_table.hpp"
-#include "identity.hpp"
-#include "key_table.hpp"
-#include "link.hpp"
+#include "faults/fault_injector.hpp"
+#include "host/file_table.hpp"
+#include "keys/key_table.hpp"
+#include "links/control_thread.hpp"
+#include "links/identity.hpp"
+#include "links/link.hpp"
+#include "rings/channel_slab.hpp"
 
 namespace verbatim::softnic {
 

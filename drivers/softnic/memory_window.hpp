@@ -6,7 +6,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "device.hpp"
-#include "revocation.hpp"
+#include "keys/revocation.hpp"
 
 namespace verbatim::softnic {
 

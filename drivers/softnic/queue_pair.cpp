@@ -8,8 +8,8 @@
 
 #include <verbatim/driver/log.hpp>
 
-#include "fault_guard.hpp"
-#include "peer_waking.hpp"
+#include "host/fault_guard.hpp"
+#include "ports/peer_waking.hpp"
 #include "shared_receive_queue.hpp"
 
 namespace verbatim::softnic {

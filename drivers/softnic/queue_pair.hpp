@@ -12,16 +12,16 @@
 
 #include <verbatim/driver/device.hpp>
 
-#include "attention.hpp"
+#include "../softqueue/gate.hpp"
+#include "../softqueue/queue_memory.hpp"
+#include "../softqueue/strict_doorbell.hpp"
 #include "completion_queue.hpp"
-#include "description.hpp"
 #include "device.hpp"
-#include "gate.hpp"
-#include "queue_memory.hpp"
-#include "queue_pair_state.hpp"
-#include "receive_engine.hpp"
-#include "requester.hpp"
-#include "strict_doorbell.hpp"
+#include "engine/receive_engine.hpp"
+#include "engine/requester.hpp"
+#include "links/description.hpp"
+#include "ports/queue_pair_state.hpp"
+#include "rings/attention.hpp"
 #include "xrc_domain.hpp"
 
 namespace verbatim::softnic {

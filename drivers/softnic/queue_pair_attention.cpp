@@ -2,6 +2,28 @@
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {
+namespace {
+
+// How often in a row a queue pair is looked at in vain before it cools: where few are hot, for some
+// tens of microseconds of polls, so that the next message of a conversation needs no mark; where
+// many are, soon.
+constexpr std::uint32_t kFew = 16, kLongPatience = 1024, kShortPatience = 16;
+
+}  // namespace
+
+void ProgressList::progress() noexcept {
+    const bool few = looked_at_.load(std::memory_order_relaxed) <= kFew;
+    const std::uint32_t patience = few ? kLongPatience : kShortPatience;
+    walk([patience](QueuePair& queue_pair) { queue_pair.progress(patience); });
+}
+
+// One whose mark was taken. Its work is done at once, whatever lists it is in: their threads may
+// have looked for the mark in vain meanwhile, and sleep.
+void ProgressList::heat(QueuePair& queue_pair) noexcept {
+    queue_pair.heat();
+    queue_pair.progress(kLongPatience);
+    queue_pair.ring_for_rest();
+}
 
 // Rounds come to it before marks are switched off: between the two nothing is missed.
 void QueuePair::heat() noexcept {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "device.hpp"
-#include "receive_engine.hpp"
+#include "engine/receive_engine.hpp"
 #include "xrc_domain.hpp"
 
 namespace verbatim::softnic {

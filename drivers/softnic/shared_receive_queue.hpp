@@ -6,8 +6,8 @@
 
 #include <verbatim/driver/device.hpp>
 
-#include "queue_memory.hpp"
-#include "shared_receive_list.hpp"
+#include "../softqueue/queue_memory.hpp"
+#include "../softqueue/shared_receive_list.hpp"
 
 namespace verbatim::softnic {
 

@@ -11,10 +11,10 @@
 #include <mutex>
 #include <vector>
 
-#include "channel.hpp"
+#include "../softqueue/shared_receive_list.hpp"
 #include "completion_queue.hpp"
-#include "descriptor.hpp"
-#include "shared_receive_list.hpp"
+#include "host/descriptor.hpp"
+#include "rings/channel.hpp"
 
 namespace verbatim::softnic {
 

@@ -9,7 +9,7 @@
 
 #include <verbatim/mlx5/queue_view.hpp>
 
-#include "../softnic/completion_ring.hpp"
+#include "../softqueue/completion_ring.hpp"
 
 namespace verbatim::verbs {
 

@@ -10,7 +10,7 @@
 
 #include <verbatim/driver/device.hpp>
 
-#include "../softnic/queue_memory.hpp"
+#include "../softqueue/queue_memory.hpp"
 #include "completion_translator.hpp"
 #include "key_table.hpp"
 #include "receive_translator.hpp"

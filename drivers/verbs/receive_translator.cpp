@@ -5,7 +5,7 @@
 
 #include <verbatim/mlx5/formats.hpp>
 
-#include "../softnic/completion_ring.hpp"
+#include "../softqueue/completion_ring.hpp"
 
 namespace verbatim::verbs {
 

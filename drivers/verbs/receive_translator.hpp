@@ -12,7 +12,7 @@
 
 #include <verbatim/mlx5/queue_view.hpp>
 
-#include "../softnic/gate.hpp"
+#include "../softqueue/gate.hpp"
 #include "completion_translator.hpp"
 #include "tag.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <verbatim/mlx5/queue_view.hpp>
 
-#include "../softnic/wqe_reader.hpp"
+#include "../softqueue/wqe_reader.hpp"
 #include "key_table.hpp"
 
 namespace verbatim::verbs {

@@ -1,8 +1,8 @@
 // What a stranger may send to a listener's port: frames and the hello, the refusal and the bye in
 // them. The first byte of the input says where the stream is cut.
+#include "bootstrap/hello.hpp"
+#include "bootstrap/side_channel.hpp"
 #include "fuzz_target.hpp"
-#include "hello.hpp"
-#include "side_channel.hpp"
 
 using namespace verbatim;
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "fuzz_target.hpp"
-#include "ring_receiver.hpp"
+#include "ring/ring_receiver.hpp"
 
 using namespace verbatim;
 

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "shared_store.hpp"
+#include "host/shared_store.hpp"
 
 #ifndef VERBATIM_SOFTNIC_COUNT_STORES
 #error "belongs to the counting build of the drivers only"

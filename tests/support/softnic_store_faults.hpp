@@ -1,5 +1,6 @@
 // Death, or another event, at a chosen store into shared memory; see
-// drivers/softnic/shared_store.hpp. Only in programs linked with the counting build of the drivers.
+// drivers/softnic/host/shared_store.hpp. Only in programs linked with the counting build of the
+// drivers.
 #pragma once
 
 #include <cstdint>

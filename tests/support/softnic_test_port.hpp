@@ -11,7 +11,7 @@
 #include <deque>
 #include <vector>
 
-#include "port.hpp"
+#include "ports/port.hpp"
 
 namespace verbatim::softnic::test {
 

@@ -1,9 +1,9 @@
 // A peer made by hand that takes its leave over TCP before, or without, having written what it says
 // it has.
-#include "connection_impl.hpp"
+#include "bootstrap/hello.hpp"
+#include "connection/connection_impl.hpp"
+#include "connection/endpoint.hpp"
 #include "core_fault.hpp"
-#include "endpoint.hpp"
-#include "hello.hpp"
 
 namespace verbatim {
 namespace {

@@ -2,10 +2,10 @@
 #include <fstream>
 #include <list>
 
+#include "bootstrap/hello.hpp"
+#include "connection/endpoint.hpp"
+#include "connection/welcomes.hpp"
 #include "core_fault.hpp"
-#include "endpoint.hpp"
-#include "hello.hpp"
-#include "welcomes.hpp"
 
 namespace verbatim {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <verbs_pair.hpp>
 
-#include "softnic/queue_memory.hpp"
+#include "softqueue/queue_memory.hpp"
 #include "verbs/receive_translator.hpp"
 #include "verbs/send_translator.hpp"
 

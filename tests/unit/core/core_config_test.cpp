@@ -14,7 +14,7 @@
 #include <toml++/toml.h>
 #include <boost/pfr.hpp>
 
-#include "config_keys.hpp"
+#include "config/config_keys.hpp"
 
 namespace verbatim {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "hello.hpp"
-#include "side_channel.hpp"
+#include "bootstrap/hello.hpp"
+#include "bootstrap/side_channel.hpp"
 
 namespace verbatim {
 namespace {

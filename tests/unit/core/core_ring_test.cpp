@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ring_receiver.hpp"
+#include "ring/ring_receiver.hpp"
 
 namespace verbatim {
 namespace {

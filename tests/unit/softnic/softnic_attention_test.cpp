@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "link.hpp"
+#include "links/link.hpp"
 #include "queue_pair.hpp"
 #include "sanitized.hpp"
 #include "softnic_end.hpp"

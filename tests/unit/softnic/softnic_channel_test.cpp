@@ -12,8 +12,8 @@
 
 #include <verbatim/driver/error.hpp>
 
-#include "channel.hpp"
-#include "peer_process.hpp"
+#include "host/peer_process.hpp"
+#include "rings/channel.hpp"
 
 namespace verbatim::softnic {
 namespace {

@@ -9,8 +9,8 @@
 #include <verbatim/mlx5/completion_wait.hpp>
 
 #include "completion_queue.hpp"
-#include "queue_memory.hpp"
 #include "softnic_meeting.hpp"
+#include "softqueue/queue_memory.hpp"
 #include "stall.hpp"
 
 namespace verbatim::softnic::test {

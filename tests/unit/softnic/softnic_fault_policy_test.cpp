@@ -9,7 +9,7 @@
 
 #include <verbatim/driver/error.hpp>
 
-#include "fault_injector.hpp"
+#include "faults/fault_injector.hpp"
 
 namespace verbatim::softnic {
 namespace {

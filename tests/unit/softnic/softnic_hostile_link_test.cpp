@@ -8,10 +8,10 @@
 #include <functional>
 #include <thread>
 
-#include "control_thread.hpp"
-#include "identity.hpp"
-#include "link.hpp"
-#include "page_view.hpp"
+#include "host/page_view.hpp"
+#include "links/control_thread.hpp"
+#include "links/identity.hpp"
+#include "links/link.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 

@@ -1,7 +1,7 @@
 // Key tables grow: peers that know an older table see what was added, and use it.
 #include <gtest/gtest.h>
 
-#include "key_table.hpp"
+#include "keys/key_table.hpp"
 #include "softnic_meeting.hpp"
 
 namespace verbatim::softnic::test {

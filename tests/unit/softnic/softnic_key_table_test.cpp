@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "key_table.hpp"
+#include "keys/key_table.hpp"
 
 namespace verbatim::softnic {
 namespace {

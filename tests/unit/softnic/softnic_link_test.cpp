@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "link.hpp"
-#include "link_message.hpp"
+#include "host/link_message.hpp"
+#include "links/link.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 

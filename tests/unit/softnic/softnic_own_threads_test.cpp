@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "own_threads.hpp"
+#include "host/own_threads.hpp"
 
 namespace verbatim::softnic {
 namespace {

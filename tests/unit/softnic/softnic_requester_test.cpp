@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "peer_waking.hpp"
+#include "ports/peer_waking.hpp"
 #include "queue_pair.hpp"
 #include "softnic_end.hpp"
 #include "softnic_test_port.hpp"

@@ -8,8 +8,8 @@
 #include <new>
 #include <thread>
 
-#include "access_sequence.hpp"
-#include "revocation.hpp"
+#include "keys/access_sequence.hpp"
+#include "keys/revocation.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 

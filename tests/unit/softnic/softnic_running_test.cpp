@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <string>
 
-#include "link_message.hpp"
+#include "host/link_message.hpp"
 #include "softnic_end.hpp"
 
 namespace verbatim::softnic::test {

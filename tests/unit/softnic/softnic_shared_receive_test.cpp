@@ -8,10 +8,10 @@
 #include <map>
 #include <thread>
 
-#include "completion_ring.hpp"
-#include "queue_memory.hpp"
-#include "shared_receive_list.hpp"
 #include "softnic_shared_hub.hpp"
+#include "softqueue/completion_ring.hpp"
+#include "softqueue/queue_memory.hpp"
+#include "softqueue/shared_receive_list.hpp"
 #include "stall.hpp"
 
 namespace verbatim::softnic::test {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "pieces.hpp"
-#include "shared_store.hpp"
+#include "host/shared_store.hpp"
+#include "keys/pieces.hpp"
 
 namespace verbatim::softnic {
 namespace {

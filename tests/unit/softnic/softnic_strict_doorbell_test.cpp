@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 
-#include "queue_memory.hpp"
 #include "softnic_end.hpp"
-#include "strict_doorbell.hpp"
+#include "softqueue/queue_memory.hpp"
+#include "softqueue/strict_doorbell.hpp"
 
 namespace verbatim::softnic::test {
 namespace {

@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "completion_ring.hpp"
-#include "gate.hpp"
-#include "queue_memory.hpp"
 #include "softnic_end.hpp"
+#include "softqueue/completion_ring.hpp"
+#include "softqueue/gate.hpp"
+#include "softqueue/queue_memory.hpp"
 
 namespace verbatim::softnic::test {
 namespace {

@@ -17,8 +17,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "rings/work_board.hpp"
 #include "sanitized.hpp"
-#include "work_board.hpp"
 
 namespace verbatim::softnic {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../uverbs/memory_survey.hpp"
+#include "uverbs/objects/memory_survey.hpp"
 
 namespace verbatim::uverbs {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "completion_notifier.hpp"
+#include "objects/completion_notifier.hpp"
 
 namespace verbatim::uverbs {
 namespace {

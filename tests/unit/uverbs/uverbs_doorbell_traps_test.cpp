@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "doorbell_traps.hpp"
+#include "progress/doorbell_traps.hpp"
 
 namespace verbatim::uverbs {
 namespace {

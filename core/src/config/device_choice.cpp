@@ -1,0 +1,54 @@
+// Which device a configuration means.
+#include <verbatim/driver/log.hpp>
+#include <verbatim/rdma/rdma.hpp>
+#include <verbatim/softnic/softnic.hpp>
+
+#include "../connection/context_impl.hpp"
+
+namespace verbatim {
+namespace {
+
+std::unique_ptr<Device> open_software_nic(const Config& config) {
+    const Config::DeviceSection& wanted = config.device;
+    softnic::Options options;
+    options.strict_doorbells = wanted.strict_doorbells;
+    options.same_user_only = wanted.same_user_only;
+    options.faults = softnic::parse_faults(config.faults, "Config::faults");
+    return softnic::open_device(options);
+}
+
+rdma::DataPath data_path(const std::string& wanted) {
+    if (wanted == "mlx5") return rdma::DataPath::mlx5;
+    return wanted == "verbs" ? rdma::DataPath::verbs : rdma::DataPath::automatic;
+}
+
+std::unique_ptr<Device> open_rdma_device(const Config& config) {
+    const Config::DeviceSection& wanted = config.device;
+    auto device = rdma::open_device({.name = wanted.name,
+                                     .port = wanted.port,
+                                     .gid_index = wanted.gid_index,
+                                     .service_level = wanted.service_level,
+                                     .traffic_class = wanted.traffic_class,
+                                     .data_path = data_path(wanted.data_path)});
+    // What was asked for must not silently stay away.
+    if (!config.faults.empty())
+        throw Error(Errc::config_error, "[[fault]]", "only the software NIC makes faults",
+                    "set kind = \"softnic\" in [device], or leave the faults out");
+    return device;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_configured_device(const Config& config) {
+    if (config.device.kind == "softnic") return open_software_nic(config);
+    if (config.device.kind == "rdma") return open_rdma_device(config);
+    try {
+        return open_rdma_device(config);
+    } catch (const Error& error) {
+        if (error.code() != Errc::no_device) throw;
+        log::info("using the software NIC: {}", error.what());
+        return open_software_nic(config);
+    }
+}
+
+}  // namespace verbatim

@@ -1,0 +1,50 @@
+// The end of a connection as this side has noticed it: why, and how much of what the peer sent
+// before may still be under way. Threads: the connection's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include <verbatim/core/connection.hpp>
+
+#include "../bootstrap/hello.hpp"
+
+namespace verbatim {
+
+class PeerEnd {
+  public:
+    // Ok: not noticed.
+    Errc why() const noexcept { return why_; }
+    bool noticed() const noexcept { return why_ != Errc::ok; }
+    // The peer took its leave.
+    bool is_bye() const noexcept { return bye_.has_value(); }
+
+    void note(Errc why) noexcept {
+        why_ = why;
+        at_ = Clock::now();
+    }
+    void note(const Bye& bye) noexcept {
+        bye_ = bye;
+        note(Errc::peer_lost);
+    }
+
+    // The peer took its leave, and everything before that has been `consumed`.
+    bool is_whole(std::uint64_t consumed) const noexcept {
+        return bye_ && bye_->sent_position == consumed;
+    }
+    // The bye went over TCP and may have overtaken data of the queue pair, but not by long; a peer
+    // that lies is not believed for longer either.
+    bool may_be_early(std::uint64_t consumed) const noexcept {
+        return bye_ && bye_->sent_position > consumed && Clock::now() - at_ < kDataBehindBye;
+    }
+
+  private:
+    static constexpr std::chrono::seconds kDataBehindBye{5};
+
+    Errc why_ = Errc::ok;
+    std::optional<Bye> bye_;
+    Clock::time_point at_{};
+};
+
+}  // namespace verbatim

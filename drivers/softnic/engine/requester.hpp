@@ -1,0 +1,109 @@
+// Executes a send queue: reads its entries, gives them to the queue pair's port (port.hpp) in the
+// order of posting, and has their completions written in that order (completion_order.hpp).
+// Threads: the one inside the send gate, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/mlx5/formats.hpp>
+#include <verbatim/mlx5/queue_view.hpp>
+
+#include "../../softqueue/completion_ring.hpp"
+#include "../../softqueue/posted_requests.hpp"
+#include "../faults/request_faults.hpp"
+#include "../ports/chosen_port.hpp"
+#include "../ports/queue_pair_state.hpp"
+#include "../ports/send_request.hpp"
+#include "completion_order.hpp"
+#include "request_elements.hpp"
+#include "request_executor.hpp"
+
+namespace verbatim::softnic {
+
+// Since the queue pair was made. One writer at a time; read by any thread.
+struct RequestCounts {
+    std::atomic<std::uint64_t> requests{0};
+    // Payload: for the peer, and what reads and atomic operations asked of it.
+    std::atomic<std::uint64_t> bytes_sent{0}, bytes_fetched{0};
+
+    static void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) noexcept {
+        counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    }
+};
+
+struct RequesterOptions {
+    bool strict_doorbells = false;
+    std::unique_ptr<FaultInjector> faults;  // null: none
+    Port* port = nullptr;  // instead of the shm port, where it is not null; outlives the requester
+};
+
+class Requester {
+  public:
+    Requester(const mlx5::QueuePairView& view, CompletionRing& completions, KeyTable& keys,
+              QueuePairShared& shared, RequesterOptions options);
+
+    // Does what can be done now: at most what was posted when it began.
+    void run() noexcept;
+    // Instead of the rest of a run(), which touched memory that is not there.
+    void recover(const void* address) noexcept;
+
+    // Any thread: true if run() could find something to do.
+    bool waiting() const noexcept {
+        return outstanding() || shared_->report_drained.load(std::memory_order_relaxed) ||
+               unexecuted() || posted_.rejected() || owes_wake();
+    }
+    // Any thread. The peer is asleep, and could not be told of something yet.
+    bool owes_wake() const noexcept { return port_.owes(); }
+    // Any thread. Requests whose completions are to be written.
+    bool outstanding() const noexcept { return order_.outstanding(); }
+    // Any thread. Requests that wait for room in the peer's ring, or for their turn.
+    bool unexecuted() const noexcept { return posted_.limit() != executed(); }
+    // Any thread, of a queue pair that is ready. The peer has no receive for a message, and there
+    // is an end to waiting for one.
+    bool counts_time() const noexcept {
+        return outstanding() &&
+               shared_->not_ready_retries.load(std::memory_order_relaxed) !=
+                   QueuePairShared::kForEver &&
+               !shared_->datagrams() && port_.message_waits();
+    }
+    // Any thread. Requests executed so far, modulo 2^16 blocks.
+    std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
+    PostedRequests& posted() noexcept { return posted_; }
+    const RequestCounts& counts() const noexcept { return counts_; }
+    const RequestFaults& faults() const noexcept { return faults_; }
+
+    // Control path, gate closed.
+    void bind() { port_.shm().bind(); }
+    void reset() noexcept;
+    DatagramSender& datagrams() noexcept { return executor_.datagrams(); }
+
+  private:
+    bool silent() const noexcept {
+        return !shared_->datagrams() && (port_.silent() || faults_.peer_lost());
+    }
+    void harvest(bool silent) noexcept;
+    void drain(bool silent) noexcept;
+    void execute_posted(bool silent) noexcept;
+    void execute_rejected(std::uint16_t end) noexcept;
+    bool write_quickly(std::uint16_t end) noexcept;
+    bool execute_next(std::uint16_t end, bool silent) noexcept;
+    bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
+    void advance(std::uint16_t head) noexcept;
+    bool settle(SendRequest& request, const PortAnswer& answer) noexcept;
+    void flush() noexcept;
+
+    mlx5::QueuePairView view_;
+    QueuePairShared* shared_;
+    ChosenPort port_;
+    RequestElements elements_;
+    CompletionOrder order_;
+    RequestFaults faults_;
+    RequestExecutor executor_;
+    PostedRequests posted_;
+    std::atomic<std::uint16_t> head_{0};  // next request to execute
+    RequestCounts counts_;
+};
+
+}  // namespace verbatim::softnic

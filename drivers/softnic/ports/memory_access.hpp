@@ -1,0 +1,139 @@
+// How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
+// this device's own table, remote keys through the peer's table and the mappings of the link. One
+// recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
+// RemoteMemory touches what a peer's key names. Threads: the one inside the send (or receive) gate.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <verbatim/mlx5/formats.hpp>
+
+#include "../../softqueue/failure_text.hpp"
+#include "../keys/key_table.hpp"
+#include "../keys/pieces.hpp"
+#include "../links/link.hpp"
+#include "../rings/peer_access.hpp"
+#include "../rings/remote_atomic.hpp"
+
+namespace verbatim::softnic {
+
+class LocalMemory {
+  public:
+    // `domain`: whose keys these are.
+    LocalMemory(const KeyTableView& keys, FailureText& failure, std::uint32_t domain) noexcept
+        : keys_(&keys), failure_(&failure), domain_(domain) {}
+
+    // Adds [address, address + bytes) to the list if `key` covers it and allows `wanted`.
+    mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
+                       PieceList& list) noexcept {
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
+            if (!look_up(key)) return refuse(key, address, bytes);
+        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+            return refuse(key, address, bytes);
+        list.add(reinterpret_cast<std::byte*>(address + grant_.origin), bytes);
+        return kNoSyndrome;
+    }
+
+  private:
+    bool look_up(std::uint32_t key) noexcept;
+    mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept;
+
+    const KeyTableView* keys_;
+    FailureText* failure_;
+    std::uint32_t domain_;
+    Grant grant_;
+};
+
+// Bytes of the peer: mapped here, or reached by cross-memory attach.
+struct RemoteRange {
+    std::byte* mapped = nullptr;  // null: private memory of the peer
+    std::uint64_t address = 0;    // in the peer
+};
+
+class RemoteMemory {
+  public:
+    explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
+    // The peer's queue pair, at which this one's requests arrive, and the ring to it, which stays
+    // until unbind(). `barriers`: this process takes part in those of others.
+    void bind(std::shared_ptr<Link> link, std::uint32_t queue_pair, const ChannelSender& ring,
+              bool barriers) noexcept;
+    void unbind() noexcept;
+
+    // Of XRC: keys are to be of this one from now on.
+    void expect_domain(std::uint32_t domain) noexcept {
+        if (domain == domain_) [[likely]]
+            return;
+        domain_ = domain;
+        grant_ = {};
+    }
+
+    mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                         Access wanted, RemoteRange& range) noexcept {
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
+            if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome)
+                return syndrome;
+        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+            return refuse(key, address, bytes, wanted);
+        range.address = address + grant_.origin;
+        range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
+        return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
+    }
+
+    // Whether this side touches such a range itself; else nothing was done, and the peer is to do
+    // it. Attaching may turn out to be refused by any copy.
+    bool reaches(const RemoteRange& range) const noexcept {
+        return range.mapped != nullptr || attaches();
+    }
+    // The last aligned 8 bytes come last where the range is mapped. Private memory takes a system
+    // call, and has no order that a poller could rely on.
+    mlx5::Syndrome write(const RemoteRange& to, const PieceList& list) noexcept;
+    mlx5::Syndrome read(const RemoteRange& from, const PieceList& list) noexcept;
+    // Of a mapped range; `before`: what was there before.
+    mlx5::Syndrome execute(const RemoteAtomic& operation, const RemoteRange& at,
+                           std::uint64_t& before) noexcept;
+    // A write of bytes that lie side by side. False: nothing was done, because the key is not the
+    // cached one, or not everything about it is in order.
+    bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
+                   std::size_t bytes) noexcept {
+        const MemoryTouch inside(access_.sequence());
+        const bool good = grant_.key == key && current() && grant_.covers(address, bytes) &&
+                          allows(grant_.access, Access::remote_write) && base_ != nullptr &&
+                          (!grant_.may_vanish() || Clock::now() < proven_until_);
+        if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
+        return good;
+    }
+
+    // After a jump out of a copy.
+    void recover() noexcept { access_.recover(); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    // Inside the bracket of a chunk: what was found before holds still.
+    bool current() const noexcept { return grant_.current() && access_.allowed(); }
+    mlx5::Syndrome revoked() noexcept;
+    template <class Copy>
+    mlx5::Syndrome in_chunks(std::uint64_t total, Copy&& copy) noexcept;
+    enum class Way : std::uint8_t { write, read };
+    bool attaches() const noexcept { return link_->attaches(); }
+    mlx5::Syndrome translate(std::uint32_t key) noexcept;
+    mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
+    mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;
+    mlx5::Syndrome map_grant() noexcept;
+    mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                          Access wanted) noexcept;
+    mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list,
+                                const Chunk& chunk) noexcept;
+
+    FailureText* failure_;
+    std::shared_ptr<Link> link_;
+    PeerAccess access_;
+    std::uint32_t queue_pair_ = 0, domain_ = 0;
+    Grant grant_;
+    std::byte* base_ = nullptr;         // of the granted range in this process, null: private
+    Clock::time_point proven_until_{};  // the peer has the granted memory still
+};
+
+}  // namespace verbatim::softnic

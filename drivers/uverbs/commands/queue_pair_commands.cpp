@@ -1,0 +1,181 @@
+// Commands about queue pairs that are there: their states, and their end.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+#include "../objects/xrc_objects.hpp"
+#include "device_file.hpp"
+#include "queue_pair_attributes.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+// How long a request waits to be acknowledged.
+std::chrono::nanoseconds once(const ib_uverbs_query_qp_resp& facts) {
+    return std::chrono::nanoseconds(std::int64_t{4096} << (facts.timeout & 31));
+}
+
+// How long requests wait for a peer that does not answer: 4.096 us * 2^timeout, and again for each
+// retry; 0 is for ever. Never less than what a peer may wait for a core on a busy machine.
+std::optional<std::chrono::nanoseconds> patience_of(const ib_uverbs_query_qp_resp& facts) {
+    constexpr std::chrono::nanoseconds kAtLeast = std::chrono::seconds(1);
+    if (facts.timeout == 0) return std::nullopt;
+    return std::max(kAtLeast, once(facts) * (facts.retry_cnt + 1));
+}
+
+// How long a sender waits before it tries again (InfiniBand Architecture Specification, "RNR NAK
+// timer"), in units of 10 us.
+std::chrono::nanoseconds not_ready_time(std::uint8_t code) {
+    static constexpr std::uint32_t kTimes[] = {
+        65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+        48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    return std::chrono::microseconds(10) * kTimes[code & 31];
+}
+
+// Attributes that the engine goes by.
+void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
+                 const ib_uverbs_query_qp_resp& facts) {
+    constexpr std::uint32_t kRemoteAccess = 0xe, kReadsAndAtomics = 0xc;
+    const std::uint32_t mask = change.attr_mask;
+    if ((mask & kQueueKey) != 0) engine.set_queue_key(change.qkey);
+    if ((mask & (kAccess | kReadsIn)) != 0) {
+        const bool answers = facts.max_dest_rd_atomic != 0;
+        engine.set_allowed(static_cast<Access>(facts.qp_access_flags & kRemoteAccess &
+                                               (answers ? ~0u : ~kReadsAndAtomics)));
+    }
+    if ((mask & kRnrTimer) != 0) engine.set_not_ready_for(not_ready_time(change.min_rnr_timer));
+    if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
+}
+
+}  // namespace
+
+// A target may be changed through several device files at once.
+int DeviceFile::change(const ib_uverbs_modify_qp& wanted) {
+    QueuePair* const pair = queue_pairs_.find(wanted.qp_handle);
+    if (pair == nullptr) return EINVAL;
+    if (pair->target == nullptr) return change(*pair, wanted);
+    const std::lock_guard lock(pair->target->mutex);
+    return pair->target->pair != nullptr ? change(*pair->target->pair, wanted) : EINVAL;
+}
+
+int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
+    ib_uverbs_modify_qp change = wanted;
+    change.attr_mask &= ~ignored(pair.type);
+    ib_uverbs_query_qp_resp& facts = *pair.facts;
+    if (pair.engine->state() == QueuePairState::error) facts.qp_state = kError;
+    const std::uint8_t from = facts.qp_state;
+    const std::uint32_t mask = change.attr_mask;
+    // Without a new state the queue pair stays where it is, by the same rules.
+    const std::uint8_t to = (mask & kState) != 0 ? change.qp_state : from;
+    if (!may_follow(from, to)) return EINVAL;
+    if (!parked_) {  // what nobody executes needs no attributes
+        const std::uint32_t must = needed(pair.type, from, to);
+        if ((mask & must) != must || (mask & ~(kState | must | allowed(pair.type, from, to))) != 0)
+            return EINVAL;
+    }
+    if (const int error = check_values(change, from); error != 0) return error;
+    if ((mask & kAccess) != 0 && !firmware_.allows(change.qp_access_flags)) return EOPNOTSUPP;
+    keep_all(facts, change);
+    if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !parked_)
+        pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
+    // Before the peer can begin.
+    tell_engine(*pair.engine, change, facts);
+    if (from != to) enter(pair, to);
+    if ((mask & (kTimeout | kRetries)) != 0)
+        pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
+                                 facts.retry_cnt);
+    // Requests and messages that wait may have another end.
+    engine_thread_.bell().ring();
+    return 0;
+}
+
+// The engine's part of a new state.
+void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
+    if (parked_) return;
+    softnic::QueuePair& engine = *pair.engine;
+    const ib_uverbs_query_qp_resp& facts = *pair.facts;
+    Connector& connector = *pair.connector;
+    const QueuePairAddress peer = softnic::address_of_number(facts.dest_qp_num);
+    pair.only_receives.store(state == kReadyToReceive);
+    switch (state) {
+        case kReset:
+            connector.remove(engine);
+            return engine.reset();
+        case kInit:
+            return engine.initialize();
+        case kReadyToReceive:
+            engine.receive_from({peer.nonce, peer.number});
+            if (!engine.datagrams()) connector.add_listener(engine, peer);
+            return;
+        case kReadyToSend:
+            engine.resume_sending();
+            if (engine.datagrams()) return engine.send_datagrams();
+            if (engine.state() == QueuePairState::ready_to_receive)
+                connector.add(engine, peer, patience_of(facts));
+            return;
+        case kError:
+            connector.remove(engine);
+            return engine.fail();
+        default:
+            return;
+    }
+}
+
+int DeviceFile::modify_queue_pair(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_modify_qp>();
+    // Bits behind the last that this form has.
+    if ((wanted.attr_mask & ~(kDestination * 2 - 1)) != 0) return EOPNOTSUPP;
+    return change(wanted);
+}
+
+int DeviceFile::modify_queue_pair_extended(const Command& command) {
+    const auto wanted = command.core<ib_uverbs_ex_modify_qp>().base;
+    if ((wanted.attr_mask & ~(kRateLimit * 2 - 1)) != 0) return EOPNOTSUPP;
+    const int error = change(wanted);
+    if (error == 0)
+        command.reply(ib_uverbs_ex_modify_qp_resp{0, sizeof(ib_uverbs_ex_modify_qp_resp)});
+    return error;
+}
+
+int DeviceFile::query_queue_pair(const Command& command) {
+    QueuePair* const pair = queue_pairs_.find(command.core<ib_uverbs_query_qp>().qp_handle);
+    if (pair == nullptr) return EINVAL;
+    std::unique_lock<std::mutex> held;
+    QueuePair* real = pair;
+    if (pair->target != nullptr) {
+        held = std::unique_lock(pair->target->mutex);
+        real = pair->target->pair.get();
+    }
+    if (real == nullptr) return EINVAL;
+    ib_uverbs_query_qp_resp& facts = *real->facts;
+    if (real->engine->state() == QueuePairState::error) facts.qp_state = kError;
+    facts.cur_qp_state = facts.qp_state;
+    facts.sq_draining = real->engine->draining() ? 1 : 0;
+    command.reply(facts);
+    return 0;
+}
+
+int DeviceFile::destroy_queue_pair(const Command& command) {
+    const std::uint32_t handle = command.core<ib_uverbs_destroy_qp>().qp_handle;
+    QueuePair* const pair = queue_pairs_.find(handle);
+    if (pair == nullptr) return ENOENT;
+    if (pair->target != nullptr) {
+        pair->target->remove_opener(*pair);
+        --pair->open_domain->users;
+    } else {
+        connector_.remove(*pair->engine);
+        --pair->domain->users, --pair->send_completions->users, --pair->receive_completions->users;
+        if (pair->shared_receives != nullptr) --pair->shared_receives->users;
+        pair->engine.reset();
+    }
+    const std::uint32_t events =
+        pair->async_events->end_events(pair->user_handle, pair->async_events_sent);
+    queue_pairs_.remove(handle);
+    command.reply(ib_uverbs_destroy_qp_resp{events});
+    return 0;
+}
+
+}  // namespace verbatim::uverbs

@@ -1,0 +1,268 @@
+// Commands that make queue pairs, in the program's memory.
+#include <rdma/mlx5-abi.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "../objects/datagram_route.hpp"
+#include "../objects/xrc_objects.hpp"
+#include "device_file.hpp"
+#include "queue_pair_attributes.hpp"
+
+namespace verbatim::uverbs {
+namespace {
+
+std::optional<mlx5::Transport> transport_of(std::uint8_t type) {
+    switch (type) {
+        case kReliable:
+        case kXrcInitiator:
+            return mlx5::Transport::reliable_connection;
+        case kUnreliable:
+            return mlx5::Transport::unreliable_connection;
+        case kDatagram:
+            return mlx5::Transport::unreliable_datagram;
+        default:
+            return std::nullopt;
+    }
+}
+
+void ask_for_flow(void* context, std::uint32_t number) noexcept {
+    const auto& pair = *static_cast<const QueuePair*>(context);
+    pair.connector->add_flow(*pair.engine, softnic::address_of_number(number));
+}
+
+// Bits of ib_uverbs_ex_create_qp::create_flags that there are (enum ib_qp_create_flags of linux).
+constexpr std::uint32_t kCreateFlags = 0xf << 1 | 0xf << 8;
+// Of mlx5_ib_create_qp::flags: data in completion entries, and which register page.
+constexpr std::uint32_t kProviderFlags = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
+                                         MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+
+// 0, or what is wrong with what libmlx5 says. Other flags would change the queue's format.
+int check_provider(const mlx5_ib_create_qp& provider, std::size_t bytes) {
+    constexpr std::uint32_t kPages = MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+    const bool good = bytes >= offsetof(mlx5_ib_create_qp, ece_options) &&
+                      (provider.flags & ~kProviderFlags) == 0 &&
+                      (provider.flags & kPages) != kPages && provider.reserved == 0;
+    return good ? 0 : EINVAL;
+}
+
+template <class Core>
+int check_provider(const Command& command) {
+    if (!command.provider_ends<Core, mlx5_ib_create_qp>()) return EINVAL;
+    return check_provider(command.provider<Core, mlx5_ib_create_qp>(),
+                          command.provider_bytes<Core>());
+}
+
+// 0, or what is wrong with the sizes that libmlx5 tells.
+int check_sizes(const mlx5_ib_create_qp& provider) {
+    constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
+    const auto good = [](std::uint32_t count) {
+        return count == 0 || (std::has_single_bit(count) && count <= kMaxBlocks);
+    };
+    const bool all = good(provider.sq_wqe_count) && good(provider.rq_wqe_count) &&
+                     provider.rq_wqe_shift <= kMaxStride;
+    return all ? 0 : EINVAL;
+}
+
+// As mlx5's kernel driver sets it up: received data where the program's libmlx5 does not refuse it,
+// what is read only where every request completes, or the program says that it knows. In longer
+// entries libmlx5 does not find what was read.
+void allow_data_in_entries(softnic::QueuePairParts& parts, std::uint32_t flags, bool all_signaled) {
+    if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 || parts.names_queues ||
+        parts.view.transport == mlx5::Transport::unreliable_datagram)
+        return;
+    const auto is_long = [](const softnic::CompletionQueue& queue) {
+        return queue.view().entry_bytes == sizeof(mlx5::Cqe128);
+    };
+    parts.receive_in_entry =
+        is_long(*parts.receive_completions) ? softnic::kDataBeforeEntry : softnic::kDataInEntry;
+    const bool reads = parts.view.transport == mlx5::Transport::reliable_connection &&
+                       (all_signaled || (flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) != 0);
+    if (reads && !is_long(*parts.send_completions)) parts.result_in_entry = softnic::kDataInEntry;
+}
+
+// Of queue pairs that only receive: nothing is ever posted here.
+alignas(mlx5::kBlockBytes) std::byte no_block[mlx5::kBlockBytes];
+
+// What an XRC target has: nothing is ever announced there either, whatever the program posts.
+mlx5::QueuePairView view_of_target() {
+    static volatile std::uint32_t no_record[2];
+    mlx5::QueuePairView view;
+    view.send_buffer = no_block;
+    view.send_blocks = 1;
+    view.doorbell_record = no_record;
+    return view;
+}
+
+// The receive queue lies at the start of the buffer, the send queue behind it.
+mlx5::QueuePairView view_of(const mlx5_ib_create_qp& provider, bool own_receives) {
+    mlx5::QueuePairView view;
+    auto* const buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
+    view.receive_stride_log2 = provider.rq_wqe_shift;
+    if (own_receives && provider.rq_wqe_count != 0) {
+        view.receive_buffer = buffer;
+        view.receive_entries = provider.rq_wqe_count;
+    }
+    const bool sends = provider.sq_wqe_count != 0;
+    view.send_buffer =
+        sends ? buffer + (std::size_t{provider.rq_wqe_count} << provider.rq_wqe_shift) : no_block;
+    view.send_blocks = sends ? provider.sq_wqe_count : 1;
+    view.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(provider.db_addr);
+    return view;
+}
+
+}  // namespace
+
+// libmlx5 has four registers per page, of which the first two are doorbells for posting. Number 0
+// has no BlueFlame; those of the last two pages are used without a lock, so they go first.
+std::uint32_t DeviceFile::next_register() noexcept {
+    constexpr std::uint32_t kLast = 2 * kRegisterPages - 1;
+    const std::uint32_t place = kLast - registers_++ % kLast;
+    return place / 2 * 4 + place % 2;
+}
+
+// The objects that the queue pair will use; 0 or an errno.
+int DeviceFile::find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair) {
+    pair.domain = domains_.find(wanted.pd_handle);
+    pair.send_completions = completion_queues_.find(wanted.send_cq_handle);
+    // An initiator receives nothing: what it is given for that is not looked at.
+    const bool receives = wanted.qp_type != kXrcInitiator;
+    pair.receive_completions =
+        receives ? completion_queues_.find(wanted.recv_cq_handle) : pair.send_completions;
+    const bool shares = receives && wanted.is_srq != 0;
+    if (shares) pair.shared_receives = shared_queues_.find(wanted.srq_handle);
+    const bool all = pair.domain != nullptr && pair.send_completions != nullptr &&
+                     pair.receive_completions != nullptr &&
+                     (!shares || (pair.shared_receives != nullptr &&
+                                  pair.shared_receives->open_domain == nullptr));
+    return all ? 0 : EINVAL;
+}
+
+namespace {
+
+void keep_capacities(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair,
+                     ib_uverbs_create_qp_resp& reply) {
+    const bool receives =
+        wanted.qp_type != kXrcInitiator && wanted.is_srq == 0 && wanted.max_recv_wr != 0;
+    pair.facts->max_send_wr = reply.max_send_wr = wanted.max_send_wr;
+    pair.facts->max_recv_wr = reply.max_recv_wr = receives ? wanted.max_recv_wr : 0;
+    pair.facts->max_send_sge = reply.max_send_sge = wanted.max_send_sge;
+    pair.facts->max_recv_sge = reply.max_recv_sge = receives ? wanted.max_recv_sge : 0;
+    pair.facts->max_inline_data = reply.max_inline_data = wanted.max_inline_data;
+    pair.facts->sq_sig_all = wanted.sq_sig_all;
+}
+
+}  // namespace
+
+int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
+                                const mlx5_ib_create_qp& provider,
+                                ib_uverbs_create_qp_resp& reply) {
+    if (!is_type(wanted.qp_type) || (wanted.create_flags & ~kCreateFlags) != 0) return EINVAL;
+    if (wanted.create_flags != 0) return EOPNOTSUPP;
+    if (wanted.qp_type == kXrcTarget) return make_target(wanted, reply);
+    const auto transport = transport_of(wanted.qp_type);
+    if (!transport) return EOPNOTSUPP;
+    auto pair = std::make_unique<QueuePair>();
+    if (const int error = find_parts(wanted, *pair); error != 0) return error;
+    if (const int error = check_sizes(provider); error != 0) return error;
+    pair->type = wanted.qp_type;
+    pair->async_events = &async_events_;
+    pair->user_handle = wanted.user_handle;
+    keep_capacities(wanted, *pair, reply);
+
+    softnic::QueuePairParts parts;
+    parts.names_queues = wanted.qp_type == kXrcInitiator;
+    parts.view = view_of(provider, pair->shared_receives == nullptr && !parts.names_queues);
+    parts.view.transport = *transport;
+    parts.domain = pair->domain->number;
+    parts.flow_request = {ask_for_flow, pair.get()};
+    parts.route = way_back(identity_);
+    parts.max_datagram = mtu_;
+    pair->connector = &connector_;
+    parts.send_completions = &pair->send_completions->engine();
+    parts.receive_completions = &pair->receive_completions->engine();
+    allow_data_in_entries(parts, provider.flags, wanted.sq_sig_all != 0);
+    if (pair->shared_receives != nullptr) parts.shared_receives = &pair->shared_receives->list;
+    if (!parked_) parts.progress = &engine_thread_.queue_pairs();
+    parts.send_index = parts.receive_index = provider.uidx & 0xffffff;
+    parts.follows_verbs = true;
+    parts.events = {QueuePair::report, pair.get()};
+    pair->engine = std::make_unique<softnic::QueuePair>(core_, std::move(parts));
+    reply.qpn = pair->engine->view().number;
+    QueuePair& made = *pair;
+    reply.qp_handle = queue_pairs_.add(std::move(pair));
+    if (reply.qp_handle == 0) return ENOMEM;
+    ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
+    if (made.shared_receives != nullptr) ++made.shared_receives->users;
+    if (!parked_) {
+        find_registers(provider);
+        engine_thread_.start(), connector_.start();
+    }
+    return 0;
+}
+
+// The target itself, and the program's handle of it.
+int DeviceFile::make_target(const ib_uverbs_ex_create_qp& wanted, ib_uverbs_create_qp_resp& reply) {
+    OpenXrcDomain* const open = xrc_domains_.find(wanted.pd_handle);
+    if (open == nullptr) return EINVAL;
+    const auto target = std::make_shared<XrcTarget>();
+    target->pair = std::make_unique<QueuePair>();
+    QueuePair& pair = *target->pair;
+    pair.type = wanted.qp_type;
+    pair.opened_as = target.get();
+    pair.connector = &connector_;
+    keep_capacities(wanted, pair, reply);
+    softnic::QueuePairParts parts;
+    parts.view = view_of_target();
+    parts.xrc_domain = {open->domain, &open->domain->engine()};
+    parts.send_completions = parts.receive_completions = &parts.xrc_domain->no_completions();
+    if (!parked_) parts.progress = &engine_thread_.queue_pairs();
+    parts.follows_verbs = true;
+    parts.events = {QueuePair::report, &pair};
+    pair.engine = std::make_unique<softnic::QueuePair>(core_, std::move(parts));
+    reply.qpn = pair.engine->view().number;
+    reply.qp_handle = add_handle(target, *open, wanted.user_handle);
+    if (reply.qp_handle == 0) return ENOMEM;
+    std::erase_if(own_targets_, [](const auto& one) { return one.expired(); });
+    own_targets_.push_back(target);
+    open->domain->add_target(reply.qpn, target);
+    if (!parked_) engine_thread_.start(), connector_.start();
+    return 0;
+}
+
+int DeviceFile::create_queue_pair(const Command& command) {
+    const auto plain = command.core<ib_uverbs_create_qp>();
+    ib_uverbs_ex_create_qp wanted{};
+    // From user_handle to reserved the two forms are the same.
+    std::memcpy(static_cast<void*>(&wanted), &plain.user_handle,
+                sizeof plain - offsetof(ib_uverbs_create_qp, user_handle));
+    if (const int error = check_provider<ib_uverbs_create_qp>(command); error != 0) return error;
+    ib_uverbs_create_qp_resp reply{};
+    const int error =
+        make_queue_pair(wanted, command.provider<ib_uverbs_create_qp, mlx5_ib_create_qp>(), reply);
+    mlx5_ib_create_qp_resp provider{};
+    provider.bfreg_index = next_register();
+    if (error == 0) command.reply(reply, provider);
+    return error;
+}
+
+int DeviceFile::create_queue_pair_extended(const Command& command) {
+    constexpr std::uint32_t kTable = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
+    const auto wanted = command.core<ib_uverbs_ex_create_qp>();
+    if ((wanted.comp_mask & ~kTable) != 0 || wanted.reserved != 0) return EINVAL;
+    if (wanted.comp_mask != 0) return EOPNOTSUPP;
+    if (const int error = check_provider<ib_uverbs_ex_create_qp>(command); error != 0) return error;
+    ib_uverbs_ex_create_qp_resp reply{};
+    const int error = make_queue_pair(
+        wanted, command.provider<ib_uverbs_ex_create_qp, mlx5_ib_create_qp>(), reply.base);
+    reply.response_length = sizeof reply;
+    mlx5_ib_create_qp_resp provider{};
+    provider.bfreg_index = next_register();
+    if (error == 0) command.reply(reply, provider);
+    return error;
+}
+
+}  // namespace verbatim::uverbs
