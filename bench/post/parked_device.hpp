@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 namespace verbatim::bench {
 

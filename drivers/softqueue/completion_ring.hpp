@@ -13,8 +13,8 @@
 #include <optional>
 #include <type_traits>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::softnic {
 

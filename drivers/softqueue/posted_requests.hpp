@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 #include "completion_ring.hpp"
 

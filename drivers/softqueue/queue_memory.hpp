@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <verbatim/driver/device.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 namespace verbatim::softnic {
 

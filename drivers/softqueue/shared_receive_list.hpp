@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "completion_ring.hpp"
 

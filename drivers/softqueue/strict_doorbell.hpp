@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "failure_text.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 namespace verbatim::softnic {
 

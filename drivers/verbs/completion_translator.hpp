@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 #include "../softqueue/completion_ring.hpp"
 

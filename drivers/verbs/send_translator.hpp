@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 #include "../softqueue/gate.hpp"
 #include "completion_translator.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 #include "../softqueue/wqe_reader.hpp"
 #include "key_table.hpp"

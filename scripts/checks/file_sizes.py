@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""No file over 600 lines, no function over 80, none with more than 6 parameters.
+"""No file over 600 lines, no function over 80, none with more than 6 parameters, no folder with more than 25 sources.
 
 Exceptions stand in file_sizes.allow beside this script, one a line: `path  reason` or `path:function  reason`.
 An exception without a reason, or one that is no longer needed, is a problem too.
 """
 
+import collections
 import json
 import pathlib
 import shutil
@@ -17,7 +18,9 @@ from common import Case
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 80
 MAX_PARAMETERS = 6
+MAX_FOLDER_SOURCES = 25
 ALLOW_LIST = "scripts/checks/file_sizes.allow"
+SOURCE_SUFFIXES = (*common.CPP_SUFFIXES, ".py")
 SUFFIXES = (*common.CPP_SUFFIXES, ".py", ".md", ".build", ".toml", ".proto")
 
 
@@ -55,6 +58,10 @@ def functions(paths: list[pathlib.Path]) -> list[dict]:
 def size_problems(root: pathlib.Path, paths: list[pathlib.Path]) -> dict[str, str]:
     """What is too large, by the name that the allow list would use."""
     found = {}
+    folders = collections.Counter(path.parent for path in paths if path.suffix in SOURCE_SUFFIXES)
+    for folder, count in folders.items():
+        if count > MAX_FOLDER_SOURCES:
+            found[str(folder.relative_to(root))] = f"{count} sources, at most {MAX_FOLDER_SOURCES}"
     for path in paths:
         lines = path.read_text(encoding="utf-8").count("\n")
         if lines > MAX_FILE_LINES:
@@ -105,6 +112,7 @@ CHECK = common.Check(
         Case("an exception", {"core/a.cpp": "//\n" * 601, ALLOW_LIST: "core/a.cpp generated table\n"}),
         Case("an exception without reason", {"core/a.cpp": "//\n" * 601, ALLOW_LIST: "core/a.cpp\n"}, "no reason"),
         Case("a stale exception", {"core/a.cpp": "", ALLOW_LIST: "core/a.cpp generated table\n"}, "no longer needed"),
+        Case("a full folder", {f"core/{i}.cpp": "" for i in range(26)}, "core: 26 sources"),
         Case("a long script", {"scripts/x": "#!/bin/bash\n" + ":\n" * 600}, "scripts/x: 601 lines"),
     ],
 )

@@ -6,6 +6,7 @@ import pathlib
 import sys
 import time
 
+import class_sizes
 import common
 import doc_links
 import file_sizes
@@ -16,7 +17,7 @@ import script_syntax
 
 CHECKS = [
     module.CHECK
-    for module in (include_direction, file_sizes, format_check, doc_links, script_syntax, headers_alone)
+    for module in (include_direction, file_sizes, class_sizes, format_check, doc_links, script_syntax, headers_alone)
 ]
 
 

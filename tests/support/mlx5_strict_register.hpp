@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 namespace verbatim::mlx5::test {
 

@@ -22,7 +22,7 @@
 #include <mlx5_seen_wqe.hpp>
 #include <mlx5_strict_register.hpp>
 #include <sanitized.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 namespace verbatim::mlx5::test {
 

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "../../softqueue/completion_ring.hpp"
 #include "../ports/chosen_port.hpp"

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "../../softqueue/completion_ring.hpp"
 #include "../../softqueue/shared_receive_list.hpp"

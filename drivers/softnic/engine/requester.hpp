@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "../../softqueue/completion_ring.hpp"
 #include "../../softqueue/posted_requests.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <verbatim/driver/device.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
 
 #include "../host/descriptor.hpp"

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include <verbatim/driver/device.hpp>
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 
 #include "../../softqueue/failure_text.hpp"
 #include "../links/link.hpp"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "raw_queues.hpp"
 
 namespace verbatim::interop {

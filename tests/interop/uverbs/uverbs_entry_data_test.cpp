@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "maps.hpp"
+#include "../processes/maps.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {

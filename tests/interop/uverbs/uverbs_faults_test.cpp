@@ -7,8 +7,8 @@
 
 #include <csignal>
 
-#include "child_process.hpp"
-#include "maps.hpp"
+#include "../processes/child_process.hpp"
+#include "../processes/maps.hpp"
 #include "place.hpp"
 #include "verbs_pair.hpp"
 

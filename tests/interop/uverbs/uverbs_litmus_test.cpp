@@ -10,8 +10,8 @@
 #include <iterator>
 #include <thread>
 
-#include "child_process.hpp"
-#include "maps.hpp"
+#include "../processes/child_process.hpp"
+#include "../processes/maps.hpp"
 #include "place.hpp"
 
 namespace verbatim::interop {

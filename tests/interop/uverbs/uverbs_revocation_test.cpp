@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "place.hpp"
 
 namespace verbatim::interop {

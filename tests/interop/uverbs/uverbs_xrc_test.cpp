@@ -2,7 +2,7 @@
 // with which keys, and what becomes of them when queue, target or process are not there.
 #include <cerrno>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "place.hpp"
 #include "xrc_side.hpp"
 

@@ -1,5 +1,5 @@
 // Control path of a device: open, register, create, connect, destroy. Abstract, because it is cold;
-// the data path never comes here (it runs on the views of verbatim/mlx5/queue_view.hpp). Threads:
+// the data path never comes here (it runs on the views of verbatim/driver/queue_view.hpp). Threads:
 // every call may come from any thread; an object must not be used while it is being destroyed.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string>
 
 #include <verbatim/driver/error.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
+#include <verbatim/driver/queue_view.hpp>
 
 namespace verbatim {
 

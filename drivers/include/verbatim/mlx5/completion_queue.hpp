@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 #include <verbatim/mlx5/sent_completion.hpp>

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/wqe_units.hpp>
 
 #if !defined(__x86_64__)

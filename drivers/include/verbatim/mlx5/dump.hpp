@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {

@@ -10,9 +10,9 @@
 #include <span>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/doorbell.hpp>
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/send_ring.hpp>
 #include <verbatim/mlx5/validity.hpp>
 #include <verbatim/mlx5/work_request.hpp>

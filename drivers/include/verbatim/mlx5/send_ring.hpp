@@ -11,11 +11,11 @@
 #include <memory>
 #include <optional>
 
+#include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/doorbell.hpp>
 #include <verbatim/mlx5/encode.hpp>
 #include <verbatim/mlx5/formats.hpp>
 #include <verbatim/mlx5/post_window.hpp>
-#include <verbatim/mlx5/queue_view.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
 namespace verbatim::mlx5 {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <optional>
 
-#include "../softnic/host/cancellation.hpp"
-#include "manager.hpp"
-#include "open_channels.hpp"
+#include "../../softnic/host/cancellation.hpp"
+#include "../manager.hpp"
+#include "../open_channels.hpp"
 
 namespace verbatim::rdmacm {
 

@@ -10,9 +10,9 @@
 #include <atomic>
 #include <thread>
 
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
 #include "maps.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

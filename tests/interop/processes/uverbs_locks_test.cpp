@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
 #include "maps.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

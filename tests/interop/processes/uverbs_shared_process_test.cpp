@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../uverbs/place.hpp"
 #include "child_process.hpp"
 #include "maps.hpp"
-#include "place.hpp"
 
 namespace verbatim::interop {
 namespace {

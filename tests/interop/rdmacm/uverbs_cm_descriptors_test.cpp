@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "cm_ids.hpp"
 
 namespace verbatim::interop {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <string>
 
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
 #include "descriptor_sending.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <fstream>
 
-#include "device_gid.hpp"
-#include "events.hpp"
-#include "manager.hpp"
+#include "../device_gid.hpp"
+#include "../events.hpp"
+#include "../manager.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

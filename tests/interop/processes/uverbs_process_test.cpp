@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../uverbs/place.hpp"
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
-#include "place.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

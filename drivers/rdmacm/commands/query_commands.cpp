@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstring>
 
-#include "../uverbs/tree/identity.hpp"
-#include "../uverbs/tree/port_mtu.hpp"
-#include "device_gid.hpp"
-#include "events.hpp"
-#include "manager.hpp"
+#include "../../uverbs/tree/identity.hpp"
+#include "../../uverbs/tree/port_mtu.hpp"
+#include "../device_gid.hpp"
+#include "../events.hpp"
+#include "../manager.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "child_process.hpp"
+#include "../processes/child_process.hpp"
 #include "cm_ids.hpp"
 
 namespace verbatim::interop {

@@ -15,8 +15,8 @@
 #include <climits>
 #include <functional>
 
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

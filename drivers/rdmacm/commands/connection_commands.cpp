@@ -7,9 +7,9 @@
 #include <cstring>
 #include <random>
 
-#include "device_gid.hpp"
-#include "events.hpp"
-#include "manager.hpp"
+#include "../device_gid.hpp"
+#include "../events.hpp"
+#include "../manager.hpp"
 
 namespace verbatim::rdmacm {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "../uverbs/verbs_pair.hpp"
 #include "process_cost.hpp"
 #include "sanitized.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {

@@ -11,9 +11,9 @@
 #include <functional>
 #include <string>
 
+#include "../uverbs/place.hpp"
+#include "../uverbs/verbs_pair.hpp"
 #include "child_process.hpp"
-#include "place.hpp"
-#include "verbs_pair.hpp"
 
 namespace verbatim::interop {
 namespace {
