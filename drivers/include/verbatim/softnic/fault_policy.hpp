@@ -31,7 +31,7 @@ enum class FaultAction : std::uint8_t {
     disconnect
 };
 inline constexpr std::size_t kFaultActions = 8;
-std::string_view name(FaultAction action) noexcept;
+[[gnu::visibility("default")]] std::string_view name(FaultAction action) noexcept;
 
 // Bits. With an immediate, with invalidation, masked or not: the same kind.
 enum FaultOperations : std::uint8_t {
@@ -64,11 +64,12 @@ struct FaultPolicy {
 // "drop operations=send,write nth=5; delay rate=0.01 seed=7 delay_us=200". `object` names the
 // place in errors. Throws Error(config_error).
 FaultPolicy parse_faults(std::string_view text, const std::string& object);
-std::string to_text(const FaultPolicy& policy);
+[[gnu::visibility("default")]] std::string to_text(const FaultPolicy& policy);
 
 // One value of a rule by its name, "action" too. Throws Error(config_error).
-void set(FaultRule& rule, std::string_view key, std::string_view value, const std::string& object);
+[[gnu::visibility("default")]] void set(FaultRule& rule, std::string_view key,
+                                        std::string_view value, const std::string& object);
 // What no single value can tell. Throws Error(config_error).
-void check(const FaultRule& rule, const std::string& object);
+[[gnu::visibility("default")]] void check(const FaultRule& rule, const std::string& object);
 
 }  // namespace verbatim::softnic

@@ -26,6 +26,6 @@ struct RunningDevice {
 };
 
 // By process and name. Throws Error(device_error) if the kernel's list cannot be read.
-std::vector<RunningDevice> running_devices();
+[[gnu::visibility("default")]] std::vector<RunningDevice> running_devices();
 
 }  // namespace verbatim::softnic

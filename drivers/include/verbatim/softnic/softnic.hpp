@@ -71,19 +71,21 @@ struct Options {
 };
 
 // Throws Error(invalid_argument | out_of_memory | device_error).
-std::unique_ptr<Device> open_device(const Options& options = {});
+[[gnu::visibility("default")]] std::unique_ptr<Device> open_device(const Options& options = {});
 
 // Of queue pairs made by this device only.
 
 // Does everything that can be done now on one queue pair, as a doorbell and a poll would. Any
 // thread.
-void execute(QueuePairHandle& queue_pair) noexcept;
+[[gnu::visibility("default")]] void execute(QueuePairHandle& queue_pair) noexcept;
 // Why the queue pair failed, a sentence; empty while there is nothing to say.
-std::string failure_text(const QueuePairHandle& queue_pair);
+[[gnu::visibility("default")]] std::string failure_text(const QueuePairHandle& queue_pair);
 // How often a message for this queue pair's peer found no receive posted there.
-std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept;
+[[gnu::visibility("default")]] std::uint64_t receiver_not_ready_count(
+    const QueuePairHandle& queue_pair) noexcept;
 
 // How often the device's fault policy struck requests of this queue pair so. Any thread.
-std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept;
+[[gnu::visibility("default")]] std::uint64_t faults_injected(const QueuePairHandle& queue_pair,
+                                                             FaultAction action) noexcept;
 
 }  // namespace verbatim::softnic
