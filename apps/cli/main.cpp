@@ -5,12 +5,15 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "doctor.hpp"
 #include "softnic_info.hpp"
 #include "softnic_run.hpp"
 
 int main(int argc, char** argv) {
     CLI::App app("Verbatim: object graphs over RDMA, and a NIC in software.", "verbatim");
     app.require_subcommand(1);
+    cli::Doctor doctor;
+    doctor.add_to(app);
     CLI::App& softnic = *app.add_subcommand("softnic", "the NIC in software");
     softnic.require_subcommand(1);
     cli::SoftnicRun run;
@@ -19,6 +22,7 @@ int main(int argc, char** argv) {
     info.add_to(softnic);
     CLI11_PARSE(app, argc, argv);
     try {
+        if (doctor.chosen()) return doctor();
         return info.chosen() ? info() : run();
     } catch (const verbatim::Error& error) {
         std::fprintf(stderr, "verbatim: %s\n", error.what());

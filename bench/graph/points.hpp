@@ -51,7 +51,7 @@ inline Cloud* make_cloud(std::pmr::memory_resource& memory, Order order) {
     return cloud;
 }
 
-// Points of a HeapCloud belong to whoever holds this.
+// Points of a HeapCloud belong to the holder of this.
 struct DeletePoints {
     void operator()(HeapCloud* cloud) const {
         for (const Point* point : cloud->points) delete point;

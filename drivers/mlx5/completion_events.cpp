@@ -20,7 +20,7 @@ Errc CompletionQueue::arm(Notify notify) noexcept {
     // 3. The register. One store: other threads arm other queues by the same register.
     auto* const to = reinterpret_cast<volatile std::uint64_t*>(register_ + kArmRegisterOffset);
     __atomic_store_n(to, raw | std::uint64_t{be32(number_).raw()} << 32, __ATOMIC_RELAXED);
-    // 4. Out of the write-combining buffer: whoever arms is about to sleep.
+    // 4. Out of the write-combining buffer: the arming thread is about to sleep.
     store_fence();
     // 5. A software device may look at it here, in the arming thread.
     if (arm_hook_.call != nullptr) arm_hook_.call(arm_hook_.context);

@@ -38,7 +38,7 @@ const std::string* find_tree() noexcept {
         // Never destroyed: files are opened until the very end.
         static const auto* const root =
             new std::string(given == nullptr ? own->root() : std::string(given));
-        // Never released: whoever made the tree may end before this process.
+        // Never released: the maker of the tree may end before this process.
         static const TreeLock* const held = given == nullptr ? nullptr : new TreeLock(*root);
         static_cast<void>(held);
         setenv("SYSFS_PATH", root->c_str(), 1);

@@ -1,5 +1,5 @@
 // Choice of a GID.
-#include "gid_choice.hpp"
+#include <verbatim/rdma/gid_choice.hpp>
 
 #include <algorithm>
 

@@ -10,9 +10,9 @@
 #include <verbatim/driver/device.hpp>
 #include <verbatim/rdma/rdma.hpp>
 
+#include <verbatim/rdma/gid_choice.hpp>
 #include "../verbs/key_table.hpp"
 #include "atomic_support.hpp"
-#include "gid_choice.hpp"
 #include "handles.hpp"
 
 namespace verbatim::rdma {

@@ -1,4 +1,4 @@
-// Ports of the connection manager. A port belongs to whoever holds an abstract Unix socket named
+// Ports of the connection manager. A port belongs to the holder of an abstract Unix socket named
 // after user, port space, port and address:
 //     verbatim-rdmacm-<uid>-<port space>-<port>-<address>
 // with the address in hexadecimal digits, or any4, any6, any (both families). The name vanishes
@@ -25,7 +25,7 @@ struct ClaimTerms {
 // Claims endpoint.port, or a free one if it is 0, which is then set. 0 or an errno (EADDRINUSE).
 int claim_port(Endpoint& endpoint, const ClaimTerms& terms, softnic::Descriptor& claim);
 
-// A link to whoever listens at `to`. ECONNREFUSED: nobody; EAGAIN: somebody who has no time now.
+// A link to the listener at `to`. ECONNREFUSED: nobody; EAGAIN: somebody who has no time now.
 int link_to(const Endpoint& to, PortSpace space, softnic::Descriptor& link);
 
 // Whether the process at the other end belongs to this user.

@@ -58,7 +58,7 @@ class CompletionQueue final : public CompletionQueueHandle {
     std::uint32_t sleep_word() const noexcept { return sleep_word_.load(); }
     // The control thread heard of something to do.
     void wake() noexcept {
-        woken_.store(true, std::memory_order_relaxed);  // seen by whoever arms after the next line
+        woken_.store(true, std::memory_order_relaxed);  // seen by armings after the next line
         ring_.fire();
     }
 

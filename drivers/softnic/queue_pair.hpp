@@ -108,7 +108,7 @@ class QueuePair final : public QueuePairHandle {
     bool awaits_peer() const noexcept { return send_->outstanding(); }
     // Requests that wait, whatever for. Any thread.
     bool unexecuted() const noexcept { return send_->unexecuted(); }
-    // Control thread: raises the events of whoever sleeps.
+    // Control thread: raises the events of sleeping threads.
     void wake() noexcept;
     // Control thread. None: it is being made.
     std::optional<QueuePairFacts> facts() const;

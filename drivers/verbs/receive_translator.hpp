@@ -1,5 +1,5 @@
 // Posts receives by ibv_post_recv and ibv_post_srq_recv: reads the entries that mlx5::ReceiveQueue
-// and mlx5::SharedReceiveQueue made, as a device would. Threads: whoever posts; of a shared queue
+// and mlx5::SharedReceiveQueue made, as a device would. Threads: the posting one; of a shared queue
 // one at a time.
 #pragma once
 

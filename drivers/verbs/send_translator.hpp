@@ -1,7 +1,7 @@
 // Executes a send queue by ibv_post_send: reads the work requests that mlx5::SendQueue and prepared
 // operations wrote into the ring, translates each, and posts those of one doorbell in one call. The
 // ring is this process's memory, registered, so that payload inside a request stays there until the
-// request retires. Threads: whoever rings; if two do, one executes for both.
+// request retires. Threads: the ringing one; if two do, one executes for both.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -14,10 +14,11 @@ import format as format_check
 import headers_alone
 import include_direction
 import script_syntax
+import wording
 
 CHECKS = [
     module.CHECK
-    for module in (include_direction, file_sizes, class_sizes, format_check, doc_links, script_syntax, headers_alone)
+    for module in (include_direction, file_sizes, class_sizes, format_check, doc_links, script_syntax, wording, headers_alone)
 ]
 
 

@@ -1,5 +1,5 @@
 // The table of memory keys of one device, of regions and of windows. It lies in a memory file that
-// the registering process writes and its peers map read-only: whoever executes a one-sided
+// the registering process writes and its peers map read-only: the executor of a one-sided
 // operation checks the target's key against the target's own table, so a released key is refused at
 // once without asking anybody.
 #pragma once

@@ -1,5 +1,5 @@
 // Memory windows in the key table: opened onto regions, closed, invalidated, by the engines of
-// several queue pairs at once. Whoever changes a window first makes its entry's version odd by a
+// several queue pairs at once. A change of a window first makes its entry's version odd by a
 // compare-and-swap; a second one meanwhile is told to come again. Rules: InfiniBand Architecture
 // Specification, "Memory Windows" (binding needs the region's consent; no write through a window
 // onto what may not be written locally; type 2 only where it is closed).

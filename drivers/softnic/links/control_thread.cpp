@@ -281,7 +281,7 @@ void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
     reply(session, request, welcome, std::span(files).first(options_.bell ? 2 : 1));
 }
 
-// To this user only, whoever may connect.
+// To this user only, though others may connect.
 void ControlThread::answer_description(Session& session, const LinkMessage& request) {
     if (session.user != geteuid())
         return refuse(session, request, Errc::permission_denied,

@@ -1,4 +1,4 @@
-// The words, and their way to whoever asks.
+// The words, and their way to the asking process.
 #include "description.hpp"
 
 #include <fcntl.h>

@@ -63,7 +63,7 @@ std::vector<unsigned> holders(std::uint32_t slot) {
     return users;
 }
 
-// No secret: whoever is allowed to bind the slot's name is the slot.
+// No secret: the process that may bind the slot's name is the slot.
 Nonce slot_nonce(std::uint32_t slot) {
     Nonce nonce{};
     const std::string text = fmt::format("slot {}", slot);

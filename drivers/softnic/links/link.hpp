@@ -132,8 +132,8 @@ class Link {
     KeyTableView keys_;
     Bell bell_;
 
-    // One request at a time: whoever has the turn owns the socket and sequence_. Not a timed mutex:
-    // thread sanitizers do not understand that one.
+    // One request at a time: the thread with the turn owns the socket and sequence_. Not a timed
+    // mutex: thread sanitizers do not understand that one.
     class Turn;
     std::mutex mutex_;  // guards asking_ and additions to files_
     std::condition_variable turn_ended_;

@@ -21,7 +21,7 @@
 //
 // cool() runs inside both gates of its queue pair: nobody leaves work behind meanwhile. It sets
 // `listens`, says cold, and looks once more after a full fence. The peer stores its work, executes
-// a full fence, and loads `listens`: so it marks, or the last look sees the work. Whoever else has
+// a full fence, and loads `listens`: so it marks, or the last look sees the work. A thread that has
 // made work loads the state after a full fence, or inside a gate: if that is not cold yet, the last
 // look sees the work.
 #pragma once

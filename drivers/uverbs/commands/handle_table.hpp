@@ -1,5 +1,5 @@
 // Objects by the small numbers that the kernel's interface calls handles. Looking up takes no lock,
-// because polling and posting threads do it; whoever destroys an object must not use it at the same
+// because polling and posting threads do it; the destroyer of an object must not use it at the same
 // time, as with the real thing. Threads: find() any; the others under the device file's lock.
 #pragma once
 

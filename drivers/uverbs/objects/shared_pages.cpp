@@ -45,8 +45,9 @@ class WithoutSignals {
 
 void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
 
-// By bare system calls: nothing of this process may be written while it is copied, and whoever has
-// put himself before the C library's functions, a sanitizer say, knows nothing of whole pages.
+// By bare system calls: nothing of this process may be written while it is copied, and a library
+// that has put itself before the C library's functions, a sanitizer say, knows nothing of whole
+// pages.
 bool copy_to_file(int file, const PageRange& pages) noexcept {
     for (std::uint64_t done = pages.first; done < pages.end;) {
         const long more = syscall(SYS_pwrite64, file, done, pages.end - done, done);

@@ -125,7 +125,7 @@ bool DoorbellTraps::set() noexcept {
     const std::lock_guard lock(mutex_);
     if (impossible_ || ranges_.empty()) return false;
     if (are_set()) return true;
-    // Before they are: whoever sees no trap would not lift it.
+    // Before they are: a thread that sees no trap would not lift it.
     set_.store(true);
     if (!protect_all(true)) give_up(fmt::format("UFFDIO_WRITEPROTECT: {}", std::strerror(errno)));
     return !impossible_ && !ranges_.empty();
@@ -191,7 +191,7 @@ void DoorbellTraps::run() noexcept {
         if (hooks_.watch(hooks_.context)) continue;
         set_timer(std::chrono::nanoseconds(0));
         watches_.store(false);
-        // Whoever asked meanwhile has found it going on.
+        // A caller that asked meanwhile has found it going on.
         if (hooks_.watch(hooks_.context)) watch();
     }
 }

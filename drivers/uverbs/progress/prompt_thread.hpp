@@ -22,7 +22,7 @@ struct SchedulingAttributes {
 inline void make_prompt() noexcept {
     // Naps end when they should; the default is 50 us later.
     prctl(PR_SET_TIMERSLACK, 1000);
-    // Whoever asks for a short slice interrupts others in theirs (Linux 6.12; older ones ignore
+    // A thread with a short slice interrupts others in theirs (Linux 6.12; older ones ignore
     // it); this is the shortest. Measured with rc_mlx5 of UCX pinned to two cores: without it a
     // thread that was woken waits for the end of the poller's slice, 1.4 ms.
     constexpr std::uint64_t kSliceNs = 100000;

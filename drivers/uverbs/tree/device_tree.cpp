@@ -148,7 +148,7 @@ DeviceTree::DeviceTree(int devices) : maker_(getpid()) {
         if (mkdtemp(pattern.data()) == nullptr)
             throw fs::filesystem_error("cannot make", pattern, {});
         root_ = pattern;
-        // To be read by whoever the program becomes, like /sys.
+        // To be read by the user that the program becomes, like /sys.
         fs::permissions(root_, fs::perms(0755));
         put(fs::path(root_) / TreeLock::kFile, "held by the programs that use this tree");
         lock_ = std::make_unique<TreeLock>(root_);

@@ -239,7 +239,7 @@ TEST_P(RevocationSteps, release_does_not_wait_for_the_dead) {
         });
 }
 
-// Its ring goes, but whoever is inside still counts for the region.
+// Its ring goes, but a thread inside still counts for the region.
 TEST_P(RevocationSteps, a_requester_stopped_under_a_destroyed_queue_pair_still_counts) {
     for (const Kind kind : {Kind::quick_write, Kind::gathered_write})
         at_every_store(kind, [&](std::uint64_t nth) {

@@ -1,4 +1,4 @@
-// Posting and polling allocate nothing, whoever executes: on the backends of this machine. A
+// Posting and polling allocate nothing, on any executor: on the backends of this machine. A
 // program of its own, because it replaces operator new.
 #include <array>
 

@@ -8,8 +8,8 @@
 
 #include <verbatim/rdma/rdma.hpp>
 
+#include <verbatim/rdma/gid_choice.hpp>
 #include "address_vector.hpp"
-#include "gid_choice.hpp"
 #include "messages.hpp"
 
 namespace verbatim::rdma {

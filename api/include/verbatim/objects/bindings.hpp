@@ -1,8 +1,8 @@
-// Structured bindings for aggregates of 1 to 32 members: the members' declared types, whether each
-// of them has an address (found without binding a reference to any: a bit-field refuses that with
-// an error that helps nobody), and references to them. Larger aggregates are left to Boost.PFR,
-// which would do for all but for two things: it cannot say why it fails, and g++ 12 crashes in its
-// member count when a member is a std::array of strings or vectors.
+// Structured bindings for aggregates of 1 to 32 members. They tell the members' declared types and
+// whether each has an address (found without binding a reference to any: a bit-field refuses that
+// with an error that helps nobody), and give references to them. Larger aggregates are left to
+// Boost.PFR, which would do for all but for two things: it cannot say why it fails, and g++ 12
+// crashes in its member count when a member is a std::array of strings or vectors.
 #pragma once
 
 #include <cstddef>

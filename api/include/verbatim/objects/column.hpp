@@ -1,4 +1,4 @@
-// An array that only grows, for the tables of a walk: an append is a store and a compare, and
+// An array that only grows, for the tables of a walk. An append is a store and a compare.
 // clear() keeps the memory, because touching fresh pages costs more than filling them. Threads:
 // one.
 #pragma once

@@ -1,5 +1,5 @@
-// What we know of libstdc++'s layout of the standard types that graphs contain: the only place that
-// does. verify_library_layout() probes it against the library at hand before the first transfer.
+// libstdc++'s layout of the standard types that graphs contain; no other file knows it.
+// verify_library_layout() probes it against the library at hand before the first transfer.
 #pragma once
 
 #include <cstddef>

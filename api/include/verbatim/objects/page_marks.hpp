@@ -1,6 +1,6 @@
-// Which objects of a graph were met where, found through a hash of page numbers: one bit per
-// 16-byte granule says whether anything was met there, and each 64-byte block knows the newest run
-// of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
+// A table of the objects of a graph that were met, found through a hash of page numbers. One bit
+// for each 16-byte granule says whether anything was met there. Each 64-byte block knows the newest
+// run of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
 // Strings, the most frequent objects of all, may be marked without a run (claim_unnamed).
 // Direct marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as
 // many intervals as objects: a look-up here costs a few loads whatever the shape. Pages inside one

@@ -1,6 +1,6 @@
-// The sender's side of the walk: finds every object of a graph once, gives each its place in the
-// image that the receiver will hold, and notes the references that the receiver cannot infer (Naos
-// §3.1).
+// The sender's side of the walk finds every object of a graph once. It gives each object its place
+// in the image that the receiver will hold, and notes the references that the receiver cannot infer
+// (Naos §3.1).
 //
 // The image is the sequence of objects in the order of the walk, each on a multiple of 16 bytes (or
 // of its own alignment, if larger). Objects that are neighbours both in memory and in the walk form

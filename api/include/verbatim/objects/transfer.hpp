@@ -1,6 +1,6 @@
-// Moving a scanned graph over a connection, free of templates: what the sender and the receiver say
-// to each other (docs/wire.md, "Graphs"), where the bytes go, and what happens when one side gives
-// up. Nothing here blocks.
+// The transfer of a scanned graph over a connection, free of templates. It holds the messages of
+// sender and receiver (docs/wire.md, "Graphs"), the places of the bytes, and the ways to give up.
+// Nothing here blocks.
 #pragma once
 
 #include <cstddef>

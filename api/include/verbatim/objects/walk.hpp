@@ -1,5 +1,5 @@
-// The traversal that sender and receiver share: depth first, in member order, so that both meet the
-// references of a graph in the same order and only exceptions need to travel (Naos §3.1, §3.3). An
+// The traversal that sender and receiver share goes depth first, in member order. So both meet the
+// references of a graph in the same order and only exceptions travel (Naos §3.1, §3.3). An
 // explicit stack holds what is left to do; data can make it long, never the call chain deep.
 #pragma once
 

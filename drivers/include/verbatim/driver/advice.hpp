@@ -1,4 +1,4 @@
-// What to say about a word that is not known: the one that was probably meant, or all there are.
+// Advice about an unknown word: the one that was probably meant, or all that are known.
 #pragma once
 
 #include <span>

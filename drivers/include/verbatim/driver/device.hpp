@@ -79,8 +79,8 @@ class MemoryRegion {
     std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
 };
 
-// Who may come through a memory window, and who chooses its key (InfiniBand Architecture
-// Specification, "Memory Windows").
+// The queue pairs that may come through a memory window, and the chooser of its key (InfiniBand
+// Architecture Specification, "Memory Windows").
 enum class WindowType : std::uint8_t {
     domain,      // type 1: every queue pair of the device
     queue_pair,  // type 2: only the queue pair that opened it; can be invalidated

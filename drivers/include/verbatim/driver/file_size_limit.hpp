@@ -1,5 +1,5 @@
-// RLIMIT_FSIZE, which holds for memory files as well: growing a file past it raises SIGXFSZ, which
-// ends a process, so whoever grows one asks first. Threads: any.
+// RLIMIT_FSIZE, which holds for memory files as well. Growing a file past it raises SIGXFSZ, which
+// ends a process; so a caller that grows one asks first. Threads: any.
 #pragma once
 
 #include <sys/resource.h>

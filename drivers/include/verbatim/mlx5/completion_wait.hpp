@@ -1,5 +1,5 @@
-// Sleeping until a completion comes, by the rule that loses none: poll; arm; poll once more,
-// because what came before the arming raises its event only for entries that no poll has taken;
+// Sleeping until a completion comes, by the rule that loses none. Poll; arm; poll once more,
+// because completions before the arming raise its event only where no poll has taken them;
 // sleep until the channel can be read; count the event; begin again.
 #pragma once
 

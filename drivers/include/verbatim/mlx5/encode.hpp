@@ -304,7 +304,7 @@ inline void encode_receive(std::span<std::byte> to, std::span<const Element> ele
     }
 }
 
-// Who posts: goes into every control segment.
+// The posting queue pair: goes into every control segment.
 struct WqePosition {
     std::uint32_t number = 0;        // queue pair
     std::uint32_t index = 0;         // counter of the first block

@@ -1,6 +1,6 @@
-// Shapes of prepared operations, known at compile time: how many units a request has, which of
-// them change from post to post, and how to make those, in registers or in place. What every post
-// of a shape may change: remote address and key; inline bytes, elements or operands. Everything
+// Shapes of prepared operations, known at compile time. A shape says how many units a request has,
+// which of them change from post to post, and how to make those, in registers or in place. A post
+// may change: remote address and key; inline bytes, elements or operands. Everything
 // else was encoded when the operation was prepared. No state; any thread.
 #pragma once
 

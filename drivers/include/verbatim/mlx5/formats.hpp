@@ -1,7 +1,7 @@
-// Work queue entries and completion queue entries, bit for bit (PRM, "Work Requests (WQE)" and
-// "Completion Queue Entry"; the same layouts are public in rdma-core's mlx5dv.h, against which the
-// tests compare). Plain data: nothing here knows queues. Bit ranges are given as [high:low] of the
-// big-endian word.
+// Work queue entries and completion queue entries, bit for bit. Source: PRM, "Work Requests (WQE)"
+// and "Completion Queue Entry"; the same layouts are public in rdma-core's mlx5dv.h, against which
+// the tests compare. Plain data: nothing here knows queues. Bit ranges are given as [high:low] of
+// the big-endian word.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
-// Prepared operations: a work request whose shape is a type, encoded once and posted many times
-// (jVerbs §5.3, stateful verb calls: valid(), execute() is post(), result() its value and the
-// completion, free() is release()). A post composes the WQE in registers and stores it to the ring
-// and to the register; nothing is read back. For a queue pair that posts one operation only,
+// Prepared operations: a work request whose shape is a type, encoded once and posted many times.
+// Source: jVerbs §5.3, stateful verb calls; valid(), execute() is post(), result() its value and
+// the completion, free() is release(). A post composes the WQE in registers and stores it to the
+// ring and to the register; nothing is read back. For a queue pair that posts one operation only,
 // prebuilt_queue.hpp keeps it in the ring, which is cheaper from three blocks on.
 //
 // An operation ends when its queue is reset or a memory region it names is released: posting it

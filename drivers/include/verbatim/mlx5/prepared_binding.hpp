@@ -1,4 +1,4 @@
-// What a prepared operation depends on: its queue and the memory regions it names, with a cheap
+// The dependencies of a prepared operation: its queue and the memory regions it names, with a cheap
 // answer to "is all of it still there?". Threads: those of the queue.
 #pragma once
 

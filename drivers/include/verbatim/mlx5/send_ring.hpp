@@ -1,6 +1,6 @@
 // The ring of a send queue and the exact account of what is outstanding in it. Every accepted
 // request retires once: a signaled one by its completion, an unsignaled one by the next completion
-// behind it; in the error state the device flushes each. Who posts derives from it; completion
+// behind it; in the error state the device flushes each. Posting classes derive from it; completion
 // queues know only this much. Threads: one at a time, the same that polls the completion queue it
 // is attached to. Source: PRM, "Send Queue".
 #pragma once

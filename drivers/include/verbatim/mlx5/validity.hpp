@@ -1,4 +1,4 @@
-// Whether the queue of a prepared operation is still there, at no cost per post: a queue that is
+// A list of the prepared operations of a queue, which costs a post nothing. A queue that is
 // reset or destroyed revokes every operation in its list. Threads: those of the queue.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a caller asks of a queue pair (work requests) and what it hears back (completions), free of
+// Work requests, which a caller gives to a queue pair, and completions, which it gets back; free of
 // formats.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A send WQE held in registers while it is made: from its constant image, with the words that
-// change put in their places, to the ring and to the device's register, never read back from
+// A send WQE held in registers while it is made. It goes from its constant image, with the words
+// that change put in their places, to the ring and to the device's register, never read back from
 // memory. In programs compiled for AVX-512 a block is one register, for AVX two units are stored at
 // once; all files of a program that include this must be compiled for the same machine. No state;
 // any thread.

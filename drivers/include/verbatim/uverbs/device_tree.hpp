@@ -1,5 +1,5 @@
-// The part of /sys from which libibverbs learns that there are devices and that libmlx5 drives
-// them: a private copy of it in a temporary directory. GID files are read at every query, so the
+// A private copy of the part of /sys from which libibverbs learns of devices and their drivers.
+// It lies in a temporary directory. GID files are read at every query, so the
 // tree lives as long as the programs that use it. A program that preloads libverbatim_uverbs makes
 // one for itself, unless kVariable in its environment names one. Threads: any, once made.
 #pragma once

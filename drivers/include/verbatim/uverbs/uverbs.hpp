@@ -1,6 +1,6 @@
-// The software NIC as a device of rdma-core: a program that links this library (or preloads it) and
-// then uses libibverbs finds one device, mlx5_0, whose queues libmlx5 makes and fills as those of a
-// ConnectX, and which the software NIC executes. Peers are queue pairs of the same user on the same
+// The software NIC as a device of rdma-core. A program that links this library (or preloads it) and
+// then uses libibverbs finds one device, mlx5_0. libmlx5 makes and fills its queues as those of a
+// ConnectX, and the software NIC executes them. Peers are queue pairs of the same user on the same
 // host, in this process or others. Threads: any.
 #pragma once
 

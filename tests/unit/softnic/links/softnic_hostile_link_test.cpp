@@ -32,7 +32,7 @@ QueuePairAddress address_of(const Identity& identity) {
     return address;
 }
 
-// A device by hand: welcomes whoever comes, and answers all else as the test says.
+// A device by hand: welcomes all that come, and answers all else as the test says.
 class FakeDevice {
   public:
     using Answer = std::function<void(int socket, const LinkMessage& request)>;
@@ -310,7 +310,7 @@ TEST(HostileLink, page_files_are_for_those_who_may_attach) {
     EXPECT_EQ(ask_for_file(socket, device.number()), 0u);
     EXPECT_EQ(prove(socket, random_nonce()), LinkOp::refusal);
     EXPECT_EQ(ask_for_file(socket, device.number()), 0u);
-    // Whoever may attach reads it where the welcome says; here that is this process.
+    // A process that may attach reads it where the welcome says; here that is this process.
     Nonce secret;
     std::memcpy(secret.data(), reinterpret_cast<const void*>(welcome->secret_at), secret.size());
     EXPECT_EQ(prove(socket, secret), LinkOp::proven);

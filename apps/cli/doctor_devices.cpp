@@ -1,0 +1,144 @@
+// RDMA devices, their ports and GIDs; the libraries that drive them.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <verbatim/rdma/gid_choice.hpp>
+
+#include "doctor_checks.hpp"
+#include "doctor_files.hpp"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+using verbatim::rdma::GidEntry;
+using verbatim::rdma::GidKind;
+
+std::vector<fs::path> sorted_entries(const fs::path& folder) {
+    std::vector<fs::path> found;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+bool parse_gid(const std::string& text, std::array<std::uint8_t, 16>& bytes) {
+    unsigned words[8];
+    if (std::sscanf(text.c_str(), "%4x:%4x:%4x:%4x:%4x:%4x:%4x:%4x", &words[0], &words[1],
+                    &words[2], &words[3], &words[4], &words[5], &words[6], &words[7]) != 8)
+        return false;
+    for (std::size_t i = 0; i < 8; ++i) {
+        bytes[2 * i] = static_cast<std::uint8_t>(words[i] >> 8);
+        bytes[2 * i + 1] = static_cast<std::uint8_t>(words[i]);
+    }
+    return std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte != 0; });
+}
+
+GidKind kind_of(const std::string& type) {
+    if (type.find("v2") != std::string::npos) return GidKind::roce_v2;
+    return type.find("RoCE") != std::string::npos ? GidKind::roce_v1 : GidKind::infiniband;
+}
+
+std::vector<GidEntry> gids_of(const fs::path& port) {
+    std::vector<GidEntry> table;
+    for (const fs::path& file : sorted_entries(port / "gids")) {
+        GidEntry entry;
+        if (!parse_gid(line_of(file), entry.bytes)) continue;
+        entry.index = static_cast<std::uint32_t>(std::stoul(file.filename().string()));
+        entry.kind = kind_of(line_of(port / "gid_attrs/types" / file.filename()));
+        table.push_back(entry);
+    }
+    return table;
+}
+
+// "4: ACTIVE".
+bool is_active(const fs::path& port) {
+    return line_of(port / "state").find("ACTIVE") != std::string::npos;
+}
+
+Finding of_port(const fs::path& device, const fs::path& port) {
+    Finding finding{"device", State::ok, Breaks::fast_path, {}, {}, {}};
+    const std::string name =
+        fmt::format("{} port {}", device.filename().string(), port.filename().string());
+    const auto gid = choose_gid(gids_of(port), {});
+    finding.why = "connections over this port need it to be up and to have an address";
+    if (!is_active(port)) {
+        finding.state = State::missing;
+        finding.found = fmt::format("{} is down ({})", name, line_of(port / "state"));
+        finding.remedy = fmt::format("rdma link show {}; sudo ip link set <its interface> up",
+                                     device.filename().string());
+    } else if (!gid) {
+        finding.state = State::missing;
+        finding.found = fmt::format("{} is active and has no GID that reaches anything", name);
+        finding.remedy = "sudo ip address add <address>/24 dev <its interface>";
+    } else {
+        finding.found = fmt::format("{} is active; GID index {}: {}", name, gid->index,
+                                    verbatim::rdma::gid_text(gid->bytes));
+    }
+    return finding;
+}
+
+std::vector<Finding> devices(const fs::path& root) {
+    std::vector<Finding> found;
+    for (const fs::path& device : sorted_entries(root / "sys/class/infiniband"))
+        for (const fs::path& port : sorted_entries(device / "ports"))
+            found.push_back(of_port(device, port));
+    if (found.empty())
+        found.push_back({"device", State::missing, Breaks::fast_path, "no RDMA device",
+                         "without one the software NIC serves, between processes of this machine",
+                         "sudo modprobe mlx5_ib, where the machine has a ConnectX"});
+    // One port that works is enough.
+    const bool any = std::any_of(found.begin(), found.end(),
+                                 [](const Finding& finding) { return finding.state == State::ok; });
+    if (any)
+        for (Finding& finding : found)
+            if (finding.state == State::missing) finding.state = State::limited;
+    return found;
+}
+
+// The version in the name of the file that the library was loaded from.
+std::string version_of(const char* library) {
+    void* const handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    link_map* map = nullptr;
+    std::error_code none;
+    std::string version;
+    if (handle != nullptr && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
+        version = fs::canonical(map->l_name, none).filename().string();
+    if (handle != nullptr) dlclose(handle);
+    const auto place = version.find(".so.");
+    return place == std::string::npos ? version : version.substr(place + 4);
+}
+
+Finding library(const char* name, const char* file, const char* why, const char* package) {
+    const std::string version = version_of(file);
+    return {name,
+            version.empty() ? State::limited : State::ok,
+            Breaks::nothing,
+            version.empty() ? fmt::format("{} is not here", file) : version,
+            why,
+            fmt::format("sudo apt-get install {}", package)};
+}
+
+}  // namespace
+
+std::vector<Finding> look_at_devices(const fs::path& root) {
+    std::vector<Finding> found = devices(root);
+    found.push_back(library("rdma-core", "libibverbs.so.1",
+                            "RDMA devices are opened through it; libverbatim.so needs it",
+                            "libibverbs1 ibverbs-providers"));
+    const std::string dpdk = version_of("librte_eal.so.23");
+    found.push_back({"dpdk",
+                     State::ok,
+                     Breaks::nothing,
+                     dpdk.empty() ? "is not here" : dpdk,
+                     "nothing uses it yet",
+                     {}});
+    return found;
+}
+
+}  // namespace cli

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Plain sentences: no "whoever", no sentence whose subject is "who", one word for each idea (docs/glossary.md).
+
+The first sentence of a public header names the thing: at most 25 words, and none that begins with "what" or "who".
+"""
+
+import pathlib
+import re
+import sys
+
+import common
+from common import Case
+
+MAX_WORDS = 25
+TEXT_SUFFIXES = (*common.CPP_SUFFIXES, ".md", ".py", ".build", ".toml")
+# Replaced words -> the glossary's.
+REPLACED = {
+    r"whoever": "the thing's own noun",
+    r"work queue elements?": "work queue entry",
+    r"completion queue elements?": "completion queue entry",
+    r"scatter[- ]gather entr(?:y|ies)": "scatter/gather element",
+    r"rendez-vous": "rendezvous",
+    r"memory key table": "key table",
+}
+PATTERNS = {re.compile(rf"\b{word}\b", re.IGNORECASE): instead for word, instead in REPLACED.items()}
+WHO = re.compile(r"(?:^|(?<=[.:;] )|(?<=// ))Who [a-z][^.?]*[.:]")
+QUESTION_FIRST = re.compile(r"(?:who|what|whoever)\b", re.IGNORECASE)
+
+
+def is_public(path: pathlib.PurePath) -> bool:
+    return path.suffix == ".hpp" and "include" in path.parts and path.parts[0] in common.LAYERS
+
+
+def first_sentence(text: str) -> str:
+    """Of the comment that a header begins with."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line[2:].strip())
+    return re.split(r"(?<=[.!?])\s", " ".join(lines))[0]
+
+
+def header_problem(text: str) -> str | None:
+    sentence = first_sentence(text)
+    words = len(sentence.split())
+    if words > MAX_WORDS:
+        return f"the first sentence has {words} words, at most {MAX_WORDS}"
+    if QUESTION_FIRST.match(sentence):
+        return f"the first sentence does not name the thing: '{sentence[:40]}'"
+    return None
+
+
+def line_problems(name: pathlib.PurePath, text: str) -> list[str]:
+    described = is_public(name) or name.suffix == ".md"
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, instead in PATTERNS.items():
+            if found := pattern.search(line):
+                problems.append(f"{name}:{number}: '{found.group(0)}': say '{instead}'")
+        if described and WHO.search(line):
+            problems.append(f"{name}:{number}: 'Who' is no subject")
+    return problems
+
+
+def find_problems(root: pathlib.Path) -> list[str]:
+    problems = []
+    for path in common.files(root):
+        name = pathlib.PurePath(path.relative_to(root))
+        if path.suffix not in TEXT_SUFFIXES or name.name == "wording.py":
+            continue
+        text = path.read_text(encoding="utf-8")
+        problems += line_problems(name, text)
+        if is_public(name) and (problem := header_problem(text)):
+            problems.append(f"{name}: {problem}")
+    return problems
+
+
+HEADER = "core/include/verbatim/core/a.hpp"
+CHECK = common.Check(
+    "wording",
+    find_problems,
+    [
+        Case("plain", {HEADER: "// An arena of memory files. Threads: any.\n", "docs/a.md": "An arena grows.\n"}),
+        Case("a person for a thing", {"core/src/a.cpp": "// Held by whoever posts.\n"}, "core/src/a.cpp:1: 'whoever'"),
+        Case("a replaced word", {"docs/a.md": "A work queue element.\n"}, "say 'work queue entry'"),
+        Case("who as subject", {"docs/a.md": "It rings. Who arms sleeps.\n"}, "'Who' is no subject"),
+        Case("a question", {"docs/a.md": "Who arms?\n"}),
+        Case("a long first sentence", {HEADER: "// " + "word " * 26 + ".\n"}, "the first sentence has"),
+        Case("no name of the thing", {HEADER: "// What a peer says.\n"}, "does not name the thing"),
+    ],
+)
+
+if __name__ == "__main__":
+    sys.exit(common.main(CHECK, __doc__))
