@@ -35,7 +35,7 @@ struct Mesh {
 
 constexpr std::size_t kSide = 256, kFaces = kSide * kSide, kEdges = 4 * kFaces;
 constexpr std::size_t kReferences = 4 * kEdges + 2 * kFaces;
-constexpr std::size_t kImageBytes =
+constexpr std::size_t kMeshBytes =
     kFaces * (sizeof(Vertex) + sizeof(Face)) + kEdges * sizeof(HalfEdge);
 
 // Of the face in a row and a column of the torus.
@@ -99,7 +99,7 @@ class MeshVerbatim final : public Subject {
     }
 
   private:
-    VerbatimPair pair_{kImageBytes};
+    VerbatimPair pair_{kMeshBytes};
     Mesh* mesh_ = make_mesh(pair_.arena());
     std::optional<verbatim::Received<Mesh>> received_;
 };
@@ -123,13 +123,13 @@ struct Arrays {
 class MeshFloor final : public Subject {
   public:
     std::uint64_t objects() const override { return kReferences; }
-    std::uint64_t bytes() const override { return kImageBytes; }
+    std::uint64_t bytes() const override { return kMeshBytes; }
     void transfer() override {
         const Arrays image(wire_.send_buffer());
         std::memcpy(image.vertices, mesh_->vertices.data(), kFaces * sizeof(Vertex));
         std::memcpy(image.edges, mesh_->edges.data(), kEdges * sizeof(HalfEdge));
         std::memcpy(image.faces, mesh_->faces.data(), kFaces * sizeof(Face));
-        fix(Arrays(const_cast<std::byte*>(wire_.carry(kImageBytes))));
+        fix(Arrays(const_cast<std::byte*>(wire_.carry(kMeshBytes))));
     }
     bool verify() override {
         const Arrays arrays(received_);
@@ -154,9 +154,9 @@ class MeshFloor final : public Subject {
             rebase(to.edges[i].face, faces, to.faces);
         }
     }
-    WarmMemory memory_{kImageBytes + 4096};
+    WarmMemory memory_{kMeshBytes + 4096};
     Mesh* mesh_ = make_mesh(memory_);
-    Wire wire_{kImageBytes};
+    Wire wire_{kMeshBytes};
     std::byte* received_ = nullptr;
 };
 

@@ -8,12 +8,12 @@
 namespace bench_graph {
 namespace {
 
-enum class Place { arena, heap };
+enum class Residence { arena, heap };
 
 class PackagesVerbatim final : public Subject {
   public:
-    explicit PackagesVerbatim(Place place)
-        : graph_(make_package_graph(place == Place::arena
+    explicit PackagesVerbatim(Residence place)
+        : graph_(make_package_graph(place == Residence::arena
                                         ? static_cast<std::pmr::memory_resource&>(pair_.arena())
                                         : heap_)),
           expected_(sum_of(*graph_)) {}
@@ -39,9 +39,9 @@ class PackagesVerbatim final : public Subject {
 
 void add_packages_verbatim() {
     add_subject(kPackagesCase, "verbatim.arena",
-                [] { return std::make_unique<PackagesVerbatim>(Place::arena); });
+                [] { return std::make_unique<PackagesVerbatim>(Residence::arena); });
     add_subject(kPackagesCase, "verbatim.heap",
-                [] { return std::make_unique<PackagesVerbatim>(Place::heap); });
+                [] { return std::make_unique<PackagesVerbatim>(Residence::heap); });
 }
 
 }  // namespace bench_graph

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kWarmUp = 4096;
+constexpr int kWarmUpTrips = 4096;
 constexpr unsigned kRoundsPerLook = 4096;  // polls between two looks at the peer's health
 constexpr std::uint8_t kData = 0, kEnd = 1;
 
@@ -188,7 +188,7 @@ void message_8(benchmark::State& state) {
         Connection connection = accept_second(context, second.page());
         RoundTrips trips(static_cast<std::size_t>(state.max_iterations));
         std::uint64_t value = 0;
-        while (value < kWarmUp) message_round_trip(connection, value++);
+        while (value < kWarmUpTrips) message_round_trip(connection, value++);
         for (auto _ : state) trips.add(message_round_trip(connection, value++));
         send(connection, kEnd, value);
         (void)receive(connection);
@@ -206,7 +206,7 @@ void write_8(benchmark::State& state) {
         WordPair words(connection);
         RoundTrips trips(static_cast<std::size_t>(state.max_iterations));
         std::uint64_t value = 1;
-        while (value < kWarmUp) write_round_trip(words, value++);
+        while (value < kWarmUpTrips) write_round_trip(words, value++);
         for (auto _ : state) trips.add(write_round_trip(words, value++));
         words.write(kStop);
         words.await_other_than(value - 1);

@@ -12,7 +12,7 @@
 namespace verbatim::mlx5 {
 namespace {
 
-constexpr std::uint32_t kMaxEntries =
+constexpr std::uint32_t kMaxCompletions =
     1U << 22;  // the consumer index has 24 bits, one of them the phase
 
 void require(bool holds, const CompletionQueueView& view, const char* cause) {
@@ -24,7 +24,7 @@ void require(bool holds, const CompletionQueueView& view, const char* cause) {
 const CompletionQueueView& checked(const CompletionQueueView& view) {
     const auto address = reinterpret_cast<std::uintptr_t>(view.buffer);
     require(view.buffer != nullptr && address % 64 == 0, view, "the buffer is null or misaligned");
-    require(std::has_single_bit(view.entries) && view.entries <= kMaxEntries, view,
+    require(std::has_single_bit(view.entries) && view.entries <= kMaxCompletions, view,
             "the number of entries is not a power of two up to 2^22");
     require(view.entry_bytes == 64 || view.entry_bytes == 128, view,
             "entries are not 64 or 128 bytes");

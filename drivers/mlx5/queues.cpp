@@ -6,20 +6,15 @@
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
+#include "queue_limits.hpp"
+
 namespace verbatim::mlx5 {
 namespace {
-
-// The device addresses blocks by 16-bit counters; a full queue must still differ from an empty one.
-constexpr std::uint32_t kMaxEntries = 1U << 15;
 
 void require(bool holds, const QueuePairView& view, const char* cause) {
     if (holds) return;
     throw Error(Errc::invalid_argument, "queue pair " + std::to_string(view.number), cause,
                 "this is a fault of the device's driver: report it");
-}
-
-bool aligned(const volatile void* pointer, std::uintptr_t to) {
-    return pointer != nullptr && reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
 }
 
 const QueuePairView& checked_for_send(const QueuePairView& view) {

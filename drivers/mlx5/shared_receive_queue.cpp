@@ -6,19 +6,15 @@
 
 #include <verbatim/mlx5/shared_receive_queue.hpp>
 
+#include "queue_limits.hpp"
+
 namespace verbatim::mlx5 {
 namespace {
-
-constexpr std::uint32_t kMaxEntries = 1U << 15;  // indexes and the counter have 16 bits
 
 void require(bool holds, const SharedReceiveQueueView& view, const char* cause) {
     if (holds) return;
     throw Error(Errc::invalid_argument, "shared receive queue " + std::to_string(view.number),
                 cause, "this is a fault of the device's driver: report it");
-}
-
-bool aligned(const volatile void* pointer, std::uintptr_t to) {
-    return pointer != nullptr && reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
 }
 
 const SharedReceiveQueueView& checked(const SharedReceiveQueueView& view) {

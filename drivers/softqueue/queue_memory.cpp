@@ -14,6 +14,7 @@
 #include <verbatim/mlx5/formats.hpp>
 
 #include "completion_ring.hpp"
+#include "page.hpp"
 
 namespace verbatim::softnic {
 namespace {

@@ -28,7 +28,6 @@ class Pages {
     std::size_t bytes_;
 };
 
-inline constexpr std::size_t kPageBytes = 4096;
 // The size of each half of the BlueFlame register, as on ConnectX.
 inline constexpr std::uint32_t kBlueFlameBytes = 256;
 

@@ -16,31 +16,9 @@
 namespace verbatim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMaxSegments = std::size_t{1} << 20;  // keeps region tables small
 constexpr std::size_t kPageAligned = std::size_t{64}
                                      << 10;  // allocations from here on start on a page
-
-// The live bitmap: address space for the whole reservation, memory only where granules are live.
-class Bitmap {
-  public:
-    explicit Bitmap(const ArenaOptions& options)
-        : bytes_(std::max(kPage, options.max_bytes / Arena::kGranuleBytes / 8)) {
-        words_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (words_ == MAP_FAILED)
-            throw Error(Errc::out_of_memory, "arena " + options.name,
-                        "cannot map its allocation bitmap", "lower max_bytes");
-    }
-    ~Bitmap() { munmap(words_, bytes_); }
-    Bitmap(const Bitmap&) = delete;
-    Bitmap& operator=(const Bitmap&) = delete;
-    std::uint64_t* words() const noexcept { return static_cast<std::uint64_t*>(words_); }
-
-  private:
-    std::size_t bytes_;
-    void* words_;
-};
 
 [[noreturn]] void refuse(const ArenaOptions& options, const std::string& cause,
                          const std::string& remedy) {
@@ -51,7 +29,7 @@ ArenaOptions checked(ArenaOptions options) {
     const std::size_t segment = options.segment_bytes;
     const std::size_t page = options.pages == PageChoice::huge_1g   ? std::size_t{1} << 30
                              : options.pages == PageChoice::huge_2m ? std::size_t{2} << 20
-                                                                    : kPage;
+                                                                    : kSmallPageBytes;
     if (!std::has_single_bit(segment) || segment < page)
         refuse(options, fmt::format("segment_bytes = {}", segment),
                fmt::format("it must be a power of two, at least the page size ({})", page));
@@ -76,6 +54,27 @@ constexpr std::uint64_t granules_of(std::size_t bytes) noexcept {
 
 }  // namespace
 
+// The live bitmap: address space for the whole reservation, memory only where granules are live.
+class LiveBitmap {
+  public:
+    explicit LiveBitmap(const ArenaOptions& options)
+        : bytes_(std::max(kSmallPageBytes, options.max_bytes / Arena::kGranuleBytes / 8)) {
+        words_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (words_ == MAP_FAILED)
+            throw Error(Errc::out_of_memory, "arena " + options.name,
+                        "cannot map its allocation bitmap", "lower max_bytes");
+    }
+    ~LiveBitmap() { munmap(words_, bytes_); }
+    LiveBitmap(const LiveBitmap&) = delete;
+    LiveBitmap& operator=(const LiveBitmap&) = delete;
+    std::uint64_t* words() const noexcept { return static_cast<std::uint64_t*>(words_); }
+
+  private:
+    std::size_t bytes_;
+    void* words_;
+};
+
 struct Arena::State {
     explicit State(const ArenaOptions& options)
         : bitmap(options), memory(options), heap(bitmap.words()) {}
@@ -88,7 +87,7 @@ struct Arena::State {
     }
 
     std::mutex mutex;
-    Bitmap bitmap;
+    LiveBitmap bitmap;
     ArenaMemory memory;
     GranuleHeap heap;
 };
@@ -104,13 +103,13 @@ Arena::Arena(const ArenaOptions& options)
 Arena::~Arena() = default;
 
 void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
-    if (bytes > options_.max_bytes || alignment > kPage)
+    if (bytes > options_.max_bytes || alignment > kSmallPageBytes)
         throw Error(
             Errc::out_of_memory, "arena " + options_.name,
             fmt::format("{} bytes aligned to {} wanted, the arena may hold {} aligned to {}", bytes,
-                        alignment, options_.max_bytes, kPage),
+                        alignment, options_.max_bytes, kSmallPageBytes),
             fmt::format("raise max_bytes of [{}] in the configuration", options_.name));
-    if (bytes >= kPageAligned) alignment = kPage;
+    if (bytes >= kPageAligned) alignment = kSmallPageBytes;
     const std::uint64_t granules = granules_of(bytes);
     const std::uint64_t step = std::max<std::size_t>(1, alignment / kGranuleBytes);
     const std::lock_guard lock(state_->mutex);

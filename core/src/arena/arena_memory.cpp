@@ -23,7 +23,6 @@
 namespace verbatim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
 std::atomic<bool> warned_of_small_pages{false};
 
@@ -62,13 +61,14 @@ void ArenaMemory::fail(Errc code, const std::string& cause, const std::string& r
 }
 
 std::size_t ArenaMemory::page_bytes() const noexcept {
-    return huge_bytes_ != 0 ? huge_page_bytes_ : kPage;
+    return huge_bytes_ != 0 ? huge_page_bytes_ : kSmallPageBytes;
 }
 
 // Reserves more than is needed and gives back both ends, so that segments are aligned to their own
 // size and to huge pages.
 void ArenaMemory::reserve() {
-    const std::size_t alignment = std::max({options_.segment_bytes, huge_page_bytes_, kPage});
+    const std::size_t alignment =
+        std::max({options_.segment_bytes, huge_page_bytes_, kSmallPageBytes});
     const std::size_t bytes = options_.max_bytes + alignment;
     void* raw = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)

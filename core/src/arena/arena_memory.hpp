@@ -11,6 +11,8 @@
 
 namespace verbatim {
 
+inline constexpr std::size_t kSmallPageBytes = 4096;
+
 class ArenaMemory {
   public:
     // Takes checked options. Throws Error.

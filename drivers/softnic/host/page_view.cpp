@@ -8,6 +8,7 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "../../softqueue/page.hpp"
 #include "shared_memory.hpp"
 
 namespace verbatim::softnic {
@@ -44,8 +45,7 @@ std::byte* PageView::place(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 bool PageView::populate(std::byte* data, std::uint64_t bytes) noexcept {
-    constexpr std::uintptr_t kPage = 4096;
-    const auto into = reinterpret_cast<std::uintptr_t>(data) & (kPage - 1);
+    const auto into = reinterpret_cast<std::uintptr_t>(data) & (kPageBytes - 1);
     return madvise(data - into, into + bytes, MADV_POPULATE_WRITE) == 0;
 }
 

@@ -17,6 +17,8 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/file_size_limit.hpp>
 
+#include "../../softqueue/page.hpp"
+
 namespace verbatim::softnic {
 namespace {
 
@@ -162,8 +164,7 @@ SharedMemory::~SharedMemory() {
 }
 
 bool SharedMemory::populate(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    constexpr std::uint64_t kPage = 4096;
-    const std::uint64_t first = offset & ~(kPage - 1);
+    const std::uint64_t first = offset & ~(kPageBytes - 1);
     return madvise(data_ + first, offset + bytes - first, MADV_POPULATE_WRITE) == 0;
 }
 

@@ -41,8 +41,6 @@ Descriptor open_socket() {
     return socket;
 }
 
-constexpr const char* kSlotPrefix = "verbatim-uverbs-";
-
 std::string slot_name(std::uint32_t slot) {
     return fmt::format("{}{}-{}", kSlotPrefix, geteuid(), slot);
 }
@@ -51,7 +49,7 @@ std::string slot_name(std::uint32_t slot) {
 std::vector<unsigned> holders(std::uint32_t slot) {
     std::vector<unsigned> users;
     std::ifstream table("/proc/net/unix");
-    const std::string prefix = std::string("@") + kSlotPrefix;
+    const std::string prefix = "@" + std::string(kSlotPrefix);
     for (std::string line; std::getline(table, line);) {
         const std::size_t at = line.find(prefix);
         unsigned user = 0, held = 0;

@@ -40,13 +40,13 @@ void say_general(const DeviceTraits& traits, CapabilityAnswer& answer) noexcept 
 }
 
 void say_atomics(const DeviceTraits& traits, CapabilityAnswer& answer) noexcept {
-    constexpr std::size_t kOrderByte = 8, kOperations = 18, kSizes = 22;
+    constexpr std::size_t kOrderByte = 8, kOperations = 18, kOperandSizes = 22;
     constexpr std::uint8_t kHostOrder = 0x40;
     constexpr std::uint16_t kPlain = 1 << 0 | 1 << 1, kMasked = 1 << 2 | 1 << 3;
     if (!traits.atomics) return;
     if ((traits.big_endian_results & 8) == 0) answer[kHeaderBytes + kOrderByte] = kHostOrder;
     put16(answer, kOperations, traits.masked_atomics ? kPlain | kMasked : kPlain);
-    put16(answer, kSizes, traits.masked_atomics ? 4 | 8 : 8);
+    put16(answer, kOperandSizes, traits.masked_atomics ? 4 | 8 : 8);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "../../softnic/host/fault_guard.hpp"
 #include "../../softnic/keys/revocation.hpp"
+#include "../../softqueue/page.hpp"
 #include "device_file.hpp"
 
 namespace verbatim::uverbs {
@@ -63,11 +64,10 @@ bool can_be_pinned(std::uint64_t start, std::uint64_t bytes) noexcept {
 
 // A device pins the pages, which fails where there are none, unless it is to find them on demand.
 bool make_present(const Wanted& wanted) noexcept {
-    constexpr std::uint64_t kPage = 4096;
     if ((wanted.access & kOnDemand) != 0) return true;
     const std::uint64_t start = wanted.start, bytes = wanted.length;
     const bool writable = (wanted.access & kWritable) != 0;
-    const std::uint64_t first = start & ~(kPage - 1);
+    const std::uint64_t first = start & ~(softnic::kPageBytes - 1);
     const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (madvise(reinterpret_cast<void*>(first), start + bytes - first, advice) == 0) return true;
     if (errno != EINVAL) return false;
@@ -282,16 +282,18 @@ int DeviceFile::advise(const Domain& domain, std::uint64_t advice, bool flush,
     if (region->window) return EINVAL;
     if (region->domain != &domain) return EPERM;
     if (writes && (region->made.access & kWritable) == 0) return EPERM;
-    constexpr std::uint64_t kPage = 4096;
     const Wanted& made = region->made;
     // The region's last page counts as a whole; nobody waits for what is not flushed.
-    const std::uint64_t last = made.start + made.length, rest = (kPage - last % kPage) % kPage;
+    const std::uint64_t last = made.start + made.length,
+                        rest = (softnic::kPageBytes - last % softnic::kPageBytes) %
+                               softnic::kPageBytes;
     const std::uint64_t most = made.length + std::min(rest, ~made.length);
     if (range.addr < made.name || range.length > most ||
         range.addr - made.name > most - range.length || range.addr - made.name == most)
         return flush ? EFAULT : 0;
     if (advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT || range.length == 0) return 0;
-    const std::uint64_t start = range.addr - made.name + made.start, first = start & ~(kPage - 1);
+    const std::uint64_t start = range.addr - made.name + made.start,
+                        first = start & ~(softnic::kPageBytes - 1);
     const bool there = madvise(reinterpret_cast<void*>(first), start + range.length - first,
                                writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
     return there || !flush ? 0 : EFAULT;

@@ -12,10 +12,10 @@
 #include <charconv>
 #include <string>
 
+#include "../../softqueue/page.hpp"
+
 namespace verbatim::uverbs {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
 
 std::string_view next_line(std::string_view& text) noexcept {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -127,7 +127,8 @@ bool read_all(const char* path, std::string& text) {
 }  // namespace
 
 PageRange pages_of(std::uint64_t start, std::uint64_t bytes) noexcept {
-    return {start & ~(kPage - 1), (start + bytes + kPage - 1) & ~(kPage - 1)};
+    return {start & ~(softnic::kPageBytes - 1),
+            (start + bytes + softnic::kPageBytes - 1) & ~(softnic::kPageBytes - 1)};
 }
 
 bool Survey::covers(const PageRange& range) const noexcept {

@@ -11,6 +11,7 @@ namespace verbatim::uverbs {
 struct PageRange {
     std::uint64_t first = 0, end = 0;
     std::uint64_t bytes() const noexcept { return end - first; }
+    void* memory() const noexcept { return reinterpret_cast<void*>(first); }
     bool overlaps(const PageRange& other) const noexcept {
         return first < other.end && other.first < end;
     }

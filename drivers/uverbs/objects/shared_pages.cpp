@@ -43,8 +43,6 @@ class WithoutSignals {
     sigset_t before_;
 };
 
-void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
-
 // By bare system calls: nothing of this process may be written while it is copied, and a library
 // that has put itself before the C library's functions, a sanitizer say, knows nothing of whole
 // pages.
@@ -70,7 +68,7 @@ bool map(const Mapped& part, int file) noexcept {
     const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
     const int flags = kind | MAP_FIXED | (part.advice.unreserved ? MAP_NORESERVE : 0);
     const off_t offset = file < 0 ? 0 : static_cast<off_t>(part.range.first);
-    void* const start = at(part.range.first);
+    void* const start = part.range.memory();
     const std::uint64_t bytes = part.range.bytes();
     if (mmap(start, bytes, PROT_READ | PROT_WRITE, flags, file, offset) == MAP_FAILED) return false;
     if (part.advice.not_forked) madvise(start, bytes, MADV_DONTFORK);
@@ -267,7 +265,7 @@ void SharedPages::move_out(const Mapped& part) noexcept {
         return;
     }
     if (part.protection != (PROT_READ | PROT_WRITE))
-        mprotect(at(part.range.first), part.range.bytes(), part.protection);
+        mprotect(part.range.memory(), part.range.bytes(), part.protection);
     punch(part.range);
 }
 

@@ -10,8 +10,6 @@
 namespace verbatim::uverbs {
 namespace {
 
-void* at(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
-
 // Null: there is no memory.
 void* copy_of(int file, const Mapped& mapped) noexcept {
     const std::uint64_t bytes = mapped.range.bytes();
@@ -32,7 +30,7 @@ void* copy_of(int file, const Mapped& mapped) noexcept {
 
 // In the child.
 void put_in_place(const SharedPages::Snapshot& one) noexcept {
-    void* const place = at(one.range.first);
+    void* const place = one.range.memory();
     const std::uint64_t bytes = one.range.bytes();
     const bool moved =
         one.copy != nullptr &&

@@ -20,12 +20,11 @@
 #include <verbatim/driver/log.hpp>
 
 #include "../../softnic/host/own_threads.hpp"
+#include "../../softqueue/page.hpp"
 #include "prompt_thread.hpp"
 
 namespace verbatim::uverbs {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 int control(int file, unsigned long request, void* argument) noexcept {
     // Not ioctl(), whose place this library has taken.
@@ -156,13 +155,13 @@ bool DoorbellTraps::protect_all(bool wanted) noexcept {
         }
         const Range broken = ranges_[i];
         ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(i));
-        if (broken.bytes == kPage) {
+        if (broken.bytes == softnic::kPageBytes) {
             good &= errno == ENOENT;
             wake(broken.start);
             continue;
         }
-        for (std::size_t offset = 0; offset < broken.bytes; offset += kPage)
-            ranges_.push_back({broken.start + offset, kPage});
+        for (std::size_t offset = 0; offset < broken.bytes; offset += softnic::kPageBytes)
+            ranges_.push_back({broken.start + offset, softnic::kPageBytes});
     }
     return good;
 }
@@ -216,12 +215,13 @@ bool DoorbellTraps::read_traps() noexcept {
     lift();
     // One that nobody protects any more: the traps were lifted, or its page unmapped, meanwhile.
     const auto count = static_cast<std::size_t>(bytes) / sizeof messages[0];
-    for (std::size_t i = 0; i < count; ++i) wake(messages[i].arg.pagefault.address & ~(kPage - 1));
+    for (std::size_t i = 0; i < count; ++i)
+        wake(messages[i].arg.pagefault.address & ~(softnic::kPageBytes - 1));
     return true;
 }
 
 void DoorbellTraps::wake(std::uintptr_t address) noexcept {
-    uffdio_range page{address, kPage};
+    uffdio_range page{address, softnic::kPageBytes};
     control(faults_.get(), UFFDIO_WAKE, &page);
 }
 

@@ -8,11 +8,10 @@
 
 #include <utility>
 
+#include "../../softqueue/page.hpp"
+
 namespace verbatim::uverbs {
 namespace {
-
-// The kernel's unit; the file is shorter, and nobody reads it.
-constexpr std::size_t kPage = 4096;
 
 int open_lock(const std::string& root) noexcept try {
     return open((root + "/" + TreeLock::kFile).c_str(), O_RDONLY | O_CLOEXEC);
@@ -26,7 +25,7 @@ TreeLock::TreeLock(const std::string& root) noexcept {
     const int file = open_lock(root);
     if (file < 0) return;
     if (flock(file, LOCK_SH) == 0) {
-        void* const page = mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file, 0);
+        void* const page = mmap(nullptr, softnic::kPageBytes, PROT_READ, MAP_SHARED, file, 0);
         if (page != MAP_FAILED) page_ = page;
     }
     close(file);
@@ -40,7 +39,7 @@ TreeLock& TreeLock::operator=(TreeLock&& other) noexcept {
 }
 
 void TreeLock::release() noexcept {
-    if (page_ != nullptr) munmap(std::exchange(page_, nullptr), kPage);
+    if (page_ != nullptr) munmap(std::exchange(page_, nullptr), softnic::kPageBytes);
 }
 
 // Another open file than any holder's, which therefore excludes it.

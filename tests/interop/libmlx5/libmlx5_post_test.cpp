@@ -8,9 +8,9 @@ using mlx5::test::atomic_request;
 using mlx5::test::gather_request;
 using mlx5::test::inline_request;
 
-constexpr Opcode kOpcodes[] = {Opcode::write,          Opcode::write_immediate, Opcode::send,
-                               Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
-                               Opcode::compare_swap,   Opcode::fetch_add};
+constexpr Opcode kPosted[] = {Opcode::write,          Opcode::write_immediate, Opcode::send,
+                              Opcode::send_immediate, Opcode::send_invalidate, Opcode::read,
+                              Opcode::compare_swap,   Opcode::fetch_add};
 
 // Every flag on and off.
 void set_flags(Request& request, unsigned bits) {
@@ -75,7 +75,7 @@ TEST_P(EachOpcode, is_written_as_libmlx5s_request_builder_writes_it) {
 std::string opcode_name(const testing::TestParamInfo<Opcode>& opcode) {
     return "rc_opcode_" + std::to_string(static_cast<int>(opcode.param));
 }
-INSTANTIATE_TEST_SUITE_P(Libmlx5, EachOpcode, testing::ValuesIn(kOpcodes), opcode_name);
+INSTANTIATE_TEST_SUITE_P(Libmlx5, EachOpcode, testing::ValuesIn(kPosted), opcode_name);
 
 }  // namespace
 }  // namespace verbatim::interop

@@ -8,12 +8,12 @@ namespace {
 using mlx5::test::gather_request;
 using mlx5::test::inline_request;
 
-struct Kind {
+struct Mapping {
     const char* name;
     PairOptions options;
 };
 
-class EachRegister : public testing::TestWithParam<Kind> {};
+class EachRegister : public testing::TestWithParam<Mapping> {};
 
 TEST_P(EachRegister, is_written_alike_for_single_requests_of_every_size) {
     Twin twin(GetParam().options);
@@ -32,8 +32,8 @@ TEST_P(EachRegister, is_written_alike_for_random_lists) {
     for (const bool by_builder : {false, true}) expect_alike(GetParam().options, 9, by_builder);
 }
 
-std::vector<Kind> all_kinds() {
-    std::vector<Kind> all{
+std::vector<Mapping> all_kinds() {
+    std::vector<Mapping> all{
         {"of_one_pair", {}},
         {"of_a_thread_domain", {.thread_domain = true}},
         {"with_a_lock", {.earlier_pairs = 6}},
@@ -43,7 +43,7 @@ std::vector<Kind> all_kinds() {
         {"of_eight_bytes_with_a_lock", {.variable = "MLX5_SHUT_UP_BF", .earlier_pairs = 6}},
         {"of_eight_bytes_of_a_thread_domain",
          {.variable = "MLX5_SHUT_UP_BF", .thread_domain = true}}};
-    for (Kind& kind : all) kind.options.send_requests = 12;
+    for (Mapping& kind : all) kind.options.send_requests = 12;
     return all;
 }
 INSTANTIATE_TEST_SUITE_P(Libmlx5, EachRegister, testing::ValuesIn(all_kinds()),

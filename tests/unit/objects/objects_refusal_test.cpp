@@ -20,9 +20,9 @@ using test::Image;
 using test::image_of;
 using test::test_arena;
 
-struct Node {
+struct Linked {
     std::uint64_t value = 0;
-    Node* next = nullptr;
+    Linked* next = nullptr;
 };
 
 template <class T>
@@ -39,20 +39,20 @@ std::string refusal_of(const T& root) {
 
 TEST(Scan, refuses_a_misaligned_pointer) {
     alignas(16) std::byte bytes[64]{};
-    Node root{1, reinterpret_cast<Node*>(bytes + 4)};
+    Linked root{1, reinterpret_cast<Linked*>(bytes + 4)};
     EXPECT_NE(refusal_of(root).find("misaligned"), std::string::npos);
 }
 
 TEST(Scan, refuses_a_pointer_to_freed_arena_memory) {
-    Node* gone = test_arena().make<Node>();
+    Linked* gone = test_arena().make<Linked>();
     test_arena().destroy(gone);
-    Node root{1, gone};
+    Linked root{1, gone};
     EXPECT_NE(refusal_of(root).find("freed or never allocated"), std::string::npos);
 }
 
 TEST(Scan, refuses_a_pointer_to_arena_memory_that_was_never_allocated) {
-    Node root{1,
-              reinterpret_cast<Node*>(test_arena().base() + test_arena().reserved_bytes() - 4096)};
+    Linked root{
+        1, reinterpret_cast<Linked*>(test_arena().base() + test_arena().reserved_bytes() - 4096)};
     EXPECT_NE(refusal_of(root).find("freed or never allocated"), std::string::npos);
 }
 
@@ -105,16 +105,16 @@ TEST(Scan, refuses_arrays_that_overlap) {
 
 #if !defined(NDEBUG)
 TEST(Scan, refuses_a_wild_heap_pointer_in_debug_builds) {
-    Node root{1, reinterpret_cast<Node*>(std::uintptr_t{0x1000})};
+    Linked root{1, reinterpret_cast<Linked*>(std::uintptr_t{0x1000})};
     EXPECT_NE(refusal_of(root).find("unmapped"), std::string::npos);
 }
 #endif
 
 TEST(Scan, is_usable_after_a_refusal) {
     Scan scan(test_arena());
-    Node bad{1, reinterpret_cast<Node*>(std::uintptr_t{3})};
+    Linked bad{1, reinterpret_cast<Linked*>(std::uintptr_t{3})};
     EXPECT_THROW(scan.run(bad), Error);
-    Node tail{2, nullptr}, good{1, &tail};
+    Linked tail{2, nullptr}, good{1, &tail};
     scan.run(good);
     EXPECT_EQ(scan.objects(), 2u);
 }

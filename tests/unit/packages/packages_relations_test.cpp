@@ -10,10 +10,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<Clause> parse(std::string_view text) { return parse_relations(text, {"f", 7}); }
+std::vector<Clause> clauses_of(std::string_view text) { return parse_relations(text, {"f", 7}); }
 
 TEST(Relations, splits_clauses_and_alternatives) {
-    const auto clauses = parse("aa, bb | cc|dd , ee");
+    const auto clauses = clauses_of("aa, bb | cc|dd , ee");
     ASSERT_EQ(clauses.size(), 3u);
     ASSERT_EQ(clauses[1].size(), 3u);
     EXPECT_EQ(clauses[0][0].package, "aa");
@@ -22,7 +22,9 @@ TEST(Relations, splits_clauses_and_alternatives) {
 }
 
 TEST(Relations, reads_every_operator_also_the_obsolete_ones) {
-    const auto relation = [](std::string_view text) { return parse(text).at(0).at(0).relation; };
+    const auto relation = [](std::string_view text) {
+        return clauses_of(text).at(0).at(0).relation;
+    };
     EXPECT_EQ(relation("aa"), Relation::any);
     EXPECT_EQ(relation("aa (<< 1)"), Relation::earlier);
     EXPECT_EQ(relation("aa (<= 1)"), Relation::earlier_equal);
@@ -34,7 +36,7 @@ TEST(Relations, reads_every_operator_also_the_obsolete_ones) {
 }
 
 TEST(Relations, reads_qualifiers_and_versions_with_or_without_blanks) {
-    const auto clauses = parse("lib++1.2-x:any(>=1:2.3~rc1+b2-4),\n  zz ( = 1 )");
+    const auto clauses = clauses_of("lib++1.2-x:any(>=1:2.3~rc1+b2-4),\n  zz ( = 1 )");
     ASSERT_EQ(clauses.size(), 2u);
     const WrittenAlternative& first = clauses[0][0];
     EXPECT_EQ(first.package, "lib++1.2-x");
@@ -45,12 +47,12 @@ TEST(Relations, reads_qualifiers_and_versions_with_or_without_blanks) {
 }
 
 TEST(Relations, an_empty_field_has_no_clauses) {
-    EXPECT_TRUE(parse("").empty());
-    EXPECT_TRUE(parse(" \n ").empty());
+    EXPECT_TRUE(clauses_of("").empty());
+    EXPECT_TRUE(clauses_of(" \n ").empty());
 }
 
 TEST(Relations, refuses_what_dpkg_refuses) {
-    const auto message = [](std::string_view text) { return refusal([&] { parse(text); }); };
+    const auto message = [](std::string_view text) { return refusal([&] { clauses_of(text); }); };
     EXPECT_THAT(message("aa, , bb"),
                 HasSubstr("f, line 7: expected a package name before \", bb\""));
     EXPECT_THAT(message("aa,"), HasSubstr("expected a package name at the end of the field"));
