@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "../softnic/host/fault_guard.hpp"
-#include "../uverbs/commands/command.hpp"
-#include "../uverbs/commands/open_files.hpp"
+#include "../uverbs/files/open_files.hpp"
+#include "../uverbs/protocol/command.hpp"
 #include "progress_hooks.hpp"
 
 namespace verbatim::uverbs {

@@ -29,7 +29,7 @@
 
 #include "../rdmacm/open_channels.hpp"
 #include "../softnic/host/cancellation.hpp"
-#include "../uverbs/commands/open_files.hpp"
+#include "../uverbs/files/open_files.hpp"
 #include "../uverbs/tree/identity.hpp"
 #include "../uverbs/tree/next_function.hpp"
 #include "created_objects.hpp"

@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "../uverbs/commands/open_files.hpp"
+#include "../uverbs/files/open_files.hpp"
 #include "../uverbs/tree/next_function.hpp"
 
 using namespace verbatim::uverbs;

@@ -7,7 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "../uverbs/commands/open_files.hpp"
+#include "../uverbs/commands/device_commands.hpp"
+#include "../uverbs/files/open_files.hpp"
 #include "../uverbs/tree/next_function.hpp"
 #include "progress_hooks.hpp"
 

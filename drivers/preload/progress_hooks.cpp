@@ -15,7 +15,7 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
-#include "../uverbs/commands/open_files.hpp"
+#include "../uverbs/files/open_files.hpp"
 
 namespace verbatim::uverbs {
 namespace {

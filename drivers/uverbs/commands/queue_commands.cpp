@@ -1,5 +1,7 @@
 // Commands about completion channels and completion queues: the program allocates the queues; what
 // is told here is where they lie.
+#include "queue_commands.hpp"
+
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 
@@ -7,8 +9,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 
-#include "device_file.hpp"
+#include "../protocol/command.hpp"
+#include "device_objects.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -32,18 +36,19 @@ volatile std::uint32_t* record_at(std::uint64_t address) {
 
 }  // namespace
 
-int DeviceFile::create_channel(const Command& command) {
+int create_channel(DeviceObjects& device, const Command& command) {
     auto channel = std::make_shared<EventChannel>();
     const int descriptor = channel->programs_end();
-    std::erase_if(channels_, [](const auto& entry) { return entry.second->closed(); });
-    channels_[descriptor] = std::move(channel);
+    std::erase_if(device.channels, [](const auto& entry) { return entry.second->closed(); });
+    device.channels[descriptor] = std::move(channel);
     command.reply(ib_uverbs_create_comp_channel_resp{static_cast<std::uint32_t>(descriptor)});
     return 0;
 }
 
-int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
-                                      const mlx5_ib_create_cq& provider,
-                                      ib_uverbs_create_cq_resp& reply) {
+namespace {
+
+int make_completion_queue(DeviceObjects& device, const ib_uverbs_ex_create_cq& wanted,
+                          const mlx5_ib_create_cq& provider, ib_uverbs_create_cq_resp& reply) {
     constexpr std::uint32_t kKnownFlags =
         IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
     if (wanted.comp_vector != 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
@@ -51,8 +56,8 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     if (const int error = check_provider(provider); error != 0) return error;
     std::shared_ptr<EventChannel> channel;
     if (wanted.comp_channel >= 0) {
-        const auto found = channels_.find(wanted.comp_channel);
-        if (found == channels_.end()) return EBADF;
+        const auto found = device.channels.find(wanted.comp_channel);
+        if (found == device.channels.end()) return EBADF;
         channel = found->second;
     }
     mlx5::CompletionQueueView view;
@@ -61,19 +66,22 @@ int DeviceFile::make_completion_queue(const ib_uverbs_ex_create_cq& wanted,
     view.entry_bytes = provider.cqe_size;
     view.doorbell_record = record_at(provider.db_addr);
     view.doorbell_record[mlx5::kRecordArm] = CompletionNotifier::kNeverArmed;
-    auto made = std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
-                                                  async_events_, engine_thread_.bell());
+    auto made =
+        std::make_unique<CompletionQueue>(view, std::move(channel), wanted.user_handle,
+                                          device.context.async_events, device.engine_thread.bell());
     CompletionQueue& queue = *made;
     if ((wanted.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0)
         queue.engine().ring().ignore_overrun();
-    reply.cq_handle = completion_queues_.add(std::move(made));
+    reply.cq_handle = device.completion_queues.add(std::move(made));
     if (reply.cq_handle == 0) return ENOMEM;
     reply.cqe = view.entries - 1;
-    engine_thread_.add(queue);
+    device.engine_thread.add(queue);
     return 0;
 }
 
-int DeviceFile::create_completion_queue(const Command& command) {
+}  // namespace
+
+int create_completion_queue(DeviceObjects& device, const Command& command) {
     const auto plain = command.core<ib_uverbs_create_cq>();
     ib_uverbs_ex_create_cq wanted{};
     wanted.user_handle = plain.user_handle;
@@ -82,43 +90,43 @@ int DeviceFile::create_completion_queue(const Command& command) {
     wanted.comp_channel = plain.comp_channel;
     ib_uverbs_create_cq_resp reply{};
     const int error = make_completion_queue(
-        wanted, command.provider<ib_uverbs_create_cq, mlx5_ib_create_cq>(), reply);
+        device, wanted, command.provider<ib_uverbs_create_cq, mlx5_ib_create_cq>(), reply);
     if (error == 0) command.reply(reply, mlx5_ib_create_cq_resp{reply.cq_handle, 0});
     return error;
 }
 
-int DeviceFile::create_completion_queue_extended(const Command& command) {
+int create_completion_queue_extended(DeviceObjects& device, const Command& command) {
     const auto wanted = command.core<ib_uverbs_ex_create_cq>();
     if (wanted.comp_mask != 0 || wanted.reserved != 0) return EINVAL;
     ib_uverbs_ex_create_cq_resp reply{};
     const int error = make_completion_queue(
-        wanted, command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
+        device, wanted, command.provider<ib_uverbs_ex_create_cq, mlx5_ib_create_cq>(), reply.base);
     reply.response_length = sizeof reply;
     if (error == 0) command.reply(reply, mlx5_ib_create_cq_resp{reply.base.cq_handle, 0});
     return error;
 }
 
-int DeviceFile::destroy_completion_queue(const Command& command) {
+int destroy_completion_queue(DeviceObjects& device, const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_cq>().cq_handle;
-    CompletionQueue* const queue = completion_queues_.find(handle);
+    CompletionQueue* const queue = device.completion_queues.find(handle);
     if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
-    engine_thread_.remove(*queue);
+    device.engine_thread.remove(*queue);
     // libibverbs waits until the program has acknowledged as many.
     ib_uverbs_destroy_cq_resp reply{};
     reply.comp_events_reported = queue->end_events();
     reply.async_events_reported = queue->end_async_events();
-    completion_queues_.remove(handle);
+    device.completion_queues.remove(handle);
     command.reply(reply);
     return 0;
 }
 
 // libmlx5 has made another buffer, and copies what is unpolled up to the mark that the engine
 // leaves.
-int DeviceFile::resize_completion_queue(const Command& command) {
+int resize_completion_queue(DeviceObjects& device, const Command& command) {
     const auto wanted = command.core<ib_uverbs_resize_cq>();
     const auto provider = command.provider<ib_uverbs_resize_cq, mlx5_ib_resize_cq>();
-    CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
+    CompletionQueue* const queue = device.completion_queues.find(wanted.cq_handle);
     if (queue == nullptr || wanted.cqe == 0 || wanted.cqe >= kMaxCompletions) return EINVAL;
     mlx5::CompletionQueueView next = queue->engine().view();
     if (std::bit_ceil(wanted.cqe + 1) == next.entries) {  // it stays where it is
@@ -134,12 +142,12 @@ int DeviceFile::resize_completion_queue(const Command& command) {
     return 0;
 }
 
-int DeviceFile::modify_completion_queue(const Command& command) {
+int modify_completion_queue(DeviceObjects& device, const Command& command) {
     constexpr std::uint32_t kModeration = 1;  // enum ibv_cq_attr_mask
     const auto wanted = command.core<ib_uverbs_ex_modify_cq>();
     if (wanted.attr_mask == 0 || wanted.reserved != 0) return EINVAL;
     if (wanted.attr_mask != kModeration) return EOPNOTSUPP;
-    CompletionQueue* const queue = completion_queues_.find(wanted.cq_handle);
+    CompletionQueue* const queue = device.completion_queues.find(wanted.cq_handle);
     if (queue == nullptr || wanted.attr.cq_period > kMaxModerationPeriod) return EINVAL;
     queue->moderate(wanted.attr.cq_count, std::chrono::microseconds(wanted.attr.cq_period));
     return 0;

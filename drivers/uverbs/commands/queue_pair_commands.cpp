@@ -1,4 +1,6 @@
 // Commands about queue pairs that are there: their states, and their end.
+#include "queue_pair_commands.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -6,8 +8,9 @@
 #include <optional>
 
 #include "../objects/xrc_objects.hpp"
-#include "device_file.hpp"
-#include "queue_pair_attributes.hpp"
+#include "../protocol/command.hpp"
+#include "../protocol/queue_pair_attributes.hpp"
+#include "device_objects.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -50,51 +53,8 @@ void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
     if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
 }
 
-}  // namespace
-
-// A target may be changed through several device files at once.
-int DeviceFile::change(const ib_uverbs_modify_qp& wanted) {
-    QueuePair* const pair = queue_pairs_.find(wanted.qp_handle);
-    if (pair == nullptr) return EINVAL;
-    if (pair->target == nullptr) return change(*pair, wanted);
-    const std::lock_guard lock(pair->target->mutex);
-    return pair->target->pair != nullptr ? change(*pair->target->pair, wanted) : EINVAL;
-}
-
-int DeviceFile::change(QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
-    ib_uverbs_modify_qp change = wanted;
-    change.attr_mask &= ~ignored(pair.type);
-    ib_uverbs_query_qp_resp& facts = *pair.facts;
-    if (pair.engine->state() == QueuePairState::error) facts.qp_state = kError;
-    const std::uint8_t from = facts.qp_state;
-    const std::uint32_t mask = change.attr_mask;
-    // Without a new state the queue pair stays where it is, by the same rules.
-    const std::uint8_t to = (mask & kState) != 0 ? change.qp_state : from;
-    if (!may_follow(from, to)) return EINVAL;
-    if (!parked_) {  // what nobody executes needs no attributes
-        const std::uint32_t must = needed(pair.type, from, to);
-        if ((mask & must) != must || (mask & ~(kState | must | allowed(pair.type, from, to))) != 0)
-            return EINVAL;
-    }
-    if (const int error = check_values(change, from); error != 0) return error;
-    if ((mask & kAccess) != 0 && !firmware_.allows(change.qp_access_flags)) return EOPNOTSUPP;
-    keep_all(facts, change);
-    if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !parked_)
-        pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
-    // Before the peer can begin.
-    tell_engine(*pair.engine, change, facts);
-    if (from != to) enter(pair, to);
-    if ((mask & (kTimeout | kRetries)) != 0)
-        pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
-                                 facts.retry_cnt);
-    // Requests and messages that wait may have another end.
-    engine_thread_.bell().ring();
-    return 0;
-}
-
 // The engine's part of a new state.
-void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
-    if (parked_) return;
+void enter(QueuePair& pair, std::uint8_t state) {
     softnic::QueuePair& engine = *pair.engine;
     const ib_uverbs_query_qp_resp& facts = *pair.facts;
     Connector& connector = *pair.connector;
@@ -124,24 +84,67 @@ void DeviceFile::enter(QueuePair& pair, std::uint8_t state) {
     }
 }
 
-int DeviceFile::modify_queue_pair(const Command& command) {
+int change(DeviceObjects& device, QueuePair& pair, const ib_uverbs_modify_qp& wanted) {
+    ib_uverbs_modify_qp change = wanted;
+    change.attr_mask &= ~ignored(pair.type);
+    ib_uverbs_query_qp_resp& facts = *pair.facts;
+    if (pair.engine->state() == QueuePairState::error) facts.qp_state = kError;
+    const std::uint8_t from = facts.qp_state;
+    const std::uint32_t mask = change.attr_mask;
+    // Without a new state the queue pair stays where it is, by the same rules.
+    const std::uint8_t to = (mask & kState) != 0 ? change.qp_state : from;
+    if (!may_follow(from, to)) return EINVAL;
+    if (!device.facts.parked) {  // what nobody executes needs no attributes
+        const std::uint32_t must = needed(pair.type, from, to);
+        if ((mask & must) != must || (mask & ~(kState | must | allowed(pair.type, from, to))) != 0)
+            return EINVAL;
+    }
+    if (const int error = check_values(change, from); error != 0) return error;
+    if ((mask & kAccess) != 0 && !device.facts.firmware.allows(change.qp_access_flags))
+        return EOPNOTSUPP;
+    keep_all(facts, change);
+    if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !device.facts.parked)
+        pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
+    // Before the peer can begin.
+    tell_engine(*pair.engine, change, facts);
+    if (from != to && !device.facts.parked) enter(pair, to);
+    if ((mask & (kTimeout | kRetries)) != 0)
+        pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
+                                 facts.retry_cnt);
+    // Requests and messages that wait may have another end.
+    device.engine_thread.bell().ring();
+    return 0;
+}
+
+// A target may be changed through several device files at once.
+int change(DeviceObjects& device, const ib_uverbs_modify_qp& wanted) {
+    QueuePair* const pair = device.queue_pairs.find(wanted.qp_handle);
+    if (pair == nullptr) return EINVAL;
+    if (pair->target == nullptr) return change(device, *pair, wanted);
+    const std::lock_guard lock(pair->target->mutex);
+    return pair->target->pair != nullptr ? change(device, *pair->target->pair, wanted) : EINVAL;
+}
+
+}  // namespace
+
+int modify_queue_pair(DeviceObjects& device, const Command& command) {
     const auto wanted = command.core<ib_uverbs_modify_qp>();
     // Bits behind the last that this form has.
     if ((wanted.attr_mask & ~(kDestination * 2 - 1)) != 0) return EOPNOTSUPP;
-    return change(wanted);
+    return change(device, wanted);
 }
 
-int DeviceFile::modify_queue_pair_extended(const Command& command) {
+int modify_queue_pair_extended(DeviceObjects& device, const Command& command) {
     const auto wanted = command.core<ib_uverbs_ex_modify_qp>().base;
     if ((wanted.attr_mask & ~(kRateLimit * 2 - 1)) != 0) return EOPNOTSUPP;
-    const int error = change(wanted);
+    const int error = change(device, wanted);
     if (error == 0)
         command.reply(ib_uverbs_ex_modify_qp_resp{0, sizeof(ib_uverbs_ex_modify_qp_resp)});
     return error;
 }
 
-int DeviceFile::query_queue_pair(const Command& command) {
-    QueuePair* const pair = queue_pairs_.find(command.core<ib_uverbs_query_qp>().qp_handle);
+int query_queue_pair(DeviceObjects& device, const Command& command) {
+    QueuePair* const pair = device.queue_pairs.find(command.core<ib_uverbs_query_qp>().qp_handle);
     if (pair == nullptr) return EINVAL;
     std::unique_lock<std::mutex> held;
     QueuePair* real = pair;
@@ -158,22 +161,22 @@ int DeviceFile::query_queue_pair(const Command& command) {
     return 0;
 }
 
-int DeviceFile::destroy_queue_pair(const Command& command) {
+int destroy_queue_pair(DeviceObjects& device, const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_qp>().qp_handle;
-    QueuePair* const pair = queue_pairs_.find(handle);
+    QueuePair* const pair = device.queue_pairs.find(handle);
     if (pair == nullptr) return ENOENT;
     if (pair->target != nullptr) {
         pair->target->remove_opener(*pair);
         --pair->open_domain->users;
     } else {
-        connector_.remove(*pair->engine);
+        device.connector.remove(*pair->engine);
         --pair->domain->users, --pair->send_completions->users, --pair->receive_completions->users;
         if (pair->shared_receives != nullptr) --pair->shared_receives->users;
         pair->engine.reset();
     }
     const std::uint32_t events =
         pair->async_events->end_events(pair->user_handle, pair->async_events_sent);
-    queue_pairs_.remove(handle);
+    device.queue_pairs.remove(handle);
     command.reply(ib_uverbs_destroy_qp_resp{events});
     return 0;
 }

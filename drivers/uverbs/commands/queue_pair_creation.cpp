@@ -1,16 +1,22 @@
 // Commands that make queue pairs, in the program's memory.
+#include "queue_pair_commands.hpp"
+
 #include <rdma/mlx5-abi.h>
 
 #include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "../objects/datagram_route.hpp"
 #include "../objects/xrc_objects.hpp"
-#include "device_file.hpp"
-#include "queue_pair_attributes.hpp"
+#include "../protocol/command.hpp"
+#include "../protocol/queue_pair_attributes.hpp"
+#include "device_objects.hpp"
+#include "xrc_commands.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -114,34 +120,22 @@ mlx5::QueuePairView view_of(const mlx5_ib_create_qp& provider, bool own_receives
     return view;
 }
 
-}  // namespace
-
-// libmlx5 has four registers per page, of which the first two are doorbells for posting. Number 0
-// has no BlueFlame; those of the last two pages are used without a lock, so they go first.
-std::uint32_t DeviceFile::next_register() noexcept {
-    constexpr std::uint32_t kLast = 2 * kRegisterPages - 1;
-    const std::uint32_t place = kLast - registers_++ % kLast;
-    return place / 2 * 4 + place % 2;
-}
-
 // The objects that the queue pair will use; 0 or an errno.
-int DeviceFile::find_parts(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair) {
-    pair.domain = domains_.find(wanted.pd_handle);
-    pair.send_completions = completion_queues_.find(wanted.send_cq_handle);
+int find_parts(const DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted, QueuePair& pair) {
+    pair.domain = device.domains.find(wanted.pd_handle);
+    pair.send_completions = device.completion_queues.find(wanted.send_cq_handle);
     // An initiator receives nothing: what it is given for that is not looked at.
     const bool receives = wanted.qp_type != kXrcInitiator;
     pair.receive_completions =
-        receives ? completion_queues_.find(wanted.recv_cq_handle) : pair.send_completions;
+        receives ? device.completion_queues.find(wanted.recv_cq_handle) : pair.send_completions;
     const bool shares = receives && wanted.is_srq != 0;
-    if (shares) pair.shared_receives = shared_queues_.find(wanted.srq_handle);
+    if (shares) pair.shared_receives = device.shared_queues.find(wanted.srq_handle);
     const bool all = pair.domain != nullptr && pair.send_completions != nullptr &&
                      pair.receive_completions != nullptr &&
                      (!shares || (pair.shared_receives != nullptr &&
                                   pair.shared_receives->open_domain == nullptr));
     return all ? 0 : EINVAL;
 }
-
-namespace {
 
 void keep_capacities(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair,
                      ib_uverbs_create_qp_resp& reply) {
@@ -155,21 +149,48 @@ void keep_capacities(const ib_uverbs_ex_create_qp& wanted, QueuePair& pair,
     pair.facts->sq_sig_all = wanted.sq_sig_all;
 }
 
-}  // namespace
+// The target itself, and the program's handle of it.
+int make_target(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
+                ib_uverbs_create_qp_resp& reply) {
+    OpenXrcDomain* const open = device.xrc.domains.find(wanted.pd_handle);
+    if (open == nullptr) return EINVAL;
+    const auto target = std::make_shared<XrcTarget>();
+    target->pair = std::make_unique<QueuePair>();
+    QueuePair& pair = *target->pair;
+    pair.type = wanted.qp_type;
+    pair.opened_as = target.get();
+    pair.connector = &device.connector;
+    keep_capacities(wanted, pair, reply);
+    softnic::QueuePairParts parts;
+    parts.view = view_of_target();
+    parts.xrc_domain = {open->domain, &open->domain->engine()};
+    parts.send_completions = parts.receive_completions = &parts.xrc_domain->no_completions();
+    if (!device.facts.parked) parts.progress = &device.engine_thread.queue_pairs();
+    parts.follows_verbs = true;
+    parts.events = {QueuePair::report, &pair};
+    pair.engine = std::make_unique<softnic::QueuePair>(device.core, std::move(parts));
+    reply.qpn = pair.engine->view().number;
+    reply.qp_handle = add_target_handle(device, target, *open, wanted.user_handle);
+    if (reply.qp_handle == 0) return ENOMEM;
+    std::erase_if(device.xrc.targets, [](const auto& one) { return one.expired(); });
+    device.xrc.targets.push_back(target);
+    open->domain->add_target(reply.qpn, target);
+    if (!device.facts.parked) device.start_threads();
+    return 0;
+}
 
-int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
-                                const mlx5_ib_create_qp& provider,
-                                ib_uverbs_create_qp_resp& reply) {
+int make_queue_pair(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
+                    const mlx5_ib_create_qp& provider, ib_uverbs_create_qp_resp& reply) {
     if (!is_type(wanted.qp_type) || (wanted.create_flags & ~kCreateFlags) != 0) return EINVAL;
     if (wanted.create_flags != 0) return EOPNOTSUPP;
-    if (wanted.qp_type == kXrcTarget) return make_target(wanted, reply);
+    if (wanted.qp_type == kXrcTarget) return make_target(device, wanted, reply);
     const auto transport = transport_of(wanted.qp_type);
     if (!transport) return EOPNOTSUPP;
     auto pair = std::make_unique<QueuePair>();
-    if (const int error = find_parts(wanted, *pair); error != 0) return error;
+    if (const int error = find_parts(device, wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
-    pair->async_events = &async_events_;
+    pair->async_events = &device.context.async_events;
     pair->user_handle = wanted.user_handle;
     keep_capacities(wanted, *pair, reply);
 
@@ -179,61 +200,34 @@ int DeviceFile::make_queue_pair(const ib_uverbs_ex_create_qp& wanted,
     parts.view.transport = *transport;
     parts.domain = pair->domain->number;
     parts.flow_request = {ask_for_flow, pair.get()};
-    parts.route = way_back(identity_);
-    parts.max_datagram = mtu_;
-    pair->connector = &connector_;
+    parts.route = way_back(device.facts.identity);
+    parts.max_datagram = device.facts.mtu;
+    pair->connector = &device.connector;
     parts.send_completions = &pair->send_completions->engine();
     parts.receive_completions = &pair->receive_completions->engine();
     allow_data_in_entries(parts, provider.flags, wanted.sq_sig_all != 0);
     if (pair->shared_receives != nullptr) parts.shared_receives = &pair->shared_receives->list;
-    if (!parked_) parts.progress = &engine_thread_.queue_pairs();
+    if (!device.facts.parked) parts.progress = &device.engine_thread.queue_pairs();
     parts.send_index = parts.receive_index = provider.uidx & 0xffffff;
     parts.follows_verbs = true;
     parts.events = {QueuePair::report, pair.get()};
-    pair->engine = std::make_unique<softnic::QueuePair>(core_, std::move(parts));
+    pair->engine = std::make_unique<softnic::QueuePair>(device.core, std::move(parts));
     reply.qpn = pair->engine->view().number;
     QueuePair& made = *pair;
-    reply.qp_handle = queue_pairs_.add(std::move(pair));
+    reply.qp_handle = device.queue_pairs.add(std::move(pair));
     if (reply.qp_handle == 0) return ENOMEM;
     ++made.domain->users, ++made.send_completions->users, ++made.receive_completions->users;
     if (made.shared_receives != nullptr) ++made.shared_receives->users;
-    if (!parked_) {
-        find_registers(provider);
-        engine_thread_.start(), connector_.start();
+    if (!device.facts.parked) {
+        device.registers.find(provider);
+        device.start_threads();
     }
     return 0;
 }
 
-// The target itself, and the program's handle of it.
-int DeviceFile::make_target(const ib_uverbs_ex_create_qp& wanted, ib_uverbs_create_qp_resp& reply) {
-    OpenXrcDomain* const open = xrc_domains_.find(wanted.pd_handle);
-    if (open == nullptr) return EINVAL;
-    const auto target = std::make_shared<XrcTarget>();
-    target->pair = std::make_unique<QueuePair>();
-    QueuePair& pair = *target->pair;
-    pair.type = wanted.qp_type;
-    pair.opened_as = target.get();
-    pair.connector = &connector_;
-    keep_capacities(wanted, pair, reply);
-    softnic::QueuePairParts parts;
-    parts.view = view_of_target();
-    parts.xrc_domain = {open->domain, &open->domain->engine()};
-    parts.send_completions = parts.receive_completions = &parts.xrc_domain->no_completions();
-    if (!parked_) parts.progress = &engine_thread_.queue_pairs();
-    parts.follows_verbs = true;
-    parts.events = {QueuePair::report, &pair};
-    pair.engine = std::make_unique<softnic::QueuePair>(core_, std::move(parts));
-    reply.qpn = pair.engine->view().number;
-    reply.qp_handle = add_handle(target, *open, wanted.user_handle);
-    if (reply.qp_handle == 0) return ENOMEM;
-    std::erase_if(own_targets_, [](const auto& one) { return one.expired(); });
-    own_targets_.push_back(target);
-    open->domain->add_target(reply.qpn, target);
-    if (!parked_) engine_thread_.start(), connector_.start();
-    return 0;
-}
+}  // namespace
 
-int DeviceFile::create_queue_pair(const Command& command) {
+int create_queue_pair(DeviceObjects& device, const Command& command) {
     const auto plain = command.core<ib_uverbs_create_qp>();
     ib_uverbs_ex_create_qp wanted{};
     // From user_handle to reserved the two forms are the same.
@@ -241,15 +235,15 @@ int DeviceFile::create_queue_pair(const Command& command) {
                 sizeof plain - offsetof(ib_uverbs_create_qp, user_handle));
     if (const int error = check_provider<ib_uverbs_create_qp>(command); error != 0) return error;
     ib_uverbs_create_qp_resp reply{};
-    const int error =
-        make_queue_pair(wanted, command.provider<ib_uverbs_create_qp, mlx5_ib_create_qp>(), reply);
+    const int error = make_queue_pair(
+        device, wanted, command.provider<ib_uverbs_create_qp, mlx5_ib_create_qp>(), reply);
     mlx5_ib_create_qp_resp provider{};
-    provider.bfreg_index = next_register();
+    provider.bfreg_index = device.registers.next();
     if (error == 0) command.reply(reply, provider);
     return error;
 }
 
-int DeviceFile::create_queue_pair_extended(const Command& command) {
+int create_queue_pair_extended(DeviceObjects& device, const Command& command) {
     constexpr std::uint32_t kTable = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
     const auto wanted = command.core<ib_uverbs_ex_create_qp>();
     if ((wanted.comp_mask & ~kTable) != 0 || wanted.reserved != 0) return EINVAL;
@@ -257,10 +251,10 @@ int DeviceFile::create_queue_pair_extended(const Command& command) {
     if (const int error = check_provider<ib_uverbs_ex_create_qp>(command); error != 0) return error;
     ib_uverbs_ex_create_qp_resp reply{};
     const int error = make_queue_pair(
-        wanted, command.provider<ib_uverbs_ex_create_qp, mlx5_ib_create_qp>(), reply.base);
+        device, wanted, command.provider<ib_uverbs_ex_create_qp, mlx5_ib_create_qp>(), reply.base);
     reply.response_length = sizeof reply;
     mlx5_ib_create_qp_resp provider{};
-    provider.bfreg_index = next_register();
+    provider.bfreg_index = device.registers.next();
     if (error == 0) command.reply(reply, provider);
     return error;
 }

@@ -1,5 +1,7 @@
 // Commands about shared receive queues, those of XRC too: the program allocates and fills them;
 // what is told here is where they lie.
+#include "shared_queue_commands.hpp"
+
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5-abi.h>
 
@@ -8,7 +10,8 @@
 #include <cerrno>
 
 #include "../objects/xrc_objects.hpp"
-#include "device_file.hpp"
+#include "../protocol/command.hpp"
+#include "device_objects.hpp"
 
 namespace verbatim::uverbs {
 namespace {
@@ -37,34 +40,32 @@ int check_index(const mlx5_ib_create_srq& provider) {
     return provider.uidx < kNone ? 0 : EINVAL;
 }
 
-}  // namespace
-
-int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
-                                  const mlx5_ib_create_srq& provider,
-                                  ib_uverbs_create_srq_resp& reply) {
+int make_shared_queue(DeviceObjects& device, const ib_uverbs_create_xsrq& wanted,
+                      const mlx5_ib_create_srq& provider, ib_uverbs_create_srq_resp& reply) {
     const bool of_xrc = wanted.srq_type == IB_UVERBS_SRQT_XRC;
     if (!of_xrc && wanted.srq_type != IB_UVERBS_SRQT_BASIC) return EOPNOTSUPP;
-    Domain* const domain = domains_.find(wanted.pd_handle);
+    Domain* const domain = device.domains.find(wanted.pd_handle);
     if (domain == nullptr || wanted.max_wr >= kMaxSharedEntries ||
         wanted.max_sge > kMaxSharedElements)
         return EINVAL;
     // A signature would be one more segment in each entry.
     if (provider.flags != 0 || provider.reserved0 != 0 || provider.reserved1 != 0) return EINVAL;
-    OpenXrcDomain* const open = of_xrc ? xrc_domains_.find(wanted.xrcd_handle) : nullptr;
+    OpenXrcDomain* const open = of_xrc ? device.xrc.domains.find(wanted.xrcd_handle) : nullptr;
     CompletionQueue* const completions =
-        of_xrc ? completion_queues_.find(wanted.cq_handle) : nullptr;
+        of_xrc ? device.completion_queues.find(wanted.cq_handle) : nullptr;
     if (of_xrc && (open == nullptr || completions == nullptr || check_index(provider) != 0))
         return EINVAL;
     mlx5::SharedReceiveQueueView view = view_of(wanted, provider);
-    view.number =
-        of_xrc ? open->domain->engine().free_number(*core_) : core_->next_shared_receive_queue();
+    view.number = of_xrc ? open->domain->engine().free_number(*device.core)
+                         : device.core->next_shared_receive_queue();
     if (view.number == 0) return ENOMEM;
-    auto made = std::make_unique<SharedQueue>(view, domain, async_events_, wanted.user_handle);
+    auto made = std::make_unique<SharedQueue>(view, domain, device.context.async_events,
+                                              wanted.user_handle);
     SharedQueue& queue = *made;
     queue.max_requests = view.entries - 1;
     queue.max_elements = wanted.max_sge;
-    if (of_xrc && !queue.join_xrc(*open, *completions, *core_, provider.uidx)) return ENOMEM;
-    reply.srq_handle = shared_queues_.add(std::move(made));
+    if (of_xrc && !queue.join_xrc(*open, *completions, *device.core, provider.uidx)) return ENOMEM;
+    reply.srq_handle = device.shared_queues.add(std::move(made));
     if (reply.srq_handle == 0) return ENOMEM;
     ++domain->users;
     if (of_xrc) ++open->users, ++completions->users;
@@ -74,7 +75,9 @@ int DeviceFile::make_shared_queue(const ib_uverbs_create_xsrq& wanted,
     return 0;
 }
 
-int DeviceFile::create_shared_queue(const Command& command) {
+}  // namespace
+
+int create_shared_queue(DeviceObjects& device, const Command& command) {
     const auto plain = command.core<ib_uverbs_create_srq>();
     if (!command.provider_ends<ib_uverbs_create_srq, mlx5_ib_create_srq>()) return EINVAL;
     ib_uverbs_create_xsrq wanted{};
@@ -85,24 +88,24 @@ int DeviceFile::create_shared_queue(const Command& command) {
     wanted.max_sge = plain.max_sge;
     ib_uverbs_create_srq_resp reply{};
     const int error = make_shared_queue(
-        wanted, command.provider<ib_uverbs_create_srq, mlx5_ib_create_srq>(), reply);
+        device, wanted, command.provider<ib_uverbs_create_srq, mlx5_ib_create_srq>(), reply);
     if (error == 0) command.reply(reply, mlx5_ib_create_srq_resp{reply.srqn, 0});
     return error;
 }
 
-int DeviceFile::create_typed_shared_queue(const Command& command) {
+int create_typed_shared_queue(DeviceObjects& device, const Command& command) {
     if (!command.provider_ends<ib_uverbs_create_xsrq, mlx5_ib_create_srq>()) return EINVAL;
     ib_uverbs_create_srq_resp reply{};
     const int error =
-        make_shared_queue(command.core<ib_uverbs_create_xsrq>(),
+        make_shared_queue(device, command.core<ib_uverbs_create_xsrq>(),
                           command.provider<ib_uverbs_create_xsrq, mlx5_ib_create_srq>(), reply);
     if (error == 0) command.reply(reply, mlx5_ib_create_srq_resp{reply.srqn, 0});
     return error;
 }
 
-int DeviceFile::destroy_shared_queue(const Command& command) {
+int destroy_shared_queue(DeviceObjects& device, const Command& command) {
     const std::uint32_t handle = command.core<ib_uverbs_destroy_srq>().srq_handle;
-    SharedQueue* const queue = shared_queues_.find(handle);
+    SharedQueue* const queue = device.shared_queues.find(handle);
     if (queue == nullptr) return ENOENT;
     if (queue->users != 0) return EBUSY;
     queue->leave_xrc();
@@ -110,15 +113,15 @@ int DeviceFile::destroy_shared_queue(const Command& command) {
     --queue->domain->users;
     const std::uint32_t events =
         queue->async_events->end_events(queue->user_handle, queue->async_events_sent);
-    shared_queues_.remove(handle);
+    device.shared_queues.remove(handle);
     command.reply(ib_uverbs_destroy_srq_resp{events});
     return 0;
 }
 
-int DeviceFile::modify_shared_queue(const Command& command) {
+int modify_shared_queue(DeviceObjects& device, const Command& command) {
     constexpr std::uint32_t kRequests = 1, kLimit = 2;  // enum ibv_srq_attr_mask
     const auto change = command.core<ib_uverbs_modify_srq>();
-    SharedQueue* const queue = shared_queues_.find(change.srq_handle);
+    SharedQueue* const queue = device.shared_queues.find(change.srq_handle);
     // Kernels cannot resize them on this device either; other bits say nothing to them.
     if (queue == nullptr || (change.attr_mask & kRequests) != 0) return EINVAL;
     if ((change.attr_mask & kLimit) == 0) return 0;
@@ -127,9 +130,9 @@ int DeviceFile::modify_shared_queue(const Command& command) {
     return 0;
 }
 
-int DeviceFile::query_shared_queue(const Command& command) {
+int query_shared_queue(DeviceObjects& device, const Command& command) {
     const auto wanted = command.core<ib_uverbs_query_srq>();
-    const SharedQueue* const queue = shared_queues_.find(wanted.srq_handle);
+    const SharedQueue* const queue = device.shared_queues.find(wanted.srq_handle);
     if (queue == nullptr) return EINVAL;
     command.reply(
         ib_uverbs_query_srq_resp{queue->max_requests, queue->max_elements, queue->list.limit(), 0});

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "../objects/objects.hpp"
+#include "handle_table.hpp"
+#include "objects.hpp"
 
 namespace verbatim::uverbs {
 
@@ -36,6 +37,14 @@ class DeviceMemoryPool {
   private:
     std::byte* memory_ = nullptr;
     std::array<bool, kPages> taken_{};
+};
+
+// The pool, and the pieces of it that the program has.
+struct DeviceMemories {
+    explicit DeviceMemories(int file) : pool(file) {}
+
+    DeviceMemoryPool pool;
+    HandleTable<DeviceMemory> handles;
 };
 
 }  // namespace verbatim::uverbs

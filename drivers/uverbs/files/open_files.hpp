@@ -89,7 +89,5 @@ void leave_numbers(unsigned first, unsigned last) noexcept;
 void make_room_for_files() noexcept;
 // Whether the system's file is one of a device, this process's or another's.
 bool is_device_file(int descriptor) noexcept;
-// Says in the log that contexts cannot be imported.
-void refuse_import() noexcept;
 
 }  // namespace verbatim::uverbs

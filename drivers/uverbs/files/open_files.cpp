@@ -16,8 +16,7 @@
 
 #include <fmt/format.h>
 
-#include <verbatim/driver/log.hpp>
-
+#include "../progress/register_pages.hpp"
 #include "../tree/next_function.hpp"
 
 namespace verbatim::uverbs {
@@ -41,7 +40,7 @@ bool any_descriptor(Found&& found) noexcept {
 }
 
 bool has_size_of_device(const struct stat& facts) noexcept {
-    return facts.st_nlink == 0 && facts.st_size == DeviceFile::kFileBytes;
+    return facts.st_nlink == 0 && facts.st_size == RegisterPages::kFileBytes;
 }
 
 }  // namespace
@@ -166,12 +165,7 @@ bool is_device_file(int descriptor) noexcept {
     *fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", descriptor).out = '\0';
     const ssize_t bytes = readlink(path.data(), target.data(), target.size());
     const std::string_view name(target.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-    return name.starts_with(DeviceFile::kLinkName);
-}
-
-void refuse_import() noexcept {
-    log::error(
-        "ibv_import_device: the software NIC cannot be imported; open it with ibv_open_device");
+    return name.starts_with(RegisterPages::kLinkName);
 }
 
 }  // namespace verbatim::uverbs

@@ -1,48 +1,24 @@
 // Allocation and registration of the device's own memory.
-#include "device_memory.hpp"
+#include "device_memory_commands.hpp"
 
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 #include <rdma/mlx5_user_ioctl_verbs.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
-#include <verbatim/driver/error.hpp>
-
-#include "device_file.hpp"
+#include "../objects/memory_regions.hpp"
+#include "../protocol/method.hpp"
+#include "device_objects.hpp"
 
 namespace verbatim::uverbs {
 
-DeviceMemoryPool::DeviceMemoryPool(int file) {
-    void* const memory =
-        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, kFileOffset);
-    if (memory == MAP_FAILED)
-        throw Error(Errc::out_of_memory, "software NIC under rdma-core", "no device memory",
-                    "free memory or address space");
-    memory_ = static_cast<std::byte*>(memory);
-}
-
-DeviceMemoryPool::~DeviceMemoryPool() { munmap(memory_, kBytes); }
-
-bool DeviceMemoryPool::take(std::size_t pages, std::size_t alignment, std::size_t& first) noexcept {
-    for (first = 0; first + pages <= kPages; first += alignment) {
-        const std::span row(taken_.data() + first, pages);
-        if (std::ranges::find(row, true) != row.end()) continue;
-        std::ranges::fill(row, true);
-        std::memset(at(first), 0, pages * kPage);
-        return true;
-    }
-    return false;
-}
-
-void DeviceMemoryPool::give(std::size_t first, std::size_t pages) noexcept {
-    std::fill_n(taken_.begin() + static_cast<std::ptrdiff_t>(first), pages, false);
-}
-
-int DeviceFile::alloc_device_memory(Method& method) {
+int alloc_device_memory(DeviceObjects& device, Method& method) {
     constexpr std::uint32_t kPageLog2 = 12, kMaxAlignment = 20;
     const auto bytes = method.value<std::uint64_t>(UVERBS_ATTR_ALLOC_DM_LENGTH);
     const auto alignment = method.value<std::uint32_t>(UVERBS_ATTR_ALLOC_DM_ALIGNMENT);
@@ -59,12 +35,12 @@ int DeviceFile::alloc_device_memory(Method& method) {
     memory->bytes = *bytes;
     memory->pages = (*bytes + DeviceMemoryPool::kPage - 1) / DeviceMemoryPool::kPage;
     const std::size_t aligned = std::size_t{1} << (std::max(*alignment, kPageLog2) - kPageLog2);
-    if (!device_memory_pool_.take(memory->pages, aligned, memory->first)) return ENOMEM;
+    if (!device.memory.pool.take(memory->pages, aligned, memory->first)) return ENOMEM;
     const auto page = static_cast<std::uint16_t>(memory->first);
     const std::size_t pages = memory->pages;
-    const std::uint32_t handle = device_memories_.add(std::move(memory));
+    const std::uint32_t handle = device.memory.handles.add(std::move(memory));
     if (handle == 0) {
-        device_memory_pool_.give(page, pages);
+        device.memory.pool.give(page, pages);
         return ENOMEM;
     }
     method.answer(MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, page);
@@ -73,19 +49,18 @@ int DeviceFile::alloc_device_memory(Method& method) {
     return 0;
 }
 
-int DeviceFile::free_device_memory(Method& method) {
+int free_device_memory(DeviceObjects& device, Method& method) {
     const std::uint32_t handle = method.handle(UVERBS_ATTR_FREE_DM_HANDLE);
-    const DeviceMemory* const memory = device_memories_.find(handle);
+    const DeviceMemory* const memory = device.memory.handles.find(handle);
     if (memory == nullptr) return ENOENT;
     if (memory->users != 0) return EBUSY;
-    device_memory_pool_.give(memory->first, memory->pages);
-    device_memories_.remove(handle);
+    device.memory.pool.give(memory->first, memory->pages);
+    device.memory.handles.remove(handle);
     return 0;
 }
 
 // Such regions begin at address 0.
-int DeviceFile::register_device_memory(Method& method) {
-    constexpr std::uint32_t kZeroBased = 1u << 5;
+int register_device_memory(DeviceObjects& device, Method& method) {
     const auto offset = method.value<std::uint64_t>(UVERBS_ATTR_REG_DM_MR_OFFSET);
     const auto length = method.value<std::uint64_t>(UVERBS_ATTR_REG_DM_MR_LENGTH);
     const auto access = method.value<std::uint32_t>(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS);
@@ -93,21 +68,21 @@ int DeviceFile::register_device_memory(Method& method) {
         !method.has_room<std::uint32_t>(UVERBS_ATTR_REG_DM_MR_RESP_LKEY) ||
         !method.has_room<std::uint32_t>(UVERBS_ATTR_REG_DM_MR_RESP_RKEY))
         return EINVAL;
-    Domain* const domain = domains_.find(method.handle(UVERBS_ATTR_REG_DM_MR_PD_HANDLE));
+    Domain* const domain = device.domains.find(method.handle(UVERBS_ATTR_REG_DM_MR_PD_HANDLE));
     DeviceMemory* const memory =
-        device_memories_.find(method.handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE));
+        device.memory.handles.find(method.handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE));
     if (domain == nullptr || memory == nullptr) return ENOENT;
     constexpr std::uint32_t kAllowed = 0xf | kZeroBased | 0x3ffu << 20;  // and hints
     if ((*access & kZeroBased) == 0 || (*access & ~kAllowed) != 0 || *offset > memory->bytes ||
         *length > memory->bytes - *offset)
         return EINVAL;
-    Wanted wanted{reinterpret_cast<std::uint64_t>(device_memory_pool_.at(memory->first)) + *offset,
+    Wanted wanted{reinterpret_cast<std::uint64_t>(device.memory.pool.at(memory->first)) + *offset,
                   *length, 0, *access & ~kZeroBased};
     if (const int error = check_access(wanted.access); error != 0) return error;
-    const std::uint32_t key = make_key(wanted, *domain);
-    const std::uint32_t handle = add_key({domain, key, false, wanted, memory});
+    const std::uint32_t key = make_key(*device.core, wanted, *domain);
+    const std::uint32_t handle = device.keys.add({domain, key, false, wanted, memory});
     if (handle == 0) {
-        core_->keys().remove(key);
+        device.core->keys().remove(key);
         return ENOMEM;
     }
     method.answer(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, key);
