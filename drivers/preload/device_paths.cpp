@@ -16,7 +16,7 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
-#include "../rdmacm/open_channels.hpp"
+#include "../rdmacm/files/open_channels.hpp"
 #include "../uverbs/tree/identity.hpp"
 #include "../uverbs/tree/tree_lock.hpp"
 

@@ -27,7 +27,7 @@
 #include <verbatim/driver/log.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
-#include "../rdmacm/open_channels.hpp"
+#include "../rdmacm/files/open_channels.hpp"
 #include "../softnic/host/cancellation.hpp"
 #include "../uverbs/files/open_files.hpp"
 #include "../uverbs/tree/identity.hpp"

@@ -86,4 +86,12 @@ ib_uverbs_ah_attr way_to_peer(const Identifier& identifier) noexcept {
     return way;
 }
 
+void raise_event(Identifier& identifier, rdma_ucm_event_resp facts) {
+    // Before it has accepted, the program has no name for it; then accepting will fail.
+    if (identifier.user_id == 0) return;
+    facts.uid = identifier.user_id;
+    facts.id = identifier.handle;
+    identifier.channel->push({identifier.handle, facts});
+}
+
 }  // namespace verbatim::rdmacm

@@ -55,4 +55,7 @@ rdma_ucm_event_resp datagram_event(const Identifier& identifier, const PeerMessa
 // The way to the peer, as queue pairs and address handles take it.
 ib_uverbs_ah_attr way_to_peer(const Identifier& identifier) noexcept;
 
+// Tells the program, if it has named the identifier. Threads: under the manager's lock.
+void raise_event(Identifier& identifier, rdma_ucm_event_resp facts);
+
 }  // namespace verbatim::rdmacm

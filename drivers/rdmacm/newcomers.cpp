@@ -1,11 +1,15 @@
-// Links to listeners, until they have become requests. Called by the watcher's thread.
+// Links come in and become requests.
+#include "newcomers.hpp"
+
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "device_gid.hpp"
 #include "events.hpp"
-#include "manager.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -15,29 +19,28 @@ constexpr std::size_t kMaxNewcomers = 4096;
 
 }  // namespace
 
-// All who wait at a listener. False: there are no descriptors left for them.
-bool Manager::welcome(Identifier& listener) {
+bool Newcomers::welcome(Identifier& listener) {
     for (;;) {
         softnic::Descriptor link(
             accept4(listener.claim.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!link) return errno != EMFILE && errno != ENFILE;
-        if (!same_user(link.get()) || newcomers_.size() >= kMaxNewcomers) continue;
-        const std::uint64_t key = ++last_newcomer_;
+        if (!same_user(link.get()) || links_.size() >= kMaxNewcomers) continue;
+        const std::uint64_t key = ++last_key_;
         if (watcher_.add(link, key) != 0) continue;
-        newcomers_[key] = {std::move(link), listener.handle, Clock::now() + kRequestTime};
+        links_[key] = {std::move(link), listener.handle, Clock::now() + kRequestTime};
     }
 }
 
-void Manager::hear_newcomer(std::uint64_t key) {
+void Newcomers::hear(std::uint64_t key) {
     PeerMessage request;
-    const Received received = receive_message(newcomers_.at(key).link.get(), request);
+    const Received received = receive_message(links_.at(key).link.get(), request);
     if (received == Received::nothing) return;
-    Newcomer newcomer = std::move(newcomers_.at(key));
-    newcomers_.erase(key);
-    const auto listener = identifiers_.find(newcomer.listener);
-    if (received == Received::message && request.op == PeerOp::request &&
-        listener != identifiers_.end() && listener->second.state == State::listening)
-        take_request(listener->second, newcomer.link, request);
+    Newcomer newcomer = std::move(links_.at(key));
+    links_.erase(key);
+    Identifier* const listener = identifiers_.find(newcomer.listener);
+    if (received == Received::message && request.op == PeerOp::request && listener != nullptr &&
+        listener->state == State::listening)
+        take_request(*listener, newcomer.link, request);
     watcher_.remove(newcomer.link);
 }
 
@@ -52,8 +55,8 @@ std::uint8_t opposite(std::uint8_t type) {
 }  // namespace
 
 // Takes the link over, unless the listener has no room for more requests, or waits for others.
-void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
-                           const PeerMessage& request) {
+void Newcomers::take_request(Identifier& listener, softnic::Descriptor& link,
+                             const PeerMessage& request) {
     const bool fits = request.side.queue_pair_type == opposite(listener.queue_pair_type);
     if (listener.room == 0 || !fits) {
         const bool datagrams = listener.datagrams();
@@ -61,7 +64,7 @@ void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
         return;
     }
     --listener.room;
-    Identifier& made = add(listener.channel, listener.space, listener.queue_pair_type);
+    Identifier& made = identifiers_.add(listener.channel, listener.space, listener.queue_pair_type);
     made.passive = true;
     made.state = State::asked;
     made.source = request.destination;
@@ -78,6 +81,21 @@ void Manager::take_request(Identifier& listener, softnic::Descriptor& link,
     facts.uid = listener.user_id;
     facts.id = made.handle;
     listener.channel->push({listener.handle, facts, made.handle});
+}
+
+Clock::time_point Newcomers::drop_silent(Clock::time_point now) {
+    auto next = Clock::time_point::max();
+    std::vector<std::uint64_t> silent;
+    for (const auto& [key, newcomer] : links_)
+        if (newcomer.deadline <= now)
+            silent.push_back(key);
+        else
+            next = std::min(next, newcomer.deadline);
+    for (const std::uint64_t key : silent) {
+        watcher_.remove(links_.at(key).link);
+        links_.erase(key);
+    }
+    return next;
 }
 
 }  // namespace verbatim::rdmacm

@@ -1,10 +1,10 @@
-// What peers and clocks cause. Called by the watcher's thread.
+// Messages of peers, ends of links, and deadlines.
+#include "peer_events.hpp"
+
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include "events.hpp"
-#include "manager.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -20,11 +20,9 @@ constexpr std::chrono::milliseconds kFarewell{20};
 
 }  // namespace
 
-int Manager::meet_deadlines() {
-    const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    auto next = Clock::time_point::max();
-    for (auto& [handle, identifier] : identifiers_) {
+PeerEvents::Time PeerEvents::meet_deadlines(IdentifierTable& identifiers, Time now) {
+    auto next = Time::max();
+    for (auto& [handle, identifier] : identifiers.all()) {
         if (identifier.unsent_request) {
             send_request(identifier);
             if (identifier.unsent_request) next = std::min(next, now + kRetryPause);
@@ -32,31 +30,10 @@ int Manager::meet_deadlines() {
         if (identifier.deadline && *identifier.deadline <= now) run_out(identifier);
         if (identifier.deadline) next = std::min(next, *identifier.deadline);
     }
-    std::vector<std::uint64_t> silent;
-    for (const auto& [key, newcomer] : newcomers_)
-        if (newcomer.deadline <= now)
-            silent.push_back(key);
-        else
-            next = std::min(next, newcomer.deadline);
-    for (const std::uint64_t key : silent) {
-        watcher_.remove(newcomers_.at(key).link);
-        newcomers_.erase(key);
-    }
-    if (next == Clock::time_point::max()) return -1;
-    return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next - now).count());
+    return next;
 }
 
-bool Manager::serve(std::uint64_t key) {
-    const std::lock_guard lock(mutex_);
-    if (newcomers_.contains(key)) return hear_newcomer(key), true;
-    const auto found = identifiers_.find(static_cast<std::uint32_t>(key));
-    if (key >> 32 != 0 || found == identifiers_.end()) return true;
-    if (found->second.state == State::listening) return welcome(found->second);
-    hear(found->second);
-    return true;
-}
-
-void Manager::hear(Identifier& identifier) {
+void PeerEvents::hear(Identifier& identifier) {
     while (identifier.link) {
         PeerMessage message;
         switch (receive_message(identifier.link.get(), message)) {
@@ -73,7 +50,7 @@ void Manager::hear(Identifier& identifier) {
 }
 
 // What comes when it should not says nothing.
-void Manager::obey(Identifier& identifier, const PeerMessage& message) {
+void PeerEvents::obey(Identifier& identifier, const PeerMessage& message) {
     const State state = identifier.state;
     switch (message.op) {
         case PeerOp::reply:
@@ -97,41 +74,41 @@ void Manager::obey(Identifier& identifier, const PeerMessage& message) {
     }
 }
 
-void Manager::take_reply(Identifier& identifier, const PeerMessage& reply) {
+void PeerEvents::take_reply(Identifier& identifier, const PeerMessage& reply) {
     identifier.deadline.reset();
     identifier.theirs = reply.side;
     if (!identifier.datagrams()) {
         identifier.state = State::answered;
-        return raise(identifier, message_event(EventType::connect_response, reply, false));
+        return raise_event(identifier, message_event(EventType::connect_response, reply, false));
     }
     watcher_.remove(identifier.link);
     identifier.state = State::connected;
-    raise(identifier, datagram_event(identifier, reply));
+    raise_event(identifier, datagram_event(identifier, reply));
 }
 
-void Manager::take_refusal(Identifier& identifier, const PeerMessage& refusal) {
+void PeerEvents::take_refusal(Identifier& identifier, const PeerMessage& refusal) {
     watcher_.remove(identifier.link);
     identifier.deadline.reset();
     identifier.unsent_request.reset();
     identifier.state = State::over;
     const auto type = identifier.datagrams() ? EventType::unreachable : EventType::rejected;
-    raise(identifier, message_event(type, refusal, identifier.datagrams()));
+    raise_event(identifier, message_event(type, refusal, identifier.datagrams()));
 }
 
-void Manager::establish(Identifier& identifier) {
+void PeerEvents::establish(Identifier& identifier) {
     identifier.deadline.reset();
     identifier.state = State::connected;
-    raise(identifier, plain_event(EventType::established));
+    raise_event(identifier, plain_event(EventType::established));
 }
 
 // The peer has left: the program is to answer that, which ends the connection.
-void Manager::leave(Identifier& identifier) {
+void PeerEvents::leave(Identifier& identifier) {
     identifier.state = State::left_by_peer;
     identifier.deadline = Clock::now() + kFarewell;
 }
 
 // The link has ended: the peer's program has destroyed its identifier, or died.
-void Manager::lose(Identifier& identifier) {
+void PeerEvents::lose(Identifier& identifier) {
     switch (identifier.state) {
         case State::asking:
         case State::answered:
@@ -150,16 +127,16 @@ void Manager::lose(Identifier& identifier) {
 }
 
 // The connection is over on both sides.
-void Manager::part(Identifier& identifier, int status) {
+void PeerEvents::part(Identifier& identifier, int status) {
     watcher_.remove(identifier.link);
     if (identifier.state == State::leaving)
-        raise(identifier, plain_event(EventType::disconnected, status));
+        raise_event(identifier, plain_event(EventType::disconnected, status));
     identifier.state = State::over;
     identifier.deadline = Clock::now() + kWaitOut;
     watcher_.wake();
 }
 
-void Manager::run_out(Identifier& identifier) {
+void PeerEvents::run_out(Identifier& identifier) {
     identifier.deadline.reset();
     switch (identifier.state) {
         case State::asking:
@@ -167,20 +144,20 @@ void Manager::run_out(Identifier& identifier) {
             watcher_.remove(identifier.link);
             identifier.unsent_request.reset();
             identifier.state = State::over;
-            return raise(identifier, plain_event(EventType::unreachable, -ETIMEDOUT));
+            return raise_event(identifier, plain_event(EventType::unreachable, -ETIMEDOUT));
         case State::leaving:
             return part(identifier, -ETIMEDOUT);
         case State::left_by_peer:
-            return raise(identifier, plain_event(EventType::disconnected));
+            return raise_event(identifier, plain_event(EventType::disconnected));
         case State::over:
-            return raise(identifier, plain_event(EventType::waited_out));
+            return raise_event(identifier, plain_event(EventType::waited_out));
         default:
             return;
     }
 }
 
 // Kept for later if the listener has no time now, or there is none yet.
-void Manager::send_request(Identifier& identifier) {
+void PeerEvents::send_request(Identifier& identifier) {
     const int error = link_to(identifier.destination, identifier.space, identifier.link);
     if (error == EAGAIN || (error == ECONNREFUSED && Clock::now() < identifier.listener_by)) return;
     const PeerMessage request = *identifier.unsent_request;

@@ -1,11 +1,13 @@
 // Commands about addresses. Both forms: with IP addresses, and with any socket address.
+#include "address_commands.hpp"
 
 #include <cerrno>
 #include <fstream>
 
+#include "../command.hpp"
 #include "../device_gid.hpp"
 #include "../events.hpp"
-#include "../manager.hpp"
+#include "../manager_state.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -21,7 +23,7 @@ bool only_family(const Identifier& identifier, std::uint16_t family) {
 
 }  // namespace
 
-int Manager::bind_to(Identifier& identifier, Endpoint endpoint) {
+int bind_to(Identifier& identifier, Endpoint endpoint) {
     if (identifier.state != State::idle) return EINVAL;
     if (!endpoint.is_any() && !is_local(endpoint)) return EADDRNOTAVAIL;
     const bool only = only_family(identifier, endpoint.family);
@@ -34,24 +36,27 @@ int Manager::bind_to(Identifier& identifier, Endpoint endpoint) {
     return 0;
 }
 
-int Manager::bind_ip(const std::shared_ptr<Channel>& channel, const Command& command) {
+int bind_ip(ManagerState& state, const std::shared_ptr<Channel>& channel, const Command& command) {
     const auto wanted = command.body<rdma_ucm_bind_ip>();
     const auto endpoint = read_endpoint(&wanted.addr);
     if (!endpoint || !endpoint->is_set()) return EINVAL;
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     return identifier == nullptr ? ENOENT : bind_to(*identifier, *endpoint);
 }
 
-int Manager::bind(const std::shared_ptr<Channel>& channel, const Command& command) {
+int bind_address(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                 const Command& command) {
     const auto wanted = command.body<rdma_ucm_bind>();
     const auto endpoint = read_endpoint(&wanted.addr);
     if (!endpoint) return EAFNOSUPPORT;
     if (!endpoint->is_set() || wanted.reserved != 0) return EINVAL;
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     return identifier == nullptr ? ENOENT : bind_to(*identifier, *endpoint);
 }
 
-int Manager::resolve(Identifier& identifier, const Endpoint& source, const Endpoint& destination) {
+namespace {
+
+int resolve(Identifier& identifier, const Endpoint& source, const Endpoint& destination) {
     if (!destination.is_set()) return EINVAL;
     if (source.is_set() && source.family != destination.family) return EINVAL;
     if (identifier.state == State::idle) {
@@ -68,7 +73,7 @@ int Manager::resolve(Identifier& identifier, const Endpoint& source, const Endpo
     }
     if (!is_local(identifier.destination)) {
         // The software NIC has no way out of this host.
-        raise(identifier, plain_event(EventType::address_error, -EHOSTUNREACH));
+        raise_event(identifier, plain_event(EventType::address_error, -EHOSTUNREACH));
         return 0;
     }
     const std::uint16_t port = identifier.source.port;
@@ -78,35 +83,41 @@ int Manager::resolve(Identifier& identifier, const Endpoint& source, const Endpo
     identifier.state = State::address_known;
     // Learnt for good when the peer answers.
     identifier.theirs.gid = gid_of(device_of(identifier.destination), identifier.destination).bytes;
-    raise(identifier, plain_event(EventType::address_resolved));
+    raise_event(identifier, plain_event(EventType::address_resolved));
     return 0;
 }
 
-int Manager::resolve_ip(const std::shared_ptr<Channel>& channel, const Command& command) {
+}  // namespace
+
+int resolve_ip(ManagerState& state, const std::shared_ptr<Channel>& channel,
+               const Command& command) {
     const auto wanted = command.body<rdma_ucm_resolve_ip>();
     const auto source = read_endpoint(&wanted.src_addr);
     const auto destination = read_endpoint(&wanted.dst_addr);
     if (!source || !destination) return EINVAL;
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     return identifier == nullptr ? ENOENT : resolve(*identifier, *source, *destination);
 }
 
-int Manager::resolve_address(const std::shared_ptr<Channel>& channel, const Command& command) {
+int resolve_address(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                    const Command& command) {
     const auto wanted = command.body<rdma_ucm_resolve_addr>();
     const auto source = wanted.src_size == 0 ? Endpoint{} : read_endpoint(&wanted.src_addr);
     const auto destination = read_endpoint(&wanted.dst_addr);
     if (!source || !destination) return EAFNOSUPPORT;
     if (wanted.reserved != 0 || wanted.dst_size == 0) return EINVAL;
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     return identifier == nullptr ? ENOENT : resolve(*identifier, *source, *destination);
 }
 
-int Manager::resolve_route(const std::shared_ptr<Channel>& channel, const Command& command) {
-    Identifier* const identifier = find(channel, command.body<rdma_ucm_resolve_route>().id);
+int resolve_route(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                  const Command& command) {
+    Identifier* const identifier =
+        state.identifiers.find(channel, command.body<rdma_ucm_resolve_route>().id);
     if (identifier == nullptr) return ENOENT;
     if (identifier->state != State::address_known) return EINVAL;
     identifier->state = State::route_known;
-    raise(*identifier, plain_event(EventType::route_resolved));
+    raise_event(*identifier, plain_event(EventType::route_resolved));
     return 0;
 }
 

@@ -1,4 +1,6 @@
 // Commands about connections.
+#include "connection_commands.hpp"
+
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
@@ -7,9 +9,11 @@
 #include <cstring>
 #include <random>
 
+#include "../command.hpp"
 #include "../device_gid.hpp"
 #include "../events.hpp"
-#include "../manager.hpp"
+#include "../manager_state.hpp"
+#include "address_commands.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -51,9 +55,10 @@ int put_private(PeerMessage& message, const std::uint8_t* data, std::uint8_t byt
 
 }  // namespace
 
-int Manager::listen(const std::shared_ptr<Channel>& channel, const Command& command) {
+int start_listening(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                    const Command& command) {
     const auto wanted = command.body<rdma_ucm_listen>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     if (identifier->state == State::idle)
         if (const int error = bind_to(*identifier, any_endpoint(AF_INET)); error != 0) return error;
@@ -67,14 +72,15 @@ int Manager::listen(const std::shared_ptr<Channel>& channel, const Command& comm
     }
     identifier->room = wanted.backlog == 0 ? kMaxBacklog : std::min(wanted.backlog, kMaxBacklog);
     if (::listen(identifier->claim.get(), SOMAXCONN) != 0) return errno;
-    watcher_.start();
+    state.watcher.start();
     identifier->state = State::listening;
-    return watcher_.add(identifier->claim, identifier->handle);
+    return state.watcher.add(identifier->claim, identifier->handle);
 }
 
-int Manager::connect(const std::shared_ptr<Channel>& channel, const Command& command) {
+int request_connection(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                       const Command& command) {
     const auto wanted = command.body<rdma_ucm_connect>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     if (identifier->state != State::route_known || wanted.conn_param.valid == 0) return EINVAL;
     PeerMessage request;
@@ -85,19 +91,20 @@ int Manager::connect(const std::shared_ptr<Channel>& channel, const Command& com
                     identifier->datagrams()) != 0)
         return EINVAL;
     request.side = identifier->ours = facts_of(*identifier, wanted);
-    watcher_.start();
+    state.watcher.start();
     identifier->unsent_request = request;
     identifier->state = State::asking;
-    identifier->deadline = Clock::now() + answer_time_;
+    identifier->deadline = Clock::now() + state.answer_time;
     identifier->listener_by = Clock::now() + kListenerTime;
-    send_request(*identifier);
-    watcher_.wake();
+    state.peers.send_request(*identifier);
+    state.watcher.wake();
     return 0;
 }
 
-int Manager::accept(const std::shared_ptr<Channel>& channel, const Command& command) {
+int accept_connection(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                      const Command& command) {
     const auto wanted = command.body<rdma_ucm_accept>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     PeerMessage message;
     if (wanted.conn_param.valid == 0) {
@@ -120,19 +127,20 @@ int Manager::accept(const std::shared_ptr<Channel>& channel, const Command& comm
     identifier->has_accepted = true;
     identifier->user_id = wanted.uid;
     if (identifier->datagrams()) {
-        watcher_.remove(identifier->link);
+        state.watcher.remove(identifier->link);
         identifier->state = State::connected;
         return 0;
     }
     identifier->state = State::accepting;
-    identifier->deadline = Clock::now() + answer_time_;
-    watcher_.wake();
+    identifier->deadline = Clock::now() + state.answer_time;
+    state.watcher.wake();
     return 0;
 }
 
-int Manager::reject(const std::shared_ptr<Channel>& channel, const Command& command) {
+int reject_connection(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                      const Command& command) {
     const auto wanted = command.body<rdma_ucm_reject>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     if (wanted.reason != 0 && wanted.reason != kRejectedByProgram &&
         wanted.reason != kOptionRefused)
@@ -146,21 +154,23 @@ int Manager::reject(const std::shared_ptr<Channel>& channel, const Command& comm
                     identifier->datagrams()) != 0)
         return EINVAL;
     send_message(identifier->link.get(), message);
-    watcher_.remove(identifier->link);
+    state.watcher.remove(identifier->link);
     identifier->state = State::over;
     return 0;
 }
 
-int Manager::disconnect(const std::shared_ptr<Channel>& channel, const Command& command) {
-    Identifier* const identifier = find(channel, command.body<rdma_ucm_disconnect>().id);
+int end_connection(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                   const Command& command) {
+    Identifier* const identifier =
+        state.identifiers.find(channel, command.body<rdma_ucm_disconnect>().id);
     if (identifier == nullptr) return ENOENT;
     if (identifier->datagrams() || identifier->state <= State::listening) return EINVAL;
     PeerMessage message;
     if (identifier->state == State::left_by_peer) {
         message.op = PeerOp::disconnected;
         if (identifier->link) send_message(identifier->link.get(), message);
-        if (identifier->deadline) run_out(*identifier);  // it had not been told yet
-        part(*identifier);
+        if (identifier->deadline) state.peers.run_out(*identifier);  // it had not been told yet
+        state.peers.part(*identifier);
         return 0;
     }
     // Said before there is a connection, or twice, it means nothing.
@@ -168,20 +178,21 @@ int Manager::disconnect(const std::shared_ptr<Channel>& channel, const Command& 
     message.op = PeerOp::disconnect;
     send_message(identifier->link.get(), message);
     identifier->state = State::leaving;
-    identifier->deadline = Clock::now() + answer_time_;
-    watcher_.wake();
+    identifier->deadline = Clock::now() + state.answer_time;
+    state.watcher.wake();
     return 0;
 }
 
 // The program has seen the peer's first message before the peer said that it is ready.
-int Manager::notify(const std::shared_ptr<Channel>& channel, const Command& command) {
+int note_establishment(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                       const Command& command) {
     const auto wanted = command.body<rdma_ucm_notify>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     if (wanted.event != IBV_EVENT_COMM_EST || identifier->datagrams()) return EINVAL;
     if (identifier->state == State::connected) return EISCONN;
     if (identifier->state != State::accepting) return EINVAL;
-    establish(*identifier);
+    state.peers.establish(*identifier);
     return 0;
 }
 

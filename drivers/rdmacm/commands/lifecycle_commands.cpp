@@ -1,13 +1,13 @@
 // Commands about identifiers themselves: making them, their events, channels and options.
+#include "lifecycle_commands.hpp"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <optional>
 
-#include "../../softnic/host/cancellation.hpp"
-#include "../manager.hpp"
-#include "../open_channels.hpp"
+#include "../command.hpp"
+#include "../manager_state.hpp"
 
 namespace verbatim::rdmacm {
 
@@ -36,64 +36,52 @@ std::optional<std::uint8_t> queue_pair_type(const rdma_ucm_create_id& wanted) {
 
 // librdmacm also makes an identifier in the third port space to see whether it can be bound to an
 // AF_IB address. It cannot: so librdmacm goes by IP addresses, which is what there is here.
-int Manager::create(const std::shared_ptr<Channel>& channel, const Command& command) {
+int create_identifier(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                      const Command& command) {
     const auto wanted = command.body<rdma_ucm_create_id>();
     const auto type = queue_pair_type(wanted);
     if (!type) return EPROTONOSUPPORT;
-    Identifier& identifier = add(channel, static_cast<PortSpace>(wanted.ps), *type);
+    Identifier& identifier =
+        state.identifiers.add(channel, static_cast<PortSpace>(wanted.ps), *type);
     identifier.user_id = wanted.uid;
     const int error = command.reply(wanted.response, rdma_ucm_create_id_resp{identifier.handle});
-    if (error != 0) end(identifier.handle);
+    if (error != 0) state.identifiers.end(identifier.handle);
     return error;
 }
 
-int Manager::destroy(const std::shared_ptr<Channel>& channel, const Command& command) {
+int destroy_identifier(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                       const Command& command) {
     const auto wanted = command.body<rdma_ucm_destroy_id>();
-    const Identifier* const identifier = find(channel, wanted.id);
+    const Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     const rdma_ucm_destroy_id_resp reply{identifier->events_reported};
     if (const int error = command.reply(wanted.response, reply); error != 0) return error;
-    end(wanted.id);
+    state.identifiers.end(wanted.id);
     return 0;
 }
 
-// `channel` is the new one; the command names the descriptor of the old one.
-int Manager::migrate(const std::shared_ptr<Channel>& channel, const Command& command) {
+int migrate_identifier(ManagerState& state, const std::shared_ptr<Channel>& old,
+                       const std::shared_ptr<Channel>& channel, const Command& command) {
     const auto wanted = command.body<rdma_ucm_migrate_id>();
-    const std::shared_ptr<Channel> old = find_channel(static_cast<int>(wanted.fd));
-    if (old == nullptr) return EINVAL;
-    Identifier* const identifier = find(old, wanted.id);
+    Identifier* const identifier = state.identifiers.find(old, wanted.id);
     if (identifier == nullptr) return ENOENT;
     const rdma_ucm_migrate_resp reply{identifier->events_reported};
     if (const int error = command.reply(wanted.response, reply); error != 0) return error;
     identifier->channel = channel;
     for (const Event& event : old->take_events_of(wanted.id)) {
-        if (event.request != 0) identifiers_.at(event.request).channel = channel;
+        if (event.request != 0) state.identifiers.at(event.request).channel = channel;
         channel->push(event);
     }
     return 0;
 }
 
-// Waits without the lock.
-int Manager::get_event(Channel& channel, const Command& command) {
-    constexpr std::size_t kOldest = offsetof(rdma_ucm_event_resp, reserved);
+int take_event(ManagerState& state, Channel& channel, const Command& command) {
     const auto wanted = command.body<rdma_ucm_get_event>();
-    if (command.reply_bytes() < kOldest) return ENOSPC;
-    for (;;) {
-        {
-            const softnic::WithoutCancellation none;
-            const std::lock_guard lock(mutex_);
-            if (channel.ended()) return EBADF;
-            if (!channel.empty()) {
-                const Event event = channel.pop();
-                Identifier& owner = identifiers_.at(event.owner);
-                ++owner.events_reported;
-                if (event.request != 0) ++owner.room;
-                return command.reply(wanted.response, event.facts, kOldest);
-            }
-        }
-        if (const int error = channel.wait(); error != 0) return error;
-    }
+    const Event event = channel.pop();
+    Identifier& owner = state.identifiers.at(event.owner);
+    ++owner.events_reported;
+    if (event.request != 0) ++owner.room;
+    return command.reply(wanted.response, event.facts, kOldestEvent);
 }
 
 namespace {
@@ -138,9 +126,10 @@ int set_acknowledge_timeout(Identifier& identifier, const rdma_ucm_set_option& w
 
 }  // namespace
 
-int Manager::set_option(const std::shared_ptr<Channel>& channel, const Command& command) {
+int set_option(ManagerState& state, const std::shared_ptr<Channel>& channel,
+               const Command& command) {
     const auto wanted = command.body<rdma_ucm_set_option>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     // The other level hands over a path of a subnet manager, which Ethernet has not.
     if (wanted.level != RDMA_OPTION_ID) return EOPNOTSUPP;

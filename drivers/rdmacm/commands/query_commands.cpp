@@ -1,4 +1,6 @@
 // Commands that ask: addresses and route of an identifier, attributes for its queue pair.
+#include "query_commands.hpp"
+
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -7,9 +9,10 @@
 
 #include "../../uverbs/tree/identity.hpp"
 #include "../../uverbs/tree/port_mtu.hpp"
+#include "../command.hpp"
 #include "../device_gid.hpp"
 #include "../events.hpp"
-#include "../manager.hpp"
+#include "../manager_state.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -92,10 +95,11 @@ void attributes_for_sending(const Identifier& identifier, ib_uverbs_qp_attr& att
 
 }  // namespace
 
-int Manager::query_route(const std::shared_ptr<Channel>& channel, const Command& command) {
+int query_route(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                const Command& command) {
     constexpr std::size_t kOldest = offsetof(rdma_ucm_query_route_resp, ibdev_index);
     const auto wanted = command.body<rdma_ucm_query>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     rdma_ucm_query_route_resp reply{};
     reply.ibdev_index = kNoDeviceIndex;
@@ -111,10 +115,11 @@ int Manager::query_route(const std::shared_ptr<Channel>& channel, const Command&
     return command.reply(wanted.response, reply, kOldest);
 }
 
-int Manager::query(const std::shared_ptr<Channel>& channel, const Command& command) {
+int query_addresses(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                    const Command& command) {
     constexpr std::size_t kOldest = offsetof(rdma_ucm_query_addr_resp, ibdev_index);
     const auto wanted = command.body<rdma_ucm_query>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     // Paths and GIDs are asked for where there is AF_IB.
     if (wanted.option != RDMA_USER_CM_QUERY_ADDR) return EOPNOTSUPP;
@@ -132,9 +137,10 @@ int Manager::query(const std::shared_ptr<Channel>& channel, const Command& comma
     return command.reply(wanted.response, reply, kOldest);
 }
 
-int Manager::init_queue_pair(const std::shared_ptr<Channel>& channel, const Command& command) {
+int init_queue_pair(ManagerState& state, const std::shared_ptr<Channel>& channel,
+                    const Command& command) {
     const auto wanted = command.body<rdma_ucm_init_qp_attr>();
-    Identifier* const identifier = find(channel, wanted.id);
+    Identifier* const identifier = state.identifiers.find(channel, wanted.id);
     if (identifier == nullptr) return ENOENT;
     if (!identifier->device) return EINVAL;
     const bool peer_known =

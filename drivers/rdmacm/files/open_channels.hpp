@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "channel.hpp"
+#include "../channel.hpp"
 
 namespace verbatim::rdmacm {
 
