@@ -3,7 +3,6 @@
 
 #include <rdma/mlx5-abi.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "../protocol/command.hpp"
 #include "../protocol/queue_pair_attributes.hpp"
 #include "device_objects.hpp"
+#include "queue_pair_layout.hpp"
 #include "xrc_commands.hpp"
 
 namespace verbatim::uverbs {
@@ -42,82 +42,11 @@ void ask_for_flow(void* context, std::uint32_t number) noexcept {
 
 // Bits of ib_uverbs_ex_create_qp::create_flags that there are (enum ib_qp_create_flags of linux).
 constexpr std::uint32_t kCreateFlags = 0xf << 1 | 0xf << 8;
-// Of mlx5_ib_create_qp::flags: data in completion entries, and which register page.
-constexpr std::uint32_t kProviderFlags = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-                                         MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
-
-// 0, or what is wrong with what libmlx5 says. Other flags would change the queue's format.
-int check_provider(const mlx5_ib_create_qp& provider, std::size_t bytes) {
-    constexpr std::uint32_t kPages = MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
-    const bool good = bytes >= offsetof(mlx5_ib_create_qp, ece_options) &&
-                      (provider.flags & ~kProviderFlags) == 0 &&
-                      (provider.flags & kPages) != kPages && provider.reserved == 0;
-    return good ? 0 : EINVAL;
-}
-
 template <class Core>
 int check_provider(const Command& command) {
     if (!command.provider_ends<Core, mlx5_ib_create_qp>()) return EINVAL;
-    return check_provider(command.provider<Core, mlx5_ib_create_qp>(),
-                          command.provider_bytes<Core>());
-}
-
-// 0, or what is wrong with the sizes that libmlx5 tells.
-int check_sizes(const mlx5_ib_create_qp& provider) {
-    constexpr std::uint32_t kMaxBlocks = 1u << 15, kMaxStride = 16;
-    const auto good = [](std::uint32_t count) {
-        return count == 0 || (std::has_single_bit(count) && count <= kMaxBlocks);
-    };
-    const bool all = good(provider.sq_wqe_count) && good(provider.rq_wqe_count) &&
-                     provider.rq_wqe_shift <= kMaxStride;
-    return all ? 0 : EINVAL;
-}
-
-// As mlx5's kernel driver sets it up: received data where the program's libmlx5 does not refuse it,
-// what is read only where every request completes, or the program says that it knows. In longer
-// entries libmlx5 does not find what was read.
-void allow_data_in_entries(softnic::QueuePairParts& parts, std::uint32_t flags, bool all_signaled) {
-    if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 || parts.names_queues ||
-        parts.view.transport == mlx5::Transport::unreliable_datagram)
-        return;
-    const auto is_long = [](const softnic::CompletionQueue& queue) {
-        return queue.view().entry_bytes == sizeof(mlx5::Cqe128);
-    };
-    parts.receive_in_entry =
-        is_long(*parts.receive_completions) ? softnic::kDataBeforeEntry : softnic::kDataInEntry;
-    const bool reads = parts.view.transport == mlx5::Transport::reliable_connection &&
-                       (all_signaled || (flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) != 0);
-    if (reads && !is_long(*parts.send_completions)) parts.result_in_entry = softnic::kDataInEntry;
-}
-
-// Of queue pairs that only receive: nothing is ever posted here.
-alignas(mlx5::kBlockBytes) std::byte no_block[mlx5::kBlockBytes];
-
-// What an XRC target has: nothing is ever announced there either, whatever the program posts.
-mlx5::QueuePairView view_of_target() {
-    static volatile std::uint32_t no_record[2];
-    mlx5::QueuePairView view;
-    view.send_buffer = no_block;
-    view.send_blocks = 1;
-    view.doorbell_record = no_record;
-    return view;
-}
-
-// The receive queue lies at the start of the buffer, the send queue behind it.
-mlx5::QueuePairView view_of(const mlx5_ib_create_qp& provider, bool own_receives) {
-    mlx5::QueuePairView view;
-    auto* const buffer = reinterpret_cast<std::byte*>(provider.buf_addr);
-    view.receive_stride_log2 = provider.rq_wqe_shift;
-    if (own_receives && provider.rq_wqe_count != 0) {
-        view.receive_buffer = buffer;
-        view.receive_entries = provider.rq_wqe_count;
-    }
-    const bool sends = provider.sq_wqe_count != 0;
-    view.send_buffer =
-        sends ? buffer + (std::size_t{provider.rq_wqe_count} << provider.rq_wqe_shift) : no_block;
-    view.send_blocks = sends ? provider.sq_wqe_count : 1;
-    view.doorbell_record = reinterpret_cast<volatile std::uint32_t*>(provider.db_addr);
-    return view;
+    return check_layout(command.provider<Core, mlx5_ib_create_qp>(),
+                        command.provider_bytes<Core>());
 }
 
 // The objects that the queue pair will use; 0 or an errno.
@@ -179,6 +108,29 @@ int make_target(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
     return 0;
 }
 
+// What the engine is told of a queue pair that has its objects.
+softnic::QueuePairParts parts_of(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
+                                 const mlx5_ib_create_qp& provider, QueuePair& pair,
+                                 mlx5::Transport transport) {
+    softnic::QueuePairParts parts;
+    parts.names_queues = wanted.qp_type == kXrcInitiator;
+    parts.view = view_of_queues(provider, pair.shared_receives == nullptr && !parts.names_queues);
+    parts.view.transport = transport;
+    parts.domain = pair.domain->number;
+    parts.flow_request = {ask_for_flow, &pair};
+    parts.route = way_back(device.facts.identity);
+    parts.max_datagram = device.facts.mtu;
+    parts.send_completions = &pair.send_completions->engine();
+    parts.receive_completions = &pair.receive_completions->engine();
+    allow_data_in_entries(parts, provider.flags, wanted.sq_sig_all != 0);
+    if (pair.shared_receives != nullptr) parts.shared_receives = &pair.shared_receives->list;
+    if (!device.facts.parked) parts.progress = &device.engine_thread.queue_pairs();
+    parts.send_index = parts.receive_index = provider.uidx & 0xffffff;
+    parts.follows_verbs = true;
+    parts.events = {QueuePair::report, &pair};
+    return parts;
+}
+
 int make_queue_pair(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
                     const mlx5_ib_create_qp& provider, ib_uverbs_create_qp_resp& reply) {
     if (!is_type(wanted.qp_type) || (wanted.create_flags & ~kCreateFlags) != 0) return EINVAL;
@@ -190,28 +142,12 @@ int make_queue_pair(DeviceObjects& device, const ib_uverbs_ex_create_qp& wanted,
     if (const int error = find_parts(device, wanted, *pair); error != 0) return error;
     if (const int error = check_sizes(provider); error != 0) return error;
     pair->type = wanted.qp_type;
+    pair->connector = &device.connector;
     pair->async_events = &device.context.async_events;
     pair->user_handle = wanted.user_handle;
     keep_capacities(wanted, *pair, reply);
-
-    softnic::QueuePairParts parts;
-    parts.names_queues = wanted.qp_type == kXrcInitiator;
-    parts.view = view_of(provider, pair->shared_receives == nullptr && !parts.names_queues);
-    parts.view.transport = *transport;
-    parts.domain = pair->domain->number;
-    parts.flow_request = {ask_for_flow, pair.get()};
-    parts.route = way_back(device.facts.identity);
-    parts.max_datagram = device.facts.mtu;
-    pair->connector = &device.connector;
-    parts.send_completions = &pair->send_completions->engine();
-    parts.receive_completions = &pair->receive_completions->engine();
-    allow_data_in_entries(parts, provider.flags, wanted.sq_sig_all != 0);
-    if (pair->shared_receives != nullptr) parts.shared_receives = &pair->shared_receives->list;
-    if (!device.facts.parked) parts.progress = &device.engine_thread.queue_pairs();
-    parts.send_index = parts.receive_index = provider.uidx & 0xffffff;
-    parts.follows_verbs = true;
-    parts.events = {QueuePair::report, pair.get()};
-    pair->engine = std::make_unique<softnic::QueuePair>(device.core, std::move(parts));
+    pair->engine = std::make_unique<softnic::QueuePair>(
+        device.core, parts_of(device, wanted, provider, *pair, *transport));
     reply.qpn = pair->engine->view().number;
     QueuePair& made = *pair;
     reply.qp_handle = device.queue_pairs.add(std::move(pair));
