@@ -37,12 +37,6 @@ std::atomic<Manager*> g_manager{nullptr};
 
 using Handler = int (*)(ManagerState&, const std::shared_ptr<Channel>&, const Command&);
 
-// `channel` is the new one.
-int migrate(ManagerState& state, const std::shared_ptr<Channel>& channel, const Command& command) {
-    const auto old = find_channel(static_cast<int>(command.body<rdma_ucm_migrate_id>().fd));
-    return old == nullptr ? EINVAL : migrate_identifier(state, old, channel, command);
-}
-
 // Null: there is no such command here.
 Handler handler_of(std::uint32_t number) noexcept {
     static constexpr auto kHandlers = [] {
@@ -61,7 +55,6 @@ Handler handler_of(std::uint32_t number) noexcept {
         table[RDMA_USER_CM_CMD_INIT_QP_ATTR] = init_queue_pair;
         table[RDMA_USER_CM_CMD_SET_OPTION] = set_option;
         table[RDMA_USER_CM_CMD_NOTIFY] = note_establishment;
-        table[RDMA_USER_CM_CMD_MIGRATE_ID] = migrate;
         table[RDMA_USER_CM_CMD_QUERY] = query_addresses;
         table[RDMA_USER_CM_CMD_BIND] = bind_address;
         table[RDMA_USER_CM_CMD_RESOLVE_ADDR] = resolve_address;
@@ -102,10 +95,20 @@ int Manager::execute(const std::shared_ptr<Channel>& channel,
 int Manager::dispatch(const std::shared_ptr<Channel>& channel, const Command& command) {
     // As linux answers it, which has none either.
     if (command.number() == RDMA_USER_CM_CMD_GET_OPTION) return ENOSYS;
+    if (command.number() == RDMA_USER_CM_CMD_MIGRATE_ID) return migrate(channel, command);
     const Handler handler = handler_of(command.number());
     if (handler == nullptr) return EOPNOTSUPP;  // multicast
     const std::lock_guard lock(mutex_);
     return channel->ended() ? EBADF : handler(state_, channel, command);
+}
+
+// To `channel`. The old one is looked up without the lock, because it may turn out to be closed,
+// and closing takes the lock.
+int Manager::migrate(const std::shared_ptr<Channel>& channel, const Command& command) {
+    const auto old = find_channel(static_cast<int>(command.body<rdma_ucm_migrate_id>().fd));
+    const std::lock_guard lock(mutex_);
+    if (channel->ended()) return EBADF;
+    return old == nullptr ? EINVAL : migrate_identifier(state_, old, channel, command);
 }
 
 // Waits without the lock.

@@ -38,6 +38,7 @@ class Manager final : WatcherService {
     Manager();
     ~Manager() = default;
     int dispatch(const std::shared_ptr<Channel>& channel, const Command& command);
+    int migrate(const std::shared_ptr<Channel>& channel, const Command& command);
     int get_event(Channel& channel, const Command& command);
 
     int meet_deadlines() override;

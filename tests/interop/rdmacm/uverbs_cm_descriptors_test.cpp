@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
@@ -148,6 +149,18 @@ TEST(ReplacedChannel, is_an_ordinary_file_that_is_written_as_such) {
         const EventChannel again = open_channel();
         expect_works(again);
         return testing::Test::HasFailure() ? 3 : 0;
+    });
+    EXPECT_EQ(child.wait(std::chrono::seconds(30)), 0);
+}
+
+TEST(ReplacedChannel, gives_no_identifier_to_another_channel) {
+    Child child([] {
+        const EventChannel replaced = open_channel();
+        rdma_cm_id* const id = make_id(replaced).release();
+        const EventChannel other = open_channel();
+        // The library notices it with the next use of the number.
+        syscall(SYS_dup3, memfd_create("ordinary", MFD_CLOEXEC), replaced->fd, O_CLOEXEC);
+        return rdma_migrate_id(id, other.get()) == -1 && errno == EINVAL ? 0 : 2;
     });
     EXPECT_EQ(child.wait(std::chrono::seconds(30)), 0);
 }
