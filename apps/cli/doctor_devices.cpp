@@ -1,9 +1,11 @@
 // RDMA devices, their ports and GIDs; the libraries that drive them.
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -101,6 +103,59 @@ std::vector<Finding> devices(const fs::path& root) {
     return found;
 }
 
+// Of one interface of the device: RoCE packets of 4096 bytes need some 60 bytes more for their
+// headers.
+Finding of_interface(const fs::path& device, const fs::path& interface) {
+    constexpr std::int64_t kWanted = 4200;
+    const std::int64_t bytes = number_of(interface / "mtu").value_or(0);
+    const std::string name = interface.filename().string();
+    return {"mtu",
+            bytes >= kWanted ? State::ok : State::limited,
+            Breaks::nothing,
+            fmt::format("{} of {}: {} bytes", name, device.filename().string(), bytes),
+            "packets carry 4096 bytes where interfaces and switches allow them, else 1024 or less",
+            fmt::format("sudo ip link set {} mtu 9000, here, at the peer and at the switch", name)};
+}
+
+// Rings are polled in memory. Firmware of a ConnectX can promise the order of bytes which that
+// needs.
+Finding of_data_order(const fs::path& device) {
+    const std::string name = device.filename().string();
+    std::error_code none;
+    const std::string driver = fs::read_symlink(device / "device/driver", none).filename().string();
+    const bool asked = driver == "mlx5_core";
+    return {
+        "data-order",
+        asked ? State::ok : State::limited,
+        Breaks::nothing,
+        asked ? fmt::format("the firmware of {} is asked for each connection", name)
+              : fmt::format("the driver of {} ({}) cannot promise it", name,
+                            driver.empty() ? "unknown" : driver),
+        "a connection is refused where bytes of a write may become visible out of order",
+        "set assume_in_order = true in [device], if adaptive routing and relaxed ordering are off"};
+}
+
+std::vector<Finding> limits_of_devices(const fs::path& root) {
+    std::vector<Finding> found;
+    for (const fs::path& device : sorted_entries(root / "sys/class/infiniband")) {
+        for (const fs::path& interface : sorted_entries(device / "device/net"))
+            found.push_back(of_interface(device, interface));
+        found.push_back(of_data_order(device));
+    }
+    return found;
+}
+
+// The software NIC's own limit.
+Finding reach() {
+    return {"reach",
+            State::limited,
+            Breaks::nothing,
+            fmt::format("the software NIC connects processes of this machine and of user {}",
+                        geteuid()),
+            "peers of other machines and users are refused",
+            "use an RDMA device between machines; run both ends as one user"};
+}
+
 // The version in the name of the file that the library was loaded from.
 std::string version_of(const char* library) {
     void* const handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
@@ -128,6 +183,8 @@ Finding library(const char* name, const char* file, const char* why, const char*
 
 std::vector<Finding> look_at_devices(const fs::path& root) {
     std::vector<Finding> found = devices(root);
+    std::ranges::move(limits_of_devices(root), std::back_inserter(found));
+    found.push_back(reach());
     found.push_back(library("rdma-core", "libibverbs.so.1",
                             "RDMA devices are opened through it; libverbatim.so needs it",
                             "libibverbs1 ibverbs-providers"));

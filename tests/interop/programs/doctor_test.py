@@ -44,7 +44,7 @@ class Doctor(unittest.TestCase):
     def test_every_finding_of_this_machine_has_a_state_a_reason_and_a_remedy(self):
         status, report = self.report()
         names = [finding["name"] for finding in report["findings"]]
-        for name in ("hugepages", "memlock", "memory-files", "dev-shm", "userfaultfd", "ptrace", "isolation", "device",
+        for name in ("hugepages", "memlock", "memory-files", "dev-shm", "userfaultfd", "ptrace", "isolation", "device", "reach",
                      "rdma-core", "dpdk"):
             self.assertIn(name, names)
         for finding in report["findings"]:
@@ -63,6 +63,22 @@ class Doctor(unittest.TestCase):
         status, findings = self.of_files()
         self.assertEqual(status, 1)
         self.assertEqual(findings["device"]["state"], "missing")
+
+    def test_limits_of_a_device_are_named_with_the_setting_that_mends_them(self):
+        self.write_port("mlx5_0", ACTIVE, (IPV4,))
+        self.write("sys/class/infiniband/mlx5_0/device/net/eth7/mtu", "1500\n")
+        drivers = os.path.join(self.directory.name, "sys/class/infiniband/mlx5_0/device/driver")
+        os.symlink("../../bus/pci/drivers/irdma", drivers)
+        _, findings = self.of_files()
+        self.assertEqual((findings["mtu"]["state"], findings["data-order"]["state"]), ("limited", "limited"))
+        self.assertIn("ip link set eth7 mtu 9000", findings["mtu"]["remedy"])
+        self.assertIn("irdma", findings["data-order"]["found"])
+        self.assertIn("assume_in_order = true", findings["data-order"]["remedy"])
+        os.unlink(drivers)
+        os.symlink("../../bus/pci/drivers/mlx5_core", drivers)
+        self.write("sys/class/infiniband/mlx5_0/device/net/eth7/mtu", "9000\n")
+        _, findings = self.of_files()
+        self.assertEqual((findings["mtu"]["state"], findings["data-order"]["state"]), ("ok", "ok"))
 
     def test_an_active_port_has_the_gid_that_reaches_furthest(self):
         self.write_port("mlx5_0", ACTIVE, (LINK_LOCAL, IPV4))
