@@ -1,17 +1,14 @@
-// Reads the file, and refuses what it does not know.
+// Each setting and the environment variable that it becomes.
 #include "softnic_config.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-#include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <verbatim/config/fault_tables.hpp>
+#include <verbatim/config/settings.hpp>
 #include <verbatim/config/toml_document.hpp>
-#include <verbatim/driver/advice.hpp>
-#include <verbatim/driver/error.hpp>
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
@@ -19,8 +16,6 @@
 namespace cli {
 namespace {
 
-using verbatim::Errc;
-using verbatim::Error;
 using verbatim::uverbs::DeviceTree;
 namespace softnic = verbatim::softnic;
 
@@ -87,75 +82,30 @@ constexpr std::array<Key, 7> kKeys{{
      DeviceTree::kTimeoutVariable, timeout},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},
 }};
-class Reader {
-  public:
-    Reader(std::string_view toml, std::string_view name)
-        : document_(toml, name, "configs/softnic.toml") {}
 
-    SoftnicConfig read() {
-        for (const auto& [section, node] : document_.table()) {
-            if (section.str() == verbatim::kFaultSection)
-                config_.environment.emplace_back(
-                    DeviceTree::kFaultsVariable,
-                    softnic::to_text(verbatim::read_faults(document_, node)));
-            else
-                read_section(section.str(), node);
-        }
-        return config_;
-    }
-
-  private:
-    [[noreturn]] void refuse(const toml::node& node, const std::string& cause,
-                             const std::string& remedy) const {
-        document_.refuse(node, cause, remedy);
-    }
-
-    void read_section(std::string_view section, const toml::node& node) {
-        std::vector<std::string_view> known;
-        for (const Key& key : kKeys)
-            if (key.section == section) known.push_back(key.name);
-        if (known.empty()) {
-            for (const Key& key : kKeys)
-                if (known.empty() || known.back() != key.section) known.push_back(key.section);
-            known.push_back(verbatim::kFaultSection);
-            refuse(node, fmt::format("unknown section [{}]", section),
-                   verbatim::advice(section, known));
-        }
-        const toml::table* const table = node.as_table();
-        if (table == nullptr)
-            refuse(node, fmt::format("{} is a section", section),
-                   fmt::format("write [{}]", section));
-        for (const auto& [name, value] : *table) read_key(section, name.str(), value, known);
-    }
-
-    void read_key(std::string_view section, std::string_view name, const toml::node& node,
-                  const std::vector<std::string_view>& known) {
-        const auto* const key = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& k) {
-            return k.section == section && k.name == name;
-        });
-        if (key == kKeys.end())
-            refuse(node, fmt::format("unknown key {} in [{}]", name, section),
-                   verbatim::advice(name, known));
-        const Converted value = key->convert(node);
-        if (!value)
-            refuse(node,
-                   fmt::format("{} = {} in [{}] is not allowed", name, verbatim::as_written(node),
-                               section),
-                   fmt::format("it must be {}", key->allowed));
-        if (key->convert == count_of_devices)
-            config_.devices = std::stoi(*value);
-        else
-            config_.environment.emplace_back(key->variable, *value);
-    }
-
-    verbatim::TomlDocument document_;
-    SoftnicConfig config_;
-};
+std::vector<verbatim::Setting> known_settings() {
+    std::vector<verbatim::Setting> known;
+    for (const Key& key : kKeys) known.push_back({key.section, key.name, key.allowed});
+    return known;
+}
 
 }  // namespace
 
 SoftnicConfig SoftnicConfig::from_text(std::string_view toml, const std::string& name) {
-    return Reader(toml, name).read();
+    const verbatim::TomlDocument document(toml, name, "configs/softnic.toml");
+    SoftnicConfig config;
+    const auto store = [&](std::size_t index, const toml::node& node) {
+        const Key& key = kKeys[index];
+        const Converted value = key.convert(node);
+        if (value && key.convert == count_of_devices)
+            config.devices = std::stoi(*value);
+        else if (value)
+            config.environment.emplace_back(key.variable, *value);
+        return value.has_value();
+    };
+    if (const auto faults = verbatim::read_settings(document, known_settings(), store))
+        config.environment.emplace_back(DeviceTree::kFaultsVariable, softnic::to_text(*faults));
+    return config;
 }
 
 SoftnicConfig SoftnicConfig::from_file(const std::string& path) {

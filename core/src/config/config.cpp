@@ -1,36 +1,25 @@
-// Reads the TOML file and says, for whatever is wrong in it, where, what is allowed and what was
-// probably meant.
+// Reads the TOML file, and says where its sections contradict themselves.
 #include <verbatim/core/config.hpp>
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <verbatim/config/fault_tables.hpp>
+#include <verbatim/config/settings.hpp>
 #include <verbatim/config/toml_document.hpp>
-#include <verbatim/driver/advice.hpp>
 
 #include "config_keys.hpp"
 
 namespace verbatim {
 namespace {
 
-std::vector<std::string_view> sections() {
-    std::vector<std::string_view> names;
+std::vector<Setting> known_settings() {
+    std::vector<Setting> known;
     for (const ConfigKey& key : config_keys())
-        if (names.empty() || names.back() != key.section) names.push_back(key.section);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    return names;
-}
-
-std::vector<std::string_view> keys_of(std::string_view section) {
-    std::vector<std::string_view> names;
-    for (const ConfigKey& key : config_keys())
-        if (key.section == section) names.push_back(key.name);
-    return names;
+        known.push_back({key.section, key.name, key.allowed});
+    return known;
 }
 
 std::optional<ConfigValue> value_of(const toml::node& node) {
@@ -46,50 +35,18 @@ class Reader {
         : document_(toml, name, "configs/verbatim.toml") {}
 
     Config read() {
-        for (const auto& [section, node] : document_.table()) {
-            if (section.str() == kFaultSection)
-                config_.faults = softnic::to_text(read_faults(document_, node));
-            else
-                read_section(section.str(), node);
-        }
+        const auto store = [&](std::size_t index, const toml::node& node) {
+            const auto value = value_of(node);
+            return value && config_keys()[index].set(config_, *value);
+        };
+        if (const auto faults = read_settings(document_, known_settings(), store))
+            config_.faults = softnic::to_text(*faults);
         check_arena(config_.arena);
         check_arena(config_.receive_arena);
         return config_;
     }
 
   private:
-    [[noreturn]] void refuse(const toml::node& node, const std::string& cause,
-                             const std::string& remedy) const {
-        document_.refuse(node, cause, remedy);
-    }
-
-    void read_section(std::string_view section, const toml::node& node) {
-        auto known = sections();
-        known.push_back(kFaultSection);
-        if (std::find(known.begin(), known.end(), section) == known.end())
-            refuse(node, fmt::format("unknown section [{}]", section), advice(section, known));
-        const toml::table* table = node.as_table();
-        if (table == nullptr)
-            refuse(node, fmt::format("{} is a section, not a value", section),
-                   fmt::format("write [{}]", section));
-        for (const auto& [key, value] : *table) read_key(section, key.str(), value);
-    }
-
-    void read_key(std::string_view section, std::string_view name, const toml::node& node) {
-        const auto keys = config_keys();
-        const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& k) {
-            return k.section == section && k.name == name;
-        });
-        if (key == keys.end())
-            refuse(node, fmt::format("unknown key {} in [{}]", name, section),
-                   advice(name, keys_of(section)));
-        const auto value = value_of(node);
-        if (!value || !key->set(config_, *value))
-            refuse(node,
-                   fmt::format("{} = {} in [{}] is not allowed", name, as_written(node), section),
-                   fmt::format("it must be {}", key->allowed));
-    }
-
     // What no single key can tell. The line is that of the section.
     void check_arena(const ArenaOptions& arena) const {
         const auto refuse_pair = [&](const std::string& cause, const std::string& remedy) {

@@ -107,7 +107,7 @@ class RunConfig(unittest.TestCase):
                 ("[engine]\ndoorbells = 'spin'\n", "it must be \"trap\" or \"nap\""),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),
                 ("[memory]\nshare = 1\n", "it must be true or false"),
-                ("engine = 3\n", "x.toml:1: engine is a section; write [engine]"),
+                ("engine = 3\n", "x.toml:1: engine is a section, not a value; write [engine]"),
                 ("[fault]\naction = 'drop'\n", "x.toml:1: fault is a list of sections; write [[fault]]"),
                 ("[[fault]]\nnth = 1\n", "x.toml:1: [[fault]] has no action"),
                 ("[[fault]]\naction = 'drop'\n\nnht = 1\n", "x.toml:4: unknown key of a fault, nht; did you mean nth?"),

@@ -1,0 +1,74 @@
+// Says of what is wrong where it is, what is allowed and what was probably meant.
+#include <verbatim/config/settings.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/advice.hpp>
+
+namespace verbatim {
+namespace {
+
+std::vector<std::string_view> sections_of(std::span<const Setting> known) {
+    std::vector<std::string_view> names;
+    for (const Setting& setting : known)
+        if (names.empty() || names.back() != setting.section) names.push_back(setting.section);
+    names.push_back(kFaultSection);
+    return names;
+}
+
+std::vector<std::string_view> names_in(std::span<const Setting> known, std::string_view section) {
+    std::vector<std::string_view> names;
+    for (const Setting& setting : known)
+        if (setting.section == section) names.push_back(setting.name);
+    return names;
+}
+
+const toml::table& table_of(const TomlDocument& document, std::string_view section,
+                            const toml::node& node) {
+    const toml::table* const table = node.as_table();
+    if (table == nullptr)
+        document.refuse(node, fmt::format("{} is a section, not a value", section),
+                        fmt::format("write [{}]", section));
+    return *table;
+}
+
+}  // namespace
+
+std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
+                                                  std::span<const Setting> known,
+                                                  const StoreSetting& store) {
+    const auto read_value = [&](std::string_view section, std::string_view name,
+                                const toml::node& node) {
+        const auto setting = std::find_if(known.begin(), known.end(), [&](const Setting& one) {
+            return one.section == section && one.name == name;
+        });
+        if (setting == known.end())
+            document.refuse(node, fmt::format("unknown key {} in [{}]", name, section),
+                            advice(name, names_in(known, section)));
+        if (!store(static_cast<std::size_t>(setting - known.begin()), node))
+            document.refuse(
+                node,
+                fmt::format("{} = {} in [{}] is not allowed", name, as_written(node), section),
+                fmt::format("it must be {}", setting->allowed));
+    };
+    std::optional<softnic::FaultPolicy> faults;
+    for (const auto& [key, node] : document.table()) {
+        const std::string_view section = key.str();
+        if (section == kFaultSection) {
+            faults = read_faults(document, node);
+            continue;
+        }
+        if (names_in(known, section).empty())
+            document.refuse(node, fmt::format("unknown section [{}]", section),
+                            advice(section, sections_of(known)));
+        for (const auto& [name, value] : table_of(document, section, node))
+            read_value(section, name.str(), value);
+    }
+    return faults;
+}
+
+}  // namespace verbatim
