@@ -8,6 +8,7 @@
 #include <verbatim/mlx5/completion_queue.hpp>
 
 #include "atomic_results.hpp"
+#include "queue_limits.hpp"
 
 namespace verbatim::mlx5 {
 namespace {
@@ -15,15 +16,8 @@ namespace {
 constexpr std::uint32_t kMaxCompletions =
     1U << 22;  // the consumer index has 24 bits, one of them the phase
 
-void require(bool holds, const CompletionQueueView& view, const char* cause) {
-    if (holds) return;
-    throw Error(Errc::invalid_argument, "completion queue " + std::to_string(view.number), cause,
-                "this is a fault of the device's driver: report it");
-}
-
 const CompletionQueueView& checked(const CompletionQueueView& view) {
-    const auto address = reinterpret_cast<std::uintptr_t>(view.buffer);
-    require(view.buffer != nullptr && address % 64 == 0, view, "the buffer is null or misaligned");
+    require(aligned(view.buffer, 64), view, "the buffer is null or misaligned");
     require(std::has_single_bit(view.entries) && view.entries <= kMaxCompletions, view,
             "the number of entries is not a power of two up to 2^22");
     require(view.entry_bytes == 64 || view.entry_bytes == 128, view,

@@ -1,6 +1,5 @@
 // The cold half of the queues: construction, reset, lists.
 #include <bit>
-#include <string>
 #include <utility>
 
 #include <verbatim/mlx5/receive_queue.hpp>
@@ -10,12 +9,6 @@
 
 namespace verbatim::mlx5 {
 namespace {
-
-void require(bool holds, const QueuePairView& view, const char* cause) {
-    if (holds) return;
-    throw Error(Errc::invalid_argument, "queue pair " + std::to_string(view.number), cause,
-                "this is a fault of the device's driver: report it");
-}
 
 const QueuePairView& checked_for_send(const QueuePairView& view) {
     require(view.transport == Transport::reliable_connection, view,

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string>
 
 #include <verbatim/mlx5/shared_receive_queue.hpp>
 
@@ -10,12 +9,6 @@
 
 namespace verbatim::mlx5 {
 namespace {
-
-void require(bool holds, const SharedReceiveQueueView& view, const char* cause) {
-    if (holds) return;
-    throw Error(Errc::invalid_argument, "shared receive queue " + std::to_string(view.number),
-                cause, "this is a fault of the device's driver: report it");
-}
 
 const SharedReceiveQueueView& checked(const SharedReceiveQueueView& view) {
     require(aligned(view.buffer, kUnitBytes), view, "the buffer is null or misaligned");
