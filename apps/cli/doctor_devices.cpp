@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/gid.hpp>
 #include <verbatim/rdma/gid_choice.hpp>
 
 #include "doctor_checks.hpp"
@@ -29,15 +29,8 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
     return found;
 }
 
-bool parse_gid(const std::string& text, std::array<std::uint8_t, 16>& bytes) {
-    unsigned words[8];
-    if (std::sscanf(text.c_str(), "%4x:%4x:%4x:%4x:%4x:%4x:%4x:%4x", &words[0], &words[1],
-                    &words[2], &words[3], &words[4], &words[5], &words[6], &words[7]) != 8)
-        return false;
-    for (std::size_t i = 0; i < 8; ++i) {
-        bytes[2 * i] = static_cast<std::uint8_t>(words[i] >> 8);
-        bytes[2 * i + 1] = static_cast<std::uint8_t>(words[i]);
-    }
+// A place of the table without a GID holds zeros.
+bool holds_gid(const std::array<std::uint8_t, 16>& bytes) {
     return std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte != 0; });
 }
 
@@ -49,8 +42,10 @@ GidKind kind_of(const std::string& type) {
 std::vector<GidEntry> gids_of(const fs::path& port) {
     std::vector<GidEntry> table;
     for (const fs::path& file : sorted_entries(port / "gids")) {
+        const auto gid = verbatim::parse_gid(line_of(file));
+        if (!gid || !holds_gid(*gid)) continue;
         GidEntry entry;
-        if (!parse_gid(line_of(file), entry.bytes)) continue;
+        entry.bytes = *gid;
         entry.index = static_cast<std::uint32_t>(std::stoul(file.filename().string()));
         entry.kind = kind_of(line_of(port / "gid_attrs/types" / file.filename()));
         table.push_back(entry);

@@ -2,14 +2,13 @@
 #include "device_gid.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/gid.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 #include <verbatim/uverbs/uverbs.hpp>
 
@@ -35,19 +34,6 @@ std::string line_of(const std::string& file) {
     std::ifstream in(file);
     std::getline(in, line);
     return line;
-}
-
-// Eight groups of four hexadecimal digits.
-std::optional<std::array<std::uint8_t, 16>> parse_gid(const std::string& text) {
-    std::array<std::uint8_t, 16> bytes;
-    unsigned group;
-    for (std::size_t i = 0; i < 8; ++i) {
-        if (text.size() < i * 5 + 4 || std::sscanf(text.c_str() + i * 5, "%4x", &group) != 1)
-            return std::nullopt;
-        bytes[2 * i] = static_cast<std::uint8_t>(group >> 8);
-        bytes[2 * i + 1] = static_cast<std::uint8_t>(group);
-    }
-    return bytes;
 }
 
 std::array<std::uint8_t, 16> gid_form(const Endpoint& endpoint) {
