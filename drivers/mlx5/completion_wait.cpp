@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include <verbatim/driver/deadline.hpp>
 #include <verbatim/mlx5/completion_wait.hpp>
 
 namespace verbatim::mlx5 {
@@ -13,11 +14,10 @@ using Clock = std::chrono::steady_clock;
 // False: the deadline passed, or the descriptor is none.
 bool wait_readable(int file, Clock::time_point deadline) noexcept {
     for (;;) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-        if (left.count() <= 0) return false;
+        const int left = milliseconds_until(deadline);
+        if (left == 0) return false;
         pollfd entry{file, POLLIN, 0};
-        const int ready =
-            ::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000 * 1000)));
+        const int ready = ::poll(&entry, 1, left);
         if (ready > 0) return (entry.revents & POLLIN) != 0;
         if (ready < 0 && errno != EINTR) return false;
     }

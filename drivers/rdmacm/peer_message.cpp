@@ -1,9 +1,9 @@
 // Messages in and out; those that come in are checked here.
 #include "peer_message.hpp"
 
-#include <sys/socket.h>
+#include <span>
 
-#include <cerrno>
+#include "../softnic/host/local_socket.hpp"
 
 namespace verbatim::rdmacm {
 namespace {
@@ -34,16 +34,16 @@ PeerMessage refusal_of(std::uint32_t reason) noexcept {
 }
 
 bool send_message(int link, const PeerMessage& message) noexcept {
-    return send(link, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof message;
+    return softnic::send_packet(link, std::as_bytes(std::span(&message, 1)));
 }
 
 Received receive_message(int link, PeerMessage& message) noexcept {
-    ssize_t bytes = recv(link, &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
-    // The peer closed without reading all that we sent. That is told once, before what it sent.
-    if (bytes < 0 && errno == ECONNRESET)
-        bytes = recv(link, &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
-    if (bytes < 0) return errno == EAGAIN || errno == EINTR ? Received::nothing : Received::ended;
-    return bytes == sizeof message && makes_sense(message) ? Received::message : Received::ended;
+    using softnic::Packet;
+    const Packet packet =
+        softnic::receive_packet(link, std::as_writable_bytes(std::span(&message, 1)), nullptr);
+    if (packet.state == Packet::State::nothing) return Received::nothing;
+    const bool whole = packet.state == Packet::State::whole && packet.bytes == sizeof message;
+    return whole && makes_sense(message) ? Received::message : Received::ended;
 }
 
 }  // namespace verbatim::rdmacm

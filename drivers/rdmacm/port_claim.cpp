@@ -1,18 +1,13 @@
 // Names, and who else holds one.
 #include "port_claim.hpp"
 
-#include <stddef.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <random>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -50,39 +45,11 @@ bool overlap(const std::string& a, const std::string& b) {
     return is_wildcard(b) ? serves(b, a.size() == kDigitsOfFour) : a == b;
 }
 
-socklen_t socket_address(const std::string& name, sockaddr_un& address) {
-    address = {};
-    address.sun_family = AF_UNIX;
-    const std::size_t bytes = std::min(name.size(), sizeof address.sun_path - 1);
-    std::memcpy(address.sun_path + 1, name.data(), bytes);
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
-}
-
-int open_socket(softnic::Descriptor& made) {
-    made = softnic::Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    return made ? 0 : errno;
-}
-
-int bind_name(const std::string& name, softnic::Descriptor& claim) {
-    if (const int error = open_socket(claim); error != 0) return error;
-    sockaddr_un address;
-    const socklen_t bytes = socket_address(name, address);
-    return bind(claim.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? 0 : errno;
-}
-
-// Names with this prefix that are bound now, without it. Accepted links carry the name of the
-// listener and do not hold it: they are connected (state 03).
+// The names with this prefix that sockets hold now, without it.
 std::vector<std::string> names_in_use(const std::string& prefix) {
     std::vector<std::string> names;
-    std::ifstream table("/proc/net/unix");
-    for (std::string line; std::getline(table, line);) {
-        const std::size_t at = line.find("@" + prefix);
-        if (at == std::string::npos) continue;
-        std::istringstream fields(line);
-        std::string number, count, protocol, flags, type, state;
-        fields >> number >> count >> protocol >> flags >> type >> state;
-        if (state != "03") names.push_back(line.substr(at + 1 + prefix.size()));
-    }
+    for (const auto& socket : softnic::named_sockets(prefix).value_or(softnic::NamedSockets{}))
+        if (!socket.connected) names.push_back(socket.name.substr(prefix.size()));
     return names;
 }
 
@@ -101,7 +68,8 @@ int claim_exactly(const Endpoint& endpoint, const ClaimTerms& terms, softnic::De
     const std::string place = place_of(endpoint, terms.only_family);
     const std::string own = place + suffix_of(terms);
     softnic::Descriptor held;
-    if (const int error = bind_name(prefix + own, held); error != 0) return error;
+    if (const int error = softnic::open_local_socket(held); error != 0) return error;
+    if (const int error = softnic::bind_local_socket(held, prefix + own); error != 0) return error;
     for (const std::string& name : names_in_use(prefix)) {
         const std::size_t suffix = name.find('+');
         const bool both_shared = terms.shared && suffix != std::string::npos;
@@ -148,23 +116,21 @@ int link_to(const Endpoint& to, PortSpace space, softnic::Descriptor& link) {
     const std::string prefix = prefix_of(space, to.port);
     for (const std::string& place : {to.digits(), any_of(to.family), std::string(kBoth)}) {
         softnic::Descriptor made;
-        if (const int error = open_socket(made); error != 0) return error;
-        sockaddr_un address;
-        const socklen_t bytes = socket_address(prefix + place, address);
-        if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) {
+        if (const int error = softnic::open_local_socket(made); error != 0) return error;
+        const int error = softnic::connect_local_socket(made, prefix + place);
+        if (error == 0) {
             if (!same_user(made.get())) return ECONNREFUSED;
             link = std::move(made);
             return 0;
         }
-        if (errno != ECONNREFUSED) return errno;
+        if (error != ECONNREFUSED) return error;
     }
     return ECONNREFUSED;
 }
 
 bool same_user(int link) noexcept {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    return getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+    const std::optional<ucred> peer = softnic::peer_of(link);
+    return peer && peer->uid == geteuid();
 }
 
 }  // namespace verbatim::rdmacm

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <new>
 
+#include <verbatim/driver/deadline.hpp>
 #include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
@@ -136,8 +137,7 @@ int Manager::meet_deadlines() {
     const auto now = Clock::now();
     const auto next = std::min(state_.peers.meet_deadlines(state_.identifiers, now),
                                state_.newcomers.drop_silent(now));
-    if (next == Clock::time_point::max()) return -1;
-    return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next - now).count());
+    return milliseconds_until(next);
 }
 
 bool Manager::serve(std::uint64_t key) {

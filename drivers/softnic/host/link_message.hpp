@@ -13,7 +13,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,12 +22,11 @@
 
 #include <verbatim/driver/error.hpp>
 
-#include "descriptor.hpp"
+#include "local_socket.hpp"
 
 namespace verbatim::softnic {
 
 using Nonce = std::array<std::uint8_t, 16>;
-using Instant = std::chrono::steady_clock::time_point;
 
 // One link of a peer's device to this one. The nonce alone may come again, with another link.
 struct PeerSession {
@@ -57,7 +55,7 @@ enum class LinkOp : std::uint32_t {
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
 inline constexpr std::uint32_t kLinkVersion = 5;
-inline constexpr std::size_t kFilesPerMessage = 32;
+inline constexpr std::size_t kFilesPerMessage = kFilesPerPacket;
 
 // LinkFeatures, of the answering device: its revokers raise barriers in all processes that take
 // part (membarrier.hpp).
@@ -95,9 +93,6 @@ enum class Received : std::uint8_t { message, nothing, closed, malformed, other_
 bool send_message(int socket, const LinkMessage& message, std::span<const int> files = {}) noexcept;
 // Reads one message if there is one. Descriptors that came with it are appended to `files`.
 Received receive_message(int socket, LinkMessage& message, std::vector<Descriptor>& files);
-// Waits until the socket can be read or has ended. False: the deadline passed, whatever can be
-// read: a peer that talks without end holds up nobody.
-bool wait_readable(int socket, Instant deadline) noexcept;
 
 Nonce random_nonce();
 

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/deadline.hpp>
 #include <verbatim/driver/log.hpp>
 
 #include "../host/own_threads.hpp"
@@ -30,7 +31,7 @@ constexpr std::ptrdiff_t kMaxStrangers = 64;
 constexpr int kMessagesPerTurn = 16, kNewcomersPerTurn = 32;
 // While the process has no descriptors left, the listener is looked at this often instead of at
 // once.
-constexpr int kNoDescriptorsRetryMs = 100;
+constexpr std::chrono::milliseconds kNoDescriptorsRetry{100};
 
 [[noreturn]] void fail_start(const char* step, int cause) {
     throw Error(Errc::device_error, "software NIC control thread",
@@ -158,16 +159,11 @@ void ControlThread::wait_for_events() {
 }
 
 int ControlThread::poll_timeout_ms() const {
-    std::int64_t timeout = out_of_descriptors_ ? kNoDescriptorsRetryMs : -1;
-    const Instant now = std::chrono::steady_clock::now();
-    for (const Session& session : sessions_) {
-        if (session.welcomed) continue;
-        const auto left =
-            std::chrono::ceil<std::chrono::milliseconds>(session.hello_by - now).count();
-        const std::int64_t bounded = std::max<std::int64_t>(left, 0);
-        timeout = timeout < 0 ? bounded : std::min(timeout, bounded);
-    }
-    return static_cast<int>(timeout);
+    Instant next = Instant::max();
+    if (out_of_descriptors_) next = std::chrono::steady_clock::now() + kNoDescriptorsRetry;
+    for (const Session& session : sessions_)
+        if (!session.welcomed) next = std::min(next, session.hello_by);
+    return milliseconds_until(next);
 }
 
 void ControlThread::accept_sessions(int listener) {
@@ -187,24 +183,21 @@ void ControlThread::accept_sessions(int listener) {
 
 // Other users get no further where they are not wanted, and cannot take all places elsewhere.
 void ControlThread::admit(Descriptor socket) {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (sessions_.size() >= kMaxSessions ||
-        getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
-        return;
+    const std::optional<ucred> peer = peer_of(socket.get());
+    if (sessions_.size() >= kMaxSessions || !peer) return;
     Session session;
     session.socket = std::move(socket);
-    session.user = peer.uid;
-    session.peer.process = std::make_shared<PeerProcess>(peer.pid);
+    session.user = peer->uid;
+    session.peer.process = std::make_shared<PeerProcess>(peer->pid);
     session.hello_by = std::chrono::steady_clock::now() + kHelloTime;
-    if (peer.uid != geteuid()) {
+    if (peer->uid != geteuid()) {
         LinkMessage first;
         first.sequence = 1;  // as that of every hello
         if (options_.same_user_only)
             return refuse(
                 session, first, Errc::permission_denied,
                 fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
-                            peer.uid, geteuid()));
+                            peer->uid, geteuid()));
         const auto strangers = std::ranges::count_if(sessions_, [](const Session& other) {
             return !other.welcomed && other.user != geteuid();
         });

@@ -1,16 +1,12 @@
 // Naming and binding of listeners.
 #include "identity.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,21 +20,17 @@ namespace {
                 "raise the limit of open files (ulimit -n)");
 }
 
-// False: somebody has that name.
-bool bind_name(const Descriptor& socket, const std::string& name) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(name.begin(), name.end(), address.sun_path + 1);
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return true;
-    if (errno != EADDRINUSE) fail("bind", errno);
-    return false;
+Descriptor open_listener() {
+    Descriptor socket;
+    if (const int error = open_local_socket(socket); error != 0) fail("socket", error);
+    return socket;
 }
 
-Descriptor open_socket() {
-    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) fail("socket", errno);
-    return socket;
+// False: another process has that name.
+bool claim_name(const Descriptor& socket, const std::string& name) {
+    const int error = bind_local_socket(socket, name);
+    if (error != 0 && error != EADDRINUSE) fail("bind", error);
+    return error == 0;
 }
 
 std::string slot_name(std::uint32_t slot) {
@@ -48,15 +40,10 @@ std::string slot_name(std::uint32_t slot) {
 // Users of this network namespace who hold the slot: each has slots of his own.
 std::vector<unsigned> holders(std::uint32_t slot) {
     std::vector<unsigned> users;
-    std::ifstream table("/proc/net/unix");
-    const std::string prefix = "@" + std::string(kSlotPrefix);
-    for (std::string line; std::getline(table, line);) {
-        const std::size_t at = line.find(prefix);
+    for (const NamedSocket& socket : named_sockets(kSlotPrefix).value_or(NamedSockets{})) {
         unsigned user = 0, held = 0;
-        if (at != std::string::npos &&
-            std::sscanf(line.c_str() + at + prefix.size(), "%u-%u", &user, &held) == 2 &&
-            held == slot)
-            users.push_back(user);
+        const char* const numbers = socket.name.c_str() + kSlotPrefix.size();
+        if (std::sscanf(numbers, "%u-%u", &user, &held) == 2 && held == slot) users.push_back(user);
     }
     return users;
 }
@@ -77,8 +64,8 @@ Identity random_identity() {
     identity.socket_name = kRandomPrefix;
     for (const std::uint8_t byte : random_nonce())
         identity.socket_name += fmt::format("{:02x}", byte);
-    identity.listener = open_socket();
-    if (!bind_name(identity.listener, identity.socket_name)) fail("bind", EADDRINUSE);
+    identity.listener = open_listener();
+    if (!claim_name(identity.listener, identity.socket_name)) fail("bind", EADDRINUSE);
     // Any start, so that numbers of different devices are told apart in logs.
     identity.first_number = (std::uint32_t{identity.nonce[0]} << 8 | identity.nonce[1]) + 0x100;
     identity.last_number = kLastNumber;
@@ -87,13 +74,13 @@ Identity random_identity() {
 
 Identity claim_slot() {
     Identity identity;
-    identity.listener = open_socket();
+    identity.listener = open_listener();
     constexpr std::uint32_t kUsable = kSlots - 2;
     const auto start = static_cast<std::uint32_t>(getpid());
     for (std::uint32_t i = 0; i < kUsable; ++i) {
         const std::uint32_t slot = 1 + (start + i) % kUsable;
         identity.socket_name = slot_name(slot);
-        if (!bind_name(identity.listener, identity.socket_name)) continue;
+        if (!claim_name(identity.listener, identity.socket_name)) continue;
         identity.nonce = slot_nonce(slot);
         identity.by_slot = true;
         identity.first_number = slot << kIndexBits;

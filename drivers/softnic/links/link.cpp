@@ -3,7 +3,6 @@
 
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,15 +18,6 @@ namespace verbatim::softnic {
 namespace {
 
 constexpr std::chrono::milliseconds kBacklogRetry{2};
-
-socklen_t abstract_address(const QueuePairAddress& peer, sockaddr_un& address) {
-    address = {};
-    address.sun_family = AF_UNIX;
-    const auto end = std::find(peer.local_socket.begin(), peer.local_socket.end(), '\0');
-    const auto length = static_cast<std::size_t>(end - peer.local_socket.begin());
-    std::copy(peer.local_socket.begin(), end, address.sun_path + 1);
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-}
 
 std::string name_of(const QueuePairAddress& peer) {
     return {peer.local_socket.begin(),
@@ -56,21 +46,18 @@ Link::~Link() {
 }
 
 void Link::connect_socket(const QueuePairAddress& peer, Instant deadline) {
-    socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_)
-        throw Error(Errc::device_error, object_, fmt::format("socket: {}", std::strerror(errno)),
+    if (const int error = open_local_socket(socket_); error != 0)
+        throw Error(Errc::device_error, object_, fmt::format("socket: {}", std::strerror(error)),
                     "raise the limit of open files (ulimit -n)");
-    sockaddr_un address;
-    const socklen_t bytes = abstract_address(peer, address);
-    while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN)  // EAGAIN: the peer's backlog is full
+    const std::string name = name_of(peer);
+    while (const int error = connect_local_socket(socket_, name)) {
+        if (error != EAGAIN)  // EAGAIN: the peer's backlog is full
             throw Error(
                 Errc::unsupported, object_,
                 fmt::format(
                     "no software NIC answers there ({}): the peer is on another host, in another "
                     "network namespace, or has ended",
-                    std::strerror(errno)),
+                    std::strerror(error)),
                 "run both processes on one host and in one network namespace");
         if (std::chrono::steady_clock::now() >= deadline)
             throw Error(Errc::timeout, object_, "the peer does not accept links", "is it stopped?");
@@ -79,18 +66,17 @@ void Link::connect_socket(const QueuePairAddress& peer, Instant deadline) {
 }
 
 void Link::check_user() {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+    const std::optional<ucred> peer = peer_of(socket_.get());
+    if (!peer)
         throw Error(Errc::device_error, object_,
                     fmt::format("SO_PEERCRED: {}", std::strerror(errno)));
-    if (options_.same_user_only && peer.uid != geteuid())
+    if (options_.same_user_only && peer->uid != geteuid())
         throw Error(
             Errc::permission_denied, object_,
-            fmt::format("the peer runs as uid {}, this process as uid {}", peer.uid, geteuid()),
+            fmt::format("the peer runs as uid {}, this process as uid {}", peer->uid, geteuid()),
             "run both as the same user, or set device.same_user_only = false on both sides");
-    process_ = peer.pid;
-    same_process_ = peer.pid == getpid();
+    process_ = peer->pid;
+    same_process_ = peer->pid == getpid();
 }
 
 void Link::greet(Instant deadline) {

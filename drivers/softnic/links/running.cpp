@@ -2,25 +2,19 @@
 #include <verbatim/softnic/running.hpp>
 
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "../host/descriptor.hpp"
 #include "../host/link_message.hpp"
 #include "identity.hpp"
 
@@ -30,40 +24,23 @@ namespace {
 constexpr std::chrono::seconds kAnswerTime{1};
 constexpr std::size_t kMostText = std::size_t{16} << 20;
 
-// One line of the kernel's list of Unix sockets: names of devices that listen.
-std::optional<std::string> listening_name(const std::string& line) {
-    constexpr unsigned long kListens = 0x10000;  // __SO_ACCEPTCON
-    std::istringstream words(line);
-    std::string word, flags, path;
-    words >> word >> word >> word >> flags >> word >> word >> word >> path;
-    if (words.fail() || (std::strtoul(flags.c_str(), nullptr, 16) & kListens) == 0)
-        return std::nullopt;
-    const std::string_view name(path);
-    for (const std::string_view prefix : {kSlotPrefix, kRandomPrefix})
-        if (name.substr(0, 1) == "@" && name.substr(1).starts_with(prefix)) return path.substr(1);
-    return std::nullopt;
-}
-
 std::set<std::string> listening_names() {
-    std::ifstream list("/proc/net/unix");
-    if (!list)
-        throw Error(Errc::device_error, "/proc/net/unix", "it cannot be read", "is /proc mounted?");
     std::set<std::string> names;
-    for (std::string line; std::getline(list, line);)
-        if (auto name = listening_name(line)) names.insert(*std::move(name));
+    for (const std::string_view prefix : {kSlotPrefix, kRandomPrefix}) {
+        const auto sockets = named_sockets(prefix);
+        if (!sockets)
+            throw Error(Errc::device_error, "/proc/net/unix", "it cannot be read",
+                        "is /proc mounted?");
+        for (const NamedSocket& socket : *sockets)
+            if (socket.listens) names.insert(socket.name);
+    }
     return names;
 }
 
-// Closed: there is nobody (any more), or nobody who accepts.
+// Closed: no process listens there (any more), or it does not accept.
 Descriptor connect_to(const std::string& name) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (name.size() + 1 > sizeof address.sun_path) return {};
-    std::copy(name.begin(), name.end(), address.sun_path + 1);
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
-        return {};
+    Descriptor socket;
+    if (open_local_socket(socket) != 0 || connect_local_socket(socket, name) != 0) return {};
     return socket;
 }
 
@@ -97,15 +74,12 @@ std::string ask(int socket) {
 
 std::optional<RunningDevice> look_at(const std::string& name) {
     const Descriptor socket = connect_to(name);
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (!socket || getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
-        peer.uid != geteuid())
-        return std::nullopt;
-    RunningDevice device{peer.pid, {}, ask(socket.get())};
+    const std::optional<ucred> peer = peer_of(socket.get());
+    if (!peer || peer->uid != geteuid()) return std::nullopt;
+    RunningDevice device{peer->pid, {}, ask(socket.get())};
     // A child of a program that was killed may hold the socket still.
-    if (kill(peer.pid, 0) != 0) return std::nullopt;
-    std::ifstream(fmt::format("/proc/{}/comm", peer.pid)) >> device.program;
+    if (kill(peer->pid, 0) != 0) return std::nullopt;
+    std::ifstream(fmt::format("/proc/{}/comm", peer->pid)) >> device.program;
     return device;
 }
 
