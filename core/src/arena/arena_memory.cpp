@@ -12,9 +12,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 
 #include <fmt/format.h>
+#include <verbatim/driver/errno_text.hpp>
 #include <verbatim/driver/file_size_limit.hpp>
 #include <verbatim/driver/log.hpp>
 
@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
 std::atomic<bool> warned_of_small_pages{false};
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
 
 std::size_t huge_size_for(const ArenaOptions& options) noexcept {
     switch (options.pages) {

@@ -30,7 +30,7 @@ class FrameReader {
 class SideChannel {
   public:
     // `name`: of the peer, for messages.
-    SideChannel(FileDescriptor socket, std::string name)
+    SideChannel(Descriptor socket, std::string name)
         : socket_(std::move(socket)), name_(std::move(name)) {}
 
     // Throws Error: timeout, peer_lost, protocol_error (what listens there is not Verbatim).
@@ -49,13 +49,13 @@ class SideChannel {
     void finish() noexcept;
 
     const std::string& name() const noexcept { return name_; }
-    const FileDescriptor& socket() const noexcept { return socket_; }
+    const Descriptor& socket() const noexcept { return socket_; }
 
   private:
     [[noreturn]] void ended();
     [[noreturn]] void late(FrameType type) const;
 
-    FileDescriptor socket_;
+    Descriptor socket_;
     std::string name_;
     FrameReader reader_;
 };

@@ -14,18 +14,16 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
-#include <limits>
 #include <memory>
-#include <system_error>
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/deadline.hpp>
+#include <verbatim/driver/errno_text.hpp>
+
 namespace verbatim {
 namespace {
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
 
 std::string text_of(const HostPort& where) {
     const bool address6 = where.host.find(':') != std::string::npos;
@@ -77,7 +75,7 @@ int finish_connect(int socket, Deadline deadline) noexcept {
     pollfd entry{socket, POLLOUT, 0};
     int ready = 0;
     do {
-        ready = poll(&entry, 1, tcp::poll_timeout(deadline));
+        ready = poll(&entry, 1, milliseconds_until(deadline.when));
     } while (ready < 0 && errno == EINTR);
     if (ready == 0) return ETIMEDOUT;
     int error = 0;
@@ -123,10 +121,6 @@ std::string name_of(const sockaddr_storage& address) {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-    if (value_ >= 0) close(value_);
-}
-
 HostPort HostPort::parse(std::string_view text) {
     const auto refuse = [&](const char* what) {
         throw Error(Errc::invalid_argument, fmt::format("address \"{}\"", text), what,
@@ -150,19 +144,11 @@ HostPort HostPort::parse(std::string_view text) {
 
 namespace tcp {
 
-int poll_timeout(Deadline deadline) noexcept {
-    if (deadline.when == Clock::time_point::max()) return -1;
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline.when - Clock::now()).count();
-    return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
-}
-
-FileDescriptor connect(const HostPort& to, Deadline deadline) {
+Descriptor connect(const HostPort& to, Deadline deadline) {
     const AddressList addresses = resolve(to, 0);
     int error = EADDRNOTAVAIL;
     for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-        FileDescriptor socket(
-            ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        Descriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         if (!socket) continue;
         error = ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
         if (error == EINPROGRESS) error = finish_connect(socket.get(), deadline);
@@ -173,7 +159,7 @@ FileDescriptor connect(const HostPort& to, Deadline deadline) {
     cannot_connect(to, error);
 }
 
-FileDescriptor listen(const HostPort& at, bool loopback_only) {
+Descriptor listen(const HostPort& at, bool loopback_only) {
     const AddressList addresses = resolve(at, AI_PASSIVE);
     int error = EADDRNOTAVAIL;
     for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
@@ -183,8 +169,7 @@ FileDescriptor listen(const HostPort& at, bool loopback_only) {
                         "listen on localhost, or set loopback_only = false in [connect] if every "
                         "machine that can "
                         "reach it is trusted");
-        FileDescriptor socket(
-            ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        Descriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         if (!socket) continue;
         set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
         if (bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 &&
@@ -195,8 +180,8 @@ FileDescriptor listen(const HostPort& at, bool loopback_only) {
     cannot_listen(at, error);
 }
 
-FileDescriptor accept(const FileDescriptor& listener) {
-    FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+Descriptor accept(const Descriptor& listener) {
+    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const int error = socket ? 0 : errno;
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
         throw Error(Errc::out_of_memory, fmt::format("listener on port {}", local_port(listener)),
@@ -206,7 +191,7 @@ FileDescriptor accept(const FileDescriptor& listener) {
     return socket;
 }
 
-std::uint16_t local_port(const FileDescriptor& socket) {
+std::uint16_t local_port(const Descriptor& socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
@@ -216,7 +201,7 @@ std::uint16_t local_port(const FileDescriptor& socket) {
     return ntohs(in.sin_port);
 }
 
-std::array<std::uint8_t, 16> local_address(const FileDescriptor& socket) {
+std::array<std::uint8_t, 16> local_address(const Descriptor& socket) {
     std::array<std::uint8_t, 16> bytes{};
     sockaddr_storage address{};
     socklen_t length = sizeof address;
@@ -235,7 +220,7 @@ std::array<std::uint8_t, 16> local_address(const FileDescriptor& socket) {
     return bytes;
 }
 
-std::string peer_name(const FileDescriptor& socket) {
+std::string peer_name(const Descriptor& socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
@@ -243,7 +228,7 @@ std::string peer_name(const FileDescriptor& socket) {
     return name_of(address);
 }
 
-Read read_some(const FileDescriptor& socket, std::span<std::byte> into) noexcept {
+Read read_some(const Descriptor& socket, std::span<std::byte> into) noexcept {
     while (true) {
         const ssize_t count = recv(socket.get(), into.data(), into.size(), MSG_DONTWAIT);
         if (count > 0) return {ReadResult::bytes, static_cast<std::size_t>(count)};
@@ -253,7 +238,7 @@ Read read_some(const FileDescriptor& socket, std::span<std::byte> into) noexcept
     }
 }
 
-void write_all(const FileDescriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
+void write_all(const Descriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
                const std::string& object) {
     while (!bytes.empty()) {
         const ssize_t count =
@@ -268,16 +253,16 @@ void write_all(const FileDescriptor& socket, std::span<const std::byte> bytes, D
                         fmt::format("the peer closed ({})", errno_text(errno)),
                         "see what the peer's own messages say");
         pollfd entry{socket.get(), POLLOUT, 0};
-        if (poll(&entry, 1, poll_timeout(deadline)) == 0)
+        if (poll(&entry, 1, milliseconds_until(deadline.when)) == 0)
             throw Error(Errc::timeout, object, "the peer takes no bytes",
                         "see whether the peer is stopped");
     }
 }
 
-bool wait_readable(const FileDescriptor& socket, Deadline deadline) noexcept {
+bool wait_readable(const Descriptor& socket, Deadline deadline) noexcept {
     pollfd entry{socket.get(), POLLIN, 0};
     while (true) {
-        const int ready = poll(&entry, 1, poll_timeout(deadline));
+        const int ready = poll(&entry, 1, milliseconds_until(deadline.when));
         if (ready > 0) return true;
         if (ready == 0 && deadline.passed()) return false;
         if (ready < 0 && errno != EINTR) return true;  // reading will say what is wrong

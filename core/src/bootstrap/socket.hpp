@@ -8,29 +8,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/driver/descriptor.hpp>
 
 namespace verbatim {
-
-// Owns a file descriptor.
-class FileDescriptor {
-  public:
-    FileDescriptor() = default;
-    explicit FileDescriptor(int value) noexcept : value_(value) {}
-    FileDescriptor(FileDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-    FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-        std::swap(value_, other.value_);
-        return *this;
-    }
-    ~FileDescriptor();
-    int get() const noexcept { return value_; }
-    explicit operator bool() const noexcept { return value_ >= 0; }
-
-  private:
-    int value_ = -1;
-};
 
 // "host:port" taken apart; "[::1]:7471" for IPv6 addresses.
 struct HostPort {
@@ -43,17 +25,17 @@ namespace tcp {
 
 // Tries each address of the name. Throws Error: connection_refused (with what to check), timeout,
 // protocol_error (taken and hung up), invalid_argument (unknown host).
-FileDescriptor connect(const HostPort& to, Deadline deadline);
+Descriptor connect(const HostPort& to, Deadline deadline);
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
 // invalid_argument, device_error (port in use).
-FileDescriptor listen(const HostPort& at, bool loopback_only);
+Descriptor listen(const HostPort& at, bool loopback_only);
 // Nothing if nobody waits. Throws Error(out_of_memory) if the process may open no more descriptors.
-FileDescriptor accept(const FileDescriptor& listener);
+Descriptor accept(const Descriptor& listener);
 
-std::uint16_t local_port(const FileDescriptor& socket);
+std::uint16_t local_port(const Descriptor& socket);
 // Of a connection: by which address the peer reaches this side. IPv6, or IPv4-mapped.
-std::array<std::uint8_t, 16> local_address(const FileDescriptor& socket);
-std::string peer_name(const FileDescriptor& socket);  // "127.0.0.1:40312", "[::1]:40312"
+std::array<std::uint8_t, 16> local_address(const Descriptor& socket);
+std::string peer_name(const Descriptor& socket);  // "127.0.0.1:40312", "[::1]:40312"
 
 // What one attempt to read without waiting found.
 enum class ReadResult { bytes, nothing, closed };
@@ -61,14 +43,12 @@ struct Read {
     ReadResult result;
     std::size_t count = 0;
 };
-Read read_some(const FileDescriptor& socket, std::span<std::byte> into) noexcept;
+Read read_some(const Descriptor& socket, std::span<std::byte> into) noexcept;
 // Throws Error about `object`: timeout, peer_lost.
-void write_all(const FileDescriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
+void write_all(const Descriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
                const std::string& object);
 // True once there is something to read (or the end of it), false at the deadline.
-bool wait_readable(const FileDescriptor& socket, Deadline deadline) noexcept;
-// Milliseconds for poll(2), rounded up; -1 for never.
-int poll_timeout(Deadline deadline) noexcept;
+bool wait_readable(const Descriptor& socket, Deadline deadline) noexcept;
 
 }  // namespace tcp
 }  // namespace verbatim

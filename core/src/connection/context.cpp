@@ -36,7 +36,7 @@ Context::~Context() = default;
 
 Connection Context::connect(std::string_view host_port) {
     const HostPort to = HostPort::parse(host_port);
-    FileDescriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
+    Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);
     return Connection(
         shake_hands(impl_, SideChannel(std::move(socket), std::move(name)), std::nullopt));

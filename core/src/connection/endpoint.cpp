@@ -4,8 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
+#include <verbatim/driver/deadline.hpp>
 
 namespace verbatim {
 namespace {
@@ -39,12 +38,6 @@ std::uint64_t draw_key() {
     if (getrandom(&key, sizeof key, 0) != sizeof key)
         throw Error(Errc::device_error, "connection", "the kernel gives no random bytes");
     return key;
-}
-
-int milliseconds_left(Deadline deadline) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline.when - Clock::now()).count();
-    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
 }
 
 }  // namespace
@@ -89,7 +82,7 @@ Hello Endpoint::hello() const {
 
 void Endpoint::connect(const Hello& peer, Deadline deadline) {
     // First, because it tells the peer's user: no memory of the size that the peer asks for before.
-    queue_pair_->connect(peer.queue_pair, milliseconds_left(deadline));
+    queue_pair_->connect(peer.queue_pair, milliseconds_until(deadline.when));
     check_order();
     mirror_.emplace(device_, RegisteredBlock::Options{.name = "message mirror",
                                                       .bytes = peer.ring_bytes,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <verbatim/driver/deadline.hpp>
 #include <verbatim/driver/log.hpp>
 
 #include "connection_impl.hpp"
@@ -39,7 +40,7 @@ Connection Listener::Impl::accept(Deadline deadline) {
 
 void Listener::Impl::take_callers() try {
     while (callers_.size() < kMaxCallers) {
-        FileDescriptor caller = tcp::accept(socket);
+        Descriptor caller = tcp::accept(socket);
         starved_ = false;
         if (!caller) return;
         std::string name = tcp::peer_name(caller);
@@ -89,7 +90,7 @@ void Listener::Impl::wait(Deadline deadline) {
         deadline.when = std::min(deadline.when, caller.deadline.when);
     }
     poll(entries.data(), entries.size(),
-         tcp::poll_timeout(deadline));  // interrupted or not: look again
+         milliseconds_until(deadline.when));  // interrupted or not: look again
 }
 
 Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

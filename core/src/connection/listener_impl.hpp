@@ -16,14 +16,14 @@
 namespace verbatim {
 
 struct Listener::Impl {
-    Impl(std::shared_ptr<Context::Impl> shared, FileDescriptor bound)
+    Impl(std::shared_ptr<Context::Impl> shared, Descriptor bound)
         : context(std::move(shared)), socket(std::move(bound)) {}
 
     // The next caller who completes the hello. Throws Error(timeout).
     Connection accept(Deadline deadline);
 
     std::shared_ptr<Context::Impl> context;
-    FileDescriptor socket;
+    Descriptor socket;
 
   private:
     // Someone who has connected and not yet said hello.

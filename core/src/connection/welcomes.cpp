@@ -28,7 +28,7 @@ void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel
                      const Hello& hello) {
     const std::string name = channel.name();
     One& one = running_.emplace_back();
-    one.socket = FileDescriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
+    one.socket = Descriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
     try {
         one.thread = std::thread([this, &one, hello, context = std::move(context),
                                   moved = std::move(channel)]() mutable {

@@ -33,11 +33,11 @@ class Welcomes {
     // A connection that is ready, or null. Callers that failed were told and logged.
     std::unique_ptr<Connection::Impl> take();
     // Readable after a handshake ended, until take() returned null.
-    const FileDescriptor& ended() const noexcept { return ended_; }
+    const Descriptor& ended() const noexcept { return ended_; }
 
   private:
     struct One {
-        FileDescriptor socket;  // a second descriptor of the caller's socket
+        Descriptor socket;  // a second descriptor of the caller's socket
         std::thread thread;
         bool is_done = false;  // this and the next: under mutex_
         std::unique_ptr<Connection::Impl> connection;
@@ -45,7 +45,7 @@ class Welcomes {
     void run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
              const Hello& hello) noexcept;
 
-    FileDescriptor ended_;  // eventfd
+    Descriptor ended_;  // eventfd
     std::atomic<bool> ending_{
         false};  // this side breaks off: whatever fails now is no caller's fault
     std::mutex mutex_;

@@ -1,52 +1,15 @@
-// File descriptors of the software NIC. A forked child must not keep them: a link that stays open
-// in the child would hide the parent's death from its peers. So the child's copies are closed by a
-// fork handler, and objects that the child inherited know that their descriptors, locks and threads
-// are not theirs any more. Threads: any; a Descriptor itself has one owner.
+// Descriptors of the software NIC, which runs in programs of others. Threads: any.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <mutex>
-#include <utility>
+#include <verbatim/driver/descriptor.hpp>
 
 namespace verbatim::softnic {
 
-// Moves in every forked child. Objects remember the value at their birth. Inline, because the data
-// path asks for it.
-inline constinit std::atomic<std::uint64_t> g_fork_generation{0};
-inline std::uint64_t fork_generation() noexcept {
-    return g_fork_generation.load(std::memory_order_relaxed);
-}
-
-// Guards the process-wide list of mappings; lives here because fork() must not happen while it is
-// held. Taken before the lock that Descriptor takes.
-std::mutex& mapping_mutex();
+using verbatim::Descriptor;
+using verbatim::fork_generation;
 
 // The same file by a number that programs which use select() can do without; where the limit of
 // open files leaves none, or there is no file, the number given.
 int out_of_the_way(int fd) noexcept;
-
-// Owns one descriptor and closes it, but never a number that was inherited through fork().
-class Descriptor {
-  public:
-    Descriptor() = default;
-    explicit Descriptor(int fd);
-    Descriptor(Descriptor&& other) noexcept
-        : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        std::swap(generation_, other.generation_);
-        return *this;
-    }
-    ~Descriptor() { close(); }
-
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-    void close() noexcept;
-
-  private:
-    int fd_ = -1;
-    std::uint64_t generation_ = 0;
-};
 
 }  // namespace verbatim::softnic
