@@ -90,7 +90,12 @@ bool Inbound::has_begun() const noexcept { return object_link(connection_).arriv
 Arrived& Inbound::arrived() noexcept { return arrived_; }
 
 void Patience::wait(bool begun) {
-    if (deadline_.passed())
+    if (const std::uint64_t activity = object_link(connection_).activity(); activity != activity_) {
+        activity_ = activity;
+        round_ = 0;
+        stalled_ = Deadline::never();
+    }
+    if (deadline_.passed(round_))
         throw Error(
             Errc::timeout, std::string(what_) + " of a graph",
             fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
@@ -99,20 +104,12 @@ void Patience::wait(bool begun) {
         throw Error(Errc::invalid_argument, std::string(what_) + " of a graph",
                     "a message of this connection is held: nothing behind it can be received",
                     "give it back first (release_message)");
-    if (const std::uint64_t activity = object_link(connection_).activity(); activity != activity_) {
-        activity_ = activity;
-        round_ = 0;
-        since_ = {};
-    }
-    // Reading the clock costs more than a pause: look rarely.
-    if (begun && round_ % 64 == 0) {
-        const auto now = Clock::now();
-        if (since_ == Clock::time_point{}) since_ = now;
-        if (now - since_ > connection_.config().objects.timeout)
-            throw Error(Errc::timeout, std::string(what_) + " of a graph",
-                        fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
-                        "close the connection; objects.timeout sets how long to wait");
-    }
+    if (begun && stalled_.when == Deadline::never().when)
+        stalled_ = Deadline::after(connection_.config().objects.timeout);
+    if (begun && stalled_.passed(round_))
+        throw Error(Errc::timeout, std::string(what_) + " of a graph",
+                    fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
+                    "close the connection; objects.timeout sets how long to wait");
     connection_.pause(round_++);
 }
 

@@ -17,11 +17,6 @@ auto enter(Connection::Impl& impl) noexcept {
     throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
 }
 
-// Reading the clock costs as much as a poll: seldom while spinning, always while sleeping.
-bool late(Deadline deadline, unsigned round) noexcept {
-    return (round % 16 == 0 || round > 256) && deadline.passed();
-}
-
 // Repeats `attempt` until it neither succeeds nor would block.
 template <class Attempt>
 void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
@@ -29,7 +24,7 @@ void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
         const Errc error = attempt();
         if (error == Errc::ok) return;
         if (error != Errc::would_block) raise(impl, error);
-        if (late(deadline, round))
+        if (deadline.passed(round))
             throw Error(Errc::timeout, "connection to " + impl.channel.name(),
                         "the peer did not act in time",
                         "see whether the peer is busy or stopped, or allow more time");

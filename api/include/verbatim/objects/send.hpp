@@ -66,7 +66,7 @@ class Patience {
     const char* what_;
     unsigned round_ = 0;          // pauses since the transfer last got on
     std::uint64_t activity_ = 0;  // of the link, then
-    Clock::time_point since_{};   // then, roughly
+    Deadline stalled_;            // when it must have got on; none before it has begun
 };
 }  // namespace objects
 
