@@ -62,12 +62,13 @@ void ImageStream::set_extents(const std::vector<RemoteExtent>& extents) {
     std::uint64_t bytes = 0;
     for (const RemoteExtent& extent : extents) {
         if (extent.bytes > scan_.image_bytes() - bytes)
-            throw Error(Errc::protocol_error, "receiver",
-                        "it lends more memory than was asked for");
+            throw Error(Errc::protocol_error, "receiver", "it lends more memory than was asked for",
+                        "use the same version of verbatim on both sides");
         bytes += extent.bytes;
     }
     if (bytes != scan_.image_bytes())
-        throw Error(Errc::protocol_error, "receiver", "it lends less memory than was asked for");
+        throw Error(Errc::protocol_error, "receiver", "it lends less memory than was asked for",
+                    "use the same version of verbatim on both sides");
     extents_ = extents;
 }
 

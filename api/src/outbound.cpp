@@ -65,7 +65,8 @@ struct Outbound::State {
         const bool told = link.is_told(layout.fingerprint);
         if (layout.text.size() > wire::kMaxLayoutBytes)
             throw Error(Errc::unsupported, "type " + root.name,
-                        "its layout takes more than 1 MiB to describe");
+                        "its layout takes more than 1 MiB to describe",
+                        "bind fewer types in one graph, or shorten their names");
         const wire::Offer offer{link.next_offer(),
                                 layout.fingerprint,
                                 scan.image_bytes(),

@@ -30,7 +30,7 @@ Errc CompletionQueue::arm(Notify notify) noexcept {
 void CompletionQueue::resize(CompletionQueueHandle& handle, std::uint32_t entries) {
     if (handle.view().number != number_ || handle.view().buffer != ring_)
         throw Error(Errc::invalid_argument, "completion queue " + std::to_string(number_),
-                    "the handle is another queue's");
+                    "the handle is another queue's", "pass the handle whose view made this queue");
     handle.resize(entries);
     move_to(handle.view());
 }

@@ -84,7 +84,8 @@ void CompletionQueue::attach(SendRing* send, ReceiveQueue* receive) {
     const std::uint32_t number = send != nullptr ? send->number() : receive->number();
     if (send != nullptr && receive != nullptr && receive->number() != number) {
         throw Error(Errc::invalid_argument, "completion queue " + std::to_string(number_),
-                    "the send and the receive queue are of different queue pairs");
+                    "the send and the receive queue are of different queue pairs",
+                    "attach the two queues of one queue pair in one call");
     }
     recent_ = &SendQueue::closed();
     table_.insert({.number = number, .send = send, .receive = receive});

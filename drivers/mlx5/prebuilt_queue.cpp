@@ -18,7 +18,8 @@ PrebuiltRing::PrebuiltRing(const QueuePairView& view, std::uint32_t wqe_blocks,
                         std::to_string(blocks()),
                     "create the queue pair with more send blocks");
     if (!regions_.all_alive())
-        throw Error(Errc::invalid_argument, object, "a memory region it names is released already");
+        throw Error(Errc::invalid_argument, object, "a memory region it names is released already",
+                    "keep its regions registered for as long as the queue lives");
     plain_register_ = true;  // words fit any
     single_blocks_ = slot_blocks == 1;
     fillers_ = slot_blocks - wqe_blocks;

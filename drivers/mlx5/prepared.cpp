@@ -20,7 +20,8 @@ void check_shape(const WorkRequest& request, const ShapeFacts& facts, std::uint3
                 "its type says " + std::to_string(facts.inline_bytes) + " inline bytes and " +
                     std::to_string(facts.elements) + " elements, the request has " +
                     std::to_string(request.inline_payload.size()) + " and " +
-                    std::to_string(request.elements.size()) + ", or another opcode");
+                    std::to_string(request.elements.size()) + ", or another opcode",
+                "give the request and the type the same opcode, inline bytes and elements");
 }
 
 void check_limits(const WorkRequest& request, const SendRing& queue) {

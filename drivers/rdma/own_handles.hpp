@@ -20,7 +20,8 @@ Queue& own_completion_queue(CompletionQueueHandle* handle, const char* which) {
     auto* const queue = dynamic_cast<Queue*>(handle);
     if (queue == nullptr)
         throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    fmt::format("{} is missing or belongs to another kind of device", which));
+                    fmt::format("{} is missing or belongs to another kind of device", which),
+                    "create it on the device of the queue pair");
     return *queue;
 }
 
@@ -31,7 +32,8 @@ ibv_srq* own_shared_receives(SharedReceiveQueueHandle* handle) {
     auto* const queue = dynamic_cast<Queue*>(handle);
     if (queue == nullptr)
         throw Error(Errc::invalid_argument, "RDMA queue pair",
-                    "shared_receives belongs to another kind of device");
+                    "shared_receives belongs to another kind of device",
+                    "create it on the device of the queue pair");
     return queue->get();
 }
 
@@ -41,8 +43,8 @@ inline ibv_comp_channel* own_channel(CompletionChannelHandle* handle, const std:
     if (handle == nullptr) return nullptr;
     auto* const channel = dynamic_cast<CompletionChannel*>(handle);
     if (channel == nullptr)
-        throw Error(Errc::invalid_argument, object,
-                    "the channel belongs to another kind of device");
+        throw Error(Errc::invalid_argument, object, "the channel belongs to another kind of device",
+                    "create it on the device of the queue");
     return channel->get();
 }
 

@@ -141,14 +141,16 @@ void QueuePair::make_view(const QueuePairOptions& options) {
         throw call_error(object(), "mlx5dv_init_obj", cause);
     if (facts.sq.stride != mlx5::kBlockBytes)
         throw Error(Errc::unsupported, object(),
-                    fmt::format("its send blocks have {} bytes", facts.sq.stride));
+                    fmt::format("its send blocks have {} bytes", facts.sq.stride),
+                    "set data_path = \"verbs\" in [device], which does without its layout");
     view_.send_buffer = static_cast<std::byte*>(facts.sq.buf);
     view_.send_blocks = facts.sq.wqe_cnt;
     if (view_.send_blocks != std::bit_ceil(std::max(options.send_blocks, 1U)))
         throw Error(Errc::unsupported, object(),
                     fmt::format("rdma-core made {} send blocks of {} asked for: its completion "
                                 "queue could overrun",
-                                view_.send_blocks, options.send_blocks));
+                                view_.send_blocks, options.send_blocks),
+                    "ask for a power of two of send blocks");
     if (options.shared_receives == nullptr) {
         view_.receive_buffer = static_cast<std::byte*>(facts.rq.buf);
         view_.receive_entries = facts.rq.wqe_cnt;

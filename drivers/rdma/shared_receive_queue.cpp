@@ -31,7 +31,8 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<Port> port,
     // this library does not use.
     if (facts.head != 0)
         throw Error(Errc::unsupported, object,
-                    fmt::format("its list starts at entry {}", facts.head));
+                    fmt::format("its list starts at entry {}", facts.head),
+                    "set data_path = \"verbs\" in [device], which does without its layout");
     view_.buffer = static_cast<std::byte*>(facts.buf);
     view_.entries = facts.tail + 1;
     view_.stride_log2 = static_cast<std::uint32_t>(std::countr_zero(facts.stride));

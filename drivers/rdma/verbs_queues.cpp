@@ -68,8 +68,10 @@ ibv_qp_cap VerbsQueuePair::make_queue(const QueuePairOptions& options) {
     constexpr std::uint32_t kPieces = 2;
     const auto most = static_cast<std::uint32_t>(port_->attributes.max_sge);
     if (most <= kPieces)
-        throw Error(Errc::unsupported, object(),
-                    fmt::format("the device gathers {} elements only", most));
+        throw Error(
+            Errc::unsupported, object(),
+            fmt::format("the device gathers {} elements only, {} are needed", most, kPieces + 1),
+            "choose another device with name in [device]");
     shown_.limit_elements(most - kPieces);
     const mlx5::QueuePairView& view = shown_.view();
     ibv_qp_init_attr attributes{};

@@ -33,7 +33,8 @@ constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
 void check(bool good, const char* what, std::uint64_t value, std::uint64_t limit) {
     if (good) return;
     throw Error(Errc::invalid_argument, "software NIC queue",
-                fmt::format("{} is {}, at most {} is possible", what, value, limit));
+                fmt::format("{} is {}, at most {} is possible", what, value, limit),
+                fmt::format("lower {}", what));
 }
 
 void plan_receives(const QueuePairOptions& options, mlx5::QueuePairView& view) {

@@ -179,7 +179,8 @@ Arena::Segment Arena::segment(std::size_t index) const {
     const std::size_t offset = index * options_.segment_bytes;
     if (offset >= state_->memory.populated_bytes())
         throw Error(Errc::invalid_argument, "arena " + options_.name,
-                    fmt::format("it has no segment {}", index));
+                    fmt::format("it has no segment {}", index),
+                    "ask for segments below segment_count() only");
     return {base_ + offset, options_.segment_bytes, state_->memory.file_at(offset), offset};
 }
 

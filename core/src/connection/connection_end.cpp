@@ -114,7 +114,7 @@ Errc Connection::Impl::fail(Errc why) noexcept {
 void Connection::Impl::check() const {
     if (state == Errc::ok) return;
     const std::string object = "connection to " + channel.name();
-    if (closed) throw Error(Errc::peer_lost, object, "the peer closed it");
+    if (closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
     if (state == Errc::peer_lost)
         throw Error(state, object, "the peer died or can no longer be reached", "connect again");
     const std::string why = endpoint->queue_pair().failure_text();

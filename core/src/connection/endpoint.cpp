@@ -36,7 +36,8 @@ std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& c
 std::uint64_t draw_key() {
     std::uint64_t key = 0;
     if (getrandom(&key, sizeof key, 0) != sizeof key)
-        throw Error(Errc::device_error, "connection", "the kernel gives no random bytes");
+        throw Error(Errc::device_error, "connection", "the kernel gives no random bytes",
+                    "allow getrandom(2) where the process is confined (seccomp)");
     return key;
 }
 

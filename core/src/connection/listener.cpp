@@ -72,9 +72,12 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     const std::string& name = caller.channel.name();
     const auto frame = caller.channel.try_receive();
     if (frame && frame->type == FrameType::hello) return parse_hello(frame->body, name);
-    if (frame) throw Error(Errc::protocol_error, name, "it did not begin with a hello");
+    if (frame)
+        throw Error(Errc::protocol_error, name, "it did not begin with a hello",
+                    "connect with verbatim only");
     if (caller.deadline.passed())
-        throw Error(Errc::timeout, name, "it said no complete hello in time");
+        throw Error(Errc::timeout, name, "it said no complete hello in time",
+                    "see whether the caller is stopped, or raise timeout of [connect]");
     return std::nullopt;
 }
 

@@ -18,7 +18,8 @@ std::uint64_t FileTable::acquire(int file, std::uint64_t min_bytes, std::uint64_
     if (facts.bytes < min_bytes)
         throw Error(
             Errc::invalid_argument, "memory region",
-            fmt::format("it ends at byte {} of a memory file of {} bytes", min_bytes, facts.bytes));
+            fmt::format("it ends at byte {} of a memory file of {} bytes", min_bytes, facts.bytes),
+            "register only what the file holds");
     const std::lock_guard lock(mutex_);
     const auto [known, fresh] = numbers_.try_emplace(facts.identity, next_ | kind);
     if (fresh) {

@@ -24,7 +24,8 @@ PageView::PageView(Descriptor file, const std::string& what) : file_(std::move(f
     const FileFacts facts = inspect_file(file_.get(), what);
     if (facts.can_shrink || facts.bytes < kPageFileBytes)
         throw Error(Errc::protocol_error, what,
-                    "a page file must be sealed against shrinking and as long as an address space");
+                    "its page file can shrink or is shorter than an address space",
+                    "use the same version of verbatim on both sides");
 }
 
 PageView::~PageView() {

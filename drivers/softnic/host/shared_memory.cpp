@@ -92,7 +92,8 @@ void remember(const FileIdentity& identity, Mapping mapping,
 FileFacts inspect_file(int file, const std::string& what) {
     struct stat status {};
     if (fstat(file, &status) != 0)
-        throw Error(Errc::invalid_argument, what, fmt::format("fstat: {}", std::strerror(errno)));
+        throw Error(Errc::invalid_argument, what, fmt::format("fstat: {}", std::strerror(errno)),
+                    "pass the descriptor of an open memory file");
     const int seals = fcntl(file, F_GET_SEALS);
     return {{status.st_dev, status.st_ino},
             static_cast<std::size_t>(status.st_size),
@@ -129,7 +130,8 @@ std::shared_ptr<SharedMemory> SharedMemory::create(const std::string& name, std:
         const int cause = errno;
         munmap(data, bytes);
         throw Error(Errc::device_error, name,
-                    fmt::format("sealing failed: {}", std::strerror(cause)));
+                    fmt::format("sealing failed: {}", std::strerror(cause)),
+                    "memory files with seals need Linux 5.1 or newer");
     }
     const FileIdentity identity = inspect_file(file.get(), name).identity;
     std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(file), data, bytes));
@@ -147,11 +149,14 @@ std::shared_ptr<SharedMemory> SharedMemory::map(int file, std::size_t min_bytes,
     if (facts.bytes < min_bytes || facts.bytes == 0)
         throw Error(
             Errc::protocol_error, what,
-            fmt::format("the memory file has {} bytes, {} were announced", facts.bytes, min_bytes));
+            fmt::format("the memory file has {} bytes, {} were announced", facts.bytes, min_bytes),
+            "use the same version of verbatim on both sides");
     const std::lock_guard lock(mapping_mutex());
     if (auto memory = find_live(facts.identity, min_bytes, mapping)) return memory;
     Descriptor own(fcntl(file, F_DUPFD_CLOEXEC, 0));
-    if (!own) throw Error(Errc::device_error, what, fmt::format("dup: {}", std::strerror(errno)));
+    if (!own)
+        throw Error(Errc::device_error, what, fmt::format("dup: {}", std::strerror(errno)),
+                    "raise the limit of open files (ulimit -n)");
     std::byte* const data = map_file(file, facts.bytes, mapping, what);
     std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(own), data, facts.bytes));
     remember(facts.identity, mapping, memory);

@@ -76,7 +76,9 @@ Descriptor file_of(const std::string& text) {
     const bool written =
         file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     if (!written || fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-        throw Error(Errc::out_of_memory, "description", "no memory for it");
+        throw Error(Errc::out_of_memory, "description of the device",
+                    "no memory or no descriptor is left for its file",
+                    "free memory, or raise the limit of open files (ulimit -n)");
     return file;
 }
 

@@ -51,7 +51,8 @@ ChannelSender::ChannelSender(ChannelPlace place) {
     std::byte* const start = place.memory->data() + (inside ? offset : 0);
     auto* const header = reinterpret_cast<ChannelHeader*>(start);
     if (!inside || header->fixed.magic != kChannelMagic)
-        throw Error(Errc::protocol_error, "two-sided ring", "the peer's memory file has no ring");
+        throw Error(Errc::protocol_error, "two-sided ring", "the peer's memory file has no ring",
+                    "use the same version of verbatim on both sides");
     ring_bytes_ = header->fixed.ring_bytes;
     slot_ = header->fixed.slot;
     const std::uint64_t room = bytes - offset;
@@ -60,10 +61,12 @@ ChannelSender::ChannelSender(ChannelPlace place) {
         ring_bytes_ > room || slot_bytes(ring_bytes_, names_queues) > room ||
         slot_ >= WorkBoard::kSlots)
         throw Error(Errc::protocol_error, "two-sided ring",
-                    "its length or its slot and its memory file disagree");
+                    "its length or its slot and its memory file disagree",
+                    "use the same version of verbatim on both sides");
     if (!place.memory->populate(offset, slot_bytes(ring_bytes_, names_queues)))
         throw Error(Errc::out_of_memory, "two-sided ring",
-                    "the machine has no memory left to map it");
+                    "the machine has no memory left to map it",
+                    "free memory, or use smaller rings (ring_bytes)");
     board_ = reinterpret_cast<WorkBoard*>(place.memory->data());
     ring_ = start + kChannelHeaderBytes;
     wakes_receiver_ = header->fixed.receiver_sleeps != 0;

@@ -35,7 +35,8 @@ ChannelSlab::ChannelSlab(std::size_t slot_bytes, std::uint32_t slots)
       slots_(slots),
       memory_(SharedMemory::create_sparse("verbatim-rings", kBoardBytes + slots * slot_bytes)) {
     if (!memory_->populate(0, kBoardBytes))
-        throw Error(Errc::out_of_memory, "two-sided rings", "no memory for their work board");
+        throw Error(Errc::out_of_memory, "two-sided rings",
+                    "the machine has no memory left for their work board", "free memory");
     board_ = ::new (memory_->data()) WorkBoard;
 }
 
