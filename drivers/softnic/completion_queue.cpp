@@ -7,8 +7,8 @@
 
 #include <verbatim/driver/log.hpp>
 
-#include "ports/peer_waking.hpp"
 #include "queue_pair.hpp"
+#include "queue_pair/peer_waking.hpp"
 
 namespace verbatim::softnic {
 
@@ -64,13 +64,13 @@ void CompletionQueue::armed() noexcept {
     const bool solicited = (word & mlx5::kArmSolicited) != 0;
     woken_.store(false, std::memory_order_relaxed);
     sleep_word_.store(next_sleep_word(sleep_word_.load(), solicited));
-    list_.walk_all([this](QueuePair& queue_pair) { queue_pair.tell_sleep(*this); });
+    list_.walk_all([this](QueuePair& queue_pair) { queue_pair.turns().tell_sleep(*this); });
     std::atomic_thread_fence(std::memory_order_seq_cst);
     ring_.arm(word);
     bool unfinished = false;
     list_.walk([&](QueuePair& queue_pair) {
-        queue_pair.progress();
-        unfinished |= queue_pair.unfinished();
+        queue_pair.turns().progress();
+        unfinished |= queue_pair.turns().engines().unfinished();
     });
     // More than one turn of work: the poll goes on with it. Or a peer heard of this sleep and did
     // its one wake-up before the queue was armed: it does no other, whatever this turn left it to
@@ -98,13 +98,13 @@ bool CompletionQueue::move_to(const mlx5::CompletionQueueView& next) {
     });
     std::vector<QueuePair*> announced;
     announced.reserve(writers_.size());
-    for (QueuePair* const writer : writers_) writer->stop();
+    for (QueuePair* const writer : writers_) writer->turns().engines().stop();
     const bool moved = ring_.move_to(next);
     if (moved) view_ = next;
     for (QueuePair* const writer : writers_)
-        if (!writer->go_on()) announced.push_back(writer);
+        if (!writer->turns().engines().go_on()) announced.push_back(writer);
     // With all gates open: a turn may wait for a peer.
-    for (QueuePair* const writer : announced) writer->catch_up();
+    for (QueuePair* const writer : announced) writer->turns().catch_up();
     return moved;
 }
 

@@ -1,4 +1,4 @@
-// Opening the software NIC, its regions, and the links it shares among its queue pairs.
+// Opening the software NIC, its regions, and what its control thread serves.
 #include "device.hpp"
 
 #include <bit>
@@ -142,59 +142,29 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       identity_(std::move(identity)),
       bell_(bell),
       keys_({options.revocation_timeout, options.membarrier}),
-      numbers_{{identity_.first_number, identity_.last_number}},
-      numbers_left_(identity_.last_number - identity_.first_number + std::size_t{1}),
-      next_queue_pair_(identity_.first_number) {
+      rings_(options.ring_bytes),
+      queue_pairs_({identity_.first_number, identity_.last_number}),
+      links_(options.name) {
     control_.emplace(*this, keys_, files_,
                      ControlOptions{identity_.nonce, options.same_user_only, bell},
                      std::move(identity_.listener));
 }
 
 std::uint32_t DeviceCore::add_queue_pair(QueuePair& queue_pair) {
-    const std::lock_guard lock(mutex_);
-    if (numbers_left_ == 0) get_more_numbers();
-    while (queue_pairs_.contains(next_queue_pair_))
-        next_queue_pair_ = number_after(next_queue_pair_);
-    const std::uint32_t number = next_queue_pair_;
-    queue_pairs_[number] = &queue_pair;
-    next_queue_pair_ = number_after(number);
-    --numbers_left_;
-    return number;
+    return queue_pairs_.add(queue_pair, [this] { return more_numbers(); });
 }
 
-// Under mutex_. Peers find such queue pairs at a name of their own.
-void DeviceCore::get_more_numbers() {
+// Peers find queue pairs of these numbers at a name of their own.
+QueuePairTable::Numbers DeviceCore::more_numbers() {
     if (!identity_.by_slot)
         throw Error(Errc::out_of_memory, options_.name, "all queue pair numbers are in use",
                     "destroy queue pairs first");
     Identity more = claim_slot();
     control_->listen(more.nonce, std::move(more.listener));
-    numbers_.push_back({more.first_number, more.last_number});
-    numbers_left_ += more.last_number - more.first_number + std::size_t{1};
-    next_queue_pair_ = more.first_number;
+    return {more.first_number, more.last_number};
 }
 
-std::uint32_t DeviceCore::number_after(std::uint32_t number) const noexcept {
-    for (std::size_t i = 0; i < numbers_.size(); ++i)
-        if (numbers_[i].last == number) return numbers_[(i + 1) % numbers_.size()].first;
-    return number + 1;
-}
-
-void DeviceCore::remove_queue_pair(std::uint32_t number) {
-    const std::lock_guard lock(mutex_);
-    numbers_left_ += queue_pairs_.erase(number);
-}
-
-std::size_t DeviceCore::take_ring_bytes() noexcept {
-    if (options_.ring_bytes != 0) return options_.ring_bytes;
-    if (long_rings_.fetch_add(1) < kLongRings) return kLongRing;
-    long_rings_.fetch_sub(1);
-    return kShortRing;
-}
-
-void DeviceCore::give_back_ring_bytes(std::size_t bytes) noexcept {
-    if (options_.ring_bytes == 0 && bytes == kLongRing) long_rings_.fetch_sub(1);
-}
+void DeviceCore::remove_queue_pair(std::uint32_t number) { queue_pairs_.remove(number); }
 
 std::unique_ptr<FaultInjector> DeviceCore::next_fault_injector() {
     if (options_.faults.rules.empty()) return nullptr;
@@ -214,86 +184,45 @@ std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
 ChannelPlace DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) {
     if (from > kLastNumber)
         throw Error(Errc::protocol_error, options_.name, "no queue pair has so high a number");
-    const std::lock_guard lock(mutex_);
-    const auto found = queue_pairs_.find(to);
-    if (found == queue_pairs_.end())
-        throw Error(Errc::peer_lost, options_.name,
-                    fmt::format("there is no queue pair {} (any more)", to));
     // A device with several slots asks under the name of its first one.
     LinkPeer asking = peer;
     if (identity_.by_slot) asking.session.nonce = address_of_number(from).nonce;
-    return found->second->open_for(asking, from);
+    return queue_pairs_.with(to, [&](QueuePair* found) {
+        if (found == nullptr)
+            throw Error(Errc::peer_lost, options_.name,
+                        fmt::format("there is no queue pair {} (any more)", to));
+        return found->open_for(asking, from);
+    });
 }
 
 void DeviceCore::end_session(std::uint64_t session) {
     const Instant deadline = std::chrono::steady_clock::now() + kSweepTime;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [number, queue_pair] : queue_pairs_)
-        queue_pair->end_session(session, deadline);
+    queue_pairs_.for_each(
+        [&](QueuePair& queue_pair) { queue_pair.end_session(session, deadline); });
 }
 
 void DeviceCore::wake(std::uint32_t number) {
-    const std::lock_guard lock(mutex_);
-    const auto found = queue_pairs_.find(number);
-    if (found != queue_pairs_.end()) found->second->wake();
+    queue_pairs_.with(number, [](QueuePair* found) {
+        if (found != nullptr) found->turns().wake();
+    });
 }
 
 void DeviceCore::wake_all() {
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->wake();
-    }
+    queue_pairs_.for_each([](QueuePair& queue_pair) { queue_pair.turns().wake(); });
     ring_own_bell();
 }
 
 std::string DeviceCore::describe() {
     std::vector<QueuePairFacts> facts;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [number, queue_pair] : queue_pairs_)
-            if (const auto found = queue_pair->facts()) facts.push_back(*found);
-    }
+    queue_pairs_.for_each([&](const QueuePair& queue_pair) {
+        if (const auto found = queue_pair.facts()) facts.push_back(*found);
+    });
     return softnic::describe(options_.name, facts);
 }
 
-// Under mutex_.
-std::shared_ptr<Link> DeviceCore::find_link(const Nonce& peer) {
-    const auto found = links_.find(peer);
-    if (found == links_.end()) return nullptr;
-    auto link = found->second.lock();
-    return link == nullptr || link->lost() ? nullptr : link;
-}
-
-// What queue pairs hold: when the last of them lets go, the control thread stops watching and the
-// link closes.
-std::shared_ptr<Link> DeviceCore::share_link(std::shared_ptr<Link> link) {
-    Link* const plain = link.get();
-    return {plain, [core = shared_from_this(), link = std::move(link)](Link* /*same*/) mutable {
-                core->control_->forget(*link);
-                link.reset();
-                // links_ keeps this function object until its entry is replaced: it must not keep
-                // the device in turn.
-                core.reset();
-            }};
-}
-
 std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer, Instant deadline) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (auto link = find_link(peer.nonce)) return link;
-    }
-    // Without the lock: a silent peer must not hold up connections to others, nor the control
-    // thread.
-    auto fresh =
-        Link::open(peer, {nonce(), options_.same_user_only, options_.request_timeout}, deadline);
-    const std::lock_guard lock(mutex_);
-    if (auto link = find_link(peer.nonce)) return link;  // another thread was faster
-    control_->watch(fresh);
-    auto shared = share_link(std::move(fresh));
-    std::erase_if(links_, [](const auto& entry) { return entry.second.expired(); });
-    links_[peer.nonce] = shared;
-    log::debug("{}: link to process {} is up", options_.name, shared->process());
-    return shared;
+    const LinkOptions options{nonce(), options_.same_user_only, options_.request_timeout};
+    return links_.get(peer, options, deadline, *control_, shared_from_this());
 }
 
 std::unique_ptr<Device> open_device(const Options& options) {
@@ -302,7 +231,7 @@ std::unique_ptr<Device> open_device(const Options& options) {
 }
 
 void execute(QueuePairHandle& queue_pair) noexcept {
-    static_cast<QueuePair&>(queue_pair).execute();
+    static_cast<QueuePair&>(queue_pair).turns().execute();
 }
 
 std::string failure_text(const QueuePairHandle& queue_pair) {

@@ -3,11 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <vector>
+#include <string>
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/softnic/softnic.hpp>
@@ -17,17 +15,11 @@
 #include "keys/key_table.hpp"
 #include "links/control_thread.hpp"
 #include "links/identity.hpp"
-#include "links/link.hpp"
-#include "rings/channel_slab.hpp"
+#include "links/link_table.hpp"
+#include "queue_pair/queue_pair_table.hpp"
+#include "rings/ring_supply.hpp"
 
 namespace verbatim::softnic {
-
-class QueuePair;
-
-// Options::ring_bytes of 0. A short ring holds a hundred small messages. A long one takes a message
-// of 64 KiB in one turn of a side that sleeps meanwhile.
-inline constexpr std::size_t kShortRing = 4096, kLongRing = 65536;
-inline constexpr std::uint32_t kLongRings = 16;
 
 // Shared by the device and everything made from it, so that the order of destruction does not
 // matter.
@@ -41,10 +33,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const Options& options() const noexcept { return options_; }
     KeyTable& keys() noexcept { return keys_; }
     FileTable& files() noexcept { return files_; }
-    ChannelSlabs& channels() noexcept { return channels_; }
-    // The length of another ring; and when it goes.
-    std::size_t take_ring_bytes() noexcept;
-    void give_back_ring_bytes(std::size_t bytes) noexcept;
+    RingSupply& rings() noexcept { return rings_; }
     const Nonce& nonce() const noexcept { return identity_.nonce; }
     const std::string& socket_name() const noexcept { return identity_.socket_name; }
     // True in a forked child: locks, threads and shared memory belong to the parent.
@@ -75,14 +64,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     std::string describe() override;
 
   private:
-    // Numbers of queue pairs.
-    struct Numbers {
-        std::uint32_t first = 0, last = 0;
-    };
-    void get_more_numbers();
-    std::uint32_t number_after(std::uint32_t number) const noexcept;
-    std::shared_ptr<Link> find_link(const Nonce& peer);
-    std::shared_ptr<Link> share_link(std::shared_ptr<Link> link);
+    QueuePairTable::Numbers more_numbers();
 
     Options options_;
     std::uint64_t generation_ = fork_generation();
@@ -90,20 +72,14 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const Bell bell_;
     KeyTable keys_;
     FileTable files_;
-    ChannelSlabs channels_;
-    std::atomic<std::uint32_t> long_rings_{0};  // in use
+    RingSupply rings_;
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
     std::atomic<std::uint32_t> next_completion_queue_{1};
     std::atomic<std::uint32_t> next_shared_receive_queue_{0};
 
-    std::mutex mutex_;  // guards what follows
-    std::map<std::uint32_t, QueuePair*> queue_pairs_;
-    std::vector<Numbers> numbers_;
-    std::size_t numbers_left_ = 0;
-    std::uint32_t next_queue_pair_;
-    std::map<Nonce, std::weak_ptr<Link>> links_;
-
+    QueuePairTable queue_pairs_;
+    LinkTable links_;
     std::optional<ControlThread> control_;  // last: it serves the members above
 };
 

@@ -1,146 +1,193 @@
-// The states through which verbs take a queue pair, the ways of datagrams, and an XRC target's
-// place in its domain. Control path.
-#include <fmt/format.h>
+// The states of a queue pair, one function each.
+#include "queue_pair_states.hpp"
 
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {
 
-void QueuePair::initialize() noexcept {
-    shared_.state.store(QueuePairState::initialized, std::memory_order_release);
+void QueuePairStates::open() {
+    turns_.send_completions().add_writer(queue_pair_);
+    turns_.receive_completions().add_writer(queue_pair_);
+    const auto held = queue_pair_.target().hold();
+    attach();
 }
 
-void QueuePair::receive_from(const Peer& peer) {
-    const auto domain_held = hold_domain();
-    if (!shared_.datagrams()) {
-        const std::lock_guard lock(mutex_);
-        make_ring(peer.nonce);
+void QueuePairStates::abandon() noexcept {
+    const auto held = queue_pair_.target().hold();
+    detach();
+    write_no_more();
+}
+
+void QueuePairStates::write_no_more() noexcept {
+    turns_.send_completions().remove_writer(queue_pair_);
+    turns_.receive_completions().remove_writer(queue_pair_);
+    queue_pair_.target().write_no_more();
+}
+
+// Under queue_pair_.target().hold(), as the next.
+void QueuePairStates::attach() {
+    turns_.attach();
+    queue_pair_.target().join();
+}
+
+void QueuePairStates::detach() noexcept {
+    QueuePairAttention& attention = turns_.attention();
+    attention.close();
+    if (shared().connection.incoming) {
+        Leaving done;
+        attention.listen_no_more(shared().connection.incoming, done);
     }
+    if (shared().traits.datagrams()) queue_pair_.sources().close();
+    attention.leave_lists();
+    queue_pair_.target().leave();
+}
+
+void QueuePairStates::close() noexcept {
+    const auto held = queue_pair_.target().hold();
+    detach();
+    engines().stop();
+    engines().responder().give_back();
+    engines().requester().datagrams().forget_flows();
+    engines().leave_gates();
+    shared().access->receive_no_more();
+    write_no_more();
+    shared().connection.incoming.set_state(ReceiverState::closed);
+    shared().sources.set_state(ReceiverState::closed);
+    shared().connection.wake_peer();
+    if (shared().connection.sender != nullptr) shared().connection.sender->ring_bell();
+    queue_pair_.setup().forget_ring();
+}
+
+void QueuePairStates::reset() {
+    if (core_.inherited()) return;
+    std::shared_ptr<AccessWord> ring;
+    {
+        const auto held = queue_pair_.target().hold();
+        queue_pair_.setup().refuse_callers(true);
+        detach();
+        engines().stop();
+        ring = queue_pair_.setup().forget_peer();
+        engines().requester().datagrams().forget_flows();
+        engines().reset();
+        engines().leave_gates();
+        core_.count_invalidation();
+        try {
+            attach();
+        } catch (...) {
+            end_reset(ring);
+            throw;
+        }
+    }
+    end_reset(ring);
+}
+
+void QueuePairStates::end_reset(const std::shared_ptr<AccessWord>& ring) noexcept {
+    queue_pair_.setup().refuse_callers(false);
+    // The peer's requester may be in the middle of a copy.
+    if (ring != nullptr) shared().access->withdraw(ring);
+}
+
+void QueuePairStates::fail() noexcept {
+    if (core_.inherited()) return;
+    {
+        const auto held = queue_pair_.setup().lock();
+        if (shared().is(QueuePairState::reset)) return;
+        if (shared().traits.follows_verbs && !shared().is(QueuePairState::error))
+            shared().failure.first_syndrome = mlx5::Syndrome::flushed;
+        shared().enter_error();
+    }
+    turns_.execute();
+}
+
+// Programs look at the first completion, which is to say what is wrong: no receive is flushed
+// before the requests are.
+void QueuePairStates::give_up() noexcept {
+    engines().stop();
+    {
+        const auto held = queue_pair_.setup().lock();
+        if (!shared().is(QueuePairState::error)) {
+            shared().failure.first_syndrome = mlx5::Syndrome::retry_exceeded;
+            shared().enter_error();
+        }
+    }
+    turns_.run_stopped_requester();
+    engines().leave_gates();
+    turns_.execute();
+}
+
+void QueuePairStates::initialize() noexcept {
+    shared().state.store(QueuePairState::initialized, std::memory_order_release);
+}
+
+void QueuePairStates::receive_from(const QueuePairPeer& peer) {
+    const auto held = queue_pair_.target().hold();
+    if (!shared().traits.datagrams()) queue_pair_.setup().open_ring(peer.nonce);
     // Before the peer is given the ring: its first request may name one, and touch memory there.
-    if (xrc_domain_ != nullptr) xrc_domain_->name_queues(*this);
-    {
-        const std::lock_guard lock(mutex_);
-        peer_ = peer;
-        shared_.state.store(QueuePairState::ready_to_receive, std::memory_order_release);
-    }
-    heat();
+    queue_pair_.target().name_queues();
+    queue_pair_.setup().accept(peer);
+    turns_.attention().heat();
 }
 
-void QueuePair::send_datagrams() noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        if (shared_.is(QueuePairState::error)) return;
-        shared_.state.store(QueuePairState::ready, std::memory_order_release);
-    }
-    execute();
+void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
+    engines().stop();
+    queue_pair_.setup().bind(std::move(link), std::move(outgoing));
+    QueuePairConnection& connection = shared().connection;
+    connection.outgoing.set_attached();
+    engines().requester().bind();
+    if (turns_.send_completions().may_sleep()) connection.outgoing.set_sleeps();
+    // A message may have failed already where receiving began before.
+    if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
+    turns_.tell_sleep(turns_.send_completions());
+    turns_.attention().tell_rings(!turns_.attention().hot());
+    engines().leave_gates();
+    turns_.attention().heat();
+    // What was received before could not be told to its sender; what was posted waits.
+    connection.link->ring_bell();
+    core_.ring_own_bell();
+    // What was posted too early has had its doorbell.
+    if (!core_.options().parked) turns_.execute();
 }
 
-void QueuePair::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
-                         ChannelSender ring) noexcept {
-    send_gate_.enter_waiting();
-    send_->datagrams().add_flow(number, std::move(link), std::move(ring));
-    send_gate_.leave_for_good();
-    execute();
-}
-
-void QueuePair::refuse_flow(std::uint32_t number, bool absent) noexcept {
-    send_gate_.enter_waiting();
-    send_->datagrams().refuse_flow(number, absent);
-    send_gate_.leave_for_good();
-    execute();
-}
-
-// The gate keeps the list; mutex_ may be held by who is inside.
-ChannelPlace QueuePair::open_source(const LinkPeer& asking, std::uint32_t from) {
-    const PeerSession& peer = asking.session;
-    receive_gate_.enter_waiting();
-    try {
-        if (!shared_.receives() || shared_.sources.frozen())
-            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
-                        "it does not receive (yet)");
-        sweep_sources(std::chrono::steady_clock::now() + kSweepTime);
-        if (shared_.sources.size() >= DatagramSources::kMost)
-            throw Error(Errc::connection_refused, fmt::format("queue pair {}", shared_.number),
-                        fmt::format("{} queue pairs send to it already", DatagramSources::kMost));
-        // A whole datagram fits wherever the ring stands.
-        ChannelTerms terms = terms_;
-        terms.ring_bytes =
-            std::max<std::size_t>(core_->options().ring_bytes, 4 * kMaxDatagramBytes);
-        DatagramSources::Source& source = shared_.sources.add(
-            peer, from, ChannelReceiver(core_->channels().take(peer.device, terms.bytes()), terms));
-        listen_to(source);
-        source.ring.set_listens(!attention_.hot());
-        ChannelPlace place = source.ring.lend(asking.process);
-        receive_gate_.leave_for_good();
-        return place;
-    } catch (...) {
-        receive_gate_.leave_for_good();
-        throw;
-    }
-}
-
-// One that cannot be listened to goes with the next sweep.
-void QueuePair::listen_to(DatagramSources::Source& source) {
-    try {
-        listen_to(source.ring);
-    } catch (...) {
-        source.ended = true;
-        source.leaving = {true, lists().size(), false};
-        throw;
-    }
-}
-
-// What is not drained yet is swept when the next sender comes or goes.
-void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
-    if (!made_.load(std::memory_order_acquire) || !shared_.datagrams()) return;
-    receive_gate_.enter_waiting();
-    if (!shared_.sources.frozen()) {
-        shared_.sources.end(session);
-        sweep_sources(deadline);
-    }
-    receive_gate_.leave_for_good();
-    core_->ring_own_bell();  // of what came meanwhile
-}
-
-// Inside the receive gate. A poll that lasts longer may wait for another control thread, which may
-// wait for this one: then the ring is kept until the next time.
-void QueuePair::sweep_sources(Instant deadline) noexcept {
-    shared_.sources.sweep([&](DatagramSources::Source& source) {
-        return listen_no_more(source.ring, source.leaving, deadline);
-    });
-}
-
-void QueuePair::acknowledge_to(std::shared_ptr<Link> link) noexcept {
-    receive_gate_.enter_waiting();
-    if (shared_.receives()) shared_.sender = link;
-    receive_gate_.leave_for_good();
+void QueuePairStates::acknowledge_to(std::shared_ptr<Link> link) noexcept {
+    engines().receive_gate().enter_waiting();
+    if (shared().receives()) shared().connection.sender = link;
+    engines().receive_gate().leave_for_good();
     link->ring_bell();  // of what was received before
 }
 
-// From before detach() until after attach(): no shared receive queue comes or goes meanwhile.
-std::unique_lock<std::mutex> QueuePair::hold_domain() const {
-    return xrc_domain_ != nullptr ? xrc_domain_->lock() : std::unique_lock<std::mutex>();
+void QueuePairStates::pause_sending(bool report) noexcept {
+    shared().limits.report_drained.store(report);
+    shared().limits.paused.store(true);
+    turns_.run_send();
 }
 
-// Keys of other devices' memory are not known to the peer: it is told of a domain that no key has.
-void QueuePair::name_queue(const XrcQueue& queue) noexcept {
-    constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
-    const std::lock_guard lock(mutex_);
-    if (!shared_.incoming) return;
-    shared_.incoming.name_queue(queue.list->number(),
-                                queue.device == core_.get() ? queue.list->domain() : kNoDomain);
-    shared_.access->receive_for(queue.device->keys().accesses(), &queue);
+void QueuePairStates::resume_sending() noexcept {
+    shared().limits.report_drained.store(false);
+    if (shared().limits.paused.exchange(false)) turns_.run_send();
 }
 
-void QueuePair::forget_queue(const XrcQueue& queue) noexcept {
+void QueuePairStates::send_datagrams() noexcept {
     {
-        const std::lock_guard lock(mutex_);
-        if (shared_.incoming) shared_.incoming.forget_queue(queue.list->number());
+        const auto held = queue_pair_.setup().lock();
+        if (shared().is(QueuePairState::error)) return;
+        shared().state.store(QueuePairState::ready, std::memory_order_release);
     }
-    receive_gate_.enter_waiting();
-    receive_->forget_queue(queue);
-    receive_gate_.leave_for_good();
-    shared_.access->receive_no_more_for(&queue);
+    turns_.execute();
+}
+
+void QueuePairStates::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
+                               ChannelSender ring) noexcept {
+    engines().send_gate().enter_waiting();
+    engines().requester().datagrams().add_flow(number, std::move(link), std::move(ring));
+    engines().send_gate().leave_for_good();
+    turns_.execute();
+}
+
+void QueuePairStates::refuse_flow(std::uint32_t number, bool absent) noexcept {
+    engines().send_gate().enter_waiting();
+    engines().requester().datagrams().refuse_flow(number, absent);
+    engines().send_gate().leave_for_good();
+    turns_.execute();
 }
 
 }  // namespace verbatim::softnic

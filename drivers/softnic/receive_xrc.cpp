@@ -13,14 +13,14 @@ using mlx5::Syndrome;
 // False: the queue pair failed.
 bool ReceiveEngine::name_queue(const RecordHeader& record) noexcept {
     constexpr std::uint32_t kWhole = kFirstRecord | kLastRecord;
-    if (shared_->xrc_domain == nullptr || record.bytes != 0 ||
+    if (shared_->traits.xrc_domain == nullptr || record.bytes != 0 ||
         record.flags != (kQueueRecord | kWhole)) {
-        shared_->failure.set("the peer wrote a malformed record");
+        shared_->failure.text.set("the peer wrote a malformed record");
         fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
         return false;
     }
     queue_number_ = record.total;
-    shared_->incoming.release(record);
+    shared_->connection.incoming.release(record);
     moved_ = true;
     leave_queue();
     return true;
@@ -31,11 +31,12 @@ bool ReceiveEngine::name_queue(const RecordHeader& record) noexcept {
 bool ReceiveEngine::choose_queue() noexcept {
     if (queue_ != nullptr) [[likely]]
         return true;
-    const XrcQueue* const found = shared_->xrc_domain->find(queue_number_);
+    const XrcQueue* const found = shared_->traits.xrc_domain->find(queue_number_);
     if (found == nullptr) {
-        shared_->failure.set("shared receive queue {} is none of the XRC domain", queue_number_);
+        shared_->failure.text.set("shared receive queue {} is none of the XRC domain",
+                                  queue_number_);
         fail(Syndrome::flushed, Syndrome::remote_invalid);
-        shared_->report(QueuePairEvent::request_error);
+        shared_->failure.report(QueuePairEvent::request_error);
         return false;
     }
     if (written_ != nullptr && written_ != found) announce();
@@ -44,7 +45,7 @@ bool ReceiveEngine::choose_queue() noexcept {
     list_ = found->list;
     completions_ = &found->completions->ring();
     keys_ = &found->device->keys();
-    local_ = LocalMemory(keys_->view(), shared_->failure, list_->domain());
+    local_ = LocalMemory(keys_->view(), shared_->failure.text, list_->domain());
     return true;
 }
 
@@ -66,8 +67,8 @@ void ReceiveEngine::forget_queue(const XrcQueue& queue) noexcept {
     if (written_ == &queue) announce();
     if (queue_ != &queue) return;
     if (holds_entry_.exchange(false, std::memory_order_relaxed)) {
-        shared_->failure.set("shared receive queue {} was destroyed under a message",
-                             queue.list->number());
+        shared_->failure.text.set("shared receive queue {} was destroyed under a message",
+                                  queue.list->number());
         fail(Syndrome::flushed, Syndrome::remote_operation);
     }
     leave_queue();
@@ -75,7 +76,7 @@ void ReceiveEngine::forget_queue(const XrcQueue& queue) noexcept {
 
 // The protection domain that the peer's one-sided requests belong to.
 std::uint32_t ReceiveEngine::keys_domain() const noexcept {
-    return shared_->xrc_domain != nullptr ? list_->domain() : shared_->domain;
+    return shared_->traits.xrc_domain != nullptr ? list_->domain() : shared_->traits.domain;
 }
 
 }  // namespace verbatim::softnic

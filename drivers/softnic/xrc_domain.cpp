@@ -41,7 +41,7 @@ bool XrcDomain::add(const XrcQueue& queue) {
     for (QueuePair* const target : targets_) queue.completions->add_writer(*target);
     queue.completions->list().add(no_completions_.list());
     place.store(&queue, std::memory_order_release);
-    for (QueuePair* const target : targets_) target->name_queue(queue);
+    for (QueuePair* const target : targets_) target->target().name_queue(queue);
     return true;
 }
 
@@ -53,7 +53,7 @@ void XrcDomain::remove(const XrcQueue& queue) noexcept {
     place.store(nullptr, std::memory_order_release);
     const bool stays = completes_elsewhere(queue);
     for (QueuePair* const target : targets_) {
-        target->forget_queue(queue);
+        target->target().forget_queue(queue);
         if (!stays) queue.completions->remove_writer(*target);
     }
     queue.completions->list().remove(no_completions_.list());
@@ -73,7 +73,7 @@ void XrcDomain::join(QueuePair& target) {
 }
 
 void XrcDomain::name_queues(QueuePair& target) const noexcept {
-    for_each_queue([&](const XrcQueue& queue) { target.name_queue(queue); });
+    for_each_queue([&](const XrcQueue& queue) { target.target().name_queue(queue); });
 }
 
 void XrcDomain::leave(QueuePair& target) noexcept { std::erase(targets_, &target); }

@@ -25,7 +25,7 @@ CompletionOrder::CompletionOrder(const mlx5::QueuePairView& view, CompletionRing
       ring_(static_cast<ExecutedRequest*>(std::calloc(view.send_blocks, sizeof(ExecutedRequest)))) {
     static_assert(std::is_trivially_copyable_v<ExecutedRequest>);
     if (ring_ == nullptr) throw std::bad_alloc();
-    if (shared.result_in_entry != 0)
+    if (shared.traits.result_in_entry != 0)
         entry_data_ = std::make_unique<std::array<std::byte, kDataInEntry>[]>(view.send_blocks);
 }
 
@@ -43,7 +43,7 @@ void CompletionOrder::keep_for_entry(SendRequest& request, std::size_t first_uni
         opcode == Opcode::read || opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
     const bool atomic = opcode != Opcode::read;
     list.big_endian = atomic && (view_.big_endian_results & list.total) != 0;
-    if (!known || list.total > shared_->result_in_entry || !request.result.signaled) return;
+    if (!known || list.total > shared_->traits.result_in_entry || !request.result.signaled) return;
     const auto element = [&](std::size_t i) {
         return request.wqe.read<mlx5::DataSegment>(first_unit + i);
     };
@@ -117,8 +117,8 @@ void CompletionOrder::harvest(bool silent) noexcept {
                 oldest.syndrome = Syndrome::rnr_exceeded;
             else
                 return;
-            shared_->failure.set("the peer refused a message with syndrome {:#x}, or is gone",
-                                 static_cast<unsigned>(oldest.syndrome));
+            shared_->failure.text.set("the peer refused a message with syndrome {:#x}, or is gone",
+                                      static_cast<unsigned>(oldest.syndrome));
         }
         if (!retire(oldest)) return;
         forget_oldest();
@@ -127,8 +127,8 @@ void CompletionOrder::harvest(bool silent) noexcept {
 
 // The receiver says how long a try takes, the sender how many there are.
 bool CompletionOrder::waited_too_long(Ticket ticket) noexcept {
-    const std::uint8_t retries = shared_->not_ready_retries.load(std::memory_order_relaxed);
-    if (retries == QueuePairShared::kForEver || !port_->waits_for_receive(ticket)) return false;
+    const std::uint8_t retries = shared_->limits.not_ready_retries.load(std::memory_order_relaxed);
+    if (retries == QueuePairLimits::kForEver || !port_->waits_for_receive(ticket)) return false;
     const auto now = std::chrono::steady_clock::now();
     if (waiting_ticket_ != ticket) {
         waiting_ticket_ = ticket;
@@ -146,15 +146,15 @@ bool CompletionOrder::retire(const ExecutedRequest& result) noexcept {
     if (!failed && (!result.signaled || push_success(result))) return true;
     stopped_ = true;
     if (!failed)
-        shared_->failure.set(
+        shared_->failure.text.set(
             "the send completion queue is full: it must have room for all outstanding requests");
     // A peer that went is no surprise worth a line of its own: its completion says so.
     if (result.syndrome != Syndrome::retry_exceeded)
-        log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
+        log::warn("queue pair {}: {}", shared_->traits.number, shared_->failure.text.view());
     shared_->enter_error();
     if (!failed) {
         completions_->mark_overrun();
-        shared_->report(QueuePairEvent::fatal);
+        shared_->failure.report(QueuePairEvent::fatal);
     }
     return failed && push_error(result, result.syndrome);
 }
@@ -182,15 +182,15 @@ bool CompletionOrder::flush_outstanding() noexcept {
 Syndrome CompletionOrder::reason(const ExecutedRequest& result) const noexcept {
     if (error_reported_) return Syndrome::flushed;
     if (result.syndrome != kNoSyndrome) return result.syndrome;
-    if (const Syndrome first = shared_->first_syndrome; first != kNoSyndrome) return first;
+    if (const Syndrome first = shared_->failure.first_syndrome; first != kNoSyndrome) return first;
     return port_->silent() ? Syndrome::retry_exceeded : Syndrome::flushed;
 }
 
 mlx5::Cqe CompletionOrder::success(const ExecutedRequest& result) const noexcept {
     mlx5::Cqe cqe;
-    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
+    cqe.shared_receive_index = mlx5::be32(shared_->traits.send_index);
     cqe.byte_count = mlx5::be32(result.bytes);
-    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
+    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->traits.number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester, false);
     return cqe;
@@ -211,8 +211,8 @@ bool CompletionOrder::push_with_data(const ExecutedRequest& result) noexcept {
 bool CompletionOrder::push_error(const ExecutedRequest& result, Syndrome syndrome) noexcept {
     mlx5::ErrorCqe cqe;
     cqe.syndrome = static_cast<std::uint8_t>(syndrome);
-    cqe.shared_receive_index = mlx5::be32(shared_->send_index);
-    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->number);
+    cqe.shared_receive_index = mlx5::be32(shared_->traits.send_index);
+    cqe.opcode_number = mlx5::be32(std::uint32_t{result.opcode} << 24 | shared_->traits.number);
     cqe.wqe_counter = mlx5::be16(result.index);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::requester_error, false);
     if (!completions_->push(cqe)) return false;

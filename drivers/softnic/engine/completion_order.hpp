@@ -15,8 +15,8 @@
 
 #include "../../softqueue/completion_ring.hpp"
 #include "../ports/chosen_port.hpp"
-#include "../ports/queue_pair_state.hpp"
 #include "../ports/send_request.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 #include "entry_data.hpp"
 #include "request_elements.hpp"
 

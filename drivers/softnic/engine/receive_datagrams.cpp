@@ -36,7 +36,7 @@ void ReceiveEngine::run_datagrams() noexcept {
 
 void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& record,
                                      const std::byte* payload) noexcept {
-    if (record.total != shared_->queue_key.load(std::memory_order_relaxed)) return;
+    if (record.total != shared_->limits.queue_key.load(std::memory_order_relaxed)) return;
     if (!holds_entry_.load(std::memory_order_relaxed) && !take_unreliably()) return;
     const std::uint64_t bytes = kGlobalRouteBytes + std::uint64_t{record.bytes};
     PieceList list;
@@ -44,7 +44,7 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
     const Syndrome syndrome = receive_list(list);
     const bool fits = bytes <= list.total;
     if (syndrome == kNoSyndrome && fits) {
-        scatter(list, 0, shared_->route.data(), shared_->route.size());
+        scatter(list, 0, shared_->traits.route.data(), shared_->traits.route.size());
         scatter(list, kGlobalRouteBytes, payload, record.bytes);
     }
     access_.leave();
@@ -52,7 +52,7 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
     // The receive stays for a message that fits.
     if (!fits) return;
     mlx5::Cqe cqe;
-    const bool ipv4 = std::to_integer<unsigned>(shared_->route[kIpv4Offset]) >> 4 == 4;
+    const bool ipv4 = std::to_integer<unsigned>(shared_->traits.route[kIpv4Offset]) >> 4 == 4;
     // UCX goes by the kind of the route when it looks whether a datagram is for its address.
     const std::uint32_t route =
         mlx5::kSenderHasRoute | (ipv4 ? mlx5::kSenderOverUdp | mlx5::kSenderIpv4Route : 0);

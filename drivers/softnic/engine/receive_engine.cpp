@@ -22,13 +22,14 @@ ReceiveEngine::ReceiveEngine(const mlx5::QueuePairView& view, SharedReceiveList*
                              CompletionRing& completions, KeyTable& keys,
                              QueuePairShared& shared) noexcept
     : view_(view),
-      shares_receives_(list != nullptr || shared.xrc_domain != nullptr),
+      shares_receives_(list != nullptr || shared.traits.xrc_domain != nullptr),
       list_(list),
       completions_(&completions),
       shared_(&shared),
       keys_(&keys),
       // What waits in a shared queue is of that queue's domain.
-      local_(keys.view(), shared.failure, list != nullptr ? list->domain() : shared.domain) {
+      local_(keys.view(), shared.failure.text,
+             list != nullptr ? list->domain() : shared.traits.domain) {
     access_.bind(shared.access->receive_word(), !shared.access->barriers());
 }
 
@@ -43,26 +44,27 @@ void ReceiveEngine::reset() noexcept {
     counted_not_ready_.store(false, std::memory_order_relaxed);
     received_ = atomics_ = 0;
     first_error_ = Syndrome::flushed;
-    if (shared_->xrc_domain == nullptr) return;
+    if (shared_->traits.xrc_domain == nullptr) return;
     announce();
     leave_queue();
     queue_number_ = 0;
 }
 
 void ReceiveEngine::run() noexcept {
-    if (shared_->datagrams()) {
+    if (shared_->traits.datagrams()) {
         run_datagrams();
     } else if (shared_->receives()) {
         // Asked first: when a lost peer's ring is then found empty, nothing more can come.
-        const bool lost = shared_->ends_with_peer && shared_->peer_lost();
+        const bool lost = shared_->traits.ends_with_peer() && shared_->connection.peer_lost();
         for (int budget = kRecordsPerRun; budget != 0 && shared_->receives(); --budget) {
-            if (shared_->orders_answers &&
-                shared_->incoming.consumed() >= shared_->admitted.load(std::memory_order_acquire) &&
-                shared_->incoming.pending())
+            if (shared_->traits.orders_answers &&
+                shared_->connection.incoming.consumed() >=
+                    shared_->connection.admitted.load(std::memory_order_acquire) &&
+                shared_->connection.incoming.pending())
                 break;
             RecordHeader record;
             const std::byte* payload = nullptr;
-            const auto peek = shared_->incoming.peek(record, payload);
+            const auto peek = shared_->connection.incoming.peek(record, payload);
             if (peek == ChannelReceiver::Peek::nothing) {
                 if (lost) shared_->enter_error();
                 if (peer_failed()) [[unlikely]]
@@ -70,14 +72,14 @@ void ReceiveEngine::run() noexcept {
                 break;
             }
             if (peek == ChannelReceiver::Peek::broken) {
-                shared_->failure.set("the peer wrote a malformed record");
+                shared_->failure.text.set("the peer wrote a malformed record");
                 fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
             } else if (!deliver(record, payload)) {
                 break;
             }
         }
-        if (moved_ && shared_->incoming.wakes_sender()) [[unlikely]] {
-            moved_ = !shared_->wake_sender(false);
+        if (moved_ && shared_->connection.incoming.wakes_sender()) [[unlikely]] {
+            moved_ = !shared_->connection.wake_sender(false);
             owes_wake_.store(moved_, std::memory_order_relaxed);
         }
     }
@@ -94,18 +96,18 @@ void ReceiveEngine::flush() noexcept {
     if (!shares_receives_) return flush_own();
     give_back();
     if (!holds_entry_.load(std::memory_order_relaxed) && !last_reported_.exchange(true))
-        shared_->report(QueuePairEvent::last_receive);
+        shared_->failure.report(QueuePairEvent::last_receive);
 }
 
 // A receive's, or what an atomic operation names.
 void ReceiveEngine::recover(const void* address) noexcept {
     access_.recover();
-    shared_->failure.set("memory at {} is registered and not there (any more)", address);
-    if (in_message_ || shared_->datagrams()) {
+    shared_->failure.text.set("memory at {} is registered and not there (any more)", address);
+    if (in_message_ || shared_->traits.datagrams()) {
         fail(Syndrome::local_protection, Syndrome::remote_operation);
     } else {
         fail(Syndrome::flushed, Syndrome::remote_access);
-        shared_->report(QueuePairEvent::access_error);
+        shared_->failure.report(QueuePairEvent::access_error);
     }
     run();
 }
@@ -113,38 +115,39 @@ void ReceiveEngine::recover(const void* address) noexcept {
 // A message has come.
 void ReceiveEngine::report_state() noexcept {
     established_ = true;
-    if (shared_->is(QueuePairState::ready_to_receive)) shared_->report(QueuePairEvent::established);
+    if (shared_->is(QueuePairState::ready_to_receive))
+        shared_->failure.report(QueuePairEvent::established);
 }
 
 // All that the peer sent before has been received.
 void ReceiveEngine::refuse_peers_request() noexcept {
     const bool access =
-        shared_->incoming.fault() == static_cast<std::uint32_t>(Syndrome::remote_access);
-    shared_->failure.set("the peer asked for what it may not");
+        shared_->connection.incoming.fault() == static_cast<std::uint32_t>(Syndrome::remote_access);
+    shared_->failure.text.set("the peer asked for what it may not");
     shared_->enter_error();
-    shared_->report(access ? QueuePairEvent::access_error : QueuePairEvent::request_error);
+    shared_->failure.report(access ? QueuePairEvent::access_error : QueuePairEvent::request_error);
 }
 
 // False: stop for now (no receive posted, or the queue pair failed).
 bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload) noexcept {
     if (dropping_) return drop(record);
     if ((record.flags & kFillerRecord) != 0) {
-        shared_->incoming.release(record);
+        shared_->connection.incoming.release(record);
         return true;
     }
     if (!placed_) {
         if (in_message_ == ((record.flags & kFirstRecord) != 0)) {
-            shared_->failure.set("the peer's records do not form whole messages");
+            shared_->failure.text.set("the peer's records do not form whole messages");
             fail(Syndrome::local_queue_pair, Syndrome::remote_invalid);
             return false;
         }
         if ((record.flags & kQueueRecord) != 0) return name_queue(record);
-        if (shared_->xrc_domain != nullptr && !in_message_ && !choose_queue()) return false;
+        if (shared_->traits.xrc_domain != nullptr && !in_message_ && !choose_queue()) return false;
         if ((record.flags & kAtomicRecord) != 0) return execute_atomic(record, payload);
         if ((record.flags & (kPutRecord | kGetRecord)) != 0) return copy_for_peer(record, payload);
-        if (!in_message_ && !begin()) return !shared_->reliable() && drop(record);
+        if (!in_message_ && !begin()) return !shared_->traits.reliable() && drop(record);
         if ((record.flags & kWriteRecord) == 0 && !place(record, payload))
-            return !shared_->reliable() && drop(record);
+            return !shared_->traits.reliable() && drop(record);
     }
     drained_ = true;
     if ((record.flags & kLastRecord) != 0) {
@@ -152,7 +155,7 @@ bool ReceiveEngine::deliver(const RecordHeader& record, const std::byte* payload
         if (!complete(record)) return false;
         count_message((record.flags & kWriteRecord) != 0 ? record.total : received_);
     }
-    shared_->incoming.release(record);
+    shared_->connection.incoming.release(record);
     moved_ = true;
     return true;
 }
@@ -162,7 +165,7 @@ bool ReceiveEngine::drop(const RecordHeader& record) noexcept {
     if (shared_->is(QueuePairState::error)) return false;
     in_message_ = false;
     dropping_ = (record.flags & kLastRecord) == 0;
-    shared_->incoming.release(record);
+    shared_->connection.incoming.release(record);
     return true;
 }
 
@@ -174,7 +177,7 @@ bool ReceiveEngine::begin() noexcept {
         in_entry_ = nullptr;
         return true;
     }
-    if (shared_->incoming.given_up()) return false;
+    if (shared_->connection.incoming.given_up()) return false;
     const Taken taken = list_ != nullptr ? take_shared() : take_own();
     if (taken == Taken::broken) {
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
@@ -183,7 +186,7 @@ bool ReceiveEngine::begin() noexcept {
     if (taken == Taken::nothing) {
         // Receiver not ready: the message waits in the ring, without limit.
         if (!not_ready()) {
-            shared_->incoming.count_not_ready();
+            shared_->connection.incoming.count_not_ready();
             // Its sender may sleep, and does not wait for ever.
             ring_sender();
         }
@@ -223,13 +226,13 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
         return false;
     }
     if (received_ + record.bytes > list.total) {
-        shared_->failure.set("a message of {} bytes arrived for a receive of {} bytes",
-                             record.total, list.total);
-        if (!shared_->reliable()) return false;
+        shared_->failure.text.set("a message of {} bytes arrived for a receive of {} bytes",
+                                  record.total, list.total);
+        if (!shared_->traits.reliable()) return false;
         fail(Syndrome::local_length, Syndrome::remote_invalid);
         return false;
     }
-    if (shared_->receive_in_entry == 0 || !keep_for_entry(record, payload, list))
+    if (shared_->traits.receive_in_entry == 0 || !keep_for_entry(record, payload, list))
         scatter(list, received_, payload, record.bytes);
     received_ += record.bytes;
     return true;
@@ -239,7 +242,8 @@ bool ReceiveEngine::place(const RecordHeader& record, const std::byte* payload) 
 bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* payload,
                                    const PieceList& list) noexcept {
     constexpr std::uint32_t kWhole = kFirstRecord | kLastRecord;
-    if ((record.flags & kWhole) != kWhole || record.bytes > shared_->receive_in_entry) return false;
+    if ((record.flags & kWhole) != kWhole || record.bytes > shared_->traits.receive_in_entry)
+        return false;
     // Whose list this is: there are as many elements.
     const std::span<const std::byte> entry = entry_segments();
     const auto element = [&](std::size_t i) {
@@ -259,10 +263,10 @@ bool ReceiveEngine::keep_for_entry(const RecordHeader& record, const std::byte* 
 bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
     written_ = queue_;
     const auto acknowledge = [this]() noexcept {
-        if (!shared_->datagrams()) shared_->incoming.acknowledge();
+        if (!shared_->traits.datagrams()) shared_->connection.incoming.acknowledge();
     };
     if (in_entry_ == nullptr) return completions_->push(cqe, acknowledge);
-    if (shared_->receive_in_entry == kDataInEntry) {
+    if (shared_->traits.receive_in_entry == kDataInEntry) {
         cqe.op_own |= mlx5::kInlineScatter32;
         std::memcpy(cqe.scatter.data(), in_entry_, received_);
         return completions_->push(cqe, acknowledge);
@@ -279,10 +283,10 @@ bool ReceiveEngine::push(mlx5::Cqe& cqe) noexcept {
 bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
     const std::uint32_t key = mlx5::be32::from_raw(record.immediate).native();
     KeyUpdate update = revocation_.begun()
-                           ? revocation_.look(shared_->failure)
-                           : keys_->invalidate(key, shared_->number, shared_->failure);
+                           ? revocation_.look(shared_->failure.text)
+                           : keys_->invalidate(key, shared_->traits.number, shared_->failure.text);
     if (update == KeyUpdate::revoked)
-        update = revocation_.begin(*keys_, shared_->number, shared_->failure);
+        update = revocation_.begin(*keys_, shared_->traits.number, shared_->failure.text);
     placed_ = update == KeyUpdate::busy;
     if (update == KeyUpdate::refused) fail(Syndrome::local_access, Syndrome::remote_access);
     return update == KeyUpdate::done;
@@ -299,16 +303,16 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
     cqe.shared_receive_index = mlx5::be32(receive_index());
     cqe.immediate = mlx5::be32::from_raw(immediate || invalidated ? record.immediate : 0);
     cqe.byte_count = mlx5::be32(written ? record.total : static_cast<std::uint32_t>(received_));
-    cqe.opcode_number = mlx5::be32(shared_->number);
+    cqe.opcode_number = mlx5::be32(shared_->traits.number);
     cqe.wqe_counter = mlx5::be16(entry_);
     cqe.op_own = mlx5::make_op_own(opcode, false);
     if ((record.flags & kSolicitedRecord) != 0) cqe.op_own |= mlx5::kSolicited;
     if (!push(cqe)) {
-        shared_->failure.set(
+        shared_->failure.text.set(
             "the receive completion queue is full: it must have room for all posted receives");
         fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
         completions_->mark_overrun();
-        shared_->report(QueuePairEvent::fatal);
+        shared_->failure.report(QueuePairEvent::fatal);
         return false;
     }
     finish_entry();
@@ -319,8 +323,8 @@ bool ReceiveEngine::complete(const RecordHeader& record, mlx5::Cqe cqe) noexcept
 // The current receive fails, and the message at the sender.
 void ReceiveEngine::fail(Syndrome own, Syndrome peers) noexcept {
     first_error_ = own;
-    log::warn("queue pair {}: {}", shared_->number, shared_->failure.view());
-    shared_->incoming.refuse(static_cast<std::uint8_t>(peers));
+    log::warn("queue pair {}: {}", shared_->traits.number, shared_->failure.text.view());
+    shared_->connection.incoming.refuse(static_cast<std::uint8_t>(peers));
     shared_->enter_error();
 }
 

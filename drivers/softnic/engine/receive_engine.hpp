@@ -17,7 +17,7 @@
 #include "../keys/access_sequence.hpp"
 #include "../keys/pending_revocation.hpp"
 #include "../ports/memory_access.hpp"
-#include "../ports/queue_pair_state.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 
 namespace verbatim::softnic {
 
@@ -40,8 +40,9 @@ class ReceiveEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         if (shared_->receives())
-            return shared_->incoming.pending() || shared_->sources.pending() || peer_failed() ||
-                   owes_wake() || (shared_->ends_with_peer && shared_->peer_lost());
+            return shared_->connection.incoming.pending() || shared_->sources.pending() ||
+                   peer_failed() || owes_wake() ||
+                   (shared_->traits.ends_with_peer() && shared_->connection.peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;
         if (shares_receives_)
             return holds_entry_.load(std::memory_order_relaxed) ||
@@ -75,10 +76,10 @@ class ReceiveEngine {
     }
     // Of those whose owners want to know.
     bool peer_failed() const noexcept {
-        return shared_->events.call != nullptr && shared_->incoming.fault() != 0;
+        return shared_->failure.events.call != nullptr && shared_->connection.incoming.fault() != 0;
     }
     void ring_sender() const noexcept {
-        if (shared_->sender != nullptr) shared_->sender->ring_bell();
+        if (shared_->connection.sender != nullptr) shared_->connection.sender->ring_bell();
     }
     void refuse_peers_request() noexcept;
     void report_state() noexcept;
@@ -90,7 +91,7 @@ class ReceiveEngine {
     void announce() noexcept;
     std::uint32_t keys_domain() const noexcept;
     std::uint32_t receive_index() const noexcept {
-        return queue_ != nullptr ? queue_index_ : shared_->receive_index;
+        return queue_ != nullptr ? queue_index_ : shared_->traits.receive_index;
     }
     Taken take_own() noexcept;
     Taken take_shared() noexcept;

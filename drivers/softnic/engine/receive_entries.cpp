@@ -11,8 +11,8 @@ ReceiveEngine::Taken ReceiveEngine::take_own() noexcept {
     entry_ = head_.load(std::memory_order_relaxed);
     const auto available = static_cast<std::uint16_t>(posted() - entry_);
     if (available <= view_.receive_entries) return available == 0 ? Taken::nothing : Taken::entry;
-    shared_->failure.set("the receive doorbell record announces {} receives in a queue of {}",
-                         available, view_.receive_entries);
+    shared_->failure.text.set("the receive doorbell record announces {} receives in a queue of {}",
+                              available, view_.receive_entries);
     return Taken::broken;
 }
 
@@ -20,7 +20,7 @@ ReceiveEngine::Taken ReceiveEngine::take_shared() noexcept {
     const Taken taken = list_->take(entry_);
     if (taken == Taken::entry) holds_entry_.store(true, std::memory_order_relaxed);
     if (taken == Taken::broken) {
-        shared_->failure.set(
+        shared_->failure.text.set(
             "the doorbell record or a link of shared receive queue {} does not fit its {} entries",
             list_->number(), list_->entries());
     }
@@ -45,7 +45,7 @@ bool ReceiveEngine::push_error(std::uint16_t entry) noexcept {
     mlx5::ErrorCqe cqe;
     cqe.syndrome = static_cast<std::uint8_t>(first_error_);
     cqe.shared_receive_index = mlx5::be32(receive_index());
-    cqe.opcode_number = mlx5::be32(shared_->number);
+    cqe.opcode_number = mlx5::be32(shared_->traits.number);
     cqe.wqe_counter = mlx5::be16(entry);
     cqe.op_own = mlx5::make_op_own(mlx5::CqeOpcode::responder_error, false);
     written_ = queue_;

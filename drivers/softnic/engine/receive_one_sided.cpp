@@ -17,7 +17,7 @@ using mlx5::Syndrome;
 std::byte* ReceiveEngine::reach(const RemoteCopy& piece, std::uint64_t bytes,
                                 Access wanted) noexcept {
     Grant grant;
-    if (!keys_->view().find(piece.key, grant) || !grant.serves_queue_pair(shared_->number) ||
+    if (!keys_->view().find(piece.key, grant) || !grant.serves_queue_pair(shared_->traits.number) ||
         grant.domain != keys_domain() || !grant.covers(piece.address, bytes) ||
         !allows(grant.access, wanted))
         return nullptr;
@@ -32,7 +32,7 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     const std::uint64_t bytes = put ? record.bytes - sizeof piece : piece.bytes;
     if (record.bytes < sizeof piece ||
         (!put && (piece.bytes == 0 || bytes != record.bytes - sizeof piece))) {
-        shared_->failure.set("the peer wrote a malformed copy");
+        shared_->failure.text.set("the peer wrote a malformed copy");
         fail(Syndrome::flushed, Syndrome::remote_invalid);
         return false;
     }
@@ -41,18 +41,18 @@ bool ReceiveEngine::copy_for_peer(const RecordHeader& record, const std::byte* p
     if (at != nullptr && put)
         write_in_order(at, payload + sizeof piece, bytes);
     else if (at != nullptr)
-        shared_->incoming.set_answer(payload, at, bytes);
+        shared_->connection.incoming.set_answer(payload, at, bytes);
     access_.leave();
     if (at == nullptr) {
-        if (!shared_->reliable()) return drop(record);
-        shared_->failure.set("the peer's copy of {} bytes at {:#x} is not allowed", bytes,
-                             piece.address);
+        if (!shared_->traits.reliable()) return drop(record);
+        shared_->failure.text.set("the peer's copy of {} bytes at {:#x} is not allowed", bytes,
+                                  piece.address);
         fail(Syndrome::flushed, Syndrome::remote_access);
         return false;
     }
-    if ((record.flags & kLastRecord) != 0) shared_->incoming.acknowledge();
+    if ((record.flags & kLastRecord) != 0) shared_->connection.incoming.acknowledge();
     drained_ = moved_ = true;
-    shared_->incoming.release(record);
+    shared_->connection.incoming.release(record);
     return true;
 }
 
@@ -69,7 +69,7 @@ Syndrome ReceiveEngine::reach_word(const RemoteAtomic& operation, std::byte*& wo
 bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* payload) noexcept {
     RemoteAtomic operation;
     if (record.bytes != sizeof operation || (record.flags & kLastRecord) == 0) {
-        shared_->failure.set("the peer wrote a malformed atomic operation");
+        shared_->failure.text.set("the peer wrote a malformed atomic operation");
         fail(Syndrome::flushed, Syndrome::remote_invalid);
         return false;
     }
@@ -80,17 +80,18 @@ bool ReceiveEngine::execute_atomic(const RecordHeader& record, const std::byte* 
     const std::uint64_t before = syndrome == kNoSyndrome ? execute(operation, at) : 0;
     access_.leave();
     if (syndrome != kNoSyndrome) {
-        shared_->failure.set("the peer's atomic operation at {:#x} is misaligned or not allowed",
-                             operation.address);
+        shared_->failure.text.set(
+            "the peer's atomic operation at {:#x} is misaligned or not allowed", operation.address);
         fail(Syndrome::flushed, syndrome);
-        shared_->report(syndrome == Syndrome::remote_access ? QueuePairEvent::access_error
-                                                            : QueuePairEvent::request_error);
+        shared_->failure.report(syndrome == Syndrome::remote_access
+                                    ? QueuePairEvent::access_error
+                                    : QueuePairEvent::request_error);
         return false;
     }
-    shared_->incoming.set_atomic_result(atomics_++, before);
-    shared_->incoming.acknowledge();
+    shared_->connection.incoming.set_atomic_result(atomics_++, before);
+    shared_->connection.incoming.acknowledge();
     drained_ = moved_ = true;
-    shared_->incoming.release(record);
+    shared_->connection.incoming.release(record);
     return true;
 }
 

@@ -7,8 +7,8 @@
 
 #include "../keys/access_sequence.hpp"
 #include "../ports/memory_access.hpp"
-#include "../ports/queue_pair_access.hpp"
 #include "../ports/send_request.hpp"
+#include "../queue_pair/queue_pair_access.hpp"
 
 namespace verbatim::softnic {
 

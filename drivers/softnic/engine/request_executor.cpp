@@ -18,7 +18,7 @@ constexpr std::uint32_t kQueueNumber = 0xffffff;
 }  // namespace
 
 PortAnswer RequestExecutor::execute(SendRequest& request) noexcept {
-    if (shared_->datagrams()) return execute_datagram(request);
+    if (shared_->traits.datagrams()) return execute_datagram(request);
     const Opcode opcode = request.opcode();
     if (mlx5::is_send(opcode) || mlx5::is_write(opcode) || opcode == Opcode::read ||
         mlx5::is_atomic(opcode))
@@ -26,8 +26,8 @@ PortAnswer RequestExecutor::execute(SendRequest& request) noexcept {
     if (opcode == Opcode::nop) return {};
     // A binding travels as local invalidation, and never by its own name.
     if (opcode == Opcode::local_invalidate) return windows_.execute(request);
-    shared_->failure.set("opcode {:#x} is not supported by the software NIC",
-                         request.result.opcode);
+    shared_->failure.text.set("opcode {:#x} is not supported by the software NIC",
+                              request.result.opcode);
     return refusal(Syndrome::local_queue_pair);
 }
 
@@ -38,7 +38,8 @@ PortAnswer RequestExecutor::execute_at_peer(SendRequest& request) noexcept {
     wanted.solicited = request.solicited();
     wanted.immediate = request.control.immediate.raw();
     if (first_unit_ == kXrcUnits && request.units() < kXrcUnits) {
-        shared_->failure.set("a request of an XRC queue pair that names no shared receive queue");
+        shared_->failure.text.set(
+            "a request of an XRC queue pair that names no shared receive queue");
         return refusal(Syndrome::local_queue_pair);
     }
     if (first_unit_ == kXrcUnits)
@@ -70,8 +71,8 @@ PortAnswer RequestExecutor::execute_atomic(SendRequest& request, PortRequest& wa
     const AtomicRequest atomic = read_atomic(request, first_unit_);
     const std::uint32_t bytes = atomic.operation.bytes;
     if (bytes == 0) {
-        shared_->failure.set("an atomic operation with opcode modifier {:#x}",
-                             mlx5::modifier_of(request.control));
+        shared_->failure.text.set("an atomic operation with opcode modifier {:#x}",
+                                  mlx5::modifier_of(request.control));
         return refusal(Syndrome::local_queue_pair);
     }
     const MemoryTouch inside(elements_->access());
@@ -80,8 +81,8 @@ PortAnswer RequestExecutor::execute_atomic(SendRequest& request, PortRequest& wa
         elements_->collect(request, atomic.result_unit, Access::local_write, list);
     if (syndrome != kNoSyndrome) return refusal(syndrome);
     if (list.total != bytes) {
-        shared_->failure.set("an atomic operation returns {} bytes, its elements have {}", bytes,
-                             list.total);
+        shared_->failure.text.set("an atomic operation returns {} bytes, its elements have {}",
+                                  bytes, list.total);
         return refusal(Syndrome::local_length);
     }
     wanted.atomic = &atomic.operation;
@@ -111,7 +112,7 @@ PortAnswer RequestExecutor::execute_datagram(SendRequest& request) noexcept {
 }
 
 bool RequestExecutor::names_local(const SendRequest& request, const void* address) noexcept {
-    const std::size_t data = shared_->datagrams()              ? DatagramSender::kFirstData
+    const std::size_t data = shared_->traits.datagrams()       ? DatagramSender::kFirstData
                              : mlx5::is_send(request.opcode()) ? first_unit_
                                                                : first_unit_ + 1u;
     return elements_->name(request, data, address);

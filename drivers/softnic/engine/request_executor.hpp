@@ -29,7 +29,7 @@ class RequestExecutor {
           faults_(&faults),
           windows_(keys, shared),
           datagrams_(shared),
-          first_unit_(shared.names_queues ? kXrcUnits : kPlainUnits) {}
+          first_unit_(shared.traits.names_queues ? kXrcUnits : kPlainUnits) {}
 
     // Sets what the request's completion is to say of bytes and results.
     PortAnswer execute(SendRequest& request) noexcept;

@@ -23,7 +23,7 @@ Requester::Requester(const mlx5::QueuePairView& view, CompletionRing& completion
     : view_(view),
       shared_(&shared),
       port_(shared, options.port),
-      elements_(keys.view(), shared.failure, shared.domain, *shared.access),
+      elements_(keys.view(), shared.failure.text, shared.traits.domain, *shared.access),
       order_(view, completions, shared, port_, elements_),
       faults_(std::move(options.faults), shared),
       executor_(keys, shared, port_, elements_, order_, faults_),
@@ -44,13 +44,13 @@ void Requester::run() noexcept {
         // Asked before the acknowledgements are read: what a silent peer has acknowledged is then
         // final.
         const bool silent = this->silent();
-        if (!shared_->datagrams()) port_.begin_turn();
+        if (!shared_->traits.datagrams()) port_.begin_turn();
         if (outstanding()) harvest(silent);
-        if (shared_->paused.load(std::memory_order_acquire)) [[unlikely]]
+        if (shared_->limits.paused.load(std::memory_order_acquire)) [[unlikely]]
             drain(silent);
         else
             execute_posted(silent);
-        if (!shared_->datagrams()) port_.end_turn();
+        if (!shared_->traits.datagrams()) port_.end_turn();
         if (!shared_->is(QueuePairState::error)) return;
     } else if (state != QueuePairState::error) {
         return;  // requests posted too early wait for connect()
@@ -60,23 +60,24 @@ void Requester::run() noexcept {
 
 // What arrived before the acknowledgements were read may be received after.
 void Requester::harvest(bool silent) noexcept {
-    if (!shared_->orders_answers) return order_.harvest(silent);
-    const std::uint64_t arrived = shared_->incoming.arrived();
+    if (!shared_->traits.orders_answers) return order_.harvest(silent);
+    const std::uint64_t arrived = shared_->connection.incoming.arrived();
     order_.harvest(silent);
-    shared_->admitted.store(arrived, std::memory_order_release);
+    shared_->connection.admitted.store(arrived, std::memory_order_release);
 }
 
 // What is begun is brought to its end.
 void Requester::drain(bool silent) noexcept {
     if (port_.begun()) execute_next(posted_.limit(), silent);
-    if (!outstanding() && !port_.begun() && shared_->report_drained.exchange(false))
-        shared_->report(QueuePairEvent::drained);
+    if (!outstanding() && !port_.begun() && shared_->limits.report_drained.exchange(false))
+        shared_->failure.report(QueuePairEvent::drained);
 }
 
 void Requester::execute_posted(bool silent) noexcept {
     const std::uint16_t end = posted_.limit();
-    const bool quick = !silent && !faults_.any() && !shared_->datagrams() && port_.is_shm() &&
-                       !shared_->names_queues && port_.shm().takes_writes();
+    const bool quick = !silent && !faults_.any() && !shared_->traits.datagrams() &&
+                       port_.is_shm() && !shared_->traits.names_queues &&
+                       port_.shm().takes_writes();
     while (!order_.stopped() && executed() != end) {
         if (quick && write_quickly(end)) [[likely]]
             continue;
@@ -143,7 +144,7 @@ bool Requester::execute_next(std::uint16_t end, bool silent) noexcept {
     const std::uint32_t blocks = mlx5::blocks_for_units(request.units());
     const auto posted = static_cast<std::uint16_t>(end - request.result.index);
     if (blocks == 0 || blocks > posted || posted > view_.send_blocks) [[unlikely]] {
-        shared_->failure.set(
+        shared_->failure.text.set(
             "send queue entry {} has {} blocks, the doorbell record announces {} of a ring of {}",
             request.result.index, blocks, posted, view_.send_blocks);
         return fail_next(Syndrome::local_queue_pair, std::max(blocks, 1U));
@@ -171,10 +172,10 @@ bool Requester::settle(SendRequest& request, const PortAnswer& answer) noexcept 
     else
         request.result.result_unit = 0;
     // Without reliability nobody learns what the peer refused.
-    const bool unnoticed = !shared_->reliable() && syndrome >= Syndrome::remote_invalid;
+    const bool unnoticed = !shared_->traits.reliable() && syndrome >= Syndrome::remote_invalid;
     if (answer.outcome == PortOutcome::refused && !unnoticed) {
         if (syndrome == Syndrome::retry_exceeded)
-            shared_->failure.set("the peer is gone or in error");
+            shared_->failure.text.set("the peer is gone or in error");
         request.result.syndrome = syndrome;
         return false;
     }
@@ -203,7 +204,7 @@ void Requester::advance(std::uint16_t head) noexcept {
 void Requester::recover(const void* address) noexcept {
     port_.shm().recover();
     elements_.access().recover();
-    shared_->failure.set("memory at {} is registered and not there (any more)", address);
+    shared_->failure.text.set("memory at {} is registered and not there (any more)", address);
     if (!order_.fail_taking()) {
         const SendRequest request(view_, executed());
         const bool own = executor_.names_local(request, address);

@@ -14,8 +14,8 @@
 #include "../../softqueue/posted_requests.hpp"
 #include "../faults/request_faults.hpp"
 #include "../ports/chosen_port.hpp"
-#include "../ports/queue_pair_state.hpp"
 #include "../ports/send_request.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 #include "completion_order.hpp"
 #include "request_elements.hpp"
 #include "request_executor.hpp"
@@ -51,7 +51,7 @@ class Requester {
 
     // Any thread: true if run() could find something to do.
     bool waiting() const noexcept {
-        return outstanding() || shared_->report_drained.load(std::memory_order_relaxed) ||
+        return outstanding() || shared_->limits.report_drained.load(std::memory_order_relaxed) ||
                unexecuted() || posted_.rejected() || owes_wake();
     }
     // Any thread. The peer is asleep, and could not be told of something yet.
@@ -64,9 +64,9 @@ class Requester {
     // is an end to waiting for one.
     bool counts_time() const noexcept {
         return outstanding() &&
-               shared_->not_ready_retries.load(std::memory_order_relaxed) !=
-                   QueuePairShared::kForEver &&
-               !shared_->datagrams() && port_.message_waits();
+               shared_->limits.not_ready_retries.load(std::memory_order_relaxed) !=
+                   QueuePairLimits::kForEver &&
+               !shared_->traits.datagrams() && port_.message_waits();
     }
     // Any thread. Requests executed so far, modulo 2^16 blocks.
     std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
@@ -81,7 +81,7 @@ class Requester {
 
   private:
     bool silent() const noexcept {
-        return !shared_->datagrams() && (port_.silent() || faults_.peer_lost());
+        return !shared_->traits.datagrams() && (port_.silent() || faults_.peer_lost());
     }
     void harvest(bool silent) noexcept;
     void drain(bool silent) noexcept;

@@ -26,7 +26,7 @@ Access access_of(std::uint8_t key_access) noexcept {
 
 PortAnswer WindowRequests::execute(const SendRequest& request) noexcept {
     const KeyUpdate result =
-        revocation_.begun() ? revocation_.look(shared_->failure) : update_and_wait(request);
+        revocation_.begun() ? revocation_.look(shared_->failure.text) : update_and_wait(request);
     if (result == KeyUpdate::busy) return kPortWaits;
     if (result == KeyUpdate::done) return {};
     return refusal(Syndrome::window_bind);
@@ -39,7 +39,8 @@ KeyUpdate WindowRequests::update_and_wait(const SendRequest& request) noexcept {
     // Only this queue pair's peer comes through a window of type 2.
     const auto update = request.wqe.read<mlx5::KeyUpdateSegment>(kUpdateUnit);
     const bool of_queue_pair = (update.flags & mlx5::kUpdateCheckQueuePair) != 0;
-    return revocation_.begin(*keys_, of_queue_pair ? shared_->number : 0, shared_->failure);
+    return revocation_.begin(*keys_, of_queue_pair ? shared_->traits.number : 0,
+                             shared_->failure.text);
 }
 
 KeyUpdate WindowRequests::update(const SendRequest& request) noexcept {
@@ -48,13 +49,13 @@ KeyUpdate WindowRequests::update(const SendRequest& request) noexcept {
     const std::uint32_t target = request.control.immediate.native();
     constexpr std::uint64_t kAlways = mlx5::kMaskFree | mlx5::kMaskVariant;
     if (request.units() < kTranslationUnit || (update.mask.native() & kAlways) != kAlways) {
-        shared_->failure.set("a key update that neither opens nor closes a window");
+        shared_->failure.text.set("a key update that neither opens nor closes a window");
         return KeyUpdate::refused;
     }
     if ((key.free & mlx5::kKeyFree) == 0) return open(request);
     if ((update.flags & mlx5::kUpdateCheckQueuePair) != 0)
-        return keys_->invalidate(target, shared_->number, shared_->failure);
-    return keys_->close_window(target, shared_->failure);
+        return keys_->invalidate(target, shared_->traits.number, shared_->failure.text);
+    return keys_->close_window(target, shared_->failure.text);
 }
 
 KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
@@ -65,8 +66,9 @@ KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
     const bool complete = (update.mask.native() & kOpeningMask) == kOpeningMask &&
                           request.units() > kTranslationUnit &&
                           update.translation_units.native() != 0;
-    if (!complete || (of_queue_pair && queue_pair_variant >> 8 != shared_->number)) {
-        shared_->failure.set("a window that does not say what it opens, or for another queue pair");
+    if (!complete || (of_queue_pair && queue_pair_variant >> 8 != shared_->traits.number)) {
+        shared_->failure.text.set(
+            "a window that does not say what it opens, or for another queue pair");
         return KeyUpdate::refused;
     }
     const auto memory = request.wqe.read<mlx5::DataSegment>(kTranslationUnit);
@@ -75,19 +77,19 @@ KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
     opening.window_key = request.control.immediate.native();
     opening.variant = static_cast<std::uint8_t>(queue_pair_variant);
     opening.type = of_queue_pair ? WindowType::queue_pair : WindowType::domain;
-    opening.queue_pair = shared_->number;
-    opening.domain = shared_->domain;
+    opening.queue_pair = shared_->traits.number;
+    opening.domain = shared_->traits.domain;
     opening.region_key = memory.key.native();
     opening.address = memory.address.native();
     opening.bytes = count == 0 ? mlx5::kMaxElementBytes : count;
     opening.start = key.start.native();
     opening.access = access_of(key.access);
     if (opening.bytes != key.bytes.native()) {
-        shared_->failure.set("a window of {} bytes that leads to {}", key.bytes.native(),
-                             opening.bytes);
+        shared_->failure.text.set("a window of {} bytes that leads to {}", key.bytes.native(),
+                                  opening.bytes);
         return KeyUpdate::refused;
     }
-    return keys_->open_window(opening, shared_->failure);
+    return keys_->open_window(opening, shared_->failure.text);
 }
 
 }  // namespace verbatim::softnic

@@ -5,8 +5,8 @@
 #include "../keys/key_table.hpp"
 #include "../keys/pending_revocation.hpp"
 #include "../ports/port.hpp"
-#include "../ports/queue_pair_state.hpp"
 #include "../ports/send_request.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 
 namespace verbatim::softnic {
 

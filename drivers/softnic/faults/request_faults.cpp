@@ -47,8 +47,8 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
     if (rule == nullptr || damages_) return Fate::arrives;
     switch (rule->action) {
         case FaultAction::fail:
-            shared_->failure.set("a fault policy fails the request with syndrome {:#x}",
-                                 static_cast<unsigned>(rule->syndrome));
+            shared_->failure.text.set("a fault policy fails the request with syndrome {:#x}",
+                                      static_cast<unsigned>(rule->syndrome));
             answer = refusal(rule->syndrome);
             return Fate::ends;
         case FaultAction::delay:
@@ -63,15 +63,15 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
             answer = lose();
             return Fate::ends;
         case FaultAction::duplicate:
-            return shared_->datagrams() ? Fate::arrives_twice : Fate::arrives;
+            return shared_->traits.datagrams() ? Fate::arrives_twice : Fate::arrives;
         case FaultAction::disconnect:
-            peer_lost_ = shared_->reliable();
+            peer_lost_ = shared_->traits.reliable();
             answer = peer_lost_ ? refusal(Syndrome::retry_exceeded) : PortAnswer{};
             return Fate::ends;
         case FaultAction::kill:
             break;
     }
-    log::warn("queue pair {}: a fault policy kills this process", shared_->number);
+    log::warn("queue pair {}: a fault policy kills this process", shared_->traits.number);
     kill(getpid(), SIGKILL);
     answer = kPortWaits;
     return Fate::ends;
@@ -79,12 +79,13 @@ RequestFaults::Fate RequestFaults::decide(const SendRequest& request, PortAnswer
 
 // Nothing of it arrives. Where that is noticed, it is sent again after a time, so many times.
 PortAnswer RequestFaults::lose() noexcept {
-    if (!shared_->reliable()) return {};
-    const std::chrono::nanoseconds time = shared_->retry_after.load(std::memory_order_relaxed);
+    if (!shared_->traits.reliable()) return {};
+    const std::chrono::nanoseconds time =
+        shared_->limits.retry_after.load(std::memory_order_relaxed);
     if (time.count() == 0 || !injector_->waited(time)) return kPortWaits;
     const std::uint32_t tries = injector_->try_again();
-    if (tries <= shared_->retries.load(std::memory_order_relaxed)) return kPortWaits;
-    shared_->failure.set("a fault policy lost the request {} times", tries);
+    if (tries <= shared_->limits.retries.load(std::memory_order_relaxed)) return kPortWaits;
+    shared_->failure.text.set("a fault policy lost the request {} times", tries);
     return refusal(Syndrome::retry_exceeded);
 }
 

@@ -8,8 +8,8 @@
 
 #include "../keys/pieces.hpp"
 #include "../ports/port.hpp"
-#include "../ports/queue_pair_state.hpp"
 #include "../ports/send_request.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 #include "fault_injector.hpp"
 
 namespace verbatim::softnic {

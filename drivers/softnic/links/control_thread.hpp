@@ -23,14 +23,9 @@
 #include "../keys/key_table.hpp"
 #include "../rings/channel.hpp"
 #include "link.hpp"
+#include "link_peer.hpp"
 
 namespace verbatim::softnic {
-
-// The process at the other end of a link.
-struct LinkPeer {
-    PeerSession session;
-    std::shared_ptr<const PeerProcess> process;
-};
 
 // What the control thread serves. Called from the control thread.
 class ControlService {

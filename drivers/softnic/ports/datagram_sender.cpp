@@ -13,10 +13,10 @@ using mlx5::Syndrome;
 
 // Null: the message is dropped.
 Flow* DatagramSender::flow_to(std::uint32_t number) noexcept try {
-    Flow& flow = shared_->flows[number];
+    Flow& flow = flows_[number];
     if (flow.must_ask()) [[unlikely]] {
         flow.ask();
-        shared_->flow_request.call(shared_->flow_request.context, number);
+        shared_->traits.flow_request.call(shared_->traits.flow_request.context, number);
     }
     return &flow;
 } catch (const std::bad_alloc&) {
@@ -29,14 +29,15 @@ bool DatagramSender::knows(const SendRequest& request) noexcept {
     if ((opcode == Opcode::send || opcode == Opcode::send_immediate) &&
         request.units() >= kFirstData)
         return true;
-    shared_->failure.set("opcode {:#x} is none of a datagram queue pair", request.result.opcode);
+    shared_->failure.text.set("opcode {:#x} is none of a datagram queue pair",
+                              request.result.opcode);
     return false;
 }
 
 PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& bytes) noexcept {
-    if (bytes.total > shared_->max_datagram) {
-        shared_->failure.set("a datagram of {} bytes; at most {} are possible", bytes.total,
-                             shared_->max_datagram);
+    if (bytes.total > shared_->traits.max_datagram) {
+        shared_->failure.text.set("a datagram of {} bytes; at most {} are possible", bytes.total,
+                                  shared_->traits.max_datagram);
         return refusal(Syndrome::local_length);
     }
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);
@@ -48,7 +49,7 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
     record.flags = kFirstRecord | kLastRecord |
                    (request.opcode() == Opcode::send_immediate ? kHasImmediate : 0) |
                    (request.solicited() ? kSolicitedRecord : 0);
-    record.total = (key & kOwnKey) != 0 ? shared_->queue_key.load() : key;
+    record.total = (key & kOwnKey) != 0 ? shared_->limits.queue_key.load() : key;
     record.immediate = request.control.immediate.raw();
     Flow* const flow = flow_to(address.extended_number.native() & 0xffffff);
     PortAnswer answer;
@@ -58,18 +59,18 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
 
 void DatagramSender::add_flow(std::uint32_t number, std::shared_ptr<Link> link,
                               ChannelSender ring) noexcept {
-    const auto found = shared_->flows.find(number);
-    if (found != shared_->flows.end()) found->second.open(std::move(link), std::move(ring));
+    const auto found = flows_.find(number);
+    if (found != flows_.end()) found->second.open(std::move(link), std::move(ring));
 }
 
 void DatagramSender::refuse_flow(std::uint32_t number, bool absent) noexcept {
-    const auto found = shared_->flows.find(number);
-    if (found != shared_->flows.end()) found->second.refuse(absent);
+    const auto found = flows_.find(number);
+    if (found != flows_.end()) found->second.refuse(absent);
 }
 
 void DatagramSender::forget_flows() noexcept {
-    for (auto& [number, flow] : shared_->flows) flow.close();
-    shared_->flows.clear();
+    for (auto& [number, flow] : flows_) flow.close();
+    flows_.clear();
 }
 
 }  // namespace verbatim::softnic

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "datagram_flows.hpp"
+#include "../queue_pair/datagram_flows.hpp"
+#include "../queue_pair/queue_pair_state.hpp"
 #include "port.hpp"
-#include "queue_pair_state.hpp"
 #include "send_request.hpp"
 
 namespace verbatim::softnic {
@@ -35,6 +35,7 @@ class DatagramSender {
     Flow* flow_to(std::uint32_t number) noexcept;
 
     QueuePairShared* shared_;
+    Flows flows_;
 };
 
 }  // namespace verbatim::softnic

@@ -40,23 +40,23 @@ void RingSender::reset() noexcept {
 }
 
 PortAnswer RingSender::wait_for_peer(bool noteworthy) noexcept {
-    if (shared_->outgoing.broken()) return refusal(Syndrome::remote_operation);
+    if (shared_->connection.outgoing.broken()) return refusal(Syndrome::remote_operation);
     wake_receiver(noteworthy);
     return kPortWaits;
 }
 
 // If it may sleep at all.
 void RingSender::wake_receiver(bool noteworthy) noexcept {
-    if (!shared_->outgoing.wakes_receiver()) [[likely]]
+    if (!shared_->connection.outgoing.wakes_receiver()) [[likely]]
         return;
-    owes_wake_.store(!shared_->wake_receiver(noteworthy), std::memory_order_relaxed);
+    owes_wake_.store(!shared_->connection.wake_receiver(noteworthy), std::memory_order_relaxed);
 }
 
 // The ring has all of the message. Without reliability nobody waits for its end.
 PortAnswer RingSender::handed_over(bool noteworthy) noexcept {
     sent_ = 0;
     wake_receiver(noteworthy);
-    if (!shared_->reliable()) return {};
+    if (!shared_->traits.reliable()) return {};
     return {PortOutcome::accepted, kNoSyndrome, ++tickets_};
 }
 
@@ -66,8 +66,8 @@ bool RingSender::tell_queue() noexcept {
     if (queue_ == told_queue_) [[likely]]
         return true;
     std::size_t capacity = 0;
-    if (shared_->outgoing.reserve(capacity, 0) == nullptr) return false;
-    shared_->outgoing.commit({0, kQueueRecord | kFirstRecord | kLastRecord, queue_, 0});
+    if (shared_->connection.outgoing.reserve(capacity, 0) == nullptr) return false;
+    shared_->connection.outgoing.commit({0, kQueueRecord | kFirstRecord | kLastRecord, queue_, 0});
     told_queue_ = queue_;
     return true;
 }
@@ -76,7 +76,7 @@ PortAnswer RingSender::send(const PortRequest& request, const PieceList& bytes) 
     if (!tell_queue()) return wait_for_peer(true);
     for (bool last = false; !last;) {
         std::size_t capacity = 0;
-        std::byte* to = shared_->outgoing.reserve(capacity, bytes.total - sent_);
+        std::byte* to = shared_->connection.outgoing.reserve(capacity, bytes.total - sent_);
         if (to == nullptr) return wait_for_peer(true);
         RecordHeader record;
         record.bytes =
@@ -91,7 +91,7 @@ PortAnswer RingSender::send(const PortRequest& request, const PieceList& bytes) 
             (message_begun_ ? 0 : kFirstRecord) | (last ? kLastRecord | carried_by(request) : 0);
         record.total = static_cast<std::uint32_t>(bytes.total);
         record.immediate = request.immediate;
-        shared_->outgoing.commit(record);
+        shared_->connection.outgoing.commit(record);
         message_begun_ = !last;
     }
     return handed_over(request.solicited);
@@ -104,16 +104,17 @@ PortAnswer RingSender::write(const PortRequest& request, const PieceList& bytes,
 
 bool RingSender::has_room() noexcept {
     std::size_t capacity = 0;
-    return tell_queue() && shared_->outgoing.reserve(capacity, 0) != nullptr;
+    return tell_queue() && shared_->connection.outgoing.reserve(capacity, 0) != nullptr;
 }
 
 PortAnswer RingSender::write_immediate(const PortRequest& request, const PieceList& bytes,
                                        bool crosses) noexcept {
     if (crosses && (!put(request, bytes, false) || !has_room())) return wait_for_peer(true);
-    shared_->outgoing.commit({0,
-                              kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
-                                  (request.solicited ? kSolicitedRecord : 0),
-                              static_cast<std::uint32_t>(bytes.total), request.immediate});
+    shared_->connection.outgoing.commit({0,
+                                         kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
+                                             (request.solicited ? kSolicitedRecord : 0),
+                                         static_cast<std::uint32_t>(bytes.total),
+                                         request.immediate});
     return handed_over(request.solicited);
 }
 
@@ -124,10 +125,10 @@ bool RingSender::put(const PortRequest& request, const PieceList& bytes, bool la
     while (sent_ != bytes.total) {
         const std::uint64_t left = bytes.total - sent_;
         std::size_t room = 0;
-        if (shared_->outgoing.reserve_whole(sizeof(RemoteCopy) + std::min(left, kSmallestPiece)) ==
-            nullptr)
+        if (shared_->connection.outgoing.reserve_whole(sizeof(RemoteCopy) +
+                                                       std::min(left, kSmallestPiece)) == nullptr)
             return false;
-        std::byte* to = shared_->outgoing.reserve(room);
+        std::byte* to = shared_->connection.outgoing.reserve(room);
         if (to == nullptr) return false;  // the peer's words are broken since
         const std::uint64_t most = std::min<std::uint64_t>(left, room - sizeof(RemoteCopy));
         const RemoteCopy piece = piece_of(request, sent_, most);
@@ -139,8 +140,9 @@ bool RingSender::put(const PortRequest& request, const PieceList& bytes, bool la
         });
         sent_ += most;
         const bool ends = last && sent_ == bytes.total;
-        shared_->outgoing.commit({static_cast<std::uint32_t>(sizeof piece + most),
-                                  kPutRecord | kFirstRecord | (ends ? kLastRecord : 0), 0, 0});
+        shared_->connection.outgoing.commit({static_cast<std::uint32_t>(sizeof piece + most),
+                                             kPutRecord | kFirstRecord | (ends ? kLastRecord : 0),
+                                             0, 0});
     }
     return true;
 }
@@ -148,7 +150,7 @@ bool RingSender::put(const PortRequest& request, const PieceList& bytes, bool la
 // The request waits until it has all its bytes. Each piece is a message of its own, and nothing
 // else is sent meanwhile.
 PortAnswer RingSender::read(const PortRequest& request, const PieceList& into) noexcept {
-    if (!shared_->reliable()) return refusal(Syndrome::local_queue_pair);
+    if (!shared_->traits.reliable()) return refusal(Syndrome::local_queue_pair);
     take_answers(into);
     if (taken_ == into.total) {
         sent_ = taken_ = 0;
@@ -157,10 +159,11 @@ PortAnswer RingSender::read(const PortRequest& request, const PieceList& into) n
     // What is refused may be an earlier message, whose completion says so then.
     if (const Syndrome syndrome = refused(); syndrome != kNoSyndrome) {
         const Ticket before = tickets_ - (pieces_asked_ - pieces_taken_);
-        return shared_->outgoing.acknowledged() >= before ? refusal(syndrome) : kPortWaits;
+        return shared_->connection.outgoing.acknowledged() >= before ? refusal(syndrome)
+                                                                     : kPortWaits;
     }
     ask_for_pieces(request, into);
-    return shared_->outgoing.broken() ? refusal(Syndrome::remote_operation) : kPortWaits;
+    return shared_->connection.outgoing.broken() ? refusal(Syndrome::remote_operation) : kPortWaits;
 }
 
 Syndrome RingSender::silence() const noexcept {
@@ -170,13 +173,13 @@ Syndrome RingSender::silence() const noexcept {
 }
 
 void RingSender::take_answers(const PieceList& into) noexcept {
-    const Ticket acknowledged = shared_->outgoing.acknowledged();
+    const Ticket acknowledged = shared_->connection.outgoing.acknowledged();
     while (pieces_taken_ != pieces_asked_ &&
            acknowledged > tickets_ - (pieces_asked_ - pieces_taken_)) {
-        const std::uint64_t bytes =
-            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), into.total - taken_);
-        scatter(into, taken_, shared_->outgoing.answer(), bytes);
-        shared_->outgoing.take_answer();
+        const std::uint64_t bytes = std::min<std::uint64_t>(
+            shared_->connection.outgoing.answer_bytes(), into.total - taken_);
+        scatter(into, taken_, shared_->connection.outgoing.answer(), bytes);
+        shared_->connection.outgoing.take_answer();
         ++pieces_taken_;
         taken_ += bytes;
     }
@@ -185,14 +188,15 @@ void RingSender::take_answers(const PieceList& into) noexcept {
 void RingSender::ask_for_pieces(const PortRequest& request, const PieceList& into) noexcept {
     bool asked = false;
     while (sent_ != into.total && pieces_asked_ - pieces_taken_ != kAnswers && tell_queue()) {
-        const std::uint64_t bytes =
-            std::min<std::uint64_t>(shared_->outgoing.answer_bytes(), into.total - sent_);
+        const std::uint64_t bytes = std::min<std::uint64_t>(
+            shared_->connection.outgoing.answer_bytes(), into.total - sent_);
         const RemoteCopy piece = piece_of(request, sent_, bytes);
-        std::byte* const to = shared_->outgoing.reserve_whole(sizeof piece + bytes);
+        std::byte* const to = shared_->connection.outgoing.reserve_whole(sizeof piece + bytes);
         if (to == nullptr) break;
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
-        shared_->outgoing.commit_question({static_cast<std::uint32_t>(sizeof piece + bytes),
-                                           kGetRecord | kFirstRecord | kLastRecord, 0, 0});
+        shared_->connection.outgoing.commit_question(
+            {static_cast<std::uint32_t>(sizeof piece + bytes),
+             kGetRecord | kFirstRecord | kLastRecord, 0, 0});
         sent_ += bytes;
         ++pieces_asked_, ++tickets_;
         asked = true;
@@ -204,17 +208,17 @@ void RingSender::ask_for_pieces(const PortRequest& request, const PieceList& int
 PortAnswer RingSender::atomic(const RemoteAtomic& operation, bool noteworthy) noexcept {
     if (atomics_asked_ - atomics_taken_ == kAtomicResults) return kPortWaits;
     std::byte* const to =
-        tell_queue() ? shared_->outgoing.reserve_whole(sizeof operation) : nullptr;
+        tell_queue() ? shared_->connection.outgoing.reserve_whole(sizeof operation) : nullptr;
     if (to == nullptr) return wait_for_peer(true);
     copy_bytes(to, reinterpret_cast<const std::byte*>(&operation), sizeof operation);
-    shared_->outgoing.commit(
+    shared_->connection.outgoing.commit(
         {sizeof operation, kFirstRecord | kLastRecord | kAtomicRecord, sizeof operation, 0});
     ++atomics_asked_;
     return handed_over(noteworthy);
 }
 
 void RingSender::take_result(const PieceList& into) noexcept {
-    const std::uint64_t before = shared_->outgoing.atomic_result(atomics_taken_);
+    const std::uint64_t before = shared_->connection.outgoing.atomic_result(atomics_taken_);
     const auto bytes = static_cast<std::uint32_t>(into.total);
     scatter(into, 0, AtomicResult(before, bytes, into.big_endian).data(), bytes);
     ++atomics_taken_;

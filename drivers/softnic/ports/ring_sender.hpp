@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "../queue_pair/queue_pair_state.hpp"
 #include "port.hpp"
-#include "queue_pair_state.hpp"
 
 namespace verbatim::softnic {
 
@@ -18,7 +18,7 @@ class RingSender {
     void reset() noexcept;
 
     // The peer has taken everything, and no request is begun: nothing comes before the next one.
-    bool idle() noexcept { return sent_ == 0 && shared_->outgoing.all_taken(); }
+    bool idle() noexcept { return sent_ == 0 && shared_->connection.outgoing.all_taken(); }
     // A part of a request was handed over, whose rest must follow the same way.
     bool begun() const noexcept { return message_begun_ || sent_ != 0; }
     // Of XRC: the peer's shared receive queue that the next requests are for.
@@ -50,7 +50,7 @@ class RingSender {
     void ask_for_pieces(const PortRequest& request, const PieceList& into) noexcept;
     PortAnswer handed_over(bool noteworthy) noexcept;
     mlx5::Syndrome refused() const noexcept {
-        return static_cast<mlx5::Syndrome>(shared_->outgoing.refused());
+        return static_cast<mlx5::Syndrome>(shared_->connection.outgoing.refused());
     }
 
     QueuePairShared* shared_;

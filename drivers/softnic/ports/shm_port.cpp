@@ -24,9 +24,9 @@ constexpr Access needed_by(Opcode opcode) noexcept {
 }  // namespace
 
 void ShmPort::bind() {
-    if (shared_->datagrams()) return;
-    remote_.bind(shared_->link, shared_->peer_number, shared_->outgoing,
-                 shared_->access->barriers());
+    if (shared_->traits.datagrams()) return;
+    remote_.bind(shared_->connection.link, shared_->connection.peer_number,
+                 shared_->connection.outgoing, shared_->access->barriers());
 }
 
 void ShmPort::reset() noexcept {
@@ -35,7 +35,7 @@ void ShmPort::reset() noexcept {
 }
 
 PortAnswer ShmPort::post(const PortRequest& request, const PieceList& bytes) noexcept {
-    if (shared_->names_queues && !expect_queue(request.queue))
+    if (shared_->traits.names_queues && !expect_queue(request.queue))
         return refuse(Syndrome::remote_invalid);
     if (mlx5::is_send(request.opcode)) return ring_.send(request, bytes);
     if (!allowed(needed_by(request.opcode))) return refuse(Syndrome::remote_invalid);
@@ -45,15 +45,15 @@ PortAnswer ShmPort::post(const PortRequest& request, const PieceList& bytes) noe
 
 // What the peer's queue pair takes, whatever its keys say.
 bool ShmPort::allowed(Access wanted) noexcept {
-    if (shared_->outgoing.allows(wanted)) return true;
-    shared_->failure.set("the peer's queue pair does not allow access {:#x}",
-                         static_cast<unsigned>(wanted));
+    if (shared_->connection.outgoing.allows(wanted)) return true;
+    shared_->failure.text.set("the peer's queue pair does not allow access {:#x}",
+                              static_cast<unsigned>(wanted));
     return false;
 }
 
 // In the peer's place, which is to hear of it.
 PortAnswer ShmPort::refuse(Syndrome syndrome) noexcept {
-    if (shared_->reliable() &&
+    if (shared_->traits.reliable() &&
         (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid))
         report_refusal(syndrome);
     return refusal(syndrome);
@@ -109,8 +109,8 @@ PortAnswer ShmPort::atomic(const RemoteAtomic& operation, const PieceList& into)
     if (syndrome != kNoSyndrome) return refuse(syndrome);
     if (range.address % operation.bytes != 0 ||
         reinterpret_cast<std::uintptr_t>(range.mapped) % operation.bytes != 0) {
-        shared_->failure.set("atomic operation at {:#x}: not aligned to {} bytes", range.address,
-                             operation.bytes);
+        shared_->failure.text.set("atomic operation at {:#x}: not aligned to {} bytes",
+                                  range.address, operation.bytes);
         return refuse(Syndrome::remote_invalid);
     }
     if (range.mapped == nullptr || !ring_.idle())
@@ -126,9 +126,10 @@ PortAnswer ShmPort::atomic(const RemoteAtomic& operation, const PieceList& into)
 // Requests of XRC name a shared receive queue, whose protection domain is the one that keys are
 // checked against.
 bool ShmPort::expect_queue(std::uint32_t queue) noexcept {
-    const auto domain = shared_->outgoing.protection_domain(queue);
+    const auto domain = shared_->connection.outgoing.protection_domain(queue);
     if (!domain) {
-        shared_->failure.set("the peer has no shared receive queue {} in its XRC domain", queue);
+        shared_->failure.text.set("the peer has no shared receive queue {} in its XRC domain",
+                                  queue);
         return false;
     }
     ring_.set_queue(queue);

@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../queue_pair/queue_pair_state.hpp"
 #include "memory_access.hpp"
 #include "port.hpp"
-#include "queue_pair_state.hpp"
 #include "ring_sender.hpp"
 
 namespace verbatim::softnic {
@@ -19,7 +19,7 @@ namespace verbatim::softnic {
 class ShmPort final : public Port {
   public:
     explicit ShmPort(QueuePairShared& shared) noexcept
-        : shared_(&shared), remote_(shared.failure), ring_(shared) {}
+        : shared_(&shared), remote_(shared.failure.text), ring_(shared) {}
 
     // Control path, gate closed: to the peer that the queue pair is connected with, or to none.
     void bind();
@@ -34,20 +34,25 @@ class ShmPort final : public Port {
                    std::size_t bytes) noexcept {
         return ring_.idle() && remote_.write_now(key, address, from, bytes);
     }
-    bool takes_writes() const noexcept { return shared_->outgoing.allows(Access::remote_write); }
+    bool takes_writes() const noexcept {
+        return shared_->connection.outgoing.allows(Access::remote_write);
+    }
 
     void begin_turn() noexcept override {
         if (owes()) [[unlikely]]
             ring_.wake_receiver(true);
     }
     void end_turn() noexcept override {
-        if (!shared_->outgoing.take_news()) return;
-        shared_->outgoing.signal();  // before the bell: a thread that it wakes finds the mark
-        shared_->link->ring_bell();
+        if (!shared_->connection.outgoing.take_news()) return;
+        shared_->connection.outgoing
+            .signal();  // before the bell: a thread that it wakes finds the mark
+        shared_->connection.link->ring_bell();
     }
-    Ticket acknowledged() const noexcept override { return shared_->outgoing.acknowledged(); }
+    Ticket acknowledged() const noexcept override {
+        return shared_->connection.outgoing.acknowledged();
+    }
     mlx5::Syndrome refused() const noexcept override {
-        return static_cast<mlx5::Syndrome>(shared_->outgoing.refused());
+        return static_cast<mlx5::Syndrome>(shared_->connection.outgoing.refused());
     }
     bool has_result(Ticket ticket) const noexcept override { return ticket <= acknowledged(); }
     bool take_result(const PieceList& into) noexcept override {
@@ -55,21 +60,23 @@ class ShmPort final : public Port {
         return true;
     }
     bool waits_for_receive(Ticket ticket) const noexcept override {
-        return shared_->outgoing.waits_for_receive(ticket);
+        return shared_->connection.outgoing.waits_for_receive(ticket);
     }
     std::chrono::nanoseconds not_ready_for() const noexcept override {
-        return shared_->outgoing.not_ready_for();
+        return shared_->connection.outgoing.not_ready_for();
     }
-    void give_up() noexcept override { shared_->outgoing.give_up(); }
-    bool message_waits() const noexcept override { return shared_->outgoing.a_message_waits(); }
+    void give_up() noexcept override { shared_->connection.outgoing.give_up(); }
+    bool message_waits() const noexcept override {
+        return shared_->connection.outgoing.a_message_waits();
+    }
     bool silent() const noexcept override {
-        return shared_->link != nullptr && shared_->peer_silent();
+        return shared_->connection.link != nullptr && shared_->peer_silent();
     }
     mlx5::Syndrome silence() const noexcept override { return ring_.silence(); }
     bool begun() const noexcept override { return ring_.begun(); }
     bool owes() const noexcept override { return ring_.owes_wake(); }
     void report_refusal(mlx5::Syndrome syndrome) noexcept override {
-        shared_->outgoing.report_fault(static_cast<std::uint8_t>(syndrome));
+        shared_->connection.outgoing.report_fault(static_cast<std::uint8_t>(syndrome));
     }
 
   private:

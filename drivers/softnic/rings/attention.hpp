@@ -55,6 +55,7 @@ class Attention {
         if (count_ == 0) return;
         while (!change(State::cold) && !change(State::hot)) sched_yield();
     }
+    std::span<const Listed> lists() const noexcept { return {places_.data(), count_}; }
     // While it is closed, and no round comes to the queue pair.
     void set_lists(std::span<const Listed> lists) noexcept {
         count_ = static_cast<std::uint32_t>(lists.size());

@@ -43,14 +43,15 @@ void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
                  const ib_uverbs_query_qp_resp& facts) {
     constexpr std::uint32_t kRemoteAccess = 0xe, kReadsAndAtomics = 0xc;
     const std::uint32_t mask = change.attr_mask;
-    if ((mask & kQueueKey) != 0) engine.set_queue_key(change.qkey);
+    if ((mask & kQueueKey) != 0) engine.limits().queue_key.store(change.qkey);
     if ((mask & (kAccess | kReadsIn)) != 0) {
         const bool answers = facts.max_dest_rd_atomic != 0;
-        engine.set_allowed(static_cast<Access>(facts.qp_access_flags & kRemoteAccess &
-                                               (answers ? ~0u : ~kReadsAndAtomics)));
+        engine.setup().set_allowed(static_cast<Access>(facts.qp_access_flags & kRemoteAccess &
+                                                       (answers ? ~0u : ~kReadsAndAtomics)));
     }
-    if ((mask & kRnrTimer) != 0) engine.set_not_ready_for(not_ready_time(change.min_rnr_timer));
-    if ((mask & kRnrRetries) != 0) engine.set_not_ready_retries(change.rnr_retry & 7);
+    if ((mask & kRnrTimer) != 0)
+        engine.setup().set_not_ready_for(not_ready_time(change.min_rnr_timer));
+    if ((mask & kRnrRetries) != 0) engine.limits().not_ready_retries.store(change.rnr_retry & 7);
 }
 
 // The engine's part of a new state.
@@ -65,14 +66,14 @@ void enter(QueuePair& pair, std::uint8_t state) {
             connector.remove(engine);
             return engine.reset();
         case kInit:
-            return engine.initialize();
+            return engine.states().initialize();
         case kReadyToReceive:
-            engine.receive_from({peer.nonce, peer.number});
+            engine.states().receive_from({peer.nonce, peer.number});
             if (!engine.datagrams()) connector.add_listener(engine, peer);
             return;
         case kReadyToSend:
-            engine.resume_sending();
-            if (engine.datagrams()) return engine.send_datagrams();
+            engine.states().resume_sending();
+            if (engine.datagrams()) return engine.states().send_datagrams();
             if (engine.state() == QueuePairState::ready_to_receive)
                 connector.add(engine, peer, patience_of(facts));
             return;
@@ -104,13 +105,14 @@ int change(DeviceObjects& device, QueuePair& pair, const ib_uverbs_modify_qp& wa
         return EOPNOTSUPP;
     keep_all(facts, change);
     if ((mask & kState) != 0 && to == kDrained && from == kReadyToSend && !device.facts.parked)
-        pair.engine->pause_sending((mask & kDrainNotice) != 0 && change.en_sqd_async_notify != 0);
+        pair.engine->states().pause_sending((mask & kDrainNotice) != 0 &&
+                                            change.en_sqd_async_notify != 0);
     // Before the peer can begin.
     tell_engine(*pair.engine, change, facts);
     if (from != to && !device.facts.parked) enter(pair, to);
     if ((mask & (kTimeout | kRetries)) != 0)
-        pair.engine->set_retries(facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts),
-                                 facts.retry_cnt);
+        pair.engine->limits().set_retries(
+            facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts), facts.retry_cnt);
     // Requests and messages that wait may have another end.
     device.engine_thread.bell().ring();
     return 0;

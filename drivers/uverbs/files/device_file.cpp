@@ -61,16 +61,16 @@ void DeviceFile::requests_posted(std::uint32_t queue_pair) noexcept {
     objects_.engine_thread.count_post();
     const QueuePair* const pair = objects_.queue_pairs.find(queue_pair);
     if (pair == nullptr || pair->engine == nullptr) return;
-    pair->engine->posted();
+    pair->engine->turns().posted();
     // What waits may wait for a time, and nobody will call then.
-    if (pair->engine->unexecuted()) [[unlikely]]
+    if (pair->engine->turns().engines().requester().unexecuted()) [[unlikely]]
         objects_.engine_thread.bell().ring();
 }
 
 void DeviceFile::receives_posted(std::uint32_t queue_pair) noexcept {
     objects_.engine_thread.count_post();
     const QueuePair* const pair = objects_.queue_pairs.find(queue_pair);
-    if (pair != nullptr && pair->engine != nullptr) pair->engine->progress();
+    if (pair != nullptr && pair->engine != nullptr) pair->engine->turns().progress();
 }
 
 void DeviceFile::stamp(std::uint32_t completion_queue) noexcept {

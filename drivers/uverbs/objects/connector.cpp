@@ -180,11 +180,11 @@ Connector::Outcome Connector::attempt(std::unique_lock<std::mutex>& lock, Job jo
                                     [&](const Job& other) { return other.id == job.id; });
     if (!wanted) return Outcome::done;
     if (job.goal == Goal::process)
-        job.pair->acknowledge_to(std::move(link));
+        job.pair->states().acknowledge_to(std::move(link));
     else if (job.goal == Goal::flow)
-        job.pair->add_flow(job.peer.number, std::move(link), std::move(channel));
+        job.pair->states().add_flow(job.peer.number, std::move(link), std::move(channel));
     else
-        job.pair->start(std::move(link), std::move(channel));
+        job.pair->states().start(std::move(link), std::move(channel));
     return Outcome::done;
 } catch (const Error& error) {
     log::debug("queue pair {:#x}: {}", job.peer.number, error.what());
@@ -203,7 +203,8 @@ Connector::Outcome Connector::attempt(std::unique_lock<std::mutex>& lock, Job jo
 // Requests that have waited too long fail; then nobody needs the peer any more.
 bool Connector::give_up_or_postpone(Job& job, Clock::time_point now, bool absent) {
     const bool waits =
-        job.goal == Goal::flow || (job.goal == Goal::connection && job.pair->has_requests());
+        job.goal == Goal::flow ||
+        (job.goal == Goal::connection && job.pair->turns().engines().requester().waiting());
     if (!waits)
         job.requests_since.reset();
     else if (!job.requests_since)
@@ -212,8 +213,8 @@ bool Connector::give_up_or_postpone(Job& job, Clock::time_point now, bool absent
     const bool in_vain = job.goal == Goal::flow && absent;
     if (in_vain || (waits && job.patience && now - *job.requests_since >= *job.patience)) {
         tell_absence(job.pair->view().number, job.peer.number, job.goal == Goal::connection);
-        job.goal == Goal::flow ? job.pair->refuse_flow(job.peer.number, in_vain)
-                               : job.pair->give_up();
+        job.goal == Goal::flow ? job.pair->states().refuse_flow(job.peer.number, in_vain)
+                               : job.pair->states().give_up();
         return true;
     }
     job.attempt_time = std::min(job.attempt_time * 2, kLongestAttempt);

@@ -2,7 +2,7 @@
 // which ibv_init_ah_from_wc() finds the way back. Threads: any.
 #pragma once
 
-#include "../../softnic/ports/datagram_flows.hpp"
+#include "../../softnic/queue_pair/datagram_flows.hpp"
 #include "../tree/identity.hpp"
 
 namespace verbatim::uverbs {

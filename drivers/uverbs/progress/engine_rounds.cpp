@@ -12,11 +12,12 @@ void EngineRounds::look(Doorbells doorbells) noexcept {
     const std::uint64_t made = queues_.completions(false);
     read_doorbells(doorbells);
     queue_pairs_.walk([this](softnic::QueuePair& pair) {
-        const std::uint16_t before = pair.executed();
-        pair.progress();
-        requests_found_ += static_cast<std::uint16_t>(pair.executed() - before);
-        return_ = std::max(return_, pair.must_return());
-        awaits_peers_ |= pair.awaits_peer();
+        const softnic::QueuePairEngines& engines = pair.turns().engines();
+        const std::uint16_t before = engines.requester().executed();
+        pair.turns().progress();
+        requests_found_ += static_cast<std::uint16_t>(engines.requester().executed() - before);
+        return_ = std::max(return_, engines.must_return());
+        awaits_peers_ |= engines.requester().outstanding();
     });
     made_completions_ |= queues_.completions(false) != made;
     queues_.raise();
@@ -36,7 +37,9 @@ void EngineRounds::read_doorbells(Doorbells doorbells) noexcept {
     if (doorbells == Doorbells::announced) return;
     if (doorbells == Doorbells::trapped && !may_be_there) return;
     queue_pairs_.walk_all([](softnic::QueuePair& pair) {
-        if (!pair.hot() && pair.unexecuted()) pair.heat();
+        softnic::QueuePairTurns& turns = pair.turns();
+        if (!turns.attention().hot() && turns.engines().requester().unexecuted())
+            turns.attention().heat();
     });
 }
 

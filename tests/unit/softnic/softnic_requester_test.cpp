@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "ports/peer_waking.hpp"
 #include "queue_pair.hpp"
+#include "queue_pair/peer_waking.hpp"
 #include "softnic_end.hpp"
 #include "softnic_test_port.hpp"
 
@@ -65,7 +65,7 @@ class ShmBed final : public Bed {
   public:
     ShmBed() {
         for (QueuePairHandle* handle : {pair_.a.queue_pair.get(), pair_.b.queue_pair.get()})
-            dynamic_cast<QueuePair&>(*handle).set_not_ready_for(std::chrono::seconds(10));
+            dynamic_cast<QueuePair&>(*handle).setup().set_not_ready_for(std::chrono::seconds(10));
     }
     mlx5::SendQueue& queue() override { return *pair_.a.send; }
     std::vector<Completion> poll() override { return pair_.a.poll(); }
@@ -74,8 +74,8 @@ class ShmBed final : public Bed {
     std::size_t received() override { return received_; }
     void lose_peer() override { pair_.b.queue_pair->fail(); }
     void set_patience(std::uint8_t retries, std::chrono::nanoseconds one_try) override {
-        dynamic_cast<QueuePair&>(*pair_.a.queue_pair).set_not_ready_retries(retries);
-        dynamic_cast<QueuePair&>(*pair_.b.queue_pair).set_not_ready_for(one_try);
+        dynamic_cast<QueuePair&>(*pair_.a.queue_pair).limits().not_ready_retries.store(retries);
+        dynamic_cast<QueuePair&>(*pair_.b.queue_pair).setup().set_not_ready_for(one_try);
     }
     std::byte* own(std::size_t offset) override { return pair_.a.at(offset); }
     std::byte* peers(std::size_t offset) override { return pair_.b.at(offset); }
@@ -100,8 +100,8 @@ class ShmBed final : public Bed {
 class TestPortBed final : public Bed {
   public:
     TestPortBed() {
-        shared_.number = memory_.view().number;
-        shared_.access.emplace(keys_.accesses(), shared_.number);
+        shared_.traits.number = memory_.view().number;
+        shared_.access.emplace(keys_.accesses(), shared_.traits.number);
         requester_.emplace(memory_.view(), ring_, keys_, shared_, RequesterOptions{.port = &port});
         mlx5::QueuePairView view = memory_.view();
         view.doorbell_hook = {
@@ -123,7 +123,7 @@ class TestPortBed final : public Bed {
     std::size_t received() override { return port.messages.size(); }
     void lose_peer() override { port.lose(); }
     void set_patience(std::uint8_t retries, std::chrono::nanoseconds one_try) override {
-        shared_.not_ready_retries = retries;
+        shared_.limits.not_ready_retries = retries;
         port.one_try = one_try;
     }
     std::byte* own(std::size_t offset) override { return bytes_.data() + offset; }
@@ -366,12 +366,12 @@ TEST(PeerWaking, sender_is_not_woken_before_there_is_a_way_to_it) {
     QueuePairShared shared;
     ChannelSlabs slabs;
     const ChannelTerms terms{.ring_bytes = 4096};
-    shared.incoming = ChannelReceiver(slabs.take(Nonce{1}, terms.bytes()), terms);
-    ChannelSender peer(shared.incoming.lend());
+    shared.connection.incoming = ChannelReceiver(slabs.take(Nonce{1}, terms.bytes()), terms);
+    ChannelSender peer(shared.connection.incoming.lend());
     peer.set_sleeps();
-    EXPECT_TRUE(shared.wake_sender(true));  // it does not sleep now
+    EXPECT_TRUE(shared.connection.wake_sender(true));  // it does not sleep now
     peer.set_asleep(next_sleep_word(0, false));
-    EXPECT_FALSE(shared.wake_sender(true));  // to be tried again
+    EXPECT_FALSE(shared.connection.wake_sender(true));  // to be tried again
 }
 
 }  // namespace

@@ -151,13 +151,13 @@ struct Initiator {
     }
     void connect(QueuePair& target) {
         const QueuePairAddress there = target.address(), here = pair->address();
-        target.initialize(), pair->initialize();
-        target.receive_from({here.nonce, here.number});
-        pair->receive_from({there.nonce, there.number});
+        target.states().initialize(), pair->states().initialize();
+        target.states().receive_from({here.nonce, here.number});
+        pair->states().receive_from({there.nonce, there.number});
         const auto deadline = std::chrono::steady_clock::now() + kPatience;
         auto link = device->link_to(there, deadline);
         ChannelSender ring(link->open_channel(here.number, there.number, deadline));
-        pair->start(std::move(link), std::move(ring));
+        pair->states().start(std::move(link), std::move(ring));
     }
     // A send of data's first bytes; it is executed.
     void send(std::uint32_t queue, std::uint32_t bytes) {
@@ -177,13 +177,13 @@ struct Initiator {
         std::memcpy(at + 32, &element, sizeof element);
         __atomic_store_n(memory.view().doorbell_record + mlx5::kRecordSend,
                          mlx5::be32(++posted).raw(), __ATOMIC_RELEASE);
-        pair->execute();
+        pair->turns().execute();
     }
     // How the next request ended; none: it succeeded.
     Syndrome outcome(QueuePair& target) {
         const auto deadline = std::chrono::steady_clock::now() + kPatience;
         while (std::chrono::steady_clock::now() < deadline) {
-            target.progress(), pair->progress();
+            target.turns().progress(), pair->turns().progress();
             if (const auto cqe = completions.take<mlx5::ErrorCqe>())
                 return mlx5::cqe_opcode(cqe->op_own) == mlx5::CqeOpcode::requester
                            ? kNoSyndrome
@@ -271,7 +271,7 @@ TEST_F(Xrc, a_queue_of_another_domain_is_an_invalid_request) {
     foreign.receive(0, 64);
     initiator.send(foreign.number(), 8);
     EXPECT_EQ(initiator.outcome(*target.pair), Syndrome::remote_invalid);
-    target.pair->execute();
+    target.pair->turns().execute();
     EXPECT_EQ(target.pair->state(), QueuePairState::error);
     EXPECT_TRUE(target.events.has(QueuePairEvent::request_error));
     EXPECT_FALSE(foreign.completions.take());
@@ -290,7 +290,7 @@ TEST_F(Xrc, a_queue_that_went_before_its_message_was_received_is_an_invalid_requ
 TEST_F(Xrc, a_queue_that_goes_while_a_message_arrives_takes_it_along) {
     one.receive(0, 64 << 10);
     initiator.send(one.number(), 40000);  // many times the ring
-    target.pair->execute();
+    target.pair->turns().execute();
     EXPECT_EQ(target.pair->state(), QueuePairState::ready_to_receive);
     one.leave();
     EXPECT_EQ(initiator.outcome(*target.pair), Syndrome::remote_operation);
@@ -302,7 +302,7 @@ TEST_F(Xrc, a_queue_that_goes_while_a_message_arrives_takes_it_along) {
 TEST_F(Xrc, a_target_that_goes_while_a_message_arrives_flushes_its_receive) {
     one.receive(0, 64 << 10);
     initiator.send(one.number(), 40000);
-    target.pair->execute();
+    target.pair->turns().execute();
     target.pair = nullptr;
     const auto cqe = one.completions.take<mlx5::ErrorCqe>();
     ASSERT_TRUE(cqe);
@@ -336,8 +336,8 @@ TEST_F(Xrc, a_record_that_names_a_queue_is_nonsense_to_other_queue_pairs) {
     parts.send_completions = parts.receive_completions = &completions.queue;
     parts.follows_verbs = true;
     QueuePair plain(far, std::move(parts));
-    plain.initialize();
-    plain.receive_from({near->nonce(), 77});
+    plain.states().initialize();
+    plain.states().receive_from({near->nonce(), 77});
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     const auto link = near->link_to(plain.address(), deadline);
     ChannelSender ring(link->open_channel(77, plain.view().number, deadline));
@@ -345,15 +345,15 @@ TEST_F(Xrc, a_record_that_names_a_queue_is_nonsense_to_other_queue_pairs) {
     std::size_t room = 0;
     ASSERT_NE(ring.reserve(room), nullptr);
     ring.commit({0, kQueueRecord | kFirstRecord | kLastRecord, one.number(), 0});
-    plain.execute();
+    plain.turns().execute();
     EXPECT_EQ(plain.state(), QueuePairState::error);
     EXPECT_EQ(ring.refused(), static_cast<std::uint64_t>(Syndrome::remote_invalid));
 }
 
 TEST_F(Xrc, a_queue_named_amid_a_message_is_nonsense) {
     Target victim(far, domain);
-    victim.pair->initialize();
-    victim.pair->receive_from({near->nonce(), 78});
+    victim.pair->states().initialize();
+    victim.pair->states().receive_from({near->nonce(), 78});
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     const auto link = near->link_to(victim.pair->address(), deadline);
     ChannelSender ring(link->open_channel(78, victim.pair->view().number, deadline));
@@ -366,7 +366,7 @@ TEST_F(Xrc, a_queue_named_amid_a_message_is_nonsense) {
         ASSERT_NE(ring.reserve(room), nullptr);
         ring.commit(record);
     }
-    victim.pair->execute();
+    victim.pair->turns().execute();
     EXPECT_EQ(victim.pair->state(), QueuePairState::error);
     // The receive that the message had is flushed where it was taken.
     EXPECT_TRUE(one.completions.take<mlx5::ErrorCqe>());
@@ -389,10 +389,10 @@ TEST_F(Xrc, queues_come_and_go_while_messages_arrive) {
         initiator.send(one.number(), 8);
         std::optional<mlx5::Cqe> cqe;
         while (!(cqe = one.completions.take()) && !stall.is_over(received))
-            initiator.pair->progress();
+            initiator.pair->turns().progress();
         if (cqe) one.posts.retire(cqe->wqe_counter.native()), ++received;
         while (!initiator.completions.take() && !stall.is_over(received))
-            initiator.pair->progress();
+            initiator.pair->turns().progress();
     }
     over.store(true);
     receiving.join(), coming_and_going.join();

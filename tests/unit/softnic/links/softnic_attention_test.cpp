@@ -28,7 +28,7 @@ QueuePair& engine_of(const End& end) { return static_cast<QueuePair&>(*end.queue
 // Polls until no round looks at them any more.
 bool calm(std::initializer_list<End*> ends) {
     const auto deadline = steady_clock::now() + kPatience;
-    const auto hot = [](End* end) { return engine_of(*end).hot(); };
+    const auto hot = [](End* end) { return engine_of(*end).turns().attention().hot(); };
     while (std::ranges::any_of(ends, hot)) {
         for (End* const end : ends)
             if (!end->poll().empty()) return false;
@@ -142,9 +142,9 @@ TEST(Standstill, of_the_engines_leaves_no_request_of_a_cold_queue_pair_behind) {
     std::atomic<bool> over{false};
     std::thread other([&] {
         for (int turn = 0; !over.load(); ++turn) {
-            engine.stop();
+            engine.turns().engines().stop();
             std::this_thread::yield();
-            if (!engine.go_on()) engine.catch_up();
+            if (!engine.turns().engines().go_on()) engine.turns().catch_up();
             for (int i = 0; i < (turn % 16 == 0 ? 2000 : 1); ++i)
                 static_cast<CompletionQueue&>(*pair.a.completion_queue).progress();
         }
@@ -153,14 +153,15 @@ TEST(Standstill, of_the_engines_leaves_no_request_of_a_cold_queue_pair_behind) {
     const auto deadline = steady_clock::now() + kPatience;
     int posted = 0;
     while (posted < times && steady_clock::now() < deadline) {
-        if (engine.hot() || pair.a.post_write(pattern(8), 0) != Errc::ok) {
+        if (engine.turns().attention().hot() || pair.a.post_write(pattern(8), 0) != Errc::ok) {
             std::this_thread::yield();
             continue;
         }
         ++posted;
         const auto until = steady_clock::now() + kPatience;
-        while (engine.unexecuted() && steady_clock::now() < until) std::this_thread::yield();
-        if (engine.unexecuted()) {
+        while (engine.turns().engines().requester().unexecuted() && steady_clock::now() < until)
+            std::this_thread::yield();
+        if (engine.turns().engines().requester().unexecuted()) {
             ADD_FAILURE() << "request " << posted << " is not executed by polls";
             break;
         }

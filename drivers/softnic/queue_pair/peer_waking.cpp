@@ -1,11 +1,11 @@
 // Waking the peer's sleeping threads.
 #include "peer_waking.hpp"
 
-#include "queue_pair_state.hpp"
+#include "queue_pair_connection.hpp"
 
 namespace verbatim::softnic {
 
-bool QueuePairShared::wake_receiver(bool noteworthy) noexcept {
+bool QueuePairConnection::wake_receiver(bool noteworthy) noexcept {
     outgoing.signal();  // who is woken finds the mark
     const std::uint32_t word = outgoing.receiver_asleep();
     if (!is_to_wake(word, woken_receiver, noteworthy)) return true;
@@ -14,7 +14,7 @@ bool QueuePairShared::wake_receiver(bool noteworthy) noexcept {
     return true;
 }
 
-bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
+bool QueuePairConnection::wake_sender(bool noteworthy) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t word = incoming.sender_asleep();
     if (!is_to_wake(word, woken_sender, noteworthy)) return true;
@@ -25,7 +25,7 @@ bool QueuePairShared::wake_sender(bool noteworthy) noexcept {
     return true;
 }
 
-void QueuePairShared::wake_peer() noexcept {
+void QueuePairConnection::wake_peer() noexcept {
     if (link == nullptr || !outgoing) return;
     outgoing.signal();
     link->ring_bell();

@@ -1,0 +1,81 @@
+// The set-up of a queue pair's connection: which peer it belongs to, the ring that this peer
+// writes, and the way to it. Threads: control path, any; one lock guards it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "links/link_peer.hpp"
+#include "queue_pair_turns.hpp"
+#include "rings/ring_supply.hpp"
+
+namespace verbatim::softnic {
+
+// The one queue pair that another one may talk to.
+struct QueuePairPeer {
+    Nonce nonce{};
+    std::uint32_t number = 0;
+    bool operator==(const QueuePairPeer&) const = default;
+};
+
+class ConnectionSetup {
+  public:
+    ConnectionSetup(QueuePairTurns& turns, RingSupply& supply, const ChannelTerms& terms) noexcept
+        : turns_(turns), shared_(turns.engines().shared()), supply_(supply), terms_(terms) {}
+    ConnectionSetup(const ConnectionSetup&) = delete;
+    ConnectionSetup& operator=(const ConnectionSetup&) = delete;
+
+    // Against peers that ask, and against changes of the connection.
+    std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+    // Of its rings.
+    const ChannelTerms& terms() const noexcept { return terms_; }
+
+    // The queue pair is to be connected to this peer. Throws Error: it is already, or to another.
+    void expect(const QueuePairPeer& peer);
+    // A ring for the peer, unless there is one. Throws Error(out_of_memory).
+    void open_ring(const Nonce& peer);
+    // Its messages are received from now on.
+    void accept(const QueuePairPeer& peer) noexcept;
+    // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
+    // Error.
+    ChannelPlace admit(const LinkPeer& asking, std::uint32_t from);
+    // Inside both gates: the way to the peer.
+    void bind(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    // expect() has led to nothing: back to before it, unless the peer was given the ring.
+    void withdraw() noexcept;
+
+    // Waits for the thread inside with a peer's question: afterwards, until it is allowed again, no
+    // ring is made or given away.
+    void refuse_callers(bool refuse) noexcept;
+    // Nobody listens to the ring any more.
+    void forget_ring() noexcept;
+    // Inside both gates, and nobody listens to the ring. Returns the word of the ring that there
+    // was, to be withdrawn.
+    std::shared_ptr<AccessWord> forget_peer() noexcept;
+    std::optional<std::uint32_t> peer_number() const;
+
+    // As verbs' attributes of these names: what the peer may do here, how long it waits for a
+    // receive (min_rnr_timer).
+    void set_allowed(Access allowed) noexcept;
+    void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
+
+  private:
+    void claim(const QueuePairPeer& peer);
+    void make_ring(const Nonce& peer);
+    void drop_ring() noexcept;
+    bool close_unclaimed() noexcept;
+
+    QueuePairTurns& turns_;
+    QueuePairShared& shared_;
+    RingSupply& supply_;
+    mutable std::mutex mutex_;           // guards what follows, and shared_.connection.link
+    ChannelTerms terms_;                 // of the ring that there is, or will be
+    std::optional<QueuePairPeer> peer_;  // set by connect() or by the peer's, whichever comes first
+    bool claimed_by_peer_ = false;
+    bool closed_ = false;  // peers that ask for the ring are refused
+};
+
+}  // namespace verbatim::softnic

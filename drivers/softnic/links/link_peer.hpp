@@ -1,0 +1,16 @@
+// The process at the other end of a link that a peer opened.
+#pragma once
+
+#include <memory>
+
+#include "../host/peer_process.hpp"
+#include "../rings/channel.hpp"
+
+namespace verbatim::softnic {
+
+struct LinkPeer {
+    PeerSession session;
+    std::shared_ptr<const PeerProcess> process;
+};
+
+}  // namespace verbatim::softnic
