@@ -112,7 +112,7 @@ std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {
 std::optional<QueuePairFacts> QueuePair::facts() const {
     if (!made_.load(std::memory_order_acquire)) return std::nullopt;
     const RequestCounts& sent = turns_.engines().requester().counts();
-    const ReceiveEngine& responder = turns_.engines().responder();
+    const ReceiveCounts& received = turns_.engines().responder().counts();
     QueuePairFacts facts;
     facts.number = view().number;
     facts.transport = shared().traits.transport;
@@ -120,9 +120,10 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     if (target_) facts.xrc = XrcSide::target;
     facts.state = state();
     facts.requests = sent.requests.load(std::memory_order_relaxed);
-    facts.messages = responder.messages();
+    facts.messages = received.messages.load(std::memory_order_relaxed);
     facts.bytes_sent = sent.bytes_sent.load(std::memory_order_relaxed);
-    facts.bytes_received = responder.bytes() + sent.bytes_fetched.load(std::memory_order_relaxed);
+    facts.bytes_received = received.bytes.load(std::memory_order_relaxed) +
+                           sent.bytes_fetched.load(std::memory_order_relaxed);
     facts.not_ready = receiver_not_ready_count();
     for (std::size_t i = 0; i < kFaultActions; ++i)
         facts.faults[i] = faults_injected(static_cast<FaultAction>(i));

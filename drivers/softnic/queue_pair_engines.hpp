@@ -9,9 +9,9 @@
 
 #include "../softqueue/gate.hpp"
 #include "../softqueue/strict_doorbell.hpp"
-#include "engine/receive_engine.hpp"
 #include "engine/requester.hpp"
 #include "queue_pair_parts.hpp"
+#include "responder/receive_engine.hpp"
 
 namespace verbatim::softnic {
 

@@ -1,4 +1,4 @@
-// Records of the ring. What the owner of the memory does with them: receive_engine.cpp,
+// Records of the ring. What the owner of the memory does with them: one_sided_requests.cpp,
 // remote_copy.cpp, remote_atomic.cpp.
 #include "ring_sender.hpp"
 

@@ -1,6 +1,7 @@
-// Messages of unreliable senders: what does not fit, or finds no receive, is dropped, and nobody
-// learns of it.
-#include "receive_engine.hpp"
+// Delivery of datagrams into receives.
+#include "datagram_receiver.hpp"
+
+#include <cstring>
 
 namespace verbatim::softnic {
 
@@ -14,7 +15,8 @@ constexpr int kMessagesPerRun = 16;
 
 }  // namespace
 
-void ReceiveEngine::run_datagrams() noexcept {
+void DatagramReceiver::run(ReceiveEntries& entries, ReceivedMessage& message,
+                           ReceiveCounts& counts) noexcept {
     for (auto* source = shared_->sources.first(); source != nullptr; source = source->next) {
         for (int budget = kMessagesPerRun; budget != 0 && shared_->receives(); --budget) {
             RecordHeader record;
@@ -27,30 +29,39 @@ void ReceiveEngine::run_datagrams() noexcept {
                 source->broken.store(true);
                 break;
             }
-            if ((record.flags & kFillerRecord) == 0 && !source->replaced)
-                deliver_datagram(source->number, record, payload);
+            if ((record.flags & kFillerRecord) == 0 && !source->replaced &&
+                deliver(entries, message, source->number, record, payload))
+                counts.add_message(record.bytes);
             source->ring.release(record);
         }
     }
 }
 
-void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& record,
-                                     const std::byte* payload) noexcept {
-    if (record.total != shared_->limits.queue_key.load(std::memory_order_relaxed)) return;
-    if (!holds_entry_.load(std::memory_order_relaxed) && !take_unreliably()) return;
+// False: it was dropped, or the queue pair failed.
+bool DatagramReceiver::deliver(ReceiveEntries& entries, ReceivedMessage& message,
+                               std::uint32_t sender, const RecordHeader& record,
+                               const std::byte* payload) noexcept {
+    if (record.total != shared_->limits.queue_key.load(std::memory_order_relaxed)) return false;
+    if (!entries.held() && !take(entries)) return false;
     const std::uint64_t bytes = kGlobalRouteBytes + std::uint64_t{record.bytes};
     PieceList list;
-    access_.enter();
-    const Syndrome syndrome = receive_list(list);
+    message.access().enter();
+    const Syndrome syndrome = ReceivedMessage::list(entries, list);
     const bool fits = bytes <= list.total;
     if (syndrome == kNoSyndrome && fits) {
         scatter(list, 0, shared_->traits.route.data(), shared_->traits.route.size());
         scatter(list, kGlobalRouteBytes, payload, record.bytes);
     }
-    access_.leave();
-    if (syndrome != kNoSyndrome) return fail(syndrome, Syndrome::remote_operation);
+    message.access().leave();
+    if (syndrome != kNoSyndrome) entries.fail(syndrome, Syndrome::remote_operation);
     // The receive stays for a message that fits.
-    if (!fits) return;
+    if (syndrome != kNoSyndrome || !fits) return false;
+    message.begin(bytes);
+    return message.complete(entries, record, sender_of(sender));
+}
+
+// What completions say of the sender.
+mlx5::Cqe DatagramReceiver::sender_of(std::uint32_t sender) const noexcept {
     mlx5::Cqe cqe;
     const bool ipv4 = std::to_integer<unsigned>(shared_->traits.route[kIpv4Offset]) >> 4 == 4;
     // UCX goes by the kind of the route when it looks whether a datagram is for its address.
@@ -58,15 +69,15 @@ void ReceiveEngine::deliver_datagram(std::uint32_t sender, const RecordHeader& r
         mlx5::kSenderHasRoute | (ipv4 ? mlx5::kSenderOverUdp | mlx5::kSenderIpv4Route : 0);
     const mlx5::be32 from(route | sender);
     std::memcpy(cqe.scatter.data() + mlx5::kCqeSenderOffset, &from, sizeof from);
-    received_ = bytes;
-    if (complete(record, cqe)) count_message(record.bytes);
+    return cqe;
 }
 
 // False: nothing is posted.
-bool ReceiveEngine::take_unreliably() noexcept {
-    const Taken taken = list_ != nullptr ? take_shared() : take_own();
-    if (taken == Taken::broken) fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
-    return taken == Taken::entry;
+bool DatagramReceiver::take(ReceiveEntries& entries) noexcept {
+    const ReceiveEntries::Taken taken = entries.take();
+    if (taken == ReceiveEntries::Taken::broken)
+        entries.fail(Syndrome::local_queue_pair, Syndrome::remote_operation);
+    return taken == ReceiveEntries::Taken::entry;
 }
 
 }  // namespace verbatim::softnic
