@@ -54,8 +54,8 @@ KeyUpdate WindowRequests::update(const SendRequest& request) noexcept {
     }
     if ((key.free & mlx5::kKeyFree) == 0) return open(request);
     if ((update.flags & mlx5::kUpdateCheckQueuePair) != 0)
-        return keys_->invalidate(target, shared_->traits.number, shared_->failure.text);
-    return keys_->close_window(target, shared_->failure.text);
+        return keys_->windows().invalidate(target, shared_->traits.number, shared_->failure.text);
+    return keys_->windows().close(target, shared_->failure.text);
 }
 
 KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
@@ -89,7 +89,7 @@ KeyUpdate WindowRequests::open(const SendRequest& request) noexcept {
                                   opening.bytes);
         return KeyUpdate::refused;
     }
-    return keys_->open_window(opening, shared_->failure.text);
+    return keys_->windows().open(opening, shared_->failure.text);
 }
 
 }  // namespace verbatim::softnic

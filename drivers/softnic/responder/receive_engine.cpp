@@ -222,7 +222,7 @@ bool ReceiveEngine::invalidate(const RecordHeader& record) noexcept {
     const std::uint32_t number = shared_->traits.number;
     FailureText& failure = shared_->failure.text;
     KeyUpdate update = revocation_.begun() ? revocation_.look(failure)
-                                           : keys.invalidate(key, number, failure);
+                                           : keys.windows().invalidate(key, number, failure);
     if (update == KeyUpdate::revoked) update = revocation_.begin(keys, number, failure);
     placed_ = update == KeyUpdate::busy;
     if (update == KeyUpdate::refused)

@@ -94,11 +94,11 @@ TEST(KeyGrowth, windows_beyond_the_first_chunk_open_and_close) {
         opening.region_key = region;
         opening.address = opening.start = 1 << 20;
         opening.bytes = 64;
-        ASSERT_EQ(table.open_window(opening, failure), KeyUpdate::done) << failure.view();
+        ASSERT_EQ(table.windows().open(opening, failure), KeyUpdate::done) << failure.view();
         Grant grant;
         ASSERT_TRUE(table.view().find((window & ~0xffU) | opening.variant, grant));
     }
-    EXPECT_EQ(table.close_window(windows.back(), failure), KeyUpdate::revoked);
+    EXPECT_EQ(table.windows().close(windows.back(), failure), KeyUpdate::revoked);
     EXPECT_FALSE(table.retire(region));
     table.remove(region);
     Grant grant;

@@ -93,9 +93,9 @@ TEST(KeyTable, reader_never_sees_a_mixture_of_openings) {
             opening.bytes = (i * 2 + seed) % 1000 + 1;
             opening.address = (1 << 20) + opening.bytes;
             opening.start = opening.bytes << 12;
-            ASSERT_NE(table.open_window(opening, failure), KeyUpdate::refused) << failure.view();
+            ASSERT_NE(table.windows().open(opening, failure), KeyUpdate::refused) << failure.view();
             if (i % 16 == 0) {
-                ASSERT_NE(table.close_window(window, failure), KeyUpdate::refused);
+                ASSERT_NE(table.windows().close(window, failure), KeyUpdate::refused);
             }
         }
         running.fetch_sub(1);
@@ -126,7 +126,7 @@ TEST(KeyTable, no_window_survives_its_region) {
             opening.region_key = region;
             opening.address = opening.start = 1 << 20;
             opening.bytes = 64;
-            while (table.open_window(opening, failure) != KeyUpdate::refused) {
+            while (table.windows().open(opening, failure) != KeyUpdate::refused) {
             }
         });
         if (round % 2 == 0) std::this_thread::yield();
