@@ -70,8 +70,16 @@ QueuePairEngines::Return QueuePairEngines::must_return() const noexcept {
     if (receive_->waiting()) return Return::soon;
     if (now == QueuePairState::error) return send_->waiting() ? Return::soon : Return::late;
     if (now != QueuePairState::ready) return Return::never;
-    return send_->unexecuted() || send_->owes_wake() || send_->counts_time() ? Return::soon
-                                                                             : Return::never;
+    const bool soon = send_->unexecuted() || send_->port().owes() || counts_time();
+    return soon ? Return::soon : Return::never;
+}
+
+// Ready: the peer has no receive for a message, and there is an end to waiting for one.
+bool QueuePairEngines::counts_time() const noexcept {
+    return send_->outstanding() &&
+           shared_.limits.not_ready_retries.load(std::memory_order_relaxed) !=
+               QueuePairLimits::kForEver &&
+           !shared_.traits.datagrams() && send_->port().message_waits();
 }
 
 bool QueuePairEngines::has_work() const noexcept {

@@ -52,7 +52,7 @@ class QueuePairEngines {
     // More could be done now than a turn did.
     bool unfinished() const noexcept {
         return (receive_->waiting() && !receive_->not_ready()) ||
-               (shared_.receives() && (send_->owes_wake() || receive_->owes_wake()));
+               (shared_.receives() && (send_->port().owes() || receive_->owes_wake()));
     }
     // Whether a thread that has just driven this queue pair must come back by itself, because
     // nobody will call when there is more to do: soon, for requests and messages that wait for a
@@ -64,6 +64,8 @@ class QueuePairEngines {
     bool has_work() const noexcept;
 
   private:
+    bool counts_time() const noexcept;
+
     std::unique_ptr<QueuePairMemory> memory_;  // null: it is the caller's
     mlx5::QueuePairView view_;
     QueuePairShared shared_;

@@ -52,25 +52,17 @@ class Requester {
     // Any thread: true if run() could find something to do.
     bool waiting() const noexcept {
         return outstanding() || shared_->limits.report_drained.load(std::memory_order_relaxed) ||
-               unexecuted() || posted_.rejected() || owes_wake();
+               unexecuted() || posted_.rejected() || port_.owes();
     }
-    // Any thread. The peer is asleep, and could not be told of something yet.
-    bool owes_wake() const noexcept { return port_.owes(); }
     // Any thread. Requests whose completions are to be written.
     bool outstanding() const noexcept { return order_.outstanding(); }
     // Any thread. Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return posted_.limit() != executed(); }
-    // Any thread, of a queue pair that is ready. The peer has no receive for a message, and there
-    // is an end to waiting for one.
-    bool counts_time() const noexcept {
-        return outstanding() &&
-               shared_->limits.not_ready_retries.load(std::memory_order_relaxed) !=
-                   QueuePairLimits::kForEver &&
-               !shared_->traits.datagrams() && port_.message_waits();
-    }
     // Any thread. Requests executed so far, modulo 2^16 blocks.
     std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
     PostedRequests& posted() noexcept { return posted_; }
+    // Any thread, as Port says.
+    const ChosenPort& port() const noexcept { return port_; }
     const RequestCounts& counts() const noexcept { return counts_; }
     const RequestFaults& faults() const noexcept { return faults_; }
 

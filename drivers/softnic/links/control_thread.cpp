@@ -1,4 +1,4 @@
-// The answering side of links.
+// Sessions of peers, and watching of links.
 #include "control_thread.hpp"
 
 #include <poll.h>
@@ -17,7 +17,6 @@
 #include <verbatim/driver/log.hpp>
 
 #include "../host/own_threads.hpp"
-#include "description.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -44,13 +43,12 @@ constexpr std::chrono::milliseconds kNoDescriptorsRetry{100};
 ControlThread::ControlThread(ControlService& service, KeyTable& keys, FileTable& files,
                              const ControlOptions& options, Descriptor listener)
     : service_(service),
-      keys_(keys),
-      files_(files),
-      options_(options),
-      generation_(fork_generation()),
-      secret_(std::make_unique<const Nonce>(random_nonce())) {
+      answers_(service, keys, files, options.bell),
+      same_user_only_(options.same_user_only),
+      generation_(fork_generation()) {
     if (::listen(listener.get(), kBacklog) != 0) fail_start("listen", errno);
-    doors_.push_back({options.nonce, std::move(listener)});
+    answers_.add_name(options.nonce);
+    doors_.push_back(std::move(listener));
     wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_) fail_start("eventfd", errno);
     const int refused = start_own_thread(thread_, entry, this, Faults::blocked);
@@ -113,21 +111,20 @@ void ControlThread::run() {
 
 // Under mutex_.
 void ControlThread::open_doors() {
-    for (Door& door : new_doors_) doors_.push_back(std::move(door));
+    for (Door& door : new_doors_) {
+        answers_.add_name(door.nonce);
+        doors_.push_back(std::move(door.listener));
+    }
     new_doors_.clear();
-}
-
-bool ControlThread::has_name(const Nonce& nonce) const {
-    return std::any_of(doors_.begin(), doors_.end(),
-                       [&](const Door& door) { return door.nonce == nonce; });
 }
 
 void ControlThread::wait_for_events() {
     entries_.clear();
     entries_.push_back({wake_.get(), POLLIN, 0});
-    for (const Door& door : doors_)
-        entries_.push_back({out_of_descriptors_ ? -1 : door.listener.get(), POLLIN, 0});
-    for (const Session& session : sessions_) entries_.push_back({session.socket.get(), POLLIN, 0});
+    for (const Descriptor& door : doors_)
+        entries_.push_back({out_of_descriptors_ ? -1 : door.get(), POLLIN, 0});
+    for (const LinkSession& session : sessions_)
+        entries_.push_back({session.socket.get(), POLLIN, 0});
     for (const auto& link : watched_now_)
         entries_.push_back({link->loss_is_known() ? -1 : link->socket(), POLLRDHUP, 0});
     const int timeout = poll_timeout_ms();
@@ -144,7 +141,7 @@ void ControlThread::wait_for_events() {
         if (read(wake_.get(), &count, sizeof count) < 0) return;
     }
     std::size_t next = 1 + doors_.size();
-    for (Session& session : sessions_)
+    for (LinkSession& session : sessions_)
         if (entries_[next++].revents != 0) serve(session);
     bool lost = false;
     for (const auto& link : watched_now_) {
@@ -155,13 +152,13 @@ void ControlThread::wait_for_events() {
     }
     if (lost) service_.wake_all();
     for (std::size_t door = 0; door < doors_.size(); ++door)
-        if (entries_[1 + door].revents != 0) accept_sessions(doors_[door].listener.get());
+        if (entries_[1 + door].revents != 0) accept_sessions(doors_[door].get());
 }
 
 int ControlThread::poll_timeout_ms() const {
     Instant next = Instant::max();
     if (out_of_descriptors_) next = std::chrono::steady_clock::now() + kNoDescriptorsRetry;
-    for (const Session& session : sessions_)
+    for (const LinkSession& session : sessions_)
         if (!session.welcomed) next = std::min(next, session.hello_by);
     return milliseconds_until(next);
 }
@@ -185,7 +182,7 @@ void ControlThread::accept_sessions(int listener) {
 void ControlThread::admit(Descriptor socket) {
     const std::optional<ucred> peer = peer_of(socket.get());
     if (sessions_.size() >= kMaxSessions || !peer) return;
-    Session session;
+    LinkSession session;
     session.socket = std::move(socket);
     session.user = peer->uid;
     session.peer.process = std::make_shared<PeerProcess>(peer->pid);
@@ -193,12 +190,12 @@ void ControlThread::admit(Descriptor socket) {
     if (peer->uid != geteuid()) {
         LinkMessage first;
         first.sequence = 1;  // as that of every hello
-        if (options_.same_user_only)
-            return refuse(
+        if (same_user_only_)
+            return LinkAnswers::refuse(
                 session, first, Errc::permission_denied,
                 fmt::format("the asking process runs as uid {}, this device belongs to uid {}",
                             peer->uid, geteuid()));
-        const auto strangers = std::ranges::count_if(sessions_, [](const Session& other) {
+        const auto strangers = std::ranges::count_if(sessions_, [](const LinkSession& other) {
             return !other.welcomed && other.user != geteuid();
         });
         if (strangers >= kMaxStrangers) return;
@@ -207,145 +204,30 @@ void ControlThread::admit(Descriptor socket) {
 }
 
 void ControlThread::drop_finished_sessions() {
-    for (Session& session : sessions_)
+    for (LinkSession& session : sessions_)
         if (!session.socket && std::exchange(session.welcomed, false))
             service_.end_session(session.peer.session.id);
     const Instant now = std::chrono::steady_clock::now();
-    std::erase_if(sessions_, [now](const Session& session) {
+    std::erase_if(sessions_, [now](const LinkSession& session) {
         return !session.socket || (!session.welcomed && now >= session.hello_by);
     });
 }
 
-void ControlThread::serve(Session& session) {
+void ControlThread::serve(LinkSession& session) {
     for (int budget = kMessagesPerTurn; budget != 0; --budget) {
         LinkMessage request;
         std::vector<Descriptor> unwanted;
         const Received got = receive_message(session.socket.get(), request, unwanted);
         if (got == Received::nothing) return;
         if (got == Received::other_version)
-            refuse(session, request, Errc::version_mismatch,
-                   fmt::format("this process speaks version {} of the link protocol, the peer {}",
-                               kLinkVersion, request.version));
+            LinkAnswers::refuse(
+                session, request, Errc::version_mismatch,
+                fmt::format("this process speaks version {} of the link protocol, the peer {}",
+                            kLinkVersion, request.version));
         if (got != Received::message) return session.socket.close();
-        answer(session, request);
+        answers_.answer(session, request);
         if (!session.socket) return;
     }
-}
-
-void ControlThread::answer(Session& session, const LinkMessage& request) try {
-    if (request.op == LinkOp::hello) return answer_hello(session, request);
-    if (request.op == LinkOp::describe) return answer_description(session, request);
-    if (!session.welcomed) return session.socket.close();
-    switch (request.op) {
-        case LinkOp::list_files:
-            return answer_files(session, request,
-                                files_.numbers_after(request.file, kFilesPerMessage));
-        case LinkOp::get_file:
-            return answer_files(session, request, {request.file});
-        case LinkOp::get_keys:
-            return answer_keys(session, request);
-        case LinkOp::prove:
-            return answer_proof(session, request);
-        case LinkOp::open_channel:
-            return answer_channel(session, request);
-        case LinkOp::wake:
-            return service_.wake(request.to_queue_pair);
-        default:
-            return refuse(session, request, Errc::protocol_error, "unknown request");
-    }
-} catch (const Error& error) {
-    refuse(session, request, error.code(), error.cause());
-}
-
-void ControlThread::answer_hello(Session& session, const LinkMessage& request) {
-    if (!has_name(request.to)) {
-        refuse(session, request, Errc::protocol_error, "the hello names another device");
-        return session.socket.close();
-    }
-    session.welcomed = true;
-    session.peer.session = {request.from, ++last_session_, request.from};
-    LinkMessage welcome;
-    welcome.op = LinkOp::welcome;
-    welcome.from = request.to;
-    welcome.to = request.from;
-    if (keys_.accesses().barriers()) welcome.features |= kRaisesBarriers;
-    welcome.secret_at = reinterpret_cast<std::uintptr_t>(secret_.get());
-    const std::array<int, 2> files{keys_.view().file(), options_.bell ? options_.bell.file() : -1};
-    reply(session, request, welcome, std::span(files).first(options_.bell ? 2 : 1));
-}
-
-// To this user only, though others may connect.
-void ControlThread::answer_description(Session& session, const LinkMessage& request) {
-    if (session.user != geteuid())
-        return refuse(session, request, Errc::permission_denied,
-                      fmt::format("this device belongs to uid {}", geteuid()));
-    LinkMessage answer;
-    answer.op = LinkOp::description;
-    const Descriptor text = file_of(service_.describe());
-    const std::array<int, 1> file{text.get()};
-    reply(session, request, answer, file);
-}
-
-// It has read the secret in this process' memory.
-void ControlThread::answer_proof(Session& session, const LinkMessage& request) {
-    if (request.secret != *secret_)
-        return refuse(session, request, Errc::permission_denied, "that is not the secret");
-    session.may_attach = true;
-    LinkMessage answer;
-    answer.op = LinkOp::proven;
-    reply(session, request, answer);
-}
-
-void ControlThread::answer_keys(Session& session, const LinkMessage& request) {
-    if (request.chunk >= keys_.view().chunks())
-        return refuse(session, request, Errc::invalid_argument, "there are not so many keys");
-    LinkMessage answer;
-    answer.op = LinkOp::keys;
-    const std::array<int, 1> file{keys_.view().file(request.chunk)};
-    reply(session, request, answer, file);
-}
-
-void ControlThread::answer_files(Session& session, const LinkMessage& request,
-                                 const std::vector<std::uint64_t>& numbers) {
-    LinkMessage answer;
-    answer.op = LinkOp::files;
-    std::vector<Descriptor> kept;
-    std::vector<int> files;
-    for (const std::uint64_t number : numbers) {
-        if ((number & kPageFile) != 0 && !session.may_attach) continue;
-        Descriptor file = files_.duplicate(number);
-        if (!file) continue;  // released meanwhile
-        answer.files[answer.count++] = number;
-        files.push_back(file.get());
-        kept.push_back(std::move(file));
-    }
-    reply(session, request, answer, files);
-}
-
-void ControlThread::answer_channel(Session& session, const LinkMessage& request) {
-    LinkMessage answer;
-    answer.op = LinkOp::channel;
-    const ChannelPlace place =
-        service_.open_channel(session.peer, request.from_queue_pair, request.to_queue_pair);
-    answer.file = place.offset;
-    const std::array<int, 1> file{place.memory->file()};
-    reply(session, request, answer, file);
-}
-
-void ControlThread::reply(Session& session, const LinkMessage& request, LinkMessage& message,
-                          std::span<const int> files) {
-    message.sequence = request.sequence;
-    // A peer that asks but does not read is cut off: this thread never waits for one peer.
-    if (!send_message(session.socket.get(), message, files)) session.socket.close();
-}
-
-void ControlThread::refuse(Session& session, const LinkMessage& request, Errc code,
-                           const std::string& why) {
-    LinkMessage refusal;
-    refusal.op = LinkOp::refusal;
-    refusal.status = static_cast<std::uint32_t>(code);
-    refusal.set_sentence(why);
-    reply(session, request, refusal);
 }
 
 }  // namespace verbatim::softnic

@@ -73,11 +73,11 @@ void RemoteMemory::unbind() noexcept {
 }
 
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
-    if (link_->keys().lacks(key)) {
-        const Errc fetched = link_->fetch_keys(key);
+    if (link_->memory().keys().lacks(key)) {
+        const Errc fetched = link_->memory().fetch_keys(key);
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
     }
-    if (!link_->keys().find(key, grant_)) {
+    if (!link_->memory().keys().find(key, grant_)) {
         grant_ = {};
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
         return Syndrome::remote_access;
@@ -107,11 +107,11 @@ Syndrome RemoteMemory::map_grant() noexcept {
         return kNoSyndrome;
     }
     if (grant_.file == 0) return kNoSyndrome;
-    base_ = link_->place(grant_);
+    base_ = link_->memory().place(grant_);
     if (base_ == nullptr && link_->may_fetch(grant_.file)) {
-        const Errc fetched = link_->fetch_file(grant_.file);
+        const Errc fetched = link_->memory().fetch_file(grant_.file);
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
-        base_ = link_->place(grant_);
+        base_ = link_->memory().place(grant_);
     }
     // Memory like other private one then.
     if (base_ == nullptr && !grant_.may_vanish()) {

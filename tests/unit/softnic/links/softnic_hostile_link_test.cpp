@@ -171,7 +171,7 @@ TEST(HostileLink, a_file_that_a_post_needs_is_waited_for_only_so_long) {
     options.request_timeout = kDeadline;
     const auto link = Link::open(device.address(), options, Clock::now() + kPatience);
     const auto start = Clock::now();
-    EXPECT_EQ(link->fetch_file(5), Errc::timeout);
+    EXPECT_EQ(link->memory().fetch_file(5), Errc::timeout);
     EXPECT_LT(Clock::now() - start, kPatience / 2);
 }
 
