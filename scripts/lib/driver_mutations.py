@@ -35,7 +35,7 @@ DOORBELL = [
         "fence_before_register_missing",
         "the register write may overtake record and WQE: the device fetches a WQE that is not there yet",
         f"{HEADERS}/doorbell.hpp",
-        (("whose bytes, it does not see yet.\n    store_fence();\n", "whose bytes, it does not see yet.\n"),), ORDER),
+        (("by 1 before its bytes are.\n    store_fence();\n", "by 1 before its bytes are.\n"),), ORDER),
     Mutation(
         "fence_after_register_missing",
         "the doorbell lingers in the write-combining buffer, and the next one's bytes merge with it",

@@ -1,5 +1,5 @@
-// Object graphs over connections: send(connection, root) in one process, receive<T>(connection) in
-// another.
+// This header sends object graphs over connections: send(connection, root) in one process,
+// receive<T>(connection) in another.
 #pragma once
 
 #include <verbatim/core/context.hpp>

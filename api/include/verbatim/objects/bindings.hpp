@@ -1,8 +1,8 @@
-// Structured bindings for aggregates of 1 to 32 members. They tell the members' declared types and
-// whether each has an address (found without binding a reference to any: a bit-field refuses that
-// with an error that helps nobody), and give references to them. Larger aggregates are left to
-// Boost.PFR, which would do for all but for two things: it cannot say why it fails, and g++ 12
-// crashes in its member count when a member is a std::array of strings or vectors.
+// Structured bindings list the members of aggregates of 1 to 32 members. They give declared types
+// and references, and tell whether each member has an address. No reference is bound to find that:
+// a bit-field would refuse it with an unhelpful error. Larger aggregates are left to Boost.PFR. It
+// is not used for all because it gives no reason for a failure. Also g++ 12 crashes in its member
+// count when a member is a std::array of strings or vectors.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,9 @@ constexpr auto& pick(First& first, Rest&... rest) noexcept {
         return pick<I - 1>(rest...);
 }
 
-// A macro because it must see the bindings themselves. clang 14 cannot name a structured binding
-// inside a requires-expression; there the layout check of members.hpp alone finds bit-fields.
+// A macro because it must see the bindings themselves. With clang 14, which cannot name a
+// structured binding inside a requires-expression, only the layout check of members.hpp finds
+// bit-fields.
 #if defined(__clang__)
 #define VERBATIM_ADDRESSABLE(...) true
 #else

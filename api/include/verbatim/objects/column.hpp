@@ -1,6 +1,6 @@
-// An array that only grows, for the tables of a walk. An append is a store and a compare.
-// clear() keeps the memory, because touching fresh pages costs more than filling them. Threads:
-// one.
+// A column is an array that only grows, for the tables of a walk. An append is a store and a
+// compare. clear() keeps the memory, because touching fresh pages costs more than filling them.
+// Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace verbatim::objects {
 
-// Memory for a table, to be given back with std::free(). Large ones get large pages where the
-// system has them. `old`, which is freed, may be null. Throws std::bad_alloc.
+// Memory for a table, to be freed with std::free(). Large ones get large pages where the system has
+// them. `old`, which is freed, may be null. Throws std::bad_alloc.
 void* grow_table(void* old, std::size_t used_bytes, std::size_t bytes);
 
 template <class T>

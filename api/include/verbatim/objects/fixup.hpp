@@ -1,8 +1,8 @@
-// The receiver's side of the walk: turns a received image into objects, in place (Naos §3.3). The
-// walk is the sender's; a reference leads to the next object of the image unless the metadata say
-// otherwise. Every length, offset, type and bool is checked before anything is handed out; a failed
-// check throws Error(corrupt_message) and nothing is. Trust: the peer must not rewrite the image
-// while this runs (same application, same user). Metadata are copies. Threads: one.
+// The fix-up turns a received image into objects, in place, as the receiver's side of the walk
+// (Naos §3.3). The walk is the sender's; a reference leads to the next object of the image unless
+// the metadata say otherwise. Every length, offset, type and bool is checked before the graph is
+// returned. A failed check throws Error(corrupt_message). Trust: the peer must not rewrite the
+// image while this runs (same application, same user). Metadata are copies. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,9 @@
 
 namespace verbatim::objects {
 
-// What lies where in an image, as far as it was placed: the answer to whether a back-pointer leads
-// to an object of its type. Objects are noted in the order of the image; an index of its blocks
-// makes the search short. Kept from graph to graph, so that memory is touched first only once.
-// Threads: one.
+// The objects placed so far in an image, to test whether a back-pointer leads to an object of its
+// type. Objects are noted in the order of the image; an index of its blocks makes the search short.
+// Kept from graph to graph, so that its memory is touched first only once. Threads: one.
 class Placement {
   public:
     // Objects of one type side by side in the image, as Run is for the sender.
@@ -93,7 +92,7 @@ inline constexpr bool kCharacter =
 
 class Fixup;
 
-// What a Fixup needs besides the image, kept from graph to graph. Threads: one at a time.
+// The tables of a Fixup, kept from graph to graph. Threads: one at a time.
 struct FixupTables {
     Placement placement;
     Column<LaterReference> later;
@@ -169,7 +168,7 @@ class Fixup {
     void finish() const;
     [[noreturn]] static void corrupt(const char* what);
 
-    // The image is visited in order, nearly: what comes a few objects later is fetched now.
+    // The image is visited nearly in order: bytes of a few objects later are fetched now.
     static constexpr std::size_t kPrefetchBytes = 1024;
 
     const std::pmr::memory_resource* refusing_ = std::pmr::null_memory_resource();
@@ -267,7 +266,7 @@ template <class E>
     return reinterpret_cast<E*>(image_ + offset);
 }
 
-// Of what was placed so far.
+// Of the objects placed so far.
 template <class E>
 bool Fixup::leads_to(std::uint64_t offset, std::uint64_t count) const {
     if (tables_.placement.holds(offset, count, kTypeKey<E>)) return true;
@@ -289,7 +288,7 @@ E* Fixup::point_back(std::uint64_t offset, std::uint64_t count, bool text) {
     return reinterpret_cast<E*>(image_ + offset);
 }
 
-// In the caller only what most references are: null, empty, short, or like the last one.
+// Inline only for most references: null, empty, short, or like the last one.
 template <class T>
 [[gnu::always_inline]] inline Found<Target<T>> Fixup::follow(T& reference) {
     if constexpr (kForm<T> == Form::text) {
@@ -339,7 +338,7 @@ void Fixup::follow_leaves(P* pointers, std::uint64_t count) {
         cursor_ += placed * kStride;
         references_ += placed;
         objects_ += placed;
-        if (placed == 0) break;  // no room: the general path says so
+        if (placed == 0) break;  // no room: the general path reports it
     }
     for (; i < count; ++i) follow(pointers[i]);
 }

@@ -1,5 +1,5 @@
-// How each supported type is traversed: its form, and whether it holds references. A type without a
-// form stops compilation with a sentence that says what can be sent instead.
+// A form says how a supported type is traversed, and whether it holds references. A type without a
+// form stops compilation with a sentence that names the supported types.
 #pragma once
 
 #include <array>
@@ -101,7 +101,7 @@ struct IsScalarClass<std::chrono::time_point<C, D>> : IsScalarClass<D> {};
 template <class R>
 struct IsScalarClass<std::complex<R>> : std::is_arithmetic<R> {};
 
-// std::map, std::shared_ptr and the like: their members are nobody's business but the library's.
+// std::map, std::shared_ptr and the like: their members belong to the library.
 template <class T>
 constexpr bool names_standard_class() noexcept {
     return raw_type_name<T>().starts_with("std::");
@@ -180,7 +180,7 @@ struct Parts<std::pair<A, B>> {
 template <class T, std::size_t I>
 using PartType = std::remove_cvref_t<decltype(Parts<T>::template get<I>(std::declval<T&>()))>;
 
-// What a pointer, string or vector refers to.
+// The target of a pointer, string or vector.
 template <class T>
 struct TargetOf {};
 template <class T>

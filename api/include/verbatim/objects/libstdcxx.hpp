@@ -1,5 +1,6 @@
-// libstdc++'s layout of the standard types that graphs contain; no other file knows it.
-// verify_library_layout() probes it against the library at hand before the first transfer.
+// This header has libstdc++'s layout of the standard types that graphs contain; no other file knows
+// it. It is probed against the installed library, by verify_library_layout(), before the first
+// transfer.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// The members of a class: taken apart automatically where that is possible (structured bindings,
-// Boost.PFR beyond 32 members), described in one line elsewhere. A type that fits neither stops
-// compilation with a sentence that says what to add.
+// The members of a class are found automatically where that is possible (structured bindings,
+// Boost.PFR beyond 32 members). Elsewhere one line describes them. A type that fits neither stops
+// compilation with a sentence that names the line to add.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,8 @@ struct Anything {
 };
 template <std::size_t>
 using AnythingAt = Anything;
-// An element of a braced list. Only what can be copied: clang instantiates the list constructor of
-// a vector that is offered other elements, and stops there.
+// An element of a braced list. Only for types that can be copied: clang instantiates the list
+// constructor of a vector that is offered other elements, and stops there.
 struct AnyElement {
     template <class U>
     requires(std::is_copy_constructible_v<U>) operator U() const&& noexcept { std::abort(); }
@@ -125,7 +125,8 @@ using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
 template <class T>
 concept Described = boost::describe::has_describe_members<T>::value;
 
-// Stops compilation if T's members cannot be listed; the name says in every error trace what to do.
+// Stops compilation if T's members cannot be listed; its name gives the remedy in every error
+// trace.
 template <class T>
 consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
     static_assert(!std::is_polymorphic_v<T>,

@@ -1,11 +1,11 @@
-// A table of the objects of a graph that were met, found through a hash of page numbers. One bit
-// for each 16-byte granule says whether anything was met there. Each 64-byte block knows the newest
-// run of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
-// Strings, the most frequent objects of all, may be marked without a run (claim_unnamed).
-// Direct marks instead of the interval tree of Naos §3.1, because a shuffled or cyclic graph has as
-// many intervals as objects: a look-up here costs a few loads whatever the shape. Pages inside one
-// large object carry one mark for all. In an arena, granules that were not allocated when their
-// page was first met cannot be claimed, so that one test says both. Threads: one.
+// Page marks record the objects of a graph that were met, in a hash of page numbers. One bit for
+// each 16-byte granule says whether anything was met there. Each 64-byte block knows the newest run
+// of objects in it; runs that share a block are a chain (PageMarks::Links, kept with each run).
+// Strings, the most frequent objects of all, may be marked without a run (claim_unnamed). Direct
+// marks replace the interval tree of Naos §3.1, because a shuffled or cyclic graph has as many
+// intervals as objects. A look-up here costs a few loads for any shape. Pages inside one large
+// object carry one mark for all. In an arena, granules that were not allocated when their page was
+// first met cannot be claimed, so that one test says both. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ class PageMarks {
         cached_ = nullptr;
     }
 
-    // The newest run in the block of an address, 0 if nothing was met in its granule, or if nothing
-    // in the block has a run.
+    // The newest run in the block of an address. 0 if nothing was met in its granule, or nothing in
+    // the block has a run.
     Mark newest(std::uint64_t address) noexcept {
         const std::uint64_t number = address / kPageBytes;
         if (number != cached_number_) {
@@ -67,8 +67,8 @@ class PageMarks {
                    ? cached_->newest[at / kGranulesPerBlock]
                    : 0;
     }
-    // Marks the granules of a piece and updates the links of its run; false and nothing done if one
-    // of them is marked or, in the arena, not allocated.
+    // Marks the granules of a piece and updates the links of its run. False, without an effect, if
+    // one of them is marked or, in the arena, not allocated.
     [[gnu::always_inline]] bool claim(const Piece& piece, Links& links) {
         if (!claim_unnamed(piece.address, piece.granules)) return false;
         name(Span(piece.address, piece.granules), piece, links);
@@ -87,7 +87,7 @@ class PageMarks {
     }
     // Is the page of the last claim in the arena?
     bool last_is_direct() const noexcept { return cached_->direct; }
-    // Like claim(), whatever is marked there.
+    // Like claim(), without a test of the marks.
     void add(const Piece& piece, Links& links) {
         const std::uint64_t number = piece.address / kPageBytes;
         if (number != cached_number_ && !open(number)) split(number);
@@ -160,7 +160,7 @@ class PageMarks {
         const std::size_t first = span.first / kGranulesPerBlock,
                           last = span.last / kGranulesPerBlock;
         const Mark before_first = cached_->newest[first], before_last = cached_->newest[last];
-        // What a run reaches beyond its blocks so far is free of others, but for its last block.
+        // The blocks that a run newly reaches hold no other run, but for the last one.
         if (piece.extends) {
             if (before_first != piece.mark || first != last) links.last = before_last;
         } else {

@@ -1,4 +1,4 @@
-// Receiving object graphs.
+// receive() takes object graphs from a connection.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace verbatim {
 
-// What one receive() did.
+// The result of one receive().
 struct ReceiveReport {
     std::uint64_t objects = 0;
     std::uint64_t back_pointers = 0;
@@ -87,8 +87,8 @@ struct ReceiveOptions {
 };
 
 // Waits for the next graph, whose root must be a T, and returns it usable. Throws Error;
-// type_mismatch, graph_too_large and corrupt_message leave the connection usable and hand nothing
-// out. Threads: the connection's.
+// type_mismatch, graph_too_large and corrupt_message leave the connection usable and return
+// nothing. Threads: the connection's.
 template <class T>
 Received<T> receive(Connection& connection, ReceiveOptions options = {}) {
     ReceiveOperation<T> operation(connection);

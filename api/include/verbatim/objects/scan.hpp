@@ -2,12 +2,12 @@
 // in the image that the receiver will hold, and notes the references that the receiver cannot infer
 // (Naos §3.1).
 //
-// The image is the sequence of objects in the order of the walk, each on a multiple of 16 bytes (or
-// of its own alignment, if larger). Objects that are neighbours both in memory and in the walk form
-// one stretch; stretches are what is sent. Nothing of the graph is modified.
+// The image is the sequence of objects in the order of the walk. Each starts on a multiple of 16
+// bytes (or of its own alignment, if larger). Objects that are neighbours both in memory and in the
+// walk form one stretch; stretches are sent. Nothing of the graph is modified.
 //
 // A pointer may lead into the middle of an object that the walk meets only later (an element of a
-// vector, a member). Then a second walk starts with the larger object known: it is taken in when
+// vector, a member). Then a second walk starts with the larger object known. It is taken in when
 // the first pointer into it is met, so that identity is never lost. Threads: one; the graph must
 // not change during the scan and the transfer.
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace verbatim::objects {
 
-// Objects of one type that lie side by side in memory and in the image: either `count` single
+// Objects of one type that lie side by side in memory and in the image. A run is `count` single
 // objects, each on a granule of its own, or one array of `count` elements.
 struct Run {
     std::uint64_t address = 0;
@@ -46,8 +46,8 @@ struct Run {
     }
 };
 
-// Bytes that lie side by side in memory and in the image, whatever objects they make. What the
-// image has between two stretches is zero.
+// Bytes that lie side by side in memory and in the image, of any objects. Image bytes between two
+// stretches are zero.
 struct Stretch {
     std::uint64_t address = 0;
     std::uint64_t offset = 0;  // in the image
@@ -113,13 +113,13 @@ class Scan {
         const TypeKey* type = nullptr;
         bool met = false;  // in this walk
     };
-    // What following a reference found. Not fresh: met before.
+    // The result of following a reference. Not fresh: met before.
     struct Extent {
         std::uint64_t address = 0;
         std::uint64_t count = 0;
         bool fresh = false;
     };
-    // What a reference asks for.
+    // The target that a reference needs.
     struct Wanted {
         std::uint64_t address = 0;
         std::uint64_t count = 0;
@@ -129,8 +129,8 @@ class Scan {
     };
     static constexpr std::size_t kMaxRuns = std::size_t{1} << 31;
     static constexpr int kMaxWalks = 8;
-    // Objects are often neighbours in the order of the walk: by the time of the next but one it is
-    // cached. Measured on the package graph: 512 to 2048 do equally well.
+    // Prefetch distance: objects are often neighbours in the order of the walk, and the next but
+    // one is then cached. Measured on the package graph: 512 to 2048 do equally well.
     static constexpr std::size_t kPrefetchBytes = 1024;
 #if defined(NDEBUG)
     static constexpr bool kChecksHeapPointers = false;
@@ -240,8 +240,8 @@ void Scan::run(const T& root) {
     } while (!end_walk());
 }
 
-// Is an object whole granules of one page? What is wrong with other pointers is for the general
-// path to say; in debug builds that looks at heap pointers, too.
+// Is an object whole granules of one page? The general path reports errors of other pointers; in
+// debug builds it checks heap pointers, too.
 template <class E>
 [[gnu::always_inline]] inline bool Scan::is_plain(std::uint64_t address,
                                                   std::uint64_t count) const noexcept {
@@ -290,8 +290,8 @@ template <class E>
     return true;
 }
 
-// Strings are most of the objects of many graphs, and hardly ever does a pointer lead into one:
-// unless one does they have no runs.
+// Strings are most of the objects of many graphs, and pointers into them are rare. Without such a
+// pointer they have no runs.
 template <class C>
 [[gnu::always_inline]] inline bool Scan::meet_fresh_text(std::uint64_t address,
                                                          std::uint64_t count) {
@@ -311,7 +311,7 @@ template <class C>
 }
 
 // Pointers often lead to the objects that the last one of their type led to, such as elements of
-// one table. What lies there was met and checked.
+// one table. These objects were met and checked.
 template <class E>
 [[gnu::always_inline]] inline bool Scan::meet_likely(std::uint64_t address) {
     const LikelyTargets& likely = likely_.of(kTypeKey<E>);
@@ -327,8 +327,8 @@ inline Mark Scan::older(const Run& run, std::uint64_t address) noexcept {
     return last / PageMarks::kBlockBytes == block ? run.links.last : 0;
 }
 
-// The other common case: exactly an object, or elements of an array, that were met as what they are
-// wanted as. Those were checked then.
+// The other common case: exactly an object, or elements of an array, that were met with the same
+// type. Those were checked then.
 template <class E>
 bool Scan::meet_again(std::uint64_t address, std::uint64_t count) {
     constexpr std::uint64_t kStride = kSingleStride<E>;
@@ -367,7 +367,7 @@ template <class E>
     return {reinterpret_cast<E*>(extent.address), extent.fresh ? extent.count : 0};
 }
 
-// In the caller only what most references are: null, empty, short, or like the last one.
+// Inline only for most references: null, empty, short, or like the last one.
 template <class T>
 [[gnu::always_inline]] inline Found<Target<T>> Scan::follow(T& reference) {
     using E = Target<T>;

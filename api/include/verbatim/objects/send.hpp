@@ -1,4 +1,4 @@
-// Sending object graphs.
+// send() sends object graphs over a connection.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace verbatim {
 
-// What one send() did.
+// The result of one send().
 struct SendReport {
     std::uint64_t objects = 0;        // separately reached objects, strings and arrays
     std::uint64_t references = 0;     // pointers, strings and vectors that lead to them

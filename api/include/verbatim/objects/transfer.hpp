@@ -1,4 +1,4 @@
-// The transfer of a scanned graph over a connection, free of templates. It holds the messages of
+// A transfer moves a scanned graph over a connection, free of templates. It holds the messages of
 // sender and receiver (docs/wire.md, "Graphs"), the places of the bytes, and the ways to give up.
 // Nothing here blocks.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace verbatim::objects {
 
-// What all transfers of one connection share; lives in Connection::attachment(). Threads: the
-// connection's.
+// The state that all transfers of one connection share; lives in Connection::attachment(). Threads:
+// the connection's.
 class ObjectLink;
 struct FixupTables;
 ObjectLink& object_link(Connection& connection);
@@ -82,7 +82,7 @@ struct Arrived {
 };
 
 // Sends one scanned graph. The scan, the graph and the connection must outlive it and stay
-// unchanged. Destroyed before it is done, it tells the receiver to drop what it has.
+// unchanged. Destroyed before it is done, it tells the receiver to drop the graph.
 class Outbound {
   public:
     Outbound(Connection& connection, const Scan& scan, const TypeInfo& root);
@@ -90,9 +90,8 @@ class Outbound {
     Outbound(const Outbound&) = delete;
     Outbound& operator=(const Outbound&) = delete;
 
-    // Does what can be done without waiting; true once the receiver's memory holds the graph.
-    // Throws Error: the receiver's refusal (type_mismatch, graph_too_large), or the connection's
-    // end.
+    // Takes all steps that need no wait. True once the receiver's memory holds the graph. Throws
+    // Error: the receiver's refusal (type_mismatch, graph_too_large), or the connection's end.
     bool step();
     // True while only the receiver's answer can help.
     bool awaits_receiver() const noexcept;
@@ -117,7 +116,7 @@ class Inbound {
     // True once a sender has announced the graph: from here on a silent sender is a dead one.
     bool has_begun() const noexcept;
     Arrived& arrived() noexcept;
-    // For mending what arrived; the connection keeps them from graph to graph.
+    // Tables for the fix-up; the connection keeps them from graph to graph.
     FixupTables& tables();
 
   private:

@@ -1,4 +1,4 @@
-// Types at run time: what the transfer needs to know of a type after the templates are gone. One
+// A type info describes a type at run time, for the parts of a transfer without templates. One
 // object per type and process.
 #pragma once
 
@@ -35,9 +35,9 @@ struct TypeInfo {
     bool polymorphic_allocator = false;  // text, sequence
 };
 
-// The layout of a type and of all types it reaches, as text: one line per fact, equal on both sides
-// if and only if the bytes mean the same. Throws Error(unsupported) if a described type leaves a
-// member out.
+// The layout of a type and of all types it reaches, as text. It has one line per fact. It is equal
+// on both sides if and only if the bytes mean the same. Throws Error(unsupported) if a described
+// type leaves a member out.
 std::string layout_text(const TypeInfo& root);
 
 struct Layout {
@@ -47,7 +47,8 @@ struct Layout {
 // Computed once per type. Any thread.
 const Layout& layout_of(const TypeInfo& root);
 
-// Says where two layouts part: "field 3 (offset 16) of Package: sender u64, receiver std::string".
+// Names the first difference of two layouts: "field 3 (offset 16) of Package: sender u64, receiver
+// std::string".
 std::string first_difference(std::string_view sender, std::string_view receiver);
 
 // Objects of one type side by side in memory. Their flags of optionals have been checked.
@@ -58,14 +59,15 @@ struct ObjectArray {
 };
 
 // Does the array hold `inner_count` consecutive objects of type `inner`, starting `delta` bytes
-// into it? What an empty optional would hold is no object.
+// into it? The storage of an empty optional holds no object.
 bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
            std::uint64_t inner_count) noexcept;
 
 template <class T>
 const TypeInfo& type_info();
 
-// What hot code needs of a type, known at compile time; its address is the type's identity, too.
+// The properties of a type that hot code needs, known at compile time. Its address is the type's
+// identity, too.
 struct alignas(32) TypeKey {
     TypeInfoFunction info;
     std::uint64_t bytes;

@@ -1,4 +1,5 @@
-// The name of a type as users write it, at compile time and alike for g++ and clang.
+// type_name() gives the name of a type as users write it, at compile time and alike for g++ and
+// clang.
 #pragma once
 
 #include <string>

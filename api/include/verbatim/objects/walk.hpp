@@ -1,6 +1,6 @@
 // The traversal that sender and receiver share goes depth first, in member order. So both meet the
-// references of a graph in the same order and only exceptions travel (Naos §3.1, §3.3). An
-// explicit stack holds what is left to do; data can make it long, never the call chain deep.
+// references of a graph in the same order and only exceptions travel (Naos §3.1, §3.3). An explicit
+// stack holds the work left; data can make it long, never the call chain deep.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ consteval bool is_leaf_pointer() {
 template <class E>
 inline constexpr bool kLeafPointer = is_leaf_pointer<E>();
 
-// Side decides what following a reference means:
+// Side follows references. It has these functions:
 //   Found<Target<T>> follow<T>(T& reference)   for pointers, strings and vectors
 //   void follow_leaves<P>(P* first, count)     for many pointers whose targets refer to nothing
-//   std::uint64_t follow_likely<P>(P* first, count)   does the first few of an array of pointers if
-//                                              they lead nowhere new; says how many
+//   std::uint64_t follow_likely<P>(P* first, count)   follows the first few of an array of pointers
+//                                              if they lead nowhere new; returns their number
 //   bool engaged<T>(T& optional)
 // Threads: one.
 template <class Side>
@@ -77,14 +77,14 @@ class Walk {
         }
     }
 
-    // Puts off the rest of what is being visited until everything above `depth` is done.
+    // Puts off the rest of the current visit until everything above `depth` is done.
     template <class E, std::size_t Part>
     void put_off(std::size_t depth, E* at, std::uint64_t count) {
         stack_.insert_at(depth, {&step<E, Part>, reinterpret_cast<std::byte*>(at), count});
     }
 
-    // Visits `count` objects, the first of them from its part `Part` on, until one of them leads to
-    // something that must be walked before the rest.
+    // Visits `count` objects, the first of them from its part `Part` on. Stops where one of them
+    // leads to something that must be walked before the rest.
     template <class E, std::size_t Part>
     static void step(Walk& walk, std::byte* at, std::uint64_t count) {
         E* object = reinterpret_cast<E*>(at);

@@ -1,7 +1,7 @@
-// Arenas: memory that devices can reach. One contiguous reservation of addresses, backed segment by
-// segment by sealed memory files (huge pages where reserved), populated when created, never copied
-// into a forked child. Because segments lie side by side, an allocation or a received graph may
-// span several of them.
+// An arena allocates memory that devices can reach. It is one contiguous reservation of addresses.
+// Sealed memory files (huge pages where reserved) back it segment by segment. They are populated
+// when created, and never copied into a forked child. Because segments lie side by side, an
+// allocation or a received graph may span several of them.
 #pragma once
 
 #include <array>
@@ -41,12 +41,12 @@ struct ArenaUsage {
     std::size_t page_bytes = 4096;
 };
 
-// Allocations are made of 16-byte granules, start on one, and carry no header: neighbours in
-// allocation order are neighbours in memory, which is what lets a graph leave in few pieces (Naos
-// §3.1). Any whole granules of an allocation may be given back by themselves (a graph's unused
-// tail); giving back what is not live aborts the program, because going on would hand out the same
-// memory twice. Alignment up to 4096; allocations of 64 KiB and more start on a page. Threads: all
-// members may be called from any thread (one mutex; allocation is not data path).
+// Allocations are made of 16-byte granules, start on one, and carry no header. So neighbours in
+// allocation order are neighbours in memory, and a graph leaves in few pieces (Naos §3.1). Any
+// whole granules of an allocation may be given back by themselves (a graph's unused tail). Giving
+// back granules that are not live aborts the program, because they could be allocated twice.
+// Alignment up to 4096; allocations of 64 KiB and more start on a page. Threads: all members may be
+// called from any thread (one mutex; allocation is not data path).
 class Arena final : public std::pmr::memory_resource {
   public:
     static constexpr std::size_t kGranuleBytes = 16;
@@ -71,7 +71,7 @@ class Arena final : public std::pmr::memory_resource {
             throw;
         }
     }
-    // Destroys what make() made.
+    // Destroys an object of make().
     template <class T>
     void destroy(T* object) noexcept {
         object->~T();
@@ -97,8 +97,8 @@ class Arena final : public std::pmr::memory_resource {
         return all_live(first, last - first + 1);
     }
 
-    // Which granules of the 4 KiB at `page`, which is in the arena and a multiple of that, belong
-    // to live allocations: bit i of word w tells of granule 64 w + i. Takes no lock.
+    // The granules of the 4 KiB at `page` that belong to live allocations: bit i of word w is
+    // granule 64 w + i. `page` is in the arena and a multiple of 4 KiB. Takes no lock.
     std::array<std::uint64_t, 4> live_granules(std::uintptr_t page) const noexcept {
         const std::uint64_t first =
             (page - reinterpret_cast<std::uintptr_t>(base_)) / kGranuleBytes / 64;

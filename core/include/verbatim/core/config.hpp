@@ -1,5 +1,5 @@
-// The configuration: one TOML file, every key with a default; configs/verbatim.toml documents them
-// all.
+// The configuration is one TOML file, every key with a default; configs/verbatim.toml documents
+// them all.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ struct Config {
             "auto";  // "auto": an RDMA device if there is one, else softnic; "softnic"; "rdma"
         std::string name;  // RDMA device name, empty: the first active one
         int port = 1;      // RDMA port
-        // -1: the RoCE v2 entry that fits the connection's address, else the one that reaches
-        // furthest
+        // -1: the RoCE v2 entry that fits the connection's address, else the one with the widest
+        // scope
         int gid_index = -1;
         int service_level = 0;         // RDMA: 0 .. 15
         int traffic_class = 0;         // RDMA: 0 .. 255
-        bool assume_in_order = false;  // RDMA: write order is taken for granted, not asked for
-        // RDMA: "mlx5": we write the device's queues; "verbs": rdma-core does; "auto": mlx5 where
-        // the device has such queues
+        bool assume_in_order = false;  // RDMA: assume write order, do not ask the device
+        // RDMA. "mlx5": we write the device's queues. "verbs": rdma-core does. "auto": mlx5 where
+        // the device has such queues.
         std::string data_path = "auto";
         bool strict_doorbells = false;  // softnic: refuse doorbells that disagree with the ring
         bool same_user_only = true;     // softnic: peers must run as the same user
@@ -53,9 +53,9 @@ struct Config {
         std::chrono::milliseconds timeout{30000};  // for a peer that stops in mid-transfer
     } objects;
 
-    // softnic: what goes wrong on purpose, as [[fault]] sections have it, in the words of
+    // softnic: the fault policy of [[fault]] sections, in the syntax of
     // verbatim/softnic/fault_policy.hpp: "drop operations=send,write nth=5; delay rate=0.01 ...".
-    // Empty: nothing. A context on another device is refused.
+    // Empty: no faults. A context on another device is refused.
     std::string faults;
 
     // Throws Error(config_error) with file, line, key and remedy; unknown keys are refused.

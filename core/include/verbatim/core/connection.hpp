@@ -1,5 +1,5 @@
-// A connection: one reliable queue pair, a message ring in each direction, and a TCP side channel
-// that tells of the peer's death. Made by Context::connect and Listener::accept. Threads: one
+// A connection has one reliable queue pair, a message ring in each direction, and a TCP side
+// channel that reports the peer's end. Made by Context::connect and Listener::accept. Threads: one
 // thread at a time per connection (checked in debug builds); different connections are independent.
 #pragma once
 
@@ -54,7 +54,7 @@ class Connection {
     explicit Connection(std::unique_ptr<Impl> impl) noexcept;
     Connection(Connection&&) noexcept;
     Connection& operator=(Connection&&) noexcept;
-    ~Connection();  // closes: drains what was sent, then tells the peer
+    ~Connection();  // closes: drains accepted requests, then tells the peer
 
     // ---- messages (data path: no allocation, lock, system call or exception) ----
     // Copies head and then body into one message. would_block: the peer's ring or the send queue is
@@ -62,13 +62,13 @@ class Connection {
     Errc try_send(std::uint8_t kind, std::span<const std::byte> head,
                   std::span<const std::byte> body = {}) noexcept;
     // The next application message (kind below 8), or would_block. Also would_block while a message
-    // is held; invalid_argument if what comes next belongs to a layer above (an object graph): call
-    // that layer.
+    // is held; invalid_argument if the next message belongs to a layer above (an object graph):
+    // call that layer.
     Errc try_receive(Message& message) noexcept;
     // For layers above: the next message of any kind, past those that were set aside.
     Errc try_receive_any(Message& message) noexcept;
     // For layers above: keeps a copy of the held application message for try_receive and releases
-    // it, so that what lies behind it can be reached. Allocates. would_block: 16 MiB are kept
+    // it. So the messages behind it can be received. Allocates. would_block: 16 MiB are kept
     // already; it is the next message again, for try_receive to make room.
     Errc set_aside_message();
     // A message was received and not yet released: nothing behind it can be received.
@@ -84,16 +84,16 @@ class Connection {
     Message receive_message(Deadline deadline);
 
     // ---- one-sided writes ----
-    // Writes [from, from + bytes), which lies in arena(), to the peer; split at segment and device
-    // limits. would_block: the send queue is full, `written` says how many leading bytes were
-    // accepted.
+    // Writes [from, from + bytes), which lies in arena(), to the peer, split at segment and device
+    // limits. would_block: the send queue is full; `written` is the number of leading bytes that
+    // were accepted.
     Errc try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
                    std::uint32_t remote_key, std::size_t& written) noexcept;
     // would_block until every accepted write has retired; then ok, or the first error.
     Errc try_flush() noexcept;
 
-    // Polls completions and the side channel once; the connection's state afterwards (ok, or why it
-    // ended).
+    // Polls completions and the side channel once. Returns the connection's state: ok, or the
+    // reason of its end.
     Errc progress() noexcept;
     // Waits a little as [wait] says: spins first, then sleeps; `round` counts calls since the last
     // success.
@@ -105,12 +105,12 @@ class Connection {
     // ---- memory ----
     Arena&
     arena() noexcept;  // the context's: objects that are sent from where they lie; local access
-    Arena& receive_arena() noexcept;  // the context's: what peers may write; alive as long as the
-                                      // shared_ptr
+    // The context's arena for received graphs; alive as long as the shared_ptr.
+    Arena& receive_arena() noexcept;
     std::shared_ptr<Arena> arena_ptr() noexcept;
     std::shared_ptr<Arena> receive_arena_ptr() noexcept;
-    // Keys for [p, p + bytes) in the receive arena, split at segment borders; returns how many were
-    // written.
+    // Keys for [p, p + bytes) in the receive arena, split at segment borders; returns the number of
+    // keys written.
     std::size_t lend(const std::byte* p, std::size_t bytes, std::span<RemoteExtent> extents);
 
     const Config& config() const noexcept;          // the context's
@@ -118,7 +118,7 @@ class Connection {
     // A place for the layers above to keep per-connection state (types already described, scratch
     // memory).
     std::shared_ptr<void>& attachment() noexcept;
-    // True after a clean close by the peer and everything it sent was received.
+    // True after a clean close by the peer, when all its messages were received.
     bool peer_closed() const noexcept;
 
   private:

@@ -1,5 +1,4 @@
-// The entry point: a context owns a device, the arenas and the configuration; it connects and
-// listens.
+// A context owns a device, the arenas and the configuration; it connects and listens.
 #pragma once
 
 #include <memory>
@@ -22,8 +21,8 @@ class Listener {
     Listener& operator=(Listener&&) noexcept;
     ~Listener();
     // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
-    // other user, silence) is refused, told why where it can hear it, logged, and the wait goes on.
-    // Throws Error(timeout).
+    // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
+    // told the reason. Throws Error(timeout).
     Connection accept(Deadline deadline = Deadline::never());
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
 
@@ -31,7 +30,8 @@ class Listener {
     std::unique_ptr<Impl> impl_;
 };
 
-// Threads: connect and listen may be called from any thread. Connections keep what they need alive.
+// Threads: connect and listen may be called from any thread. Connections keep alive the parts that
+// they need.
 class Context {
   public:
     struct Impl;

@@ -1,4 +1,4 @@
-// The [[fault]] sections of a configuration file: the same form in each file that has them.
+// The [[fault]] sections of a configuration file have the same form in each file.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ namespace verbatim {
 
 inline constexpr std::string_view kFaultSection = "fault";
 
-// `node`: what the file has by that name. Throws Error(config_error) with file, line and remedy.
+// `node` is the file's value of that name. Throws Error(config_error) with file, line and remedy.
 softnic::FaultPolicy read_faults(const TomlDocument& document, const toml::node& node);
 
 }  // namespace verbatim

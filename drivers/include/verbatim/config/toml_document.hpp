@@ -1,5 +1,5 @@
-// A configuration file in TOML, and what is said of mistakes in it: where, what, and what to do.
-// For the files of the library and of its program. Threads: one.
+// A TOML document reads a configuration file, with errors that name place, mistake and remedy. For
+// the files of the library and of its program. Threads: one.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ class TomlDocument {
     // Error(config_error).
     TomlDocument(std::string_view text, std::string_view name, std::string_view example);
 
-    // What is in a file. `remedy`: what to do where it cannot be read. Throws Error(config_error).
+    // The contents of a file. `remedy` is the advice where it cannot be read. Throws
+    // Error(config_error).
     static std::string read_file(const std::string& path, const std::string& remedy);
 
     const toml::table& table() const noexcept { return table_; }

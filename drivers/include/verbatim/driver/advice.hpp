@@ -1,4 +1,4 @@
-// Advice about an unknown word: the one that was probably meant, or all that are known.
+// Advice about an unknown word names the one that was probably meant, or all that are known.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Control path of a device: open, register, create, connect, destroy. Abstract, because it is cold;
-// the data path never comes here (it runs on the views of verbatim/driver/queue_view.hpp). Threads:
+// A device is the control path: open, register, create, connect, destroy. It is abstract, because
+// it is cold. The data path runs on the views of verbatim/driver/queue_view.hpp instead. Threads:
 // every call may come from any thread; an object must not be used while it is being destroyed.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace verbatim {
 
-// What a memory region allows; bits combine. Local reads are always allowed.
+// Rights that a memory region gives; bits combine. Local reads are always allowed.
 enum class Access : std::uint8_t {
     local_read = 0,
     local_write = 1,
@@ -43,8 +43,8 @@ struct MemoryBacking {
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
 // operations that name it invalid at their next post. Windows that are still open onto it are
-// closed for good then. Afterwards nothing of a peer lands there any more. Programs that want to
-// hear of open windows, or of a peer that is stopped in the middle of a copy, call release().
+// closed for good then. Afterwards no peer can write there any more. release() reports open
+// windows, and a peer that is stopped in the middle of a copy.
 class MemoryRegion {
   public:
     virtual ~MemoryRegion() = default;
@@ -56,10 +56,10 @@ class MemoryRegion {
     std::uint32_t local_key() const noexcept { return local_key_; }
     std::uint32_t remote_key() const noexcept { return remote_key_; }
     // Releases it now, as the destructor would; only that may follow. Throws
-    // Error(invalid_argument) while a memory window is open onto it: nothing happened then; and
-    // Error(timeout): the keys are gone, but a process that is stopped in the middle of a copy may
-    // still write to the memory when it goes on. Then the memory is to be kept, and release()
-    // called again. The destructor waits as long, and logs.
+    // Error(invalid_argument), without an effect, while a memory window is open onto it. Throws
+    // Error(timeout) if a process is stopped in the middle of a copy. The keys are gone then, but
+    // that process may still write to the memory. Keep the memory, and call release() again. The
+    // destructor waits as long, and logs.
     virtual void release() = 0;
     // False for good once the region is being released; outlives the region. Prepared operations
     // keep it.
@@ -67,8 +67,8 @@ class MemoryRegion {
 
   protected:
     MemoryRegion() = default;
-    // Every device's destructor calls this first and moves its invalidation epoch after it: a
-    // prepared operation that sees the epoch move must already see the region gone.
+    // Every device's destructor calls this first and moves its invalidation epoch after it. So a
+    // prepared operation that sees the new epoch sees the region gone.
     void mark_released() noexcept { alive_->store(false, std::memory_order_release); }
     std::byte* address_ = nullptr;
     std::size_t bytes_ = 0;
@@ -93,8 +93,8 @@ class MemoryWindow {
     virtual ~MemoryWindow() = default;
     MemoryWindow(const MemoryWindow&) = delete;
     MemoryWindow& operator=(const MemoryWindow&) = delete;
-    // As it was made: closed. Each request that opens or closes it says what its low byte is to be
-    // next.
+    // The key of the closed window, as it was made. Each request that opens or closes it gives the
+    // next low byte.
     std::uint32_t key() const noexcept { return key_; }
 
   protected:
@@ -102,7 +102,7 @@ class MemoryWindow {
     std::uint32_t key_ = 0;
 };
 
-// Where a queue pair can be reached; exchanged in the hello, opaque to everything above drivers/.
+// The address of a queue pair. It is exchanged in the hello, and opaque above drivers/.
 struct QueuePairAddress {
     std::uint8_t kind = 0;              // 1 software NIC, 2 RDMA device; both sides must agree
     std::uint8_t mtu_log2 = 12;         // path MTU in bytes, log2
@@ -122,19 +122,20 @@ class CompletionQueueHandle {
   public:
     virtual ~CompletionQueueHandle() = default;
     virtual const mlx5::CompletionQueueView& view() const noexcept = 0;
-    // Gives the queue another buffer: for mlx5::CompletionQueue::resize(), which takes along what
-    // is in the old one. Throws Error: unsupported, invalid_argument (more is unpolled than that).
+    // Gives the queue another buffer: for mlx5::CompletionQueue::resize(), which takes along the
+    // old one's entries. Throws Error: unsupported, invalid_argument (more is unpolled than that).
     virtual void resize(std::uint32_t entries) = 0;
 };
 
-// Where the events of armed completion queues arrive. It must outlive its queues. Threads: any.
+// The channel on which events of armed completion queues arrive. It must outlive its queues.
+// Threads: any.
 class CompletionChannelHandle {
   public:
     virtual ~CompletionChannelHandle() = default;
     // A descriptor for poll(), epoll and their like: can be read while an event waits. Not to be
     // read itself.
     virtual int file() const noexcept = 0;
-    // Takes one event: of which queue; null where none waits. Never blocks.
+    // Takes one event. Returns its queue, or null where no event waits. Never blocks.
     virtual CompletionQueueHandle* take_event() = 0;
 };
 
@@ -158,34 +159,34 @@ class QueuePairHandle {
     virtual void fail() noexcept = 0;
     // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by
     // the device: the owner's queues must be reset with it. Where receives are shared, call fail()
-    // first and poll until nothing comes: a device may forget the one that a message was arriving
-    // in, and the shared queue is one entry shorter from then on.
+    // first and poll until nothing comes. Else a device may forget the receive that a message was
+    // arriving in, and the shared queue is one entry shorter.
     virtual void reset() = 0;
     virtual QueuePairState state() const noexcept = 0;
     // True once the device knows that the peer is gone (process died, link closed).
     virtual bool peer_lost() const noexcept = 0;
-    // Whether the bytes of a peer's write become visible here in the order of their addresses, so
-    // that memory may be polled for the last of them. Asks the device, of a connected queue pair.
-    // False also where the device cannot tell.
+    // True if a peer's write becomes visible here in the order of addresses. Then memory may be
+    // polled for the last byte. Asks the device, of a connected queue pair. False also where the
+    // device cannot tell.
     virtual bool data_in_order() const noexcept = 0;
-    // Why it failed: a sentence for error messages, empty where the device knows no more than the
-    // completion says.
+    // The reason of a failure, as a sentence for error messages. Empty where the device knows no
+    // more than the completion.
     virtual std::string failure_text() const { return {}; }
 };
 
 struct QueuePairOptions {
     CompletionQueueHandle* send_completions = nullptr;     // required
     CompletionQueueHandle* receive_completions = nullptr;  // required
-    // Where receives come from instead of a queue of its own, whose sizes below then say nothing.
-    // Each completion queue needs room for all receives that are shared.
+    // The source of receives, instead of a queue of its own; the sizes of that below are then
+    // ignored. Each completion queue needs room for all receives that are shared.
     SharedReceiveQueueHandle* shared_receives = nullptr;
     std::uint32_t send_blocks = 256;  // rounded up to a power of two
     std::uint32_t receive_entries = 64;
     std::uint32_t max_inline_bytes = 188;  // what fits 4 blocks beside control and address segments
     std::uint32_t max_send_elements = 13;
     std::uint32_t max_receive_elements = 1;
-    // This machine's address on the way to the peer, IPv6 or IPv4-mapped, as its GID would be; an
-    // RDMA device then uses that GID if it has it. Zeros: not known.
+    // This machine's address on the way to the peer, as its GID: IPv6 or IPv4-mapped. An RDMA
+    // device uses that GID if it has it. Zeros: not known.
     std::array<std::uint8_t, 16> local_address{};
 };
 
@@ -200,10 +201,10 @@ struct DeviceInfo {
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
     bool atomics = true;                                       // of 8 bytes
     bool masked_atomics = false;                               // and so atomics of 4 bytes
-    std::string data_path = "mlx5";  // who executes: the device itself, or "verbs" (ibv_post_send)
+    std::string data_path = "mlx5";                            // "verbs": through ibv_post_send
 };
 
-// What a device says of itself or of a queue, other than by completions.
+// An event of a device or of a queue, other than a completion.
 enum class DeviceEventKind : std::uint8_t {
     device_failed,            // nothing of it works any more
     port_down,                // connections survive if it comes back before their retries end
@@ -239,9 +240,9 @@ class Device {
     virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
-    // Counts releases of regions and resets of queue pairs; prepared operations re-check themselves
-    // when it moved. One word, increased by control-path calls (release; a region after its
-    // mark_released(), a queue pair by its reset), read on the data path.
+    // Counts releases of regions and resets of queue pairs. Prepared operations check themselves
+    // again when it moved. It is one word, read on the data path. Control-path calls increase it: a
+    // region's release after its mark_released(), a queue pair's reset.
     virtual const volatile std::uint64_t* invalidation_epoch() const noexcept = 0;
     // -- Events --
     // A descriptor for poll(), epoll and their like: can be read while an event waits. Not to be

@@ -1,6 +1,6 @@
-// Errors of every layer: a code for the data path, an exception with cause, object and remedy for
-// the control path. Codes are grouped by what the caller must rebuild, which is the only thing it
-// can decide on.
+// Errors of every layer are a code on the data path, and an exception with cause, object and remedy
+// on the control path. Codes are grouped by what the caller must rebuild, which is the only thing
+// it can decide on.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace verbatim {
 
-// What has to be rebuilt after an error.
+// The part that must be rebuilt after an error.
 enum class Scope : std::uint8_t { none, request, connection, device };
 
 // Results of data-path calls, and the code inside every Error.
@@ -25,7 +25,7 @@ enum class [[nodiscard]] Errc : std::uint8_t{
     type_mismatch,      // the two sides disagree on a type's layout
     bad_pointer,        // a pointer in a graph is misaligned, freed or never allocated
     graph_too_large,    // the receiver's arena cannot hold the graph
-    corrupt_message,    // received bytes failed a check; nothing was handed out
+    corrupt_message,    // received bytes failed a check; nothing was returned
     timeout,            // a deadline passed
     out_of_memory,      // an arena or a queue could not grow
     unsupported,        // this device or type cannot do that
@@ -41,7 +41,7 @@ enum class [[nodiscard]] Errc : std::uint8_t{
     retry_exceeded,      // the peer does not answer (0x15)
     rnr_exceeded,        // the peer posted no receive in time (0x16)
     aborted,             // the device gave up (0x22) or reported an unknown syndrome
-    connection_refused,  // nobody listens at that address
+    connection_refused,  // no process listens at that address
     version_mismatch,    // the peer speaks another version of a protocol
     protocol_error,      // the peer sent something the protocol does not allow
     peer_lost,           // the peer died or closed
@@ -51,7 +51,7 @@ enum class [[nodiscard]] Errc : std::uint8_t{
     device_error,  // the device or its driver failed
 };
 
-// What the caller must rebuild after `code`. Errc::ok and would_block need nothing.
+// The part that the caller must rebuild after `code`. Errc::ok and would_block need nothing.
 constexpr Scope scope_of(Errc code) noexcept {
     if (code <= Errc::would_block) return Scope::none;
     if (code < Errc::local_length) return Scope::request;
@@ -79,7 +79,7 @@ class Error : public std::runtime_error {
     // The thing that failed: "listener 127.0.0.1:7471", "type Package", "arena receive".
     const std::string& object() const noexcept { return object_; }
     const std::string& cause() const noexcept { return cause_; }
-    // What the user can do, with the exact command where there is one. May be empty.
+    // The remedy for the user, with the exact command where there is one. May be empty.
     const std::string& remedy() const noexcept { return remedy_; }
 
   private:

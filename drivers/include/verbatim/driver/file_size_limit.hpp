@@ -1,5 +1,5 @@
-// RLIMIT_FSIZE, which holds for memory files as well. Growing a file past it raises SIGXFSZ, which
-// ends a process; so a caller that grows one asks first. Threads: any.
+// The file size limit (RLIMIT_FSIZE) holds for memory files as well. Growing a file past it raises
+// SIGXFSZ, which ends a process. So test it before growing a file. Threads: any.
 #pragma once
 
 #include <sys/resource.h>

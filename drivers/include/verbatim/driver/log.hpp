@@ -1,7 +1,7 @@
-// Log lines for people, on stderr: "verbatim: warning: ...". The level is read once from
+// Log lines go to stderr, for people: "verbatim: warning: ...". The level is read once from
 // VERBATIM_LOG (error | warn | info | debug; default warn). A line is formatted on the stack (cut
-// at 1 KiB) and written by one system call, so that lines of several threads and processes never
-// mix and logging never allocates. Threads: any. Not for the data path: only control-path code and
+// at 1 KiB) and written by one system call. So lines of several threads and processes never mix,
+// and logging never allocates. Threads: any. Not for the data path: only control-path code and
 // error transitions log.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace verbatim::log {
 
 enum class Level : std::uint8_t { error, warn, info, debug };
 
-// What a value of VERBATIM_LOG means; unknown texts mean the default.
+// The level of a value of VERBATIM_LOG; unknown texts mean the default.
 constexpr Level parse_level(std::string_view text) noexcept {
     if (text == "error") return Level::error;
     if (text == "info") return Level::info;
@@ -71,7 +71,7 @@ void line(Level level, fmt::format_string<Args...> format, Args&&... args) noexc
         // A formatter that throws costs its text, not the caller.
     }
     text[used++] = '\n';
-    // A closed or full stderr is nobody's error.
+    // A closed or full stderr is no error.
     if (::write(STDERR_FILENO, text.data(), used) < 0) return;
 }
 
@@ -82,7 +82,7 @@ template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) noexcept {
     detail::line(Level::error, format, std::forward<Args>(args)...);
 }
-// Works, but not as the user would like: says what to do about it.
+// A warning, with its remedy: the program works, but not as the user would like.
 template <class... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) noexcept {
     detail::line(Level::warn, format, std::forward<Args>(args)...);

@@ -1,4 +1,4 @@
-// Sizes ("64M") and durations ("20us") as configuration files have them.
+// Quantities are sizes ("64M") and durations ("20us") as configuration files have them.
 #pragma once
 
 #include <array>

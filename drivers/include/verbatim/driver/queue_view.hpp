@@ -1,7 +1,7 @@
-// The seam between devices and the data path: plain structs that a real device (through
-// mlx5dv_init_obj) and the software NIC fill alike. From here on there is one data path; it tells
-// devices apart only by a null or non-null hook. Nothing here is owned: the device that made the
-// queues keeps the memory.
+// Queue views connect devices with the data path. They are plain structs that a real device
+// (through mlx5dv_init_obj) and the software NIC fill alike. From here on there is one data path;
+// it tells devices apart only by a null or non-null hook. Nothing here is owned: the device that
+// made the queues keeps the memory.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,16 @@ struct ProgressHook {
     void* context = nullptr;
 };
 
-// Called after the doorbell record of receives was written, in the posting thread: for devices that
-// must be handed them. Null on real devices and on the software NIC, which look at the record.
+// Called after the doorbell record of receives was written, in the posting thread, for devices that
+// take receives by a call. Null on real devices and on the software NIC, which look at the record.
 // Bounded.
 struct ReceiveHook {
     void (*call)(void* context) noexcept = nullptr;
     void* context = nullptr;
 };
 
-// What connects a queue pair with others. Unreliable connections take no reads and no atomics;
-// datagrams are sends, and each says where it goes.
+// The transport between queue pairs. Unreliable connections take no reads and no atomics. Datagrams
+// are sends with an address each.
 enum class Transport : std::uint8_t {
     reliable_connection,
     unreliable_connection,

@@ -1,5 +1,5 @@
-// Completion queue: finds finished entries by their owner phase, retires the requests behind them
-// exactly once, and says what happened to each. Threads: one at a time, which is also the one that
+// A completion queue finds finished entries by their owner phase, retires the requests behind them
+// exactly once, and reports the outcome of each. Threads: one at a time, which is also the one that
 // posts to the attached queues. Source: PRM, "Completion Queues" (ownership), "Completion Queue
 // Entry", "Completion with Error".
 #pragma once
@@ -26,14 +26,14 @@ class CompletionQueueHandle;
 
 namespace verbatim::mlx5 {
 
-// What an armed completion queue raises its event for.
+// The completions that raise the event of an armed completion queue.
 enum class Notify : std::uint8_t {
     any,        // the next completion
     solicited,  // the next receive whose sender asked for it, or the next error
 };
 
-// Which queues the entries of a queue pair retire from, by its number. Open addressing: numbers are
-// handed out one after the other, so their low bits hardly collide.
+// The queues in which a queue pair's entries retire, by its number. Open addressing: numbers are
+// given out one after the other, so their low bits seldom collide.
 class QueuePairTable {
   public:
     struct Entry {
@@ -50,7 +50,7 @@ class QueuePairTable {
             if (entries_[i].number == kFree) return nullptr;
         }
     }
-    // Adds to what is known of the queue pair `queues.number`; null queues change nothing.
+    // Adds to the queues of the queue pair `queues.number`; null queues change nothing.
     void insert(const Entry& queues);
     void erase(std::uint32_t number);
 
@@ -67,14 +67,14 @@ class QueuePairTable {
 class CompletionQueue {
   public:
     // The device has marked all entries invalid. It must have room for a completion of every
-    // request that can be outstanding, unsignaled ones too: in the error state each is flushed with
-    // one. Throws Error(invalid_argument) on a view that cannot work.
+    // request that can be outstanding. That includes unsignaled ones: in the error state each is
+    // flushed with a completion. Throws Error(invalid_argument) on a view that cannot work.
     explicit CompletionQueue(const CompletionQueueView& view);
     CompletionQueue(const CompletionQueue&) = delete;
     CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-    // Says where the entries of these queues (of one queue pair; either may be null) retire. They
-    // must outlive the attachment. Allocates.
+    // Lets entries retire in these queues (of one queue pair; either may be null). They must
+    // outlive the attachment. Allocates.
     void attach(SendRing* send, ReceiveQueue* receive);
     // The same for a queue pair that takes its receives from a shared receive queue. By its number
     // where its sends complete elsewhere.
@@ -83,12 +83,12 @@ class CompletionQueue {
     // Forgets a queue pair; its entries still in the queue are dropped, as by discard().
     void detach(std::uint32_t number);
     // Drops the entries of a queue pair that is being reset, so that they cannot retire later
-    // requests. What it took from a shared receive queue is free again there, unheard of: who needs
-    // those ids polls first.
+    // requests. Its entries of a shared receive queue are free again there, without a completion.
+    // Poll first if their ids are needed.
     void discard(std::uint32_t number) noexcept;
 
-    // Takes up to completions.size() finished requests; how many. Where there are none it lets a
-    // software device work (once) and looks again. One doorbell-record update per call.
+    // Takes up to completions.size() finished requests; returns their number. If there are none it
+    // lets a software device run (once) and polls again. One doorbell-record update per call.
     std::size_t poll(std::span<Completion> completions) noexcept {
         if (completions.empty()) return 0;
         if (completions.size() == 1 && take_one(completions.front())) return 1;
@@ -101,20 +101,20 @@ class CompletionQueue {
         return sends;
     }
 
-    // -- Events: how to sleep without missing a completion --
+    // -- Events: sleep without missing a completion --
     // Asks for one event, once, for completions that no poll has taken yet or that are still to
-    // come. The rule: arm, poll once more, and only if that finds nothing wait for the event
-    // (completion_wait.hpp does it); when it came, count_event(), poll, and arm again. Receives
-    // must be posted before. An event may come without a completion. Threads: the polling one.
-    // Errors: unsupported (the device gives no register).
+    // come. The rule (completion_wait.hpp follows it): arm, poll once more, and only if that finds
+    // nothing wait for the event. After it: count_event(), poll, and arm again. Receives must be
+    // posted before. An event may come without a completion. Threads: the polling one. Errors:
+    // unsupported (the device gives no register).
     Errc arm(Notify notify = Notify::any) noexcept;
-    // For each event of this queue that was taken from its channel: a device takes no arming that
-    // still carries the sequence of an event it raised.
+    // Counts an event of this queue that was taken from its channel. A device ignores an arming
+    // with the sequence of an event that it raised.
     void count_event() noexcept { ++events_; }
 
-    // Goes on in a longer or shorter buffer, by way of the device; what was not polled yet comes
-    // along. `handle` is this queue's. Threads: the polling one; others may post meanwhile.
-    // Throws Error as CompletionQueueHandle::resize(): nothing happened then.
+    // Continues in a longer or shorter buffer, by way of the device; entries not polled yet come
+    // along. `handle` is this queue's. Threads: the polling one; others may post meanwhile. Throws
+    // Error as CompletionQueueHandle::resize(), without an effect.
     void resize(CompletionQueueHandle& handle, std::uint32_t entries);
 
     std::uint32_t entries() const noexcept { return mask_ + 1; }
@@ -124,8 +124,8 @@ class CompletionQueue {
     std::uint64_t strays() const noexcept { return strays_; }
 
   private:
-    // A queue without new entries. Not inline, as take(): poll() itself needs few registers then,
-    // which a poll that takes a completion or two feels.
+    // A queue without new entries. Not inline, as take(): poll() then needs few registers, which
+    // makes a poll of one or two completions faster.
     [[gnu::noinline]] std::size_t poll_idle(std::span<Completion> completions) noexcept {
         if (progress_.call == nullptr) return 0;
         progress_.call(progress_.context);
@@ -151,7 +151,7 @@ class CompletionQueue {
         return count;
     }
 
-    // What most entries are: finished requests that return nothing, of the queue whose entry came
+    // The commonest entries: finished requests that return nothing, of the queue whose entry came
     // before, in 64-byte entries.
     [[gnu::always_inline]] bool starts_run(const Cqe& entry) const noexcept {
         static_assert(make_op_own(CqeOpcode::requester, true) == kOwnerMask);
@@ -181,8 +181,8 @@ class CompletionQueue {
         return recent_->single_blocks() ? take_run<true>(entry, completions)
                                         : take_run<false>(entry, completions);
     }
-    // A run of them, up to the end of the ring; stops at anything else, which the caller then looks
-    // at.
+    // A run of them, up to the end of the ring; stops at any other entry, which the caller then
+    // takes.
     template <bool kSingle>
     [[gnu::always_inline]] std::size_t take_run(const Cqe* entry,
                                                 std::span<Completion> completions) noexcept {
@@ -218,7 +218,7 @@ class CompletionQueue {
         return reinterpret_cast<Cqe*>(entry + (std::size_t{1} << entry_log2_) - sizeof(Cqe));
     }
 
-    // The next entry, if the device has handed it over. Acquire: the entry's other bytes, which the
+    // The next entry, if the device has written it. Acquire: the entry's other bytes, which the
     // device wrote before op_own, are read after it.
     const Cqe* finished() const noexcept {
         const Cqe* entry = entry_at(consumer_);
@@ -317,9 +317,8 @@ class CompletionQueue {
     // The device goes on in this buffer.
     void move_to(const CompletionQueueView& view);
 
-    // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE and the copying to
-    // us. Status local_length where the request's memory cannot take them, or the CQE cannot hold
-    // them.
+    // Cold. Scatter-to-CQE: a device may leave a few bytes of data in the CQE, for us to copy.
+    // Status local_length where the request's memory cannot take them, or the CQE cannot hold them.
     void scatter_into_elements(const Cqe& entry, const SendRing& queue,
                                Completion& completion) const noexcept;
     void scatter_into_entry(const Cqe& entry, std::span<const std::byte> segments,
@@ -337,8 +336,8 @@ class CompletionQueue {
     std::uint32_t entry_log2_;
     std::uint32_t number_;
     volatile std::uint32_t* record_;  // owner: this side
-    // Whose request retired last, and its number; a ring without requests, where it must be looked
-    // up: as in longer entries always.
+    // The ring whose request retired last, and its number. It is a ring without requests where it
+    // must be looked up, as always in longer entries.
     SendRing* recent_ = &SendQueue::closed();
     std::uint32_t recent_number_ = 0, recent_number_raw_ = 0;
     QueuePairTable table_;

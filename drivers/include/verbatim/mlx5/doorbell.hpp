@@ -1,9 +1,8 @@
-// Rings a send queue's doorbell: the one place where fences stand and registers are written, for
-// real and for software devices alike. Steps and their order: PRM, "Posting a Work Request to a
-// Work Queue" and "BlueFlame". Threads: a Doorbell belongs to the thread that posts to its queue;
-// its register must not be shared with another queue pair (real devices: a register of its own,
-// e.g. through a thread domain), unless it is rung by single words (no BlueFlame): those do not
-// mix.
+// A doorbell tells a device, real or in software, of posted entries. Only this file of the data
+// path has fences and writes registers. Steps and their order: PRM, "Posting a Work Request to a
+// Work Queue" and "BlueFlame". Threads: a Doorbell belongs to the thread that posts to its queue.
+// Its register must be no other queue pair's (on real devices through a thread domain). Single
+// words (no BlueFlame) do not mix, so their register may be shared.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,13 @@
 namespace verbatim::mlx5 {
 
 // The size of each half of a BlueFlame register, on every device so far. Queues with another size
-// work, with a look at it at every doorbell.
+// work, with a test of it at every doorbell.
 inline constexpr std::uint32_t kBlueFlameBytes = 256;
 
-// What goes into the register. `bytes()` says how much room it needs there; kKind, what is known.
+// The bytes for the register. `bytes()` is the room that they need there; kKind says whether they
+// fit.
 enum class DoorbellKind : std::uint8_t {
-    any_size,   // looks whether it fits
+    any_size,   // tests whether it fits
     blueflame,  // fits: the register has halves of kBlueFlameBytes
     word_only,  // of a queue that never writes more than the first word
 };
@@ -120,8 +120,8 @@ template <typename Source>
     // waiting, or two writes were merged) continues from here.
     __atomic_store_n(bell.record, record, __ATOMIC_RELEASE);
 
-    // 3. The record is visible before the register, which is write-combining: without the fence the
-    // device could be told of a WQE whose record, and by 1 whose bytes, it does not see yet.
+    // 3. The record is visible before the register, which is write-combining. Without the fence the
+    //    device could learn of a WQE before its record is visible, and by 1 before its bytes are.
     store_fence();
 
     // 4. The register: the whole WQE where it fits (BlueFlame), else its first 8 bytes.

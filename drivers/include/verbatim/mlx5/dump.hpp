@@ -1,5 +1,5 @@
-// WQEs, CQEs and completions as text, for logs and tests. One line each; never reads past what it
-// is given, whatever the bytes say. Allocates; any thread.
+// A dump shows WQEs, CQEs and completions as text, for logs and tests. One line each; never reads
+// beyond its arguments, for any contents. Allocates; any thread.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ std::string describe(const Completion& completion);
 // The opcode's name, or "opcode 0x2f".
 std::string name(Opcode opcode);
 
-// What a syndrome says, in the PRM's sense. Static storage.
+// The meaning of a syndrome, as in the PRM. Static storage.
 std::string_view describe_syndrome(std::uint8_t syndrome) noexcept;
 
 }  // namespace verbatim::mlx5

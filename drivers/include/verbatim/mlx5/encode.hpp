@@ -1,6 +1,6 @@
-// Turns work requests into send WQEs: check once, measure, then write segment after segment. One
-// encoder serves posts into the ring and prepared images, so the two cannot differ. Source: PRM,
-// "Send Request (WQE) Formats". No state, no allocation; any thread.
+// The encoder turns work requests into send WQEs: check once, measure, then write segment after
+// segment. It serves posts into the ring and prepared images, so the two cannot differ. Source:
+// PRM, "Send Request (WQE) Formats". No state, no allocation; any thread.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +33,11 @@ constexpr bool is_send(Opcode opcode) noexcept {
     return opcode == Opcode::send || opcode == Opcode::send_immediate ||
            opcode == Opcode::send_invalidate;
 }
-// Changes a memory key of this side. What follows in the queue waits for it (kSmallFence).
+// Changes a memory key of this side. Requests behind it wait for it (kSmallFence).
 constexpr bool is_key_update(Opcode opcode) noexcept {
     return opcode == Opcode::local_invalidate || opcode == Opcode::bind_window;
 }
-// What a key update was posted as: only invalidation asks whose key it is.
+// The opcode of a posted key update: only invalidation checks the key's owner.
 constexpr Opcode key_update_opcode(const KeyUpdateSegment& update) noexcept {
     return (update.flags & kUpdateCheckQueuePair) != 0 ? Opcode::local_invalidate
                                                        : Opcode::bind_window;
@@ -57,7 +57,7 @@ constexpr bool takes_inline_payload(Opcode opcode) noexcept {
     return is_write(opcode) || is_send(opcode);
 }
 
-// What a queue takes; the device's answer at creation.
+// The limits of a queue; the device's answer at creation.
 struct SendLimits {
     std::uint32_t max_inline_bytes = 0;
     std::uint32_t max_elements = 0;
@@ -111,8 +111,8 @@ constexpr WqeShape plain_shape_of(const WorkRequest& request) noexcept {
     return shape;
 }
 
-// Of special requests, and of atomics of 4 bytes. Cold, and not here: what it adds to every post is
-// one comparison.
+// Of special requests, and of atomics of 4 bytes. Cold, and not inline: it adds one comparison to
+// every post.
 WqeShape special_shape_of(const WorkRequest& request) noexcept;
 
 inline WqeShape shape_of(const WorkRequest& request) noexcept {
@@ -121,7 +121,7 @@ inline WqeShape shape_of(const WorkRequest& request) noexcept {
     return plain_shape_of(request);
 }
 
-// Elements a device would choke on, and lists that no message can hold.
+// Refuses elements that a device would misread, and lists that no message can hold.
 constexpr Errc check_elements(std::span<const Element> elements, std::uint32_t limit) noexcept {
     if (elements.size() > limit) return Errc::invalid_argument;
     std::uint64_t total = 0;
@@ -142,9 +142,8 @@ constexpr Errc check_atomic(const WorkRequest& request) noexcept {
 // Of special requests, and of atomics of 4 bytes. Cold.
 Errc check_special(const WorkRequest& request, const SendLimits& limits) noexcept;
 
-// Whether a queue with these limits can ever take the request.
-// Errors: invalid_argument (it contradicts itself or the limits), message_too_large (inline payload
-// or total).
+// Tests whether a queue with these limits can ever take the request. Errors: invalid_argument (it
+// contradicts itself or the limits), message_too_large (inline payload or total).
 constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits) noexcept {
     const Opcode opcode = request.opcode;
     if (!takes_inline_payload(opcode) && !names_memory_plainly(opcode) && opcode != Opcode::nop) {
@@ -166,7 +165,7 @@ constexpr Errc check_plain(const WorkRequest& request, const SendLimits& limits)
     return is_plain_atomic(opcode) ? check_atomic(request) : Errc::ok;
 }
 
-// Whether its result arrives in big endian, and is turned round when the request retires.
+// True if its result arrives in big endian, and is swapped when the request retires.
 constexpr bool returns_big_endian(const WorkRequest& request, const SendLimits& limits) noexcept {
     return is_atomic(request.opcode) && request.elements.size() == 1 &&
            (limits.big_endian_results & request.elements[0].bytes) != 0;
@@ -212,7 +211,7 @@ constexpr std::uint32_t plain_immediate_of(const WorkRequest& request) noexcept 
 constexpr std::uint64_t element_word(const Element& element) noexcept {
     return word(be32(element.bytes & (kMaxElementBytes - 1)), be32(element.local_key));
 }
-// A fetch-and-add compares nothing: zero, whatever the request says.
+// A fetch-and-add compares nothing: zero, for any value in the request.
 constexpr std::uint64_t compare_word(Opcode opcode, std::uint64_t compare) noexcept {
     return opcode == Opcode::compare_swap ? be64(compare).raw() : 0;
 }

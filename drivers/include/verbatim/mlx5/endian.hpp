@@ -1,6 +1,6 @@
-// Big-endian integers. Everything a device reads or writes is big endian; with types of its own a
-// missing or doubled conversion does not compile. Trivially copyable, same size and alignment as
-// the plain integer.
+// Big-endian integers hold the values that a device reads or writes. They are types of their own,
+// so a missing or doubled conversion does not compile. Trivially copyable, same size and alignment
+// as the plain integer.
 #pragma once
 
 #include <bit>

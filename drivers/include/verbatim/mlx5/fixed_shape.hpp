@@ -1,7 +1,7 @@
-// Shapes of prepared operations, known at compile time. A shape says how many units a request has,
-// which of them change from post to post, and how to make those, in registers or in place. A post
-// may change: remote address and key; inline bytes, elements or operands. Everything
-// else was encoded when the operation was prepared. No state; any thread.
+// A shape describes a prepared operation at compile time. It has the number of units of a request,
+// and makes the units that change from post to post, in registers or in place. A post may change
+// remote address and key, inline bytes, elements or operands. All the rest was encoded when the
+// operation was prepared. No state; any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace verbatim::mlx5 {
 
-// -- What a post names at the peer --
+// -- Memory of the peer --
 
 // An address, under the key that was prepared; or both.
 struct RemoteMemory {
@@ -25,8 +25,8 @@ struct RemoteMemory {
 
 // -- Payloads --
 
-// A payload of `kBytes` bytes inside the WQE: 8, or any 16 and more. A post takes the 8 bytes as a
-// number (as they lie in memory), otherwise the address of the bytes, which it reads before it
+// A payload of `kBytes` bytes inside the WQE: 8, or any 16 and more. A post takes 8 bytes as a
+// number (as they lie in memory). Longer payload it takes by address, and reads it before it
 // returns.
 template <std::uint32_t kBytes>
 struct Inline {
@@ -34,7 +34,7 @@ struct Inline {
     static constexpr std::uint32_t kUnits = inline_units(kBytes), kInlineBytes = kBytes;
     static constexpr std::uint32_t kConstantUnits = 1;  // have bytes that patch() does not write
     static constexpr std::uint32_t kElements = 0;
-    // Whether what a post takes also changes lengths and keys.
+    // True if a post also changes lengths and keys.
     template <class Variable>
     static constexpr bool kReplaces = false;
 
@@ -108,7 +108,7 @@ struct Gather {
     }
 };
 
-// What posts of an operation without a payload that changes take instead of one.
+// The argument of posts of an operation whose payload does not change.
 struct Unchanged {};
 inline constexpr Unchanged kUnchanged;
 
@@ -162,7 +162,7 @@ struct Exchange {  // compare_swap; a post takes one
     }
 };
 
-// One request of a list: what varies in it. Sends have no remote memory.
+// The varying parts of one request of a list. Sends have no remote memory.
 template <class Remote, class Variable>
 struct Listed {
     Remote remote{};
@@ -196,7 +196,7 @@ struct FixedShape {
     static constexpr std::uint64_t key_word(std::uint32_t key) noexcept {
         return word(be32(key), be32(0));
     }
-    // Puts what varies into an encoded WQE.
+    // Puts the varying parts into an encoded WQE.
     template <class Remote, class Variable>
     [[gnu::always_inline]] static void patch(std::byte* wqe, const Remote& remote,
                                              Variable&& payload) noexcept {

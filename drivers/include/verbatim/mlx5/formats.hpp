@@ -1,7 +1,7 @@
-// Work queue entries and completion queue entries, bit for bit. Source: PRM, "Work Requests (WQE)"
-// and "Completion Queue Entry"; the same layouts are public in rdma-core's mlx5dv.h, against which
-// the tests compare. Plain data: nothing here knows queues. Bit ranges are given as [high:low] of
-// the big-endian word.
+// The formats are work queue entries and completion queue entries, bit for bit. Source: PRM, "Work
+// Requests (WQE)" and "Completion Queue Entry"; the same layouts are public in rdma-core's
+// mlx5dv.h, against which the tests compare. Plain data: nothing here knows queues. Bit ranges are
+// given as [high:low] of the big-endian word.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ inline constexpr std::uint8_t kFence = 4 << 5;           // waits for earlier re
 constexpr std::uint8_t opcode_of(const ControlSegment& control) noexcept {
     return static_cast<std::uint8_t>(control.opmod_index_opcode.native());
 }
-// Counter of the WQE's first block, modulo 2^16 whatever the size of the queue.
+// Counter of the WQE's first block, modulo 2^16 for any size of the queue.
 constexpr std::uint16_t index_of(const ControlSegment& control) noexcept {
     return static_cast<std::uint16_t>(control.opmod_index_opcode.native() >> 8);
 }
@@ -134,8 +134,8 @@ inline constexpr std::uint8_t kMaskedModifier = 8;
 inline constexpr std::uint8_t kMaskedModifier4 = kMaskedModifier;
 inline constexpr std::uint8_t kMaskedModifier8 = kMaskedModifier + 1;
 
-// Follows the control segment of what an XRC initiator asks its peer for (PRM, "XRC Segment"). Our
-// own queues send none; the software NIC reads libmlx5's.
+// Follows the control segment of an XRC initiator's requests (PRM, "XRC Segment"). Our own queues
+// send none; the software NIC reads libmlx5's.
 struct XrcSegment {
     be32 shared_receive_queue;  // [23:0] the peer's number
     be32 reserved0;
@@ -337,9 +337,9 @@ static_assert(offsetof(Cqe, wqe_counter) == 60);
 static_assert(offsetof(Cqe, signature) == 62);
 static_assert(offsetof(Cqe, op_own) == 63);
 
-// Of a received message whose data are not in Cqe::scatter: who sent it. [29:28] not 0: a global
-// route precedes the payload; [27] it came over UDP, [26:24] kind of the route; [23:0] the sender's
-// queue pair, of a datagram.
+// The sender of a received message whose data are not in Cqe::scatter. [29:28] not 0: a global
+// route precedes the payload. [27] the message came over UDP. [26:24] kind of the route. [23:0] the
+// sender's queue pair, of a datagram.
 inline constexpr std::size_t kCqeSenderOffset = 24;
 inline constexpr std::uint32_t kSenderHasRoute = 1u << 28, kSenderRouteMask = 3u << 28,
                                kSenderOverUdp = 1u << 27, kSenderIpv4Route = 2u << 24;
@@ -385,7 +385,7 @@ constexpr bool owner_phase(std::uint32_t counter, std::uint32_t entries) noexcep
     return (counter & entries) != 0;
 }
 
-// Why a work request failed (ErrorCqe::syndrome).
+// The reason why a work request failed (ErrorCqe::syndrome).
 enum class Syndrome : std::uint8_t {
     local_length = 0x01,
     local_queue_pair = 0x02,

@@ -1,8 +1,8 @@
-// Post window of a send queue: the blocks that the next posts may take without another look. One
-// comparison against it is the admission test of every post. It ends where room ends, where the
-// ring does, and where the counter's low byte would carry; it is closed while the next request must
-// be fenced, and where doorbells need a look at the register. SendRing opens it. Threads: those of
-// the queue.
+// A post window holds the blocks of a send queue that the next posts may take without further
+// tests. One comparison against it is the admission test of every post. It ends with the room, with
+// the ring, and where the counter's low byte would carry. It is closed while the next request must
+// be fenced, and where doorbells must test the register. SendRing opens it. Threads: those of the
+// queue.
 #pragma once
 
 #include <emmintrin.h>
@@ -37,7 +37,7 @@ class PostWindow {
     }
 
     // The next block: in the ring, the place of its id, and record() with zeros behind. A copy,
-    // because compilers think that whatever is stored to a ring may be the window.
+    // because for compilers a store to a ring may change the window.
     struct Place {
         std::byte* block;
         std::uint64_t* id;
@@ -45,16 +45,16 @@ class PostWindow {
     };
     [[gnu::always_inline]] Place place() const noexcept { return {block_, id_, record_}; }
 
-    // The admission test: these blocks are free, lie behind one another, and their request needs
-    // no fence and no look at the register.
+    // The admission test: these blocks are free, are contiguous, and their request needs no fence
+    // and no test of the register.
     template <std::uint32_t kBlocks>
     [[gnu::always_inline]] bool admits() const noexcept {
         return record_ + std::uint64_t{kBlocks} * kStep <= stop_;
     }
     bool admits(std::uint32_t blocks) const noexcept { return this->blocks() >= blocks; }
-    // Whether it cannot admit as many, wherever else it ends.
+    // True if the counter's low byte would carry. The window never admits such blocks.
     bool carries(std::uint32_t blocks) const noexcept { return (next() & 0xff) + blocks > 0xff; }
-    // How many it has.
+    // The number of its blocks.
     std::uint32_t blocks() const noexcept {
         return static_cast<std::uint32_t>(stop_ - record_) / kStep;
     }
@@ -67,7 +67,7 @@ class PostWindow {
         return static_cast<std::uint32_t>(record);
     }
 
-    // What it is a window of: `mask` + 1 blocks, and as many ids.
+    // The ring of the window: `mask` + 1 blocks, and as many ids.
     struct Ring {
         std::byte* blocks;
         std::uint64_t* ids;

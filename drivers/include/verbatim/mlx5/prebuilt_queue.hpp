@@ -1,12 +1,12 @@
-// A prepared operation that is kept prebuilt in the ring: every slot of a send queue of its own
-// holds it. A post patches what changes in place and writes an 8-byte doorbell, so that no image is
-// copied, neither to the ring nor to the register. For a queue pair that does one thing: a stream
-// of reads with the same ten elements, of counters, of ring records.
+// A prebuilt queue keeps a prepared operation in every slot of a send queue of its own. A post
+// patches the changes in place and writes an 8-byte doorbell. So no image is copied, neither to the
+// ring nor to the register. For a queue pair with one kind of request: a stream of reads with the
+// same ten elements, of counters, of ring records.
 //
-// Slots are a power of two of blocks, so that they fall on the same blocks in every lap; what a
-// request leaves of its slot, no-ops fill (they cost the device a moment, and complete only where
-// all is flushed: nobody hears of them). Which copy strategy pays when: docs/development.md.
-// Threads: one at a time, the same that polls the completion queue it is attached to.
+// Slots are a power of two of blocks, so that they fall on the same blocks in every lap. No-ops
+// fill the rest of a slot. They cost the device a moment, complete only in a flush, and are not
+// reported. docs/development.md compares the copy strategies. Threads: one at a time, the same that
+// polls the completion queue it is attached to.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace verbatim::mlx5 {
 
-// What does not depend on the shape.
+// The part that does not depend on the shape.
 class PrebuiltRing : public SendRing {
   public:
     // Forgets everything outstanding and starts at block 0, with all slots made again. Call it
@@ -32,7 +32,7 @@ class PrebuiltRing : public SendRing {
     void reset() noexcept;
     // False for good once a named region was released, or the operation was.
     bool valid() const noexcept { return !released_ && regions_.all_alive(); }
-    // Nothing more is posted; what is outstanding completes.
+    // Ends posting; outstanding requests complete.
     void release() noexcept;
 
   protected:
@@ -44,7 +44,7 @@ class PrebuiltRing : public SendRing {
 
     // Writes the image, which stays, into all slots.
     void fill(const std::uint64_t* image) noexcept;
-    // Whether regions and operation are still there.
+    // True while regions and operation exist.
     bool usable() noexcept { return regions_.check() && !released_; }
 
     RegionWatch regions_;
@@ -65,9 +65,9 @@ class PrebuiltQueue : public PrebuiltRing {
     static constexpr std::size_t kFillerBytes = kFillers * kBlockBytes;
 
   public:
-    // `request` says what stays; its spans are read during the call only. `invalidation_epoch`:
-    // Device::invalidation_epoch(), needed where regions are named. Throws as PrebuiltRing and
-    // encode_image() do.
+    // `request` has the constant parts; its spans are read during the call only.
+    // `invalidation_epoch`: Device::invalidation_epoch(), needed where regions are named. Throws as
+    // PrebuiltRing and encode_image() do.
     PrebuiltQueue(const QueuePairView& view, const WorkRequest& request, NamedRegions regions = {},
                   const volatile std::uint64_t* invalidation_epoch = nullptr)
         : PrebuiltRing(view, Shape::kBlocks, regions, invalidation_epoch), image_(*this, request) {
@@ -119,7 +119,7 @@ class PrebuiltQueue : public PrebuiltRing {
         return Errc::ok;
     }
 
-    // What may stay changed. The rest is in every slot.
+    // Setters for all later posts. The rest is in every slot.
     void set_immediate(std::uint32_t immediate) noexcept requires(takes_immediate(kOpcode)) {
         image_.set_immediate(immediate);
         control_[1] = image_.flags_word();
@@ -145,7 +145,7 @@ class PrebuiltQueue : public PrebuiltRing {
     __m128i control() const noexcept {
         return _mm_load_si128(reinterpret_cast<const __m128i*>(control_));
     }
-    // Makes requests of a list, unsignaled, in slots that lie behind one another.
+    // Makes requests of a list, unsignaled, in contiguous slots.
     template <class Next>
     [[gnu::always_inline]] Last fill_slots(const PostWindow::Place& start, std::uint64_t first_id,
                                            Run run, Next& next) noexcept {
@@ -168,9 +168,9 @@ class PrebuiltQueue : public PrebuiltRing {
         }
         return {wqe - kSlotBlocks * kBlockBytes, made};
     }
-    // Writes what every request of a slot changes, in the fillers before it too; its control
-    // segment. `index`: of the slot's first block, which has zeros where the numbers of a slot's
-    // blocks go.
+    // Writes the parts that every request of a slot changes, in the fillers before it too. Returns
+    // its control segment. `index`: of the slot's first block, which has zeros where the numbers of
+    // a slot's blocks go.
     [[gnu::always_inline]] static __m128i begin_slot(std::byte* wqe, __m128i constant,
                                                      __m128i index) noexcept {
         for (std::uint32_t i = 0; i < kFillers; ++i) {

@@ -1,4 +1,4 @@
-// Prepared operations: a work request whose shape is a type, encoded once and posted many times.
+// A prepared operation is a work request whose shape is a type, encoded once and posted many times.
 // Source: jVerbs §5.3, stateful verb calls; valid(), execute() is post(), result() its value and
 // the completion, free() is release(). A post composes the WQE in registers and stores it to the
 // ring and to the register; nothing is read back. For a queue pair that posts one operation only,
@@ -30,7 +30,7 @@ class Prepared {
     using Shape = typename Image::Shape;
 
   public:
-    // `request` says what stays; inline payload comes with each post and may be left out.
+    // `request` has the constant parts; inline payload comes with each post and may be left out.
     // `regions`: those of its elements. Throws as encode_image() and PreparedBinding do.
     Prepared(SendQueue& queue, const WorkRequest& request, NamedRegions regions = {})
         : image_(queue, request), binding_(queue, regions, Shape::kBlocks) {}
@@ -78,7 +78,7 @@ class Prepared {
         return binding_.refusal(error);
     }
 
-    // -- What may stay changed --
+    // -- Setters for all later posts --
     void set_remote_key(std::uint32_t key) noexcept requires Shape::kNamesRemoteMemory {
         image_.set_remote_key(key);
     }
@@ -110,7 +110,7 @@ class Prepared {
     void release() noexcept { binding_.release(); }
 
   private:
-    // What a request of a list starts as, before what changes is put into it.
+    // The initial state of a request of a list, before its varying parts.
     using ConstantUnits = std::make_index_sequence<Shape::kPayloadUnit + Payload::kConstantUnits>;
     static constexpr ConstantUnits kConstantUnits{};
 
@@ -145,8 +145,8 @@ class Prepared {
         queue.post_units(id, image_.make(remote, payload));
         return Errc::ok;
     }
-    // Whatever is unusual. By value, so that the caller's variables stay in their registers; a call
-    // that ends the post, so that it need not keep them for afterwards.
+    // Unusual posts. By value, so that the caller's variables stay in their registers. A tail call,
+    // so that the post need not keep them.
     template <class Remote, class Variable>
     [[gnu::noinline]] Errc post_slowly(std::uint64_t id, Remote remote, Variable payload) noexcept {
         if constexpr (Shape::kNamesRegions)

@@ -1,5 +1,5 @@
-// The dependencies of a prepared operation: its queue and the memory regions it names, with a cheap
-// answer to "is all of it still there?". Threads: those of the queue.
+// A prepared binding tests cheaply whether a prepared operation's queue and the memory regions that
+// it names exist. Threads: those of the queue.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@
 
 namespace verbatim::mlx5 {
 
-// The regions behind a request's elements, in their order. None: the caller vouches for the keys.
+// The regions behind a request's elements, in their order. None: the caller is responsible for the
+// keys.
 using NamedRegions = std::span<const MemoryRegion* const>;
 
 // The regions that an operation names, watched by their device's epoch, which moves when any region
@@ -27,11 +28,11 @@ class RegionWatch {
     RegionWatch(NamedRegions regions, const volatile std::uint64_t* epoch,
                 std::uint32_t queue_pair);
 
-    // True: nothing was released since the last look.
+    // True: nothing was released since the last test.
     [[gnu::always_inline]] bool unchanged() const noexcept {
         return __atomic_load_n(epoch_, __ATOMIC_RELAXED) == seen_;
     }
-    // Whether all are still there. Looks only where something was released.
+    // True while all of them exist. Tests them only after a release.
     [[gnu::always_inline]] bool check() noexcept { return unchanged() || look(); }
     bool all_alive() const noexcept;
     // Watches another region in place of this one. Errors: invalid_argument (none was named).
@@ -60,9 +61,9 @@ class PreparedBinding {
     RegionWatch& regions() noexcept { return regions_; }
 
     bool valid() const noexcept { return !validity_.revoked() && regions_.all_alive(); }
-    // Whether the regions are still there; where not, it is revoked.
+    // True while the regions exist; else it is revoked.
     [[gnu::always_inline]] bool check() noexcept { return regions_.unchanged() || look(); }
-    // Why the queue refused a post.
+    // The reason why the queue refused a post.
     Errc refusal(Errc of_queue) const noexcept {
         return validity_.revoked() ? Errc::invalid_prepared : of_queue;
     }

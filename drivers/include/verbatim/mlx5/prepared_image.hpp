@@ -1,6 +1,6 @@
-// Image of a prepared operation: a work request of a fixed shape, encoded once with index 0, and
-// the words that may change between posts. Changes that would need another shape do not exist: the
-// shape is a type. Threads: one at a time.
+// A prepared image holds a work request of a fixed shape, encoded once with index 0, and the words
+// that may change between posts. No change needs another shape: the shape is a type. Threads: one
+// at a time.
 #pragma once
 
 #include <algorithm>

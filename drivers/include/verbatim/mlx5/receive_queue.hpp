@@ -1,4 +1,4 @@
-// Receive queue: posts buffers for incoming sends and entries for incoming immediates. Entries are
+// A receive queue posts buffers for incoming sends and entries for incoming immediates. Entries are
 // consumed in the order they were posted, each exactly once. Threads: one at a time, the same that
 // polls the completion queue it is attached to. Source: PRM, "Receive Queue".
 #pragma once
@@ -59,8 +59,8 @@ class ReceiveQueue {
 
     // -- For completion queues --
     // Retires the oldest entry; its id, or nothing where none is outstanding. A reliable connection
-    // consumes receives in order, so the entry's counter in the CQE is not needed (and rdma-core,
-    // which saw more devices than we did, does not trust it either).
+    // consumes receives in order, so the entry's counter in the CQE is not needed. Nor does
+    // rdma-core, which was run with more devices, trust it.
     std::optional<std::uint64_t> retire() noexcept {
         if (free_entries() == entries()) [[unlikely]]
             return std::nullopt;

@@ -1,4 +1,4 @@
-// Send queue: encodes work requests into the ring and rings the doorbell; prepared operations
+// A send queue encodes work requests into the ring and rings the doorbell; prepared operations
 // (prepared.hpp) post through it, too. Threads: one at a time, the same that polls the completion
 // queue it is attached to. Source: PRM, "Send Queue"; jVerbs §5 for what posting may cost.
 #pragma once
@@ -37,11 +37,10 @@ class SendQueue : public SendRing {
                        const volatile std::uint64_t* invalidation_epoch = nullptr);
     ~SendQueue() { prepared_.revoke_all(); }
 
-    // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument,
-    // message_too_large (inline payload, total bytes, or more blocks than the queue has),
-    // unsupported (atomics, where the device has none such). Nothing is posted on an error. What
-    // an atomic returned is in host byte order once a poll has taken its completion, or that of a
-    // later request.
+    // Posts one request. Errors: would_block (full: poll, then try again), invalid_argument. The
+    // limits of message_too_large are inline payload, total bytes, and the queue's blocks. Atomics
+    // that the device lacks are unsupported. Nothing is posted on an error. The result of an atomic
+    // is in host byte order once a poll has taken its completion, or that of a later request.
     Errc post(const WorkRequest& request) noexcept {
         static_assert(Opcode::compare_swap < Opcode::fetch_add &&
                       Opcode::fetch_add < Opcode::masked_compare_swap);
@@ -73,22 +72,22 @@ class SendQueue : public SendRing {
     void reset() noexcept;
 
     // -- For prepared operations --
-    // A queue without blocks, which is always full: what a revoked operation posts to.
+    // A queue without blocks, which is always full. Revoked operations post to it.
     static SendQueue& closed() noexcept { return closed_; }
     const volatile std::uint64_t* invalidation_epoch() const noexcept { return epoch_; }
     // From now on requests of so many blocks will be posted.
     void add(Validity& operation, std::uint32_t blocks) noexcept;
 
-    // Whether post_units() can take a WQE of so many blocks now.
+    // True if post_units() can take a WQE of so many blocks now.
     template <std::uint32_t kBlocks>
     [[gnu::always_inline]] bool takes_units() const noexcept {
         return window_.admits<kBlocks>();
     }
-    // How it can after another look. Cold.
+    // The way in which it can, after further tests. Cold.
     enum class Way : std::uint8_t {
         admitted,
-        carrying,  // with what the window leaves to others: the counter's low byte carries
-        by_image   // post_image() says why, or does it
+        carrying,  // as the window cannot: the counter's low byte carries
+        by_image   // post_image() posts it, or returns the reason
     };
     Way find_way(std::uint32_t blocks) noexcept;
     // Posts a WQE whose index is still 0; takes_units() was true. Not `admitted`: it is `carrying`.
@@ -180,7 +179,7 @@ class SendQueue : public SendRing {
         if (blocks != 1) single_blocks_ = false;
         step_over(blocks);
     }
-    // Any request, whatever the queue's state. Cold.
+    // Posts any request, in any state of the queue. Cold.
     Errc post_carefully(const WorkRequest& request) noexcept;
     // Rings for all that was placed since the last doorbell; `first_word` is of the last WQE.
     void ring(std::uint64_t first_word) noexcept {

@@ -1,8 +1,8 @@
-// The ring of a send queue and the exact account of what is outstanding in it. Every accepted
-// request retires once: a signaled one by its completion, an unsignaled one by the next completion
-// behind it; in the error state the device flushes each. Posting classes derive from it; completion
-// queues know only this much. Threads: one at a time, the same that polls the completion queue it
-// is attached to. Source: PRM, "Send Queue".
+// A send ring holds the blocks of a send queue and the exact account of its outstanding requests.
+// Every accepted request retires once: a signaled one by its completion, an unsignaled one by the
+// next completion behind it. In the error state the device flushes each. Posting classes derive
+// from it; completion queues know only this much. Threads: one at a time, the same that polls the
+// completion queue it is attached to. Source: PRM, "Send Queue".
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ class SendRing {
     std::uint64_t generation() const noexcept { return generation_; }
 
     // -- For completion queues --
-    // Retires the request whose first block has this counter and all before it; its id, or nothing
-    // where no such request is outstanding. The WQE itself says where it starts and how long it is.
+    // Retires the request whose first block has this counter, and all before it. Returns its id, or
+    // nothing where no such request is outstanding. The WQE has its start and its length.
     // `in_memory`: its result, if it has one, is in its element; not after a failure, nor where the
     // completion's entry carries it.
     std::optional<std::uint64_t> retire(std::uint16_t counter, bool in_memory = true) noexcept {
@@ -65,8 +65,8 @@ class SendRing {
         id = ids_[native & mask_];
         return true;
     }
-    // Whether no request takes more than one block, so that each counter starts one, and none
-    // returned something that retire() must turn round.
+    // True if no request takes more than one block, so that each counter starts one, and none
+    // returned a result that retire() must swap.
     bool single_blocks() const noexcept { return single_blocks_; }
     // Completions of one ring in a row, as they are polled: each gives its id, and retire() retires
     // them all. `kSingle`: single_blocks().
@@ -121,16 +121,15 @@ class SendRing {
         converts_results_ = true;
         single_blocks_ = false;
     }
-    // What the update of a memory key that starts at this counter was posted as.
+    // The opcode with which the key update that starts at this counter was posted.
     Opcode key_update_at(std::uint16_t counter) const noexcept;
-    // How many bytes the atomic operation that starts there returned.
+    // The number of bytes that the atomic operation that starts there returned.
     std::uint32_t atomic_bytes_at(std::uint16_t counter) const noexcept;
     // The ring's block with this counter (of an outstanding request).
     const std::byte* block_at(std::uint32_t counter) const noexcept {
         return ring_ + std::size_t{counter & mask_} * kBlockBytes;
     }
-    // Whether what starts at this counter only fills the room before a request, which nobody
-    // posted.
+    // True if the WQE at this counter is a filler before a request, which no caller posted.
     bool is_filler(std::uint16_t counter) const noexcept {
         return (counter & filler_mask_) < fillers_;
     }
@@ -159,10 +158,10 @@ class SendRing {
         return static_cast<std::uint16_t>(window_.next() - oldest());
     }
 
-    // -- Admission. Each post asks window_.admits(). Where that says no, the request may still be
-    // taken: once open_window() says yes, or, where admit() does, by a way that looks at
-    // everything, begins with close_window() and ends with step_over(). -- Opens the window where
-    // nothing forbids it; whether it then admits as many blocks. Cold.
+    // -- Admission. Each post asks window_.admits(). If not admitted, open_window() may still open
+    // the window. Else admit() tests everything; the post then begins with close_window() and ends
+    // with step_over(). --
+    // Opens the window where nothing forbids it. True if it then admits as many blocks. Cold.
     bool open_window(std::uint32_t blocks) noexcept;
     // Whether there is room. Errors: would_block, message_too_large.
     Errc admit(std::uint64_t blocks) const noexcept {
@@ -172,7 +171,7 @@ class SendRing {
     }
     // Takes the window back to the ring's start, if it ended where that ends.
     void close_window() noexcept { window_.close(window_.next(), whole_ring()); }
-    // The next blocks are taken, admitted by the window or not. The new record.
+    // Takes the next blocks, admitted by the window or not. Returns the new record.
     std::uint32_t step_over(std::uint32_t blocks) noexcept {
         window_.close(window_.next() + blocks, whole_ring());
         if (free_blocks() >= blocks) open_window(blocks);
@@ -182,7 +181,7 @@ class SendRing {
 
     // Forgets everything outstanding and starts at block 0.
     void restart() noexcept;
-    // Turns round what the atomics among these retiring blocks returned in big endian. Cold.
+    // Swaps the big-endian results of the atomics among these retiring blocks. Cold.
     void results_to_host_order(std::uint32_t first, std::uint32_t blocks) const noexcept;
 
     // The device sees the low 16 bits of counters. Outstanding blocks lie in [limit_ - blocks(),
@@ -195,7 +194,7 @@ class SendRing {
     std::uint32_t mask_ = 0;
     std::uint32_t number_ = 0;
     std::uint8_t pending_fence_ = 0;  // kSmallFence behind a key update
-    bool plain_register_ = false;     // the window's posts need no look at the register
+    bool plain_register_ = false;     // the window's posts need no test of the register
     bool single_blocks_ = true;       // see single_blocks()
     bool converts_results_ = false;   // an atomic was posted whose result arrives in big endian
     SendLimits limits_;

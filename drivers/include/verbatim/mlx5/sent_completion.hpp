@@ -1,5 +1,5 @@
-// Writes the completion of a request that succeeded and returned nothing, in three stores: what
-// polling does most. No state; any thread.
+// A sent completion is that of a request that succeeded and returned nothing. It is the commonest
+// one, and is written in three stores. No state; any thread.
 #pragma once
 
 #include <emmintrin.h>
@@ -12,7 +12,7 @@
 
 namespace verbatim::mlx5 {
 
-// What such completions of one queue pair have in common.
+// The constant part of such completions of one queue pair.
 class SentCompletion {
   public:
     explicit SentCompletion(std::uint32_t queue_pair) noexcept

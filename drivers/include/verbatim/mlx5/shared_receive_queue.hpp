@@ -1,9 +1,9 @@
-// Shared receive queue: one stock of buffers for the messages of many queue pairs. Its entries are
-// a list that the device follows from link to link. Messages finish in any order; an entry that was
-// retired goes to the end of the list, and posts take from its start. Because an entry's link must
-// be right when it is posted, the last entry of the list is never posted: it waits for a successor.
-// Threads: one at a time, the same that polls every completion queue where it is attached. Source:
-// PRM, "Shared Receive Queue (SRQ)"; rdma-core keeps the same list.
+// A shared receive queue holds one stock of buffers for the messages of many queue pairs. Its
+// entries are a list that the device follows from link to link. Messages finish in any order; an
+// entry that was retired goes to the end of the list, and posts take from its start. Because an
+// entry's link must be right when it is posted, the last entry of the list is never posted: it
+// waits for a successor. Threads: one at a time, the same that polls every completion queue where
+// it is attached. Source: PRM, "Shared Receive Queue (SRQ)"; rdma-core keeps the same list.
 #pragma once
 
 #include <cstddef>
@@ -51,10 +51,10 @@ class SharedReceiveQueue {
     // message_too_large.
     Errc prebuild(std::span<const ReceiveRequest> requests) noexcept;
 
-    // Posts the next `count` free entries with the buffers and ids they were filled with: one step
-    // along the list for each, one store for all. Those that were retired first come first, so who
-    // keeps some entries free can refill before it handles a message; the entry retired last is
-    // never among them. Errors: would_block, message_too_large (more than capacity()),
+    // Posts the next `count` free entries with the buffers and ids they were filled with. That is
+    // one step along the list for each, one store for all. The entries retired first come first;
+    // the one retired last is never among them. So a thread that keeps some entries free can refill
+    // before it handles a message. Errors: would_block, message_too_large (more than capacity()),
     // invalid_argument (not all entries were ever filled; see prebuild()).
     Errc repost(std::uint32_t count) noexcept {
         if (count > free_entries()) return full(count);
@@ -89,8 +89,8 @@ class SharedReceiveQueue {
     }
 
   private:
-    // What this side must know of an entry lies beside its id and not in the entry: posting a
-    // prebuilt entry does not touch its cache line.
+    // This side's state of an entry lies beside its id and not in the entry. So posting a prebuilt
+    // entry does not touch its cache line.
     struct Slot {
         std::uint64_t id = 0;
         std::uint16_t next = 0;  // free: the next free entry, or kEnd
@@ -120,8 +120,7 @@ class SharedReceiveQueue {
         slots_[index].next = kPosted;
         return next;
     }
-    // Atomic, because a software device may look at a link that is not valid any more, to find that
-    // out afterwards.
+    // Atomic, because a software device may read a stale link, and finds that out afterwards.
     void link(std::uint16_t from, std::uint16_t to) noexcept {
         auto* const next = reinterpret_cast<std::uint16_t*>(
             entry(from) + offsetof(SharedReceiveNextSegment, next_index));

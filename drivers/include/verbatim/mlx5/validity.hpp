@@ -1,4 +1,4 @@
-// A list of the prepared operations of a queue, which costs a post nothing. A queue that is
+// A validity list holds the prepared operations of a queue, at no cost to a post. A queue that is
 // reset or destroyed revokes every operation in its list. Threads: those of the queue.
 #pragma once
 
@@ -25,7 +25,7 @@ class Validity {
     SendQueue& queue() const noexcept { return *queue_; }
     bool revoked() const noexcept { return revoked_; }
 
-    // For good: nothing of the queue is looked at any more.
+    // Revokes it for good: the queue is not accessed any more.
     void revoke() noexcept;
 
   private:

@@ -1,4 +1,4 @@
-// Work requests, which a caller gives to a queue pair, and completions, which it gets back; free of
+// A caller gives work requests to a queue pair and gets completions back; neither depends on
 // formats.
 #pragma once
 
@@ -10,9 +10,10 @@
 
 namespace verbatim::mlx5 {
 
-// Values are the mlx5 opcodes of the control segment (PRM, "Send WQE opcodes"); bind_window travels
-// as local_invalidate does, as an update of a memory key (wire_opcode()). Atomics of 4 bytes
-// travel, and complete, as masked ones; where the device has none they are Errc::unsupported.
+// Operations of work requests. Values are the mlx5 opcodes of the control segment (PRM, "Send WQE
+// opcodes"). As local_invalidate, bind_window travels as an update of a memory key (wire_opcode()).
+// Atomics of 4 bytes travel, and complete, as masked ones; where the device has none they are
+// Errc::unsupported.
 enum class Opcode : std::uint8_t {
     nop = 0x00,
     send_invalidate = 0x01,
@@ -36,10 +37,10 @@ struct Element {
     std::uint32_t local_key = 0;
 };
 
-// What a memory window is to open, and for whom: a part of a registered region, under a key of its
-// own. A window of type 1 serves every queue pair of its domain and is bound again by the library
-// with a key of its choice; one of type 2 serves the queue pair that bound it, and its owner
-// chooses the key's low byte (InfiniBand Architecture Specification, "Memory Windows").
+// The binding of a memory window: a part of a registered region, under a key of its own. A window
+// of type 1 serves every queue pair of its domain; the library chooses its key. One of type 2
+// serves the queue pair that bound it; its owner chooses the key's low byte (InfiniBand
+// Architecture Specification, "Memory Windows").
 struct WindowBinding {
     std::uint32_t window_key = 0;  // as it is before
     std::uint32_t new_key = 0;     // only its low byte differs
@@ -70,7 +71,7 @@ struct WorkRequest {
     std::uint32_t immediate = 0;                // host byte order
     std::span<const Element> elements;          // gather list (scatter list for read and atomics)
     std::span<const std::byte> inline_payload;  // before the elements; copied into the work request
-    // Atomics are of 8 bytes, or 4, as their one element is; operands are in its low bytes.
+    // An atomic has 8 or 4 bytes, as its one element; operands are in the low bytes.
     std::uint64_t compare = 0;      // compare_swap
     std::uint64_t swap_or_add = 0;  // compare_swap: swap; fetch_add: addend
     // Masked: bits that are compared, and bits that are swapped.

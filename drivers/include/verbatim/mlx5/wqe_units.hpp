@@ -1,8 +1,7 @@
-// A send WQE held in registers while it is made. It goes from its constant image, with the words
-// that change put in their places, to the ring and to the device's register, never read back from
-// memory. In programs compiled for AVX-512 a block is one register, for AVX two units are stored at
-// once; all files of a program that include this must be compiled for the same machine. No state;
-// any thread.
+// Units hold a send WQE in registers while it is made. It starts as a constant image, gets its
+// varying words, and is stored to the ring and to the device's register. It is never read back from
+// memory. For AVX-512 a block is one register, for AVX two units are stored at once. All files of a
+// program that include this must be compiled for the same machine. No state; any thread.
 //
 // All indexes are constants and nothing takes the address of a unit, not even a lambda: the
 // compiler (g++ 12) then keeps them in registers.
@@ -33,9 +32,8 @@ inline constexpr bool kThreadSanitizer = false;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-// Loads 16 bytes as two halves. A half that was stored as 8 bytes a moment ago is forwarded from
-// the store buffer; one 16-byte load would wait until both halves have reached the cache (some 15
-// cycles).
+// Loads 16 bytes as two halves. A half that was just stored as 8 bytes is forwarded from the store
+// buffer. One 16-byte load would wait until both halves have reached the cache (some 15 cycles).
 inline __m128i load_halves(const void* from) noexcept {
     // Volatile, because compilers like to merge the two loads.
     using Word [[gnu::may_alias]] = long long;
@@ -73,8 +71,8 @@ struct Block {
     }
 };
 
-// For ThreadSanitizer: an engine thread may look at a register while its next half is written; says
-// that in a way it understands. Plain stores are as good on x86.
+// For ThreadSanitizer, as atomic stores: an engine thread may read a register while its next half
+// is written. Plain stores are as good on x86.
 inline void write_register_words(volatile std::byte* to, const Block& block) noexcept {
     alignas(16) std::uint64_t words[8];
     block.store(reinterpret_cast<std::byte*>(words));
@@ -82,8 +80,8 @@ inline void write_register_words(volatile std::byte* to, const Block& block) noe
     for (int i = 0; i < 8; ++i) __atomic_store_n(registers + i, words[i], __ATOMIC_RELAXED);
 }
 
-// Ascending, as every driver does it: should the write-combining buffer be evicted half-way, the
-// device has seen the doorbell (first 8 bytes) first and fetches the WQE from memory.
+// Ascending, as in every driver. If the write-combining buffer is evicted half-way, the device has
+// seen the doorbell (first 8 bytes) and fetches the WQE from memory.
 inline void write_register_block(volatile std::byte* to, const Block& block) noexcept {
     if constexpr (kThreadSanitizer) return write_register_words(to, block);
     // Volatile, because compilers may sort plain stores as they like.
@@ -96,8 +94,8 @@ template <std::size_t kUnits>
 struct alignas(64) UnitImage {
     static constexpr std::size_t kBlocks = (kUnits + 3) / 4;
     std::uint64_t words[kBlocks * 8] = {};
-    // Masks of 4-byte words for AVX-512, in memory because compilers make each of two instructions,
-    // every time: of the first word, and of a remote address and 8 bytes of payload.
+    // Masks of 4-byte words for AVX-512: of the first word, and of a remote address and 8 bytes of
+    // payload. They are in memory because compilers compute each by two instructions, every time.
     std::uint16_t first_mask = 1;
     std::uint16_t write8_mask = 3 << 4 | 6 << 8;
 };
@@ -175,7 +173,7 @@ class Units {
         if constexpr (kFirst != kEnd) {
             constexpr std::uint64_t kMask = (~std::uint64_t{0} >> (64 - (kEnd - kFirst)))
                                             << (kFirst - kIndex * 64);
-            // Bytes that the mask leaves out are not touched, whatever lies there.
+            // Bytes outside the mask are not accessed, so they may be unmapped.
             const auto from = reinterpret_cast<std::uintptr_t>(payload) + kIndex * 64 - kOffset;
             block_[kIndex] =
                 _mm512_mask_loadu_epi8(block_[kIndex], kMask, reinterpret_cast<const void*>(from));
@@ -281,8 +279,8 @@ class Units {
             return _mm_srli_si128(load(payload + kBytes - 16), kFrom + 16 - kBytes);
         }
     }
-    // What lies behind the last unit is not looked at; it is written to the register so that its
-    // lines are whole.
+    // Bytes behind the last unit are not used; they are written to the register so that its lines
+    // are whole.
     template <std::size_t kIndex>
     [[gnu::always_inline]] __m128i at() const noexcept {
         return unit_[std::min(kIndex, kUnits - 1)];

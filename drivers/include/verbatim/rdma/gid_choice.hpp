@@ -1,4 +1,5 @@
-// Which GID of a port to use: the choice alone, apart from the device, so that it can be tested.
+// The GID choice selects an entry of a port's GID table, apart from the device, so that it can be
+// tested.
 #pragma once
 
 #include <array>
@@ -17,14 +18,14 @@ struct GidEntry {
     std::array<std::uint8_t, 16> bytes{};
 };
 
-// What a queue pair's GID is to be.
+// Conditions on a queue pair's GID.
 struct GidWish {
     int index = -1;                          // >= 0: that entry and no other
     std::array<std::uint8_t, 16> address{};  // the entry of this address, if there is one
 };
 
-// RoCE v2, or on InfiniBand the first entry. Where no address says which, the entry that reaches
-// furthest: IPv4, then global, site-local (fc00::/7) and link-local IPv6. Empty: none does.
+// RoCE v2, or on InfiniBand the first entry. Without an address, the entry with the widest scope:
+// IPv4, then global, site-local (fc00::/7) and link-local IPv6. Empty: none does.
 std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, const GidWish& wish) noexcept;
 // "fe80:0000:...".
 std::string gid_text(const std::array<std::uint8_t, 16>& gid);

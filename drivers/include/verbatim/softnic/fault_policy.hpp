@@ -1,8 +1,8 @@
-// Faults that the software NIC makes on purpose, so that programs meet what a fabric does to them.
-// A rule names an action and when it strikes: at the nth operation, or at a rate that a seed makes
-// repeatable. Each queue pair counts its own operations, which are tries: a reliable connection
-// that tries again counts again. So the same program with the same policy has the same faults,
-// whatever its threads do. docs/softnic.md says what a program sees of each action.
+// A fault policy makes the software NIC fail on purpose, to test programs against a faulty fabric.
+// A rule names an action and its time: the nth operation, or a rate that a seed makes repeatable.
+// Each queue pair counts its own operations, which are tries: a reliable connection that tries
+// again counts again. So the same program with the same policy has the same faults, independent of
+// its threads. docs/softnic.md describes each action's effect on a program.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ namespace verbatim::softnic {
 
 // Fail: an error completion, and the queue pair in error. Delay: the request waits, and all behind
 // it. Stall: likewise, without an end. Drop: lost on the way. Duplicate: arrives twice. Corrupt:
-// arrives damaged. Disconnect: the peer is as good as gone, for what it has not answered too. Kill:
-// the process ends by SIGKILL.
+// arrives damaged. Disconnect: the peer counts as gone, for unanswered requests too. Kill: the
+// process ends by SIGKILL.
 enum class FaultAction : std::uint8_t {
     fail,
     delay,
@@ -69,7 +69,7 @@ FaultPolicy parse_faults(std::string_view text, const std::string& object);
 // One value of a rule by its name, "action" too. Throws Error(config_error).
 [[gnu::visibility("default")]] void set(FaultRule& rule, std::string_view key,
                                         std::string_view value, const std::string& object);
-// What no single value can tell. Throws Error(config_error).
+// Checks the values of a rule together. Throws Error(config_error).
 [[gnu::visibility("default")]] void check(const FaultRule& rule, const std::string& object);
 
 }  // namespace verbatim::softnic

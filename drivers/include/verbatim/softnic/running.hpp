@@ -1,6 +1,6 @@
-// Which programs of this user have a device of the software NIC open, and what they say of it. Each
-// device answers at its own socket, so there is nothing to clean up and nothing of programs that
-// have ended. Programs in other network namespaces are not seen.
+// Running devices are those of the software NIC that programs of this user have open, with their
+// reports. Each device answers at its own socket, so programs that have ended leave nothing behind.
+// Programs in other network namespaces are not seen.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +12,10 @@ namespace verbatim::softnic {
 
 struct RunningDevice {
     pid_t process = 0;
-    std::string program;  // as the kernel calls it
-    // TOML; empty: it did not answer within a second, because the process is stopped, or has
-    // another version of this library.
+    std::string program;  // the kernel's name of it
+    // TOML. Empty: it did not answer within a second, because the process is stopped, or has
+    // another version of this library. Keys:
+    //
     //   name = "mlx5_0"
     //   [[queue_pairs]]       one for each
     //   number, transport ("RC", "UC", "UD"), state ("RESET", "INIT", "RTR", "RTS", "ERR"),

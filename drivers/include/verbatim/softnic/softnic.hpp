@@ -1,29 +1,29 @@
-// The software NIC: a device that executes mlx5-format queues in the threads that ring and poll
+// The software NIC is a device that executes mlx5-format queues in the threads that ring and poll
 // them. Same-host peers reach each other through shared memory; nothing else of it is visible above
 // the Device interface.
 //
-// What a program should know:
-// - One-sided requests on arena memory (a MemoryBacking with a file) are done by the posting thread
-//   before the post returns, with no work by the target. Two-sided requests and immediates are
+// Rules for programs:
+// - The posting thread executes one-sided requests on arena memory (a MemoryBacking with a file)
+//   before the post returns. The target does no work. Two-sided requests and immediates are
 //   delivered when the target polls any of its completion queues, and completed at the sender when
 //   it polls in turn.
-// - Order: of one write into arena memory the last aligned 8 bytes become visible last (release);
-//   aligned writes of 1, 2, 4 or 8 bytes are single stores. So a target may poll memory. Whatever
-//   was posted before a send or an immediate is in place when the peer sees that message arrive. A
+// - Order: of one write into arena memory the last aligned 8 bytes become visible last (release).
+//   Aligned writes of 1, 2, 4 or 8 bytes are single stores. So a target may poll memory. Requests
+//   posted before a send or an immediate are in place when the peer sees that message arrive. A
 //   later one-sided request may become visible before an earlier send is delivered. Completions
 //   come in posting order: a send that is not delivered yet holds back those after it.
 // - Memory registered without a file is reached by cross-memory attach: one system call per
-//   request, needs ptrace rights over the peer, must not be polled by the target. Atomics on it are
-//   executed by the target, when it polls any of its completion queues.
+//   request. That needs ptrace rights over the peer, and the target must not poll the memory.
+//   Atomics on it are executed by the target, when it polls any of its completion queues.
 // - Keys are enforced by the requester against the target's own table. A released key fails at
-//   once, and release waits until copies that had begun are over (docs/revocation.md); but a peer
-//   that breaks the rules keeps the mapping of a file it was given once.
-// - Memory windows of both types are opened, closed and invalidated by the thread that runs the
-// send
-//   (or, for a send with invalidate, the receive) queue. A refused key update is window_bind
-//   (0x06); a send with invalidate that names no open window of type 2 of the receiving queue pair
-//   fails there with local_access (0x11) and at the sender with remote_access (0x13).
-// - A thread that sleeps for an event of an armed completion queue does not run the engine: its
+//   once, and release waits until copies that had begun are over (docs/revocation.md). But a peer
+//   that breaks the rules keeps its mapping of a file.
+// - The thread that runs the send queue opens, closes and invalidates memory windows of both types.
+//   A send with invalidate does so in the thread of the receive queue. A refused key update is
+//   window_bind (0x06). A send with invalidate must name an open window of type 2 of the receiving
+//   queue pair. Else it fails there with local_access (0x11), and at the sender with remote_access
+//   (0x13).
+// - A thread that sleeps for an event of an armed completion queue does not run the engine. Its
 //   receives must have been posted before it armed the queue.
 // - After fork() the child's copies of devices and queues are dead (requests are flushed); it opens
 //   its own.
@@ -54,19 +54,19 @@ struct Options {
     // ConnectX whose firmware was not told the host's byte order has both.
     std::uint32_t big_endian_results = 4;
     // Of each queue pair's two-sided ring, power of two. 0: kShortRing, but kLongRing for the first
-    // kLongRings that are connected at a time; so programs with few queue pairs send long messages
-    // in few turns, and ten thousand queue pairs cost little.
+    // kLongRings that are connected at a time. So programs with few queue pairs send long messages
+    // in few turns. Ten thousand queue pairs cost little.
     std::size_t ring_bytes = 0;
-    // What goes wrong on purpose. A request that waits by it (a delay, or a loss before the next
-    // try) goes on when the program polls.
+    // The fault policy. A request that waits by it (a delay, or a loss before the next try) goes on
+    // when the program polls.
     FaultPolicy faults{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
-    // How long the end of a region, a window or a queue pair waits for a peer that is inside a copy
-    // and does not go on (docs/revocation.md).
+    // The wait for a peer that is stopped inside a copy, at the end of a region, a window or a
+    // queue pair (docs/revocation.md).
     std::chrono::milliseconds revocation_timeout{2000};
-    // Revocations rely on membarrier(2) where the kernel has it and the peer does too; without it
-    // every one-sided request costs a fence. For tests.
+    // Revocations use membarrier(2) where the kernel has it and the peer does too. Without it every
+    // one-sided request costs a fence. For tests.
     bool membarrier = true;
 };
 
@@ -75,16 +75,16 @@ struct Options {
 
 // Of queue pairs made by this device only.
 
-// Does everything that can be done now on one queue pair, as a doorbell and a poll would. Any
-// thread.
+// Runs the engine on one queue pair until it must wait, as a doorbell and a poll would. Any thread.
 [[gnu::visibility("default")]] void execute(QueuePairHandle& queue_pair) noexcept;
-// Why the queue pair failed, a sentence; empty while there is nothing to say.
+// The reason of the queue pair's failure, as a sentence; empty without one.
 [[gnu::visibility("default")]] std::string failure_text(const QueuePairHandle& queue_pair);
-// How often a message for this queue pair's peer found no receive posted there.
+// The number of times a message for this queue pair's peer found no receive posted there.
 [[gnu::visibility("default")]] std::uint64_t receiver_not_ready_count(
     const QueuePairHandle& queue_pair) noexcept;
 
-// How often the device's fault policy struck requests of this queue pair so. Any thread.
+// The number of times the device's fault policy struck requests of this queue pair with this
+// action. Any thread.
 [[gnu::visibility("default")]] std::uint64_t faults_injected(const QueuePairHandle& queue_pair,
                                                              FaultAction action) noexcept;
 

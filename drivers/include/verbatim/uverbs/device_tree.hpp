@@ -1,7 +1,7 @@
-// A private copy of the part of /sys from which libibverbs learns of devices and their drivers.
-// It lies in a temporary directory. GID files are read at every query, so the
-// tree lives as long as the programs that use it. A program that preloads libverbatim_uverbs makes
-// one for itself, unless kVariable in its environment names one. Threads: any, once made.
+// A device tree copies the part of /sys from which libibverbs learns of devices and their drivers.
+// It lies in a temporary directory. GID files are read at every query, so the tree lives as long as
+// the programs that use it. A program that preloads libverbatim_uverbs makes one for itself, unless
+// kVariable in its environment names one. Threads: any, once made.
 #pragma once
 
 #include <sys/types.h>
@@ -15,23 +15,23 @@ namespace verbatim::uverbs {
 
 class TreeLock;
 
-// Owns a directory below $TMPDIR (or /tmp), and removes those that nobody uses any more.
+// Owns a directory below $TMPDIR (or /tmp), and removes those that no process uses any more.
 class DeviceTree {
   public:
     static constexpr int kMaxDevices = 16;
-    // Environment: the root of the tree to use; how many devices a tree of one's own has. For
-    // devices that are opened: a fault policy (verbatim/softnic/fault_policy.hpp); bytes of each
-    // queue pair's ring; whether doorbells past libibverbs are trapped ("trap") or looked for
-    // ("nap"); "1": registered memory is shared with peers. How long the connection manager waits
-    // for an answer. The MTU of their ports.
-    static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";
-    static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";
+    // Environment variables. The first two are for trees, the others for devices that are opened.
+    static constexpr const char* kVariable = "VERBATIM_SOFTNIC_TREE";  // root of the tree to use
+    static constexpr const char* kDevicesVariable = "VERBATIM_SOFTNIC_DEVICES";  // of an own tree
+    // A fault policy (verbatim/softnic/fault_policy.hpp).
     static constexpr const char* kFaultsVariable = "VERBATIM_SOFTNIC_FAULTS";
-    static constexpr const char* kRingVariable = "VERBATIM_SOFTNIC_RING_BYTES";
+    static constexpr const char* kRingVariable = "VERBATIM_SOFTNIC_RING_BYTES";  // per queue pair
+    // "1": registered memory is shared with peers.
     static constexpr const char* kShareVariable = "VERBATIM_SOFTNIC_SHARE";
+    // The way to find doorbells without calls of libibverbs: "trap" or "nap".
     static constexpr const char* kDoorbellsVariable = "VERBATIM_SOFTNIC_DOORBELLS";
+    // The connection manager's wait for an answer.
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
-    static constexpr const char* kMtuVariable = "VERBATIM_SOFTNIC_MTU";
+    static constexpr const char* kMtuVariable = "VERBATIM_SOFTNIC_MTU";  // of ports
     static constexpr std::uint32_t kDefaultMtu = 4096;
     static constexpr const char* kAllowedMtus = "256, 512, 1024, 2048 or 4096";
     static constexpr bool allows_mtu(std::int64_t bytes) noexcept {
