@@ -93,7 +93,7 @@ class Installed(unittest.TestCase):
         os.mkdir(place + "/subprojects")
         os.symlink(SOURCE, place + "/subprojects/verbatim")
         run("meson", "setup", place + "/build", place, "--buildtype=debug", "-Doptimization=0", "-Ddebug=false",
-            "-Dverbatim:warning_level=0", "-Dunity=on", env=dict(os.environ, CXX="clang++"))  # the faster one at -O0
+            "-Dverbatim:warning_level=0", "-Dunity=on", "-Dunity_size=8", env=dict(os.environ, CXX="clang++"))  # the faster one at -O0
         run("ninja", "-C", place + "/build", "outside")
         self.assertEqual(run(place + "/build/outside"), SAYS)
 
