@@ -265,8 +265,7 @@ void ObjectLink::grant_waiting(Connection& connection) {
 }
 
 void ObjectLink::refuse(Connection& connection, Arrival& arrival, const Error& error) {
-    std::string reason = error.object() + ": " + error.cause() +
-                         (error.remedy().empty() ? "" : "; " + error.remedy());
+    std::string reason = error.what();
     reason.resize(std::min(reason.size(), message_room(connection, sizeof(wire::Refusal))));
     const wire::Refusal head{arrival.offer.id, static_cast<std::uint32_t>(error.code()),
                              static_cast<std::uint32_t>(reason.size())};

@@ -117,7 +117,7 @@ struct Outbound::State {
         if (answer.state == Answer::State::refused) {
             phase = Phase::done;
             throw Error(answer.code, "receiver " + connection.peer_name(),
-                        "it refused the graph: " + answer.reason);
+                        "it refused the graph: " + answer.reason, "do that at the receiver");
         }
         if (answer.state != Answer::State::granted) {
             link.grant_waiting(connection);

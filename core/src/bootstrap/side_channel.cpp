@@ -73,7 +73,8 @@ Frame SideChannel::receive(FrameType type, Deadline deadline) {
     if (frame->type == FrameType::refused) {
         const Refusal refusal = parse_refusal(frame->body);
         throw Error(refusal.code, name_,
-                    fmt::format("the peer refused the connection: \"{}\"", refusal.text));
+                    fmt::format("the peer refused the connection: \"{}\"", refusal.text),
+                    "do that at the peer, then connect again");
     }
     if (frame->type != type)
         throw Error(Errc::protocol_error, name_,
@@ -85,8 +86,7 @@ Frame SideChannel::receive(FrameType type, Deadline deadline) {
 
 void SideChannel::refuse(const Error& reason) noexcept {
     try {
-        const std::string text =
-            reason.cause() + (reason.remedy().empty() ? "" : "; " + reason.remedy());
+        const std::string text = reason.cause() + "; " + reason.remedy();
         send(FrameType::refused, encode_refusal({reason.code(), text}),
              Deadline::after(std::chrono::seconds(0)));
         finish();

@@ -61,6 +61,72 @@ constexpr Scope scope_of(Errc code) noexcept {
 
 // A short sentence for the code alone, e.g. "the peer does not answer". Static storage.
 std::string_view describe(Errc code) noexcept;
+// The remedy for an error of which only the code is known. Empty for ok. Static storage.
+constexpr std::string_view remedy_for(Errc code) noexcept {
+    switch (code) {
+        case Errc::ok:
+            return {};
+        case Errc::would_block:
+            return "poll, then try again";
+        case Errc::invalid_argument:
+            return "correct the call";
+        case Errc::invalid_prepared:
+            return "prepare the operation again";
+        case Errc::message_too_large:
+            return "send less at once, or make the ring or queue larger";
+        case Errc::type_mismatch:
+            return "build both sides from the same headers";
+        case Errc::bad_pointer:
+            return "mend the pointer";
+        case Errc::graph_too_large:
+            return "raise max_bytes of the receiving arena";
+        case Errc::corrupt_message:
+            return "connect again; if it comes again, report it";
+        case Errc::timeout:
+            return "is the peer stopped or overloaded? Try again, or set a later deadline";
+        case Errc::out_of_memory:
+            return "free memory, or raise the limit that the cause names";
+        case Errc::unsupported:
+            return "use another device, or another way";
+        case Errc::config_error:
+            return "correct the setting";
+        case Errc::local_length:
+            return "correct the request, then connect again";
+        case Errc::local_queue_pair:
+            return "correct the request, then connect again";
+        case Errc::local_protection:
+            return "register the memory, then connect again";
+        case Errc::flushed:
+            return "look at the first error of the connection; connect again";
+        case Errc::remote_invalid:
+            return "correct the request, then connect again";
+        case Errc::remote_access:
+            return "ask the peer for a key that allows it; connect again";
+        case Errc::remote_operation:
+            return "look at the peer's log; connect again";
+        case Errc::retry_exceeded:
+            return "is the peer alive? Connect again";
+        case Errc::rnr_exceeded:
+            return "have the peer post receives; connect again";
+        case Errc::aborted:
+            return "connect again; look at the kernel's log";
+        case Errc::connection_refused:
+            return "start the peer, or correct the address";
+        case Errc::version_mismatch:
+            return "run the same version on both sides";
+        case Errc::protocol_error:
+            return "run the same version on both sides; if they are the same, report it";
+        case Errc::peer_lost:
+            return "start the peer again, then connect";
+        case Errc::permission_denied:
+            return "run both ends as one user, or allow the access";
+        case Errc::no_device:
+            return "run: verbatim doctor";
+        case Errc::device_error:
+            return "run: verbatim doctor; look at the kernel's log (dmesg)";
+    }
+    return "report it";
+}
 // The code's name, e.g. "retry_exceeded". Static storage.
 std::string_view name(Errc code) noexcept;
 
@@ -68,21 +134,25 @@ std::string_view name(Errc code) noexcept;
 class Error : public std::runtime_error {
   public:
     Error(Errc code, std::string object, std::string cause, std::string remedy = {})
-        : std::runtime_error(compose(object, cause, remedy)),
-          code_(code),
-          object_(std::move(object)),
-          cause_(std::move(cause)),
-          remedy_(std::move(remedy)) {}
+        : Error(Whole{}, code, std::move(object), std::move(cause),
+                remedy.empty() ? std::string(remedy_for(code)) : std::move(remedy)) {}
 
     Errc code() const noexcept { return code_; }
     Scope scope() const noexcept { return scope_of(code_); }
     // The thing that failed: "listener 127.0.0.1:7471", "type Package", "arena receive".
     const std::string& object() const noexcept { return object_; }
     const std::string& cause() const noexcept { return cause_; }
-    // The remedy for the user, with the exact command where there is one. May be empty.
+    // The remedy for the user, with the exact command where there is one; else that of the code.
     const std::string& remedy() const noexcept { return remedy_; }
 
   private:
+    struct Whole {};
+    Error(Whole, Errc code, std::string object, std::string cause, std::string remedy)
+        : std::runtime_error(compose(object, cause, remedy)),
+          code_(code),
+          object_(std::move(object)),
+          cause_(std::move(cause)),
+          remedy_(std::move(remedy)) {}
     static std::string compose(const std::string& object, const std::string& cause,
                                const std::string& remedy) {
         return object + ": " + cause + (remedy.empty() ? "" : "; " + remedy);
