@@ -55,6 +55,14 @@ std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
                 fmt::format("{} = {} in [{}] is not allowed", name, as_written(node), section),
                 fmt::format("it must be {}", setting->allowed));
     };
+    // A table in a section is a section of its own, if it is known: [device.softnic].
+    const auto read_entry = [&](std::string_view section, std::string_view name,
+                                const toml::node& node) {
+        const std::string inner = fmt::format("{}.{}", section, name);
+        if (!node.is_table() || names_in(known, inner).empty())
+            return read_value(section, name, node);
+        for (const auto& [key, value] : *node.as_table()) read_value(inner, key.str(), value);
+    };
     std::optional<softnic::FaultPolicy> faults;
     for (const auto& [key, node] : document.table()) {
         const std::string_view section = key.str();
@@ -66,7 +74,7 @@ std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
             document.refuse(node, fmt::format("unknown section [{}]", section),
                             advice(section, sections_of(known)));
         for (const auto& [name, value] : table_of(document, section, node))
-            read_value(section, name.str(), value);
+            read_entry(section, name.str(), value);
     }
     return faults;
 }
