@@ -20,7 +20,7 @@ constexpr std::uint32_t kByteOrderMark = 0x01020304, kOtherByteOrder = 0x0403020
 constexpr std::size_t kOrderAt = 8, kVersionAt = 12;
 
 // Extensions a reader may skip, unless they are flagged.
-constexpr std::uint16_t kDeviceName = 1;
+constexpr std::uint16_t kDeviceName = 1, kStreams = 2;
 constexpr std::uint16_t kMustUnderstand = 1;
 constexpr std::size_t kLongestName = 64, kLongestRefusal = 512;
 
@@ -64,9 +64,31 @@ QueuePairAddress get_queue_pair(ByteReader& in) {
     return address;
 }
 
-void put_extension(ByteWriter& out, std::uint16_t type, std::string_view text) {
-    out.put(type).put(std::uint16_t{0}).put(static_cast<std::uint32_t>(text.size()));
-    out.put(std::as_bytes(std::span(text))).pad_to(8);
+void put_extension(ByteWriter& out, std::uint16_t type, std::span<const std::byte> bytes) {
+    out.put(type).put(std::uint16_t{0}).put(static_cast<std::uint32_t>(bytes.size()));
+    out.put(bytes).pad_to(8);
+}
+
+// Ports of the software NIC. A peer without them has shared memory only.
+void put_streams(ByteWriter& out, const QueuePairAddress& address) {
+    if (address.ports == 0) return;
+    ByteWriter value;
+    value.put(address.ports).put(std::uint8_t{0}).put(address.stream_port).put(address.user);
+    value.put(std::as_bytes(std::span(address.host)));
+    value.put(std::as_bytes(std::span(address.stream_address)));
+    value.put(std::as_bytes(std::span(address.stream_token)));
+    put_extension(out, kStreams, value.take());
+}
+
+void get_streams(ByteReader in, QueuePairAddress& address, const std::string& object) {
+    address.ports = in.get<std::uint8_t>();
+    (void)in.get<std::uint8_t>();
+    address.stream_port = in.get<std::uint16_t>();
+    address.user = in.get<std::uint32_t>();
+    in.get(address.host);
+    in.get(address.stream_address);
+    in.get(address.stream_token);
+    if (in.failed()) broken(object, "extension of streams too short");
 }
 
 void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
@@ -78,6 +100,8 @@ void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
         if (in.failed()) broken(object, "an extension runs past the end");
         if (type == kDeviceName)
             hello.device_name = printable(value, kLongestName);
+        else if (type == kStreams)
+            get_streams(ByteReader(value), hello.queue_pair, object);
         else if ((flags & kMustUnderstand) != 0)
             throw Error(Errc::unsupported, object,
                         fmt::format("the peer requires extension {}", type),
@@ -174,7 +198,8 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     const std::vector<std::byte> body = fixed.take();
     ByteWriter out;
     out.put(static_cast<std::uint32_t>(sizeof(std::uint32_t) + body.size())).put(body);
-    put_extension(out, kDeviceName, hello.device_name);
+    put_extension(out, kDeviceName, std::as_bytes(std::span(hello.device_name)));
+    put_streams(out, hello.queue_pair);
     return out.take();
 }
 

@@ -58,6 +58,25 @@ TEST(Hello, comes_back_as_it_was) {
     EXPECT_EQ(got.queue_pair.reads_answered, sent.queue_pair.reads_answered);
 }
 
+TEST(Hello, says_where_streams_arrive) {
+    Hello sent = example();
+    sent.queue_pair.ports = 3;
+    sent.queue_pair.stream_port = 4711;
+    sent.queue_pair.user = 1000;
+    sent.queue_pair.host.fill(1);
+    sent.queue_pair.stream_address.fill(2);
+    sent.queue_pair.stream_token.fill(3);
+    const Hello got = parse_hello(encode_hello(sent));
+    EXPECT_EQ(encode_hello(got), encode_hello(sent));
+    EXPECT_EQ(got.queue_pair.ports, 3);
+    EXPECT_EQ(got.queue_pair.stream_port, 4711);
+    EXPECT_EQ(got.queue_pair.user, 1000u);
+    EXPECT_EQ(got.queue_pair.host, sent.queue_pair.host);
+    EXPECT_EQ(got.queue_pair.stream_address, sent.queue_pair.stream_address);
+    EXPECT_EQ(got.queue_pair.stream_token, sent.queue_pair.stream_token);
+    EXPECT_EQ(parse_hello(encode_hello(example())).queue_pair.ports, 0) << "none is no extension";
+}
+
 TEST(Hello, every_truncation_is_refused) {
     const auto whole = encode_hello(example());
     std::size_t accepted = 0;
