@@ -134,6 +134,7 @@ std::shared_ptr<AccessWord> ConnectionSetup::forget_peer() noexcept {
     connection.woken_receiver = connection.woken_sender = 0;
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     auto ring = shared_.access->exchange_ring(nullptr);
+    streams_.forget();
     forget_ring();
     connection.admitted.store(0, std::memory_order_relaxed);
     shared_.limits.paused.store(false);
@@ -157,6 +158,7 @@ std::optional<std::uint32_t> ConnectionSetup::peer_number() const {
 void ConnectionSetup::set_allowed(Access allowed) noexcept {
     const std::lock_guard lock(mutex_);
     terms_.allowed = allowed;
+    shared_.limits.allowed.store(allowed, std::memory_order_relaxed);
     if (shared_.connection.incoming) shared_.connection.incoming.set_allowed(allowed);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "links/link_peer.hpp"
+#include "queue_pair/stream_setup.hpp"
 #include "queue_pair_turns.hpp"
 #include "rings/ring_supply.hpp"
 
@@ -23,13 +24,20 @@ struct QueuePairPeer {
 
 class ConnectionSetup {
   public:
-    ConnectionSetup(QueuePairTurns& turns, RingSupply& supply, const ChannelTerms& terms) noexcept
-        : turns_(turns), shared_(turns.engines().shared()), supply_(supply), terms_(terms) {}
+    ConnectionSetup(QueuePairTurns& turns, RingSupply& supply, const ChannelTerms& terms,
+                    StreamService& streams) noexcept
+        : turns_(turns),
+          shared_(turns.engines().shared()),
+          supply_(supply),
+          streams_(streams, shared_),
+          terms_(terms) {}
     ConnectionSetup(const ConnectionSetup&) = delete;
     ConnectionSetup& operator=(const ConnectionSetup&) = delete;
 
     // Against peers that ask, and against changes of the connection.
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+    // Of the tcp port.
+    StreamSetup& streams() const noexcept { return streams_; }
     // Of its rings.
     const ChannelTerms& terms() const noexcept { return terms_; }
 
@@ -71,6 +79,7 @@ class ConnectionSetup {
     QueuePairTurns& turns_;
     QueuePairShared& shared_;
     RingSupply& supply_;
+    mutable StreamSetup streams_;
     mutable std::mutex mutex_;           // guards what follows, and shared_.connection.link
     ChannelTerms terms_;                 // of the ring that there is, or will be
     std::optional<QueuePairPeer> peer_;  // set by connect() or by the peer's, whichever comes first

@@ -91,7 +91,7 @@ class SoftDevice final : public Device {
   public:
     explicit SoftDevice(const Options& options) : core_(std::make_shared<DeviceCore>(options)) {
         info_.name = options.name;
-        info_.description = "software NIC, same-host peers through shared memory, inline execution";
+        info_.description = "software NIC, peers through shared memory or TCP, inline execution";
         info_.max_message_bytes = kMaxMessageBytes;
         info_.masked_atomics = true;
     }
@@ -124,7 +124,9 @@ class SoftDevice final : public Device {
         return std::make_unique<SharedReceiveQueue>(options, core_->next_shared_receive_queue());
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
-        return std::make_unique<QueuePair>(core_, own_parts(options));
+        auto queue_pair = std::make_unique<QueuePair>(core_, own_parts(options));
+        queue_pair->setup().streams().set_local_address(options.local_address);
+        return queue_pair;
     }
     const volatile std::uint64_t* invalidation_epoch() const noexcept override {
         return core_->epoch();
@@ -143,6 +145,8 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       bell_(bell),
       keys_({options.revocation_timeout, options.membarrier}),
       rings_(options.ring_bytes),
+      // Programs of rdma-core tell their peers a number and nothing else.
+      streams_(identity_.by_slot ? PortKind::shm : options.port, options.same_user_only),
       queue_pairs_({identity_.first_number, identity_.last_number}),
       links_(options.name) {
     control_.emplace(*this, keys_, files_,

@@ -16,6 +16,7 @@
 #include "links/control_thread.hpp"
 #include "links/identity.hpp"
 #include "links/link_table.hpp"
+#include "ports/tcp/meeting/stream_service.hpp"
 #include "queue_pair/queue_pair_table.hpp"
 #include "rings/ring_supply.hpp"
 
@@ -34,6 +35,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     KeyTable& keys() noexcept { return keys_; }
     FileTable& files() noexcept { return files_; }
     RingSupply& rings() noexcept { return rings_; }
+    StreamService& streams() noexcept { return streams_; }
     const Nonce& nonce() const noexcept { return identity_.nonce; }
     const std::string& socket_name() const noexcept { return identity_.socket_name; }
     // True in a forked child: locks, threads and shared memory belong to the parent.
@@ -73,6 +75,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     KeyTable keys_;
     FileTable files_;
     RingSupply rings_;
+    StreamService streams_;
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
     std::atomic<std::uint32_t> next_completion_queue_{1};

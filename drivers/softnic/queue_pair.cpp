@@ -6,6 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <verbatim/driver/log.hpp>
+
+#include "ports/tcp/meeting/port_choice.hpp"
+
 namespace verbatim::softnic {
 namespace {
 
@@ -23,7 +27,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     : core_(std::move(core)),
       target_(parts.xrc_domain, *this, *core_),
       turns_(*core_, *this, parts),
-      setup_(turns_, core_->rings(), terms_of(parts)),
+      setup_(turns_, core_->rings(), terms_of(parts), core_->streams()),
       sources_(turns_.engines().shared(), turns_.engines().receive_gate(), turns_.attention(),
                core_->rings()),
       states_(*this, *core_, turns_) {
@@ -58,6 +62,7 @@ QueuePairAddress QueuePair::address() const {
     const std::string& name = core_->socket_name();
     std::copy_n(name.begin(), std::min(name.size(), address.local_socket.size()),
                 address.local_socket.begin());
+    setup_.streams().tell(address);
     return address;
 }
 
@@ -86,9 +91,16 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
                     "choose the same device.kind on both sides");
     const Instant deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+    const QueuePairAddress own = address();
+    const PortChoice choice = choose_port(own, peer);
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
+        if (choice.tcp) {
+            log::info("{}: the port is tcp: {}", object, choice.reason);
+            return states_.start(own, peer, deadline);
+        }
+        setup_.streams().decline();
         std::shared_ptr<Link> link = core_->link_to(peer, deadline);
         ChannelSender outgoing(link->open_channel(view().number, peer.number, deadline));
         states_.start(std::move(link), std::move(outgoing));
@@ -105,6 +117,8 @@ bool QueuePair::peer_lost() const noexcept {
 
 std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {
     const auto held = setup_.lock();
+    if (const PeerStream* const stream = shared().connection.stream.load())
+        return stream->words().not_ready();
     const ChannelSender& outgoing = shared().connection.outgoing;
     return outgoing ? outgoing.not_ready() : 0;
 }

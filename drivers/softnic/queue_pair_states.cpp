@@ -1,9 +1,24 @@
 // The states of a queue pair, one function each.
 #include "queue_pair_states.hpp"
 
+#include "ports/tcp_port.hpp"
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {
+namespace {
+
+// Of the tcp port's engine thread.
+// What that has done is said now: the next turn may be late.
+void drive(void* context) noexcept {
+    auto& turns = *static_cast<QueuePairTurns*>(context);
+    QueuePairConnection& connection = turns.engines().shared().connection;
+    if (connection.stream.load(std::memory_order_acquire) == nullptr) return;
+    turns.attention().heat();
+    turns.execute(QueuePairTurns::Looker::engine_thread);
+    connection.wake_peer();
+}
+
+}  // namespace
 
 void QueuePairStates::open() {
     turns_.send_completions().add_writer(queue_pair_);
@@ -31,6 +46,7 @@ void QueuePairStates::attach() {
 }
 
 void QueuePairStates::detach() noexcept {
+    queue_pair_.setup().streams().unwatch();
     QueuePairAttention& attention = turns_.attention();
     attention.close();
     if (shared().connection.incoming) {
@@ -55,6 +71,7 @@ void QueuePairStates::close() noexcept {
     shared().sources.set_state(ReceiverState::closed);
     shared().connection.wake_peer();
     if (shared().connection.sender != nullptr) shared().connection.sender->ring_bell();
+    queue_pair_.setup().streams().forget();
     queue_pair_.setup().forget_ring();
 }
 
@@ -133,7 +150,7 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing) 
     queue_pair_.setup().bind(std::move(link), std::move(outgoing));
     QueuePairConnection& connection = shared().connection;
     connection.outgoing.set_attached();
-    engines().requester().bind();
+    engines().requester().bind(nullptr);
     if (turns_.send_completions().may_sleep()) connection.outgoing.set_sleeps();
     // A message may have failed already where receiving began before.
     if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
@@ -146,6 +163,24 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing) 
     core_.ring_own_bell();
     // What was posted too early has had its doorbell.
     if (!core_.options().parked) turns_.execute();
+}
+
+void QueuePairStates::start(const QueuePairAddress& own, const QueuePairAddress& peer,
+                            Instant deadline) {
+    StreamSetup& streams = queue_pair_.setup().streams();
+    const bool parked = core_.options().parked;
+    auto stream = streams.meet(own, peer, deadline, {parked ? nullptr : drive, &turns_});
+    auto port = std::make_unique<TcpPort>(*stream);
+    engines().stop();
+    {
+        const auto held = queue_pair_.setup().lock();
+        streams.bind(std::move(stream));
+    }
+    engines().requester().bind(std::move(port));
+    shared().state.store(QueuePairState::ready);
+    engines().leave_gates();
+    turns_.attention().heat();
+    if (!parked) turns_.execute();
 }
 
 void QueuePairStates::acknowledge_to(std::shared_ptr<Link> link) noexcept {

@@ -34,6 +34,8 @@ class QueuePairStates {
     void receive_from(const QueuePairPeer& peer);
     // From ready_to_receive to ready, with a way to the peer: requests are executed.
     void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    // From reset to ready, with a stream to the peer. Throws Error as StreamDoors::meet().
+    void start(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline);
     // The process that may sleep until its messages are received.
     void acknowledge_to(std::shared_ptr<Link> link) noexcept;
     // There is no way to the peer: requests fail as those of a peer that does not answer.

@@ -17,6 +17,10 @@ constexpr int kMaxRounds = 16;
 // many are, soon.
 constexpr std::uint32_t kFew = 16, kLongPatience = 1024, kShortPatience = 16;
 
+// A stream's peer is farther away, and what comes while its queue pair is cold waits until the
+// engine thread has a core: so many times as patient.
+constexpr std::uint32_t kStreamPatience = 64;
+
 // Memory of programs may go while it is registered.
 template <class Engine>
 void run_and_recover(Engine& engine) noexcept {
@@ -26,6 +30,12 @@ void run_and_recover(Engine& engine) noexcept {
     const void* again = nullptr;
     // Queues may be gone as well; then nobody can be told anything.
     run_guarded([&] { engine.recover(address); }, again);
+}
+
+// In a forked child the queues are a private copy: nothing is executed, everything is flushed.
+void mark_dead_copy(const DeviceCore& core, QueuePairShared& shared) noexcept {
+    if (core.inherited()) [[unlikely]]
+        shared.state.store(QueuePairState::error, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -65,20 +75,15 @@ void QueuePairTurns::ring_for_rest() const noexcept {
     if (engines_.must_return() != QueuePairEngines::Return::never) core_.ring_own_bell();
 }
 
-// In a forked child the queues are a private copy: nothing is executed, everything is flushed.
-bool QueuePairTurns::dead_copy() noexcept {
-    if (!core_.inherited()) [[likely]]
-        return false;
-    engines_.shared().state.store(QueuePairState::error, std::memory_order_relaxed);
-    return true;
-}
-
-void QueuePairTurns::doorbell_hook(void* self, const volatile void* register_half) noexcept {
-    static_cast<QueuePairTurns*>(self)->doorbell(register_half);
+mlx5::DoorbellHook QueuePairTurns::hook() noexcept {
+    const auto call = [](void* self, const volatile void* register_half) noexcept {
+        static_cast<QueuePairTurns*>(self)->doorbell(register_half);
+    };
+    return {call, this};
 }
 
 void QueuePairTurns::doorbell(const volatile void* register_half) noexcept {
-    dead_copy();
+    mark_dead_copy(core_, engines_.shared());
     auto& strict = engines_.strict();
     if (strict && engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
         if (strict->accept(register_half))
@@ -96,18 +101,39 @@ void QueuePairTurns::posted() noexcept {
 }
 
 void QueuePairTurns::progress(std::uint32_t patience) noexcept {
-    dead_copy();
+    mark_dead_copy(core_, engines_.shared());
+    const bool relays = relay(Looker::poller);
+    if (work()) return attention_.found_work();
+    if (attention_.weary(relays ? kStreamPatience * patience : patience)) [[unlikely]]
+        cool();
+}
+
+bool QueuePairTurns::work() noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
     const bool sends = engines_.requester().waiting();
     if (sends) run_send();
-    if (received || sends) return attention_.found_work();
-    if (attention_.weary(patience)) [[unlikely]]
-        cool();
+    return received || sends;
 }
 
-void QueuePairTurns::execute() noexcept {
-    dead_copy();
+// As long as frames come: the responder makes room for the next ones. False: there is no stream.
+bool QueuePairTurns::relay(Looker looker) noexcept {
+    PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
+    if (stream == nullptr) [[likely]]
+        return false;
+    const bool polls = looker == Looker::poller;
+    for (int round = 0; round != kMaxRounds; ++round) {
+        if (!(polls ? stream->poll() : stream->drive())) break;
+        work();
+    }
+    if (stream->take_silence()) [[unlikely]]
+        wake();
+    return true;
+}
+
+void QueuePairTurns::execute(Looker looker) noexcept {
+    mark_dead_copy(core_, engines_.shared());
+    relay(looker);
     run_receive();
     run_send();
     if (engines_.shared().is(QueuePairState::error)) run_receive();
@@ -197,6 +223,7 @@ void QueuePairTurns::cool() noexcept {
     if (found || !received) run_receive();
     if (found || !sent) run_send();
     if (found || !received || !sent) ring_for_rest();
+    if (!found) engines_.shared().connection.hand_over();
 }
 
 void QueuePairTurns::wake() noexcept {
@@ -217,7 +244,8 @@ void QueuePairTurns::tell_sleep(const CompletionQueue& queue) noexcept {
         if (&queue == receive_completions_ && connection.has_incoming.load())
             connection.incoming.set_asleep(word);
         if (&queue == send_completions_ &&
-            shared.state.load(std::memory_order_seq_cst) == QueuePairState::ready) {
+            shared.state.load(std::memory_order_seq_cst) == QueuePairState::ready &&
+            connection.stream.load(std::memory_order_acquire) == nullptr) {
             const bool for_room = engines_.requester().unexecuted();
             connection.outgoing.set_asleep(word | (for_room ? kSleepsForRoom : 0));
         }

@@ -21,7 +21,7 @@ class QueuePairTurns {
     CompletionQueue& send_completions() noexcept { return *send_completions_; }
     CompletionQueue& receive_completions() noexcept { return *receive_completions_; }
     // Rung by the data path.
-    mlx5::DoorbellHook hook() noexcept { return {doorbell_hook, this}; }
+    mlx5::DoorbellHook hook() noexcept;
 
     // Control path: rounds look at it from now on. Throws std::bad_alloc.
     void attach();
@@ -36,8 +36,9 @@ class QueuePairTurns {
     void posted() noexcept;
     // Requests may be executed, or need not be any more.
     void run_send() noexcept;
-    // Both sides, unconditionally.
-    void execute() noexcept;
+    // Both sides, unconditionally. The engine thread is that of the tcp port.
+    enum class Looker : std::uint8_t { poller, engine_thread };
+    void execute(Looker looker = Looker::poller) noexcept;
     // Stopped: the requester alone, which flushes before any receive is.
     void run_stopped_requester() noexcept;
     // After engines().go_on() was false.
@@ -50,15 +51,15 @@ class QueuePairTurns {
 
   private:
     static constexpr std::uint32_t kPatient = 1024;
-    static void doorbell_hook(void* self, const volatile void* register_half) noexcept;
     void doorbell(const volatile void* register_half) noexcept;
+    bool relay(Looker looker) noexcept;
+    bool work() noexcept;
     template <class Engine>
     void run_inside(Gate& gate, Engine& engine) noexcept;
     void leave_to_others(Gate& gate) noexcept;
     void admit_arrivals() noexcept;
     void run_receive() noexcept;
     void cool() noexcept;
-    bool dead_copy() noexcept;
 
     DeviceCore& core_;
     CompletionQueue* send_completions_;

@@ -1,6 +1,8 @@
-// Two contexts of one process, connected: both ends of a transfer in one thread or two.
+// Two contexts of one process, connected: both ends of a transfer in one thread or two. The
+// environment may say by which port (VERBATIM_TEST_PORT).
 #pragma once
 
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -12,6 +14,7 @@ inline Config small_config() {
     Config config;
     config.device.kind = "softnic";
     config.device.strict_doorbells = true;
+    if (const char* const port = std::getenv("VERBATIM_TEST_PORT")) config.softnic.port = port;
     for (ArenaOptions* arena : {&config.arena, &config.receive_arena}) {
         arena->segment_bytes = std::size_t{2} << 20;
         arena->max_bytes = std::size_t{256} << 20;

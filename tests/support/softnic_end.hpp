@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -54,8 +55,18 @@ class SharedPages {
     std::byte* data_;
 };
 
+// What hardware would punish fails a test. The environment may say by which port
+// (VERBATIM_TEST_PORT).
+inline Options test_device() {
+    Options options;
+    options.strict_doorbells = true;
+    const char* const port = std::getenv("VERBATIM_TEST_PORT");
+    if (port != nullptr && std::string(port) == "tcp") options.port = PortKind::tcp;
+    return options;
+}
+
 struct EndOptions {
-    Options device{.strict_doorbells = true};       // what hardware would punish fails a test
+    Options device = test_device();
     std::function<std::unique_ptr<Device>()> open;  // another device than that, where it is set
     std::size_t memory_bytes = 1 << 20;
     Access access = kAllAccess;

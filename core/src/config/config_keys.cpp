@@ -124,6 +124,9 @@ void add_device(std::vector<ConfigKey>& keys) {
                     boolean(at(&Config::device, &D::strict_doorbells))});
     keys.push_back({"device", "same_user_only", "true or false",
                     boolean(at(&Config::device, &D::same_user_only))});
+    keys.push_back({"device.softnic", "port", R"("auto", "shm" or "tcp")",
+                    one_of<std::string>(at(&Config::softnic, &Config::SoftnicSection::port),
+                                        {{"auto", "auto"}, {"shm", "shm"}, {"tcp", "tcp"}})});
 }
 
 void add_arena(std::vector<ConfigKey>& keys, std::string_view name, ArenaOptions Config::*section) {

@@ -8,9 +8,15 @@
 namespace verbatim {
 namespace {
 
+softnic::PortKind port_kind(const std::string& wanted) {
+    if (wanted == "tcp") return softnic::PortKind::tcp;
+    return wanted == "shm" ? softnic::PortKind::shm : softnic::PortKind::automatic;
+}
+
 std::unique_ptr<Device> open_software_nic(const Config& config) {
     const Config::DeviceSection& wanted = config.device;
     softnic::Options options;
+    options.port = port_kind(config.softnic.port);
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     options.faults = softnic::parse_faults(config.faults, "Config::faults");

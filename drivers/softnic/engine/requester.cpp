@@ -30,6 +30,7 @@ Requester::Requester(const mlx5::QueuePairView& view, CompletionRing& completion
       posted_(view.doorbell_record + mlx5::kRecordSend, options.strict_doorbells) {}
 
 void Requester::reset() noexcept {
+    port_.drop();
     port_.shm().reset();
     executor_.reset();
     order_.reset();

@@ -67,7 +67,10 @@ class Requester {
     const RequestFaults& faults() const noexcept { return faults_; }
 
     // Control path, gate closed.
-    void bind() { port_.shm().bind(); }
+    // To the peer by this port, until reset(); null: by shared memory.
+    void bind(std::unique_ptr<Port> port) {
+        port != nullptr ? port_.use(std::move(port)) : port_.shm().bind();
+    }
     void reset() noexcept;
     DatagramSender& datagrams() noexcept { return executor_.datagrams(); }
 

@@ -5,6 +5,10 @@
 // Port.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <utility>
+
 #include "port.hpp"
 #include "shm_port.hpp"
 
@@ -15,49 +19,60 @@ class ChosenPort {
     // `other`: instead of the shm port, where it is not null; outlives this.
     ChosenPort(QueuePairShared& shared, Port* other) noexcept : shm_(shared), other_(other) {}
 
-    bool is_shm() const noexcept { return other_ == nullptr; }
+    bool is_shm() const noexcept { return other() == nullptr; }
     ShmPort& shm() noexcept { return shm_; }
+    // Control path, gate closed: another port, until drop().
+    void use(std::unique_ptr<Port> port) noexcept {
+        other_.store(port.get(), std::memory_order_release);
+        owned_ = std::move(port);
+    }
+    void drop() noexcept {
+        if (owned_ != nullptr) use(nullptr);
+    }
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept {
-        return is_shm() ? shm_.post(request, bytes) : other_->post(request, bytes);
+        return is_shm() ? shm_.post(request, bytes) : other()->post(request, bytes);
     }
-    void begin_turn() noexcept { is_shm() ? shm_.begin_turn() : other_->begin_turn(); }
-    void end_turn() noexcept { is_shm() ? shm_.end_turn() : other_->end_turn(); }
+    void begin_turn() noexcept { is_shm() ? shm_.begin_turn() : other()->begin_turn(); }
+    void end_turn() noexcept { is_shm() ? shm_.end_turn() : other()->end_turn(); }
     Ticket acknowledged() const noexcept {
-        return is_shm() ? shm_.acknowledged() : other_->acknowledged();
+        return is_shm() ? shm_.acknowledged() : other()->acknowledged();
     }
     mlx5::Syndrome refused() const noexcept {
-        return is_shm() ? shm_.refused() : other_->refused();
+        return is_shm() ? shm_.refused() : other()->refused();
     }
     bool has_result(Ticket ticket) const noexcept {
-        return is_shm() ? shm_.has_result(ticket) : other_->has_result(ticket);
+        return is_shm() ? shm_.has_result(ticket) : other()->has_result(ticket);
     }
     bool take_result(const PieceList& into) noexcept {
-        return is_shm() ? shm_.take_result(into) : other_->take_result(into);
+        return is_shm() ? shm_.take_result(into) : other()->take_result(into);
     }
     bool waits_for_receive(Ticket ticket) const noexcept {
-        return is_shm() ? shm_.waits_for_receive(ticket) : other_->waits_for_receive(ticket);
+        return is_shm() ? shm_.waits_for_receive(ticket) : other()->waits_for_receive(ticket);
     }
     std::chrono::nanoseconds not_ready_for() const noexcept {
-        return is_shm() ? shm_.not_ready_for() : other_->not_ready_for();
+        return is_shm() ? shm_.not_ready_for() : other()->not_ready_for();
     }
-    void give_up() noexcept { is_shm() ? shm_.give_up() : other_->give_up(); }
+    void give_up() noexcept { is_shm() ? shm_.give_up() : other()->give_up(); }
     bool message_waits() const noexcept {
-        return is_shm() ? shm_.message_waits() : other_->message_waits();
+        return is_shm() ? shm_.message_waits() : other()->message_waits();
     }
-    bool silent() const noexcept { return is_shm() ? shm_.silent() : other_->silent(); }
+    bool silent() const noexcept { return is_shm() ? shm_.silent() : other()->silent(); }
     mlx5::Syndrome silence() const noexcept {
-        return is_shm() ? shm_.silence() : other_->silence();
+        return is_shm() ? shm_.silence() : other()->silence();
     }
-    bool begun() const noexcept { return is_shm() ? shm_.begun() : other_->begun(); }
-    bool owes() const noexcept { return is_shm() ? shm_.owes() : other_->owes(); }
+    bool begun() const noexcept { return is_shm() ? shm_.begun() : other()->begun(); }
+    bool owes() const noexcept { return is_shm() ? shm_.owes() : other()->owes(); }
     void report_refusal(mlx5::Syndrome syndrome) noexcept {
-        is_shm() ? shm_.report_refusal(syndrome) : other_->report_refusal(syndrome);
+        is_shm() ? shm_.report_refusal(syndrome) : other()->report_refusal(syndrome);
     }
 
   private:
+    Port* other() const noexcept { return other_.load(std::memory_order_acquire); }
+
     ShmPort shm_;
-    Port* const other_;
+    std::atomic<Port*> other_;
+    std::unique_ptr<Port> owned_;
 };
 
 }  // namespace verbatim::softnic

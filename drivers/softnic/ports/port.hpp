@@ -5,7 +5,7 @@
 // A port is reliable and ordered: requests take effect at the peer in the order in which post()
 // took them, whatever kinds of memory they go to. Each ends in exactly one way:
 //   done      it has taken effect; what it returns is in the request's memory already
-//   accepted  it is on its way and has a ticket. Tickets count from 1; the peer answers in their
+//   accepted  it is on its way and has a ticket. Tickets grow from 1; the peer answers in their
 //             order: the ticket is acknowledged, its result comes (take_result()), it is refused,
 //             or it waits for a receive (receiver not ready) and is answered later
 //   refused   the syndrome says why; the peer may have refused it, or this side in its place
@@ -18,7 +18,8 @@
 //
 // The shm port (shm_port.hpp) judges keys by the peer's mapped table and copies by itself. On other
 // ports the responder judges: their arrivals are given to it as records of a ring (channel.hpp), of
-// which the port's own thread is the producer, and its answers are that ring's words.
+// which the port is the producer, and its answers are that ring's words. The tcp port
+// (tcp_port.hpp) is such a one.
 #pragma once
 
 #include <chrono>

@@ -26,6 +26,7 @@ bool QueuePairConnection::wake_sender(bool noteworthy) noexcept {
 }
 
 void QueuePairConnection::wake_peer() noexcept {
+    if (PeerStream* const tcp = stream.load(std::memory_order_acquire)) tcp->flush();
     if (link == nullptr || !outgoing) return;
     outgoing.signal();
     link->ring_bell();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "../links/link.hpp"
+#include "../ports/tcp/peer_stream.hpp"
 #include "../rings/channel.hpp"
 
 namespace verbatim::softnic {
@@ -25,9 +26,14 @@ struct QueuePairConnection {
     // completion before the answer.
     std::atomic<std::uint64_t> admitted{0};
     std::uint32_t woken_receiver = 0, woken_sender = 0;  // the sleeps that ended last
+    // Of the tcp port, instead of link and outgoing; set and cleared as those are, and read by any
+    // thread.
+    std::atomic<PeerStream*> stream{nullptr};
 
     // The peer's process or its queue pair is not there any more.
     bool peer_lost() const noexcept {
+        if (const PeerStream* const tcp = stream.load(std::memory_order_acquire)) [[unlikely]]
+            return tcp->words().gone();
         return link != nullptr &&
                (link->lost() || (outgoing && outgoing.receiver_state() == ReceiverState::closed));
     }
@@ -36,6 +42,10 @@ struct QueuePairConnection {
         return link->lost() || outgoing.receiver_state() != ReceiverState::open;
     }
 
+    // Of the tcp port: no poll comes soon.
+    void hand_over() noexcept {
+        if (PeerStream* const tcp = stream.load(std::memory_order_acquire)) tcp->hand_over();
+    }
     // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in
     // the send gate; after its messages were acknowledged or room was made for more, by the one in
     // the receive gate (false: try again later); after this queue pair failed or closed.

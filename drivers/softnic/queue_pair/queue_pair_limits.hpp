@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include <verbatim/driver/device.hpp>
+
 namespace verbatim::softnic {
 
 struct QueuePairLimits {
@@ -23,6 +25,8 @@ struct QueuePairLimits {
     }
     // Of datagram queue pairs: what a datagram must name.
     std::atomic<std::uint32_t> queue_key{0};
+    // One-sided requests of the peer that the queue pair takes, whatever its keys say.
+    std::atomic<Access> allowed{Access::remote_write | Access::remote_read | Access::remote_atomic};
     // Requests wait until it is taken back; `report_drained`: once what was begun is complete.
     std::atomic<bool> paused{false}, report_drained{false};
 };

@@ -24,7 +24,8 @@ std::byte* OneSidedRequests::reach(const ReceiveEntries& entries, const RemoteCo
     Grant grant;
     if (!entries.source().keys->view().find(piece.key, grant) ||
         !grant.serves_queue_pair(shared_->traits.number) || grant.domain != keys_domain(entries) ||
-        !grant.covers(piece.address, bytes) || !allows(grant.access, wanted))
+        !grant.covers(piece.address, bytes) || !allows(grant.access, wanted) ||
+        !allows(shared_->limits.allowed.load(std::memory_order_relaxed), wanted))
         return nullptr;
     return reinterpret_cast<std::byte*>(piece.address + grant.origin);
 }

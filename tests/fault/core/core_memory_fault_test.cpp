@@ -280,12 +280,19 @@ TEST(NoPtrace, graphs_cross_all_the_same) {
     EXPECT_EQ(parent.reap(), 0);
 }
 
+// Other users are reached by TCP, unless that is not offered.
+Config sharing_only() {
+    Config config = test::small_config();
+    config.softnic.port = "shm";
+    return config;
+}
+
 TEST(AnotherUser, is_refused_by_name_and_keeps_no_one_else_out) {
     if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
     Child child([](Wire& wire) {
         std::uint16_t port = 0;
         if (!wire.get(port) || become_nobody() != 0) return 90;
-        Context context(test::small_config());
+        Context context(sharing_only());
         const Error error = error_of([&] { context.connect(local(port)); });
         // Who ends before the listener has looked may be gone instead of refused.
         if (error.code() != Errc::permission_denied || !wire.wait()) return 1;
@@ -294,7 +301,7 @@ TEST(AnotherUser, is_refused_by_name_and_keeps_no_one_else_out) {
                    : 2;
     });
     test::CapturedLog log;
-    Context context(test::small_config()), sending(test::small_config());
+    Context context(sharing_only()), sending(sharing_only());
     Listener listener = context.listen("127.0.0.1:0");
     ASSERT_TRUE(child.wire().put(listener.port()));
     std::optional<Connection> accepted;

@@ -15,11 +15,19 @@ std::unique_ptr<Device> open_through_rdma_core(rdma::DataPath path) {
     return rdma::open_device({.name = "mlx5_0", .data_path = path});
 }
 
+std::unique_ptr<Device> open_with_streams() {
+    softnic::Options options;
+    options.port = softnic::PortKind::tcp;
+    options.strict_doorbells = true;
+    return softnic::open_device(options);
+}
+
 }  // namespace
 
 std::vector<Backend> backends() {
     return {
         {"software_nic", [] { return softnic::open_device({.strict_doorbells = true}); }, true},
+        {"software_nic_tcp", [] { return open_with_streams(); }, true},
         {"mlx5_through_rdma_core", [] { return open_through_rdma_core(rdma::DataPath::mlx5); }},
         {"verbs_through_rdma_core", [] { return open_through_rdma_core(rdma::DataPath::verbs); }},
     };

@@ -28,8 +28,14 @@ struct Config {
         // the device has such queues.
         std::string data_path = "auto";
         bool strict_doorbells = false;  // softnic: refuse doorbells that disagree with the ring
-        bool same_user_only = true;     // softnic: peers must run as the same user
+        bool same_user_only = true;     // softnic: share memory with the same user only
     } device;
+    // [device.softnic]
+    struct SoftnicSection {
+        // The way to peers. "shm": memory that both sides share, on one host. "tcp": a TCP stream
+        // for each connection. "auto": shm, and tcp where that is refused. Both sides must agree.
+        std::string port = "auto";
+    } softnic;
     ArenaOptions arena{.name = "arena"};
     ArenaOptions receive_arena{.name = "receive_arena"};
     struct ConnectSection {

@@ -1,8 +1,9 @@
 // The software NIC is a device that executes mlx5-format queues in the threads that ring and poll
-// them. Same-host peers reach each other through shared memory; nothing else of it is visible above
-// the Device interface.
+// them. Same-host peers reach each other through shared memory, others by TCP streams
+// (docs/tcp-port.md); nothing else of it is visible above the Device interface.
 //
-// Rules for programs:
+// Rules for programs, on the shm port. By TCP every request ends when the peer has answered, and an
+// engine thread executes it there where the target does not poll:
 // - The posting thread executes one-sided requests on arena memory (a MemoryBacking with a file)
 //   before the post returns. The target does no work. Two-sided requests and immediates are
 //   delivered when the target polls any of its completion queues, and completed at the sender when
@@ -40,14 +41,19 @@
 
 namespace verbatim::softnic {
 
+// The way to peers. Automatic: shared memory, and tcp where that is refused (another host, another
+// network namespace, another user); the log says why. Both sides must have one in common.
+enum class PortKind : std::uint8_t { automatic, shm, tcp };
+
 struct Options {
     std::string name = "softnic0";
+    PortKind port = PortKind::automatic;
     // Refuse every doorbell whose register, record, queue number, BlueFlame half or copy disagree
     // with the ring.
     bool strict_doorbells = false;
     // No hooks: nothing happens until execute(). For benchmarks of posting and for tests.
     bool parked = false;
-    // Peers must run as this process's user.
+    // Memory is shared with processes of this process's user only.
     bool same_user_only = true;
     std::uint32_t completion_entry_bytes = 64;  // or 128
     // Sizes (4 | 8) of atomics whose results arrive in big endian, as mlx5::QueuePairView has it. A

@@ -193,11 +193,13 @@ TEST(Link, peer_of_another_user_is_refused_by_both_sides) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
     for (const bool open_here : {false, true}) {
         EndOptions options;
+        options.device.port = PortKind::shm;
         options.device.same_user_only = !open_here;
         // Forked first: thread sanitizers want no threads at a fork.
         Child child([&](Wire& wire) {
             if (setresuid(kNobody, kNobody, kNobody) != 0) return 1;
             EndOptions other;
+            other.device.port = PortKind::shm;
             other.device.same_user_only = open_here;
             End stranger(other);
             EndAddress peer;

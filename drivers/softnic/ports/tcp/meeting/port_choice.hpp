@@ -1,0 +1,29 @@
+// The choice between the shm port and the tcp port. Both sides make it of the same two addresses,
+// so both choose the same. Control path.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <verbatim/driver/device.hpp>
+#include <verbatim/softnic/softnic.hpp>
+
+namespace verbatim::softnic {
+
+// QueuePairAddress::ports.
+inline constexpr std::uint8_t kShmOffered = 1, kTcpOffered = 2, kSameUserOnly = 4;
+
+// Processes with the same name share abstract sockets, and count users alike. Zeros: not known.
+using HostName = std::array<std::uint8_t, 16>;
+HostName host_name();
+std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept;
+
+struct PortChoice {
+    bool tcp = false;
+    std::string reason;  // of tcp
+};
+// Throws Error(unsupported): the two sides have no port in common.
+PortChoice choose_port(const QueuePairAddress& own, const QueuePairAddress& peer);
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,86 @@
+// The stream of a queue pair, and the threads that drive it: pollers while there are any, else the
+// engine thread (docs/tcp-port.md). Threads: any, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "../../host/local_socket.hpp"
+#include "event_thread.hpp"
+#include "stream.hpp"
+
+namespace verbatim::softnic {
+
+class PeerStream final : EventThread::Handler {
+  public:
+    // What the engine thread does instead of a poll; null: nothing.
+    struct Driver {
+        void (*call)(void* context) noexcept = nullptr;
+        void* context = nullptr;
+    };
+
+    // Throws std::bad_alloc.
+    PeerStream(ChannelSender ring, std::size_t questions, FailureText& failure)
+        : stream_(std::move(ring), questions, failure) {}
+    ~PeerStream() { unwatch(); }
+
+    Stream& stream() noexcept { return stream_; }
+    const PeerWords& words() const noexcept { return stream_.words(); }
+    // Control path, once: the engine thread drives it from now on where nobody polls. `attach_by`:
+    // when it is lost that has no socket yet. Throws Error(device_error).
+    void watch(EventThread& thread, const Driver& driver, Instant attach_by);
+    // Then, once. Any thread; may throw Error(device_error).
+    void attach(Descriptor socket, Stream::Origin origin);
+    // Control path: afterwards the engine thread does not come any more.
+    void unwatch() noexcept;
+
+    // A poll; as Stream::progress().
+    bool poll() noexcept {
+        polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        const bool moved = stream_.progress();
+        if (stream_.unfinished() && stream_.armed()) [[unlikely]]
+            arm();
+        return moved;
+    }
+    // Of the engine thread, inside the driver's call.
+    bool drive() noexcept { return stream_.progress(); }
+    // Something was posted, or is to be said.
+    void flush() noexcept {
+        stream_.flush();
+        if (stream_.unfinished() && stream_.armed()) [[unlikely]]
+            arm();
+    }
+    // True once, when nothing that is sent is answered any more.
+    bool take_silence() noexcept {
+        return words().silent() && !silence_taken_.load(std::memory_order_relaxed) &&
+               !silence_taken_.exchange(true);
+    }
+    // No poll comes soon, but for one or two before the thread sleeps: the next byte wakes the
+    // engine thread.
+    void hand_over() noexcept {
+        handed_over_until_.store(polls_.load(std::memory_order_relaxed) + kStrayPolls,
+                                 std::memory_order_relaxed);
+        arm();
+        flush();
+    }
+
+  private:
+    static constexpr std::uint64_t kStrayPolls = 4;
+    bool ready() noexcept override;
+    bool tick() noexcept override;
+    void arm() noexcept;
+    bool polled() noexcept;
+    bool drive_and_arm() noexcept;
+
+    Stream stream_;
+    EventThread* thread_ = nullptr;
+    std::uint64_t number_ = 0;
+    Driver driver_;
+    Instant attach_by_;
+    std::atomic<std::uint64_t> polls_{0}, handed_over_until_{0};
+    std::atomic<bool> silence_taken_{false};
+    std::uint64_t seen_polls_ = 0;  // the engine thread's
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,85 @@
+// The results of reads and atomic operations on their way to a requester. What it asks for has room
+// here before it is asked, so results can always be read from the socket. One asking and taking
+// thread, inside the send gate; one thread that brings results, inside the stream's gate.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "../../keys/pieces.hpp"
+#include "byte_ring.hpp"
+
+namespace verbatim::softnic {
+
+// Of one queue pair: frames that ask, and bytes asked for and not taken. A responder has room for
+// as much; a requester that asks for more breaks the protocol.
+inline constexpr std::size_t kQuestions = 16, kResultBytes = std::size_t{256} << 10;
+
+class ReadResults {
+  public:
+    // `questions`: as many as the responder answers at once, at most kQuestions. Throws
+    // std::bad_alloc.
+    explicit ReadResults(std::size_t questions)
+        : questions_(std::clamp<std::size_t>(questions, 1, kQuestions)), ring_(kResultBytes) {}
+
+    // The requester's side. How many bytes another frame may ask for; 0: none.
+    std::size_t room() const noexcept {
+        const std::uint64_t asked = asked_.load(std::memory_order_relaxed);
+        const bool another = asked - answered_.load(std::memory_order_acquire) < questions_;
+        return another ? kResultBytes - (asked_bytes_ - taken_) : 0;
+    }
+    // Before that frame is committed.
+    void note_question(std::uint64_t number, std::size_t bytes) noexcept {
+        const std::uint64_t asked = asked_.load(std::memory_order_relaxed);
+        list_[asked % kQuestions] = {number, bytes};
+        asked_bytes_ += bytes;
+        asked_.store(asked + 1, std::memory_order_release);
+    }
+    // Bytes that have come, and were not taken; some of them into the list, from `skip` on.
+    std::size_t ready() const noexcept {
+        return static_cast<std::size_t>(arrived_.load(std::memory_order_acquire) - taken_);
+    }
+    void take(const PieceList& into, std::uint64_t skip, std::size_t bytes) noexcept {
+        ring_.for_each_run(taken_, bytes, [&](const std::byte* from, std::size_t run) {
+            scatter(into, skip, from, run);
+            skip += run;
+        });
+        taken_ += bytes;
+    }
+    void take(std::uint64_t& word) noexcept {
+        ring_.get(taken_, &word, sizeof word);
+        taken_ += sizeof word;
+    }
+
+    // The stream's side. False: that is not what the oldest question asks for.
+    bool arrive(std::uint64_t number, std::span<const std::byte> bytes) noexcept {
+        const std::uint64_t answered = answered_.load(std::memory_order_relaxed);
+        if (answered == asked_.load(std::memory_order_acquire)) return false;
+        const Question& oldest = list_[answered % kQuestions];
+        if (oldest.number != number || oldest.bytes != bytes.size()) return false;
+        const std::uint64_t at = arrived_.load(std::memory_order_relaxed);
+        ring_.put(at, bytes.data(), bytes.size());
+        arrived_.store(at + bytes.size(), std::memory_order_release);
+        answered_.store(answered + 1, std::memory_order_release);
+        return true;
+    }
+
+  private:
+    struct Question {
+        std::uint64_t number = 0;
+        std::size_t bytes = 0;
+    };
+
+    const std::size_t questions_;
+    ByteRing ring_;
+    std::array<Question, kQuestions> list_{};
+    std::uint64_t asked_bytes_ = 0, taken_ = 0;  // the requester's
+    std::atomic<std::uint64_t> asked_{0};
+    std::atomic<std::uint64_t> answered_{0}, arrived_{0};  // the stream's
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,172 @@
+// Records of the responder's ring, a function for each kind of frame.
+#include "request_feeder.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../../host/shared_store.hpp"
+#include "../../rings/remote_atomic.hpp"
+#include "../../rings/remote_copy.hpp"
+
+namespace verbatim::softnic {
+
+static_assert(sizeof(RemoteAtomic) == kAtomicBody);
+
+RequestFeeder::RequestFeeder(ChannelSender ring) noexcept : ring_(std::move(ring)) {
+    ring_.set_attached();
+}
+
+RequestFeeder::Fed RequestFeeder::feed(const Frame& frame) noexcept {
+    const std::uint64_t number = frame.header.number;
+    // Nothing is received any more. Or it is sent again, though the ring has it: the peer had not
+    // heard of that yet.
+    if (!ring_.receiver_is_open() || number <= taken_) return Fed::done;
+    if (number != taken_ + 1) return repeats_ ? Fed::done : Fed::malformed;
+    repeats_ = stopped_;
+    if (stopped_) return Fed::done;
+    if (put(frame)) {
+        taken_ = number;
+        fed_ = 0, begun_ = false;
+        return Fed::done;
+    }
+    if (ring_.broken()) return Fed::malformed;
+    if (!waits()) return Fed::later;
+    stopped_ = repeats_ = true;
+    ++stops_;
+    return Fed::done;
+}
+
+// The responder's word of it stays until the message is received whole: one that has its receive by
+// now makes room.
+bool RequestFeeder::waits() noexcept {
+    if (!ring_.a_message_waits() || ring_.all_taken()) return false;
+    if (const std::uint64_t seen = ring_.not_ready(); seen != waits_seen_) {
+        waits_seen_ = seen;
+        waits_at_ = ring_.consumed();
+    }
+    return ring_.consumed() == waits_at_;
+}
+
+// False: there is no room for the rest now; fed_ remembers where it begins.
+bool RequestFeeder::put(const Frame& frame) noexcept {
+    switch (frame.header.kind) {
+        case FrameKind::send:
+            return put_send(frame);
+        case FrameKind::write:
+            return put_write(frame);
+        case FrameKind::notice:
+            return put_notice(frame);
+        case FrameKind::read:
+            return put_read(frame);
+        default:
+            return put_atomic(frame);
+    }
+}
+
+bool RequestFeeder::put_send(const Frame& frame) noexcept {
+    const auto body = frame.read<MessageBody>();
+    const auto payload = frame.payload(sizeof body);
+    for (bool ends = false; !ends;) {
+        std::size_t capacity = 0;
+        const std::size_t left = payload.size() - fed_;
+        std::byte* const to = may_mark() ? ring_.reserve(capacity, left) : nullptr;
+        if (to == nullptr) return false;
+        RecordHeader record{static_cast<std::uint32_t>(std::min(capacity, left)), 0, body.total,
+                            body.immediate};
+        copy_bytes(to, payload.data() + fed_, record.bytes);
+        fed_ += record.bytes;
+        ends = fed_ == payload.size();
+        if (frame.has(kFirstPart) && !begun_) record.flags |= kFirstRecord;
+        if (frame.has(kLastPart) && ends)
+            record.flags |= kLastRecord | (frame.has(kCarriesImmediate) ? kHasImmediate : 0) |
+                            (frame.has(kCarriesKey) ? kHasInvalidate : 0) |
+                            (frame.has(kSolicitedFrame) ? kSolicitedRecord : 0);
+        begun_ = true;
+        ring_.commit(record);
+    }
+    if (frame.has(kLastPart)) mark({.number = frame.header.number, .last = true});
+    return true;
+}
+
+bool RequestFeeder::put_write(const Frame& frame) noexcept {
+    const auto body = frame.read<WriteBody>();
+    const auto payload = frame.payload(sizeof body);
+    while (fed_ != payload.size()) {
+        const WriteBody to{body.address + fed_, body.key, 0};
+        const std::size_t put = may_mark() ? put_piece(to, payload.subspan(fed_)) : 0;
+        if (put == 0) return false;
+        fed_ += put;
+    }
+    mark({.number = frame.header.number, .last = true});
+    return true;
+}
+
+// A record ends where an aligned word of the memory does: no word is stored in two halves. Only the
+// last one of a frame is acknowledged. Returns its bytes.
+std::size_t RequestFeeder::put_piece(const WriteBody& to,
+                                     std::span<const std::byte> left) noexcept {
+    constexpr std::size_t kLeast = 24, kWord = 8;
+    std::size_t room = 0;
+    if (ring_.reserve_whole(sizeof(RemoteCopy) + std::min(left.size(), kLeast)) == nullptr)
+        return 0;
+    std::byte* const at = ring_.reserve(room);
+    if (at == nullptr) return 0;
+    std::size_t bytes = std::min(left.size(), room - sizeof(RemoteCopy));
+    if (bytes != left.size()) bytes -= (to.address + bytes) % kWord;
+    const RemoteCopy piece{to.address, to.key, static_cast<std::uint32_t>(bytes)};
+    copy_bytes(at, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
+    copy_bytes(at + sizeof piece, left.data(), bytes);
+    ring_.commit({static_cast<std::uint32_t>(sizeof piece + bytes),
+                  kPutRecord | kFirstRecord | (bytes == left.size() ? kLastRecord : 0), 0, 0});
+    return bytes;
+}
+
+bool RequestFeeder::put_notice(const Frame& frame) noexcept {
+    const auto body = frame.read<MessageBody>();
+    std::size_t capacity = 0;
+    if (!may_mark() || ring_.reserve(capacity, 0) == nullptr) return false;
+    ring_.commit({0,
+                  kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
+                      (frame.has(kSolicitedFrame) ? kSolicitedRecord : 0),
+                  body.total, body.immediate});
+    mark({.number = frame.header.number, .last = true});
+    return true;
+}
+
+bool RequestFeeder::put_read(const Frame& frame) noexcept {
+    const auto body = frame.read<ReadBody>();
+    while (fed_ != body.bytes) {
+        if (!may_mark() || ring_.untaken_answers() == kAnswers) return false;
+        const auto bytes = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(ring_.answer_bytes(), body.bytes - fed_));
+        const RemoteCopy piece{body.address + fed_, body.key, bytes};
+        std::byte* const to = ring_.reserve_whole(sizeof piece + bytes);
+        if (to == nullptr) return false;
+        copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
+        ring_.commit_question({static_cast<std::uint32_t>(sizeof piece + bytes),
+                               kGetRecord | kFirstRecord | kLastRecord, 0, 0});
+        mark({.number = frame.header.number,
+              .bytes = bytes,
+              .frame_bytes = fed_ == 0 ? body.bytes : 0,
+              .last = fed_ + bytes == body.bytes});
+        fed_ += bytes;
+    }
+    return true;
+}
+
+bool RequestFeeder::put_atomic(const Frame& frame) noexcept {
+    if (!may_mark() || atomics_put_ - atomics_answered_ == kAtomicResults) return false;
+    std::byte* const to = ring_.reserve_whole(kAtomicBody);
+    if (to == nullptr) return false;
+    copy_bytes(to, frame.body.data(), kAtomicBody);
+    ring_.commit({kAtomicBody, kFirstRecord | kLastRecord | kAtomicRecord, kAtomicBody, 0});
+    mark({.number = frame.header.number,
+          .bytes = kAtomicResult,
+          .frame_bytes = kAtomicResult,
+          .atomic = true,
+          .last = true});
+    ++atomics_put_;
+    return true;
+}
+
+}  // namespace verbatim::softnic

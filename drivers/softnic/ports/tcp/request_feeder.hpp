@@ -1,0 +1,71 @@
+// The producer of the ring that a queue pair's responder reads: turns a peer's request frames into
+// records, and the responder's words and answers into frames. What the ring has no room for while a
+// message waits for a receive is discarded, and sent again later; so the stream is always read.
+// Owner: the stream. Threads: the one inside its gate.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "../../rings/channel.hpp"
+#include "answer_queue.hpp"
+#include "frame.hpp"
+
+namespace verbatim::softnic {
+
+class RequestFeeder {
+  public:
+    // `ring`: the queue pair's own, by which its peer's requests come.
+    explicit RequestFeeder(ChannelSender ring) noexcept;
+
+    // Later: the responder must run first, and the frame is given again. Malformed: the peer breaks
+    // the protocol.
+    enum class Fed : std::uint8_t { done, later, malformed };
+    Fed feed(const Frame& frame) noexcept;
+    void give_up() noexcept { ring_.give_up(); }
+
+    // What the responder has done becomes results, and its words. False: the peer asked for more
+    // than may be on its way, or this side's ring is broken.
+    bool answer(AnswerQueue& answers, WordsBody& words) noexcept;
+    // A message waits for a receive that the program has not posted.
+    bool waits() noexcept;
+
+  private:
+    // One message of the ring that the responder acknowledges, of them all in their order.
+    struct Mark {
+        std::uint64_t number = 0;       // of its frame
+        std::uint32_t bytes = 0;        // of a piece that was asked for, else 0
+        std::uint32_t frame_bytes = 0;  // of the result's frame that begins with it, else 0
+        bool atomic = false;
+        bool last = false;  // of its frame
+    };
+    static constexpr std::size_t kMarks = 1024;
+
+    bool put(const Frame& frame) noexcept;
+    bool put_send(const Frame& frame) noexcept;
+    bool put_write(const Frame& frame) noexcept;
+    std::size_t put_piece(const WriteBody& to, std::span<const std::byte> left) noexcept;
+    bool put_notice(const Frame& frame) noexcept;
+    bool put_read(const Frame& frame) noexcept;
+    bool put_atomic(const Frame& frame) noexcept;
+    bool may_mark() const noexcept { return marked_ - collected_ != kMarks; }
+    void mark(const Mark& mark) noexcept { marks_[marked_++ % kMarks] = mark; }
+    bool collect(AnswerQueue& answers) noexcept;
+    bool add_result(const Mark& mark, AnswerQueue& answers) noexcept;
+
+    ChannelSender ring_;
+    std::uint64_t taken_ = 0, acknowledged_ = 0;
+    std::uint64_t fed_ = 0;  // bytes of the next frame that are in the ring
+    bool begun_ = false;     // a record of it is
+    bool repeats_ = false;   // what comes is discarded until that frame comes again
+    bool stopped_ = false;   // and the peer is not to send it yet
+    std::uint32_t stops_ = 0;
+    std::uint64_t waits_seen_ = 0, waits_at_ = 0;  // of the ring: its waits, what was consumed then
+    std::uint64_t marked_ = 0, collected_ = 0;
+    std::uint64_t atomics_put_ = 0, atomics_answered_ = 0;
+    std::array<Mark, kMarks> marks_;
+};
+
+}  // namespace verbatim::softnic

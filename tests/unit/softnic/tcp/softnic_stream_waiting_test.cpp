@@ -1,0 +1,100 @@
+// Who drives a stream: a program that computes still answers, a program that sleeps for an event is
+// woken, and threads that poll one queue share the work.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include <verbatim/mlx5/completion_wait.hpp>
+
+#include "queue_pair.hpp"
+#include "softnic_frames.hpp"
+#include "softnic_meeting.hpp"
+
+namespace verbatim::softnic::test {
+namespace {
+
+using mlx5::Element;
+using mlx5::Opcode;
+using mlx5::WorkRequest;
+
+TEST(StreamWaiting, a_program_that_computes_still_answers) {
+    Pair pair(tcp_options());
+    const auto payload = pattern(100000);
+    for (int round = 0; round < 5; ++round) {
+        // Of these b polls none.
+        std::copy(payload.begin(), payload.end(), pair.a.at(0));
+        const Element from = pair.a.element(0, payload.size());
+        WorkRequest write = pair.a.request(Opcode::write, 4096);
+        write.elements = std::span(&from, 1);
+        ASSERT_EQ(pair.a.send->post(write), Errc::ok);
+        const Element into = pair.a.element(200000, payload.size());
+        WorkRequest read = pair.a.request(Opcode::read, 4096);
+        read.elements = std::span(&into, 1);
+        ASSERT_EQ(pair.a.send->post(read), Errc::ok);
+        const std::size_t wanted = pair.seen_a.size() + 2;
+        ASSERT_TRUE(
+            poll_until({&pair.a}, {&pair.seen_a}, [&] { return pair.seen_a.size() >= wanted; }));
+        EXPECT_EQ(pair.seen_a.back().status, Errc::ok);
+        EXPECT_TRUE(std::equal(payload.begin(), payload.end(), pair.a.at(200000)));
+        std::memset(pair.a.at(200000), 0, payload.size());
+        pair.b.poll();  // now and then it does
+    }
+}
+
+// Nothing is polled at all: the engine threads of both sides do everything.
+TEST(StreamWaiting, requests_end_though_nobody_polls) {
+    Pair pair(tcp_options());
+    constexpr std::uint64_t kLast = 500;
+    ASSERT_EQ(pair.a.post_write(std::as_bytes(std::span(&kLast, 1)), 64, 1), Errc::ok);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (watch(pair.b, 64) != kLast) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    ASSERT_EQ(pair.b.post_receive(0, 16, 3), Errc::ok);
+    const Element from = pair.a.element(64, 8);
+    ASSERT_EQ(pair.a.post_send(std::span(&from, 1), 2), Errc::ok);
+    ASSERT_TRUE(pair.poll_for(2, 1));
+    EXPECT_EQ(pair.seen_a[1].status, Errc::ok);
+    EXPECT_EQ(pair.seen_b[0].id, 3u);
+}
+
+TEST(StreamWaiting, an_armed_queue_is_woken_by_the_peer) {
+    EndOptions options = tcp_options();
+    options.channel = true;
+    Pair pair(options);
+    for (int round = 0; round < 20; ++round) {
+        ASSERT_EQ(pair.b.post_receive(0, 64, 7), Errc::ok);
+        std::thread sender([&] {
+            usleep(2000);
+            const Element from = pair.a.element(0, 8);
+            EXPECT_EQ(pair.a.post_send(std::span(&from, 1), 8), Errc::ok);
+            std::vector<mlx5::Completion> seen;
+            EXPECT_TRUE(poll_until({&pair.a}, {&seen}, [&] { return !seen.empty(); }));
+        });
+        std::array<mlx5::Completion, 4> found;
+        const std::size_t count =
+            mlx5::wait_and_poll(*pair.b.completions, *pair.b.channel, found, kPatience);
+        sender.join();
+        ASSERT_EQ(count, 1u);
+        EXPECT_EQ(found[0].id, 7u);
+    }
+}
+
+// rnr_retry and min_rnr_timer, which rdma-core's programs set.
+TEST(StreamWaiting, a_message_without_a_receive_fails_after_its_retries) {
+    Pair pair(tcp_options());
+    auto& a = static_cast<QueuePair&>(*pair.a.queue_pair);
+    auto& b = static_cast<QueuePair&>(*pair.b.queue_pair);
+    a.limits().not_ready_retries = 2;
+    b.setup().set_not_ready_for(std::chrono::milliseconds(5));
+    const Element from = pair.a.element(0, 8);
+    ASSERT_EQ(pair.a.post_send(std::span(&from, 1), 1), Errc::ok);
+    ASSERT_EQ(pair.a.post_write(pattern(8), 64, 2), Errc::ok);
+    ASSERT_TRUE(pair.poll_for(2, 0));
+    EXPECT_EQ(pair.seen_a[0].status, Errc::rnr_exceeded);
+    EXPECT_EQ(pair.seen_a[1].status, Errc::flushed);
+    EXPECT_EQ(pair.b.value<std::uint64_t>(64), 0u);
+}
+
+}  // namespace
+}  // namespace verbatim::softnic::test
