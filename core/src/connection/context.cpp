@@ -28,24 +28,38 @@ Context::Impl::Impl(const Config& configuration)
       device(open_configured_device(config)),
       objects(*device, std::make_shared<Arena>(config.arena), Access::local_write),
       received(*device, std::make_shared<Arena>(config.receive_arena),
-               Access::local_write | Access::remote_write) {}
+               Access::local_write | Access::remote_write),
+      posted(*device, config.receive_arena) {}
 
 Context::Context() : Context(found_config()) {}
-Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)) {}
+Context::Context(const Config& config)
+    : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {}
 Context::~Context() = default;
 
-Connection Context::connect(std::string_view host_port) {
+Lane Context::make_lane() {
+    return Lane(std::make_shared<Lane::Impl>(impl_, *impl_->device, impl_->config.lane));
+}
+
+Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
+
+Connection Context::connect(std::string_view host_port, const Lane& on) {
+    const auto guard = on.impl()->enter();
     const HostPort to = HostPort::parse(host_port);
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);
-    return Connection(
-        shake_hands(impl_, SideChannel(std::move(socket), std::move(name)), std::nullopt));
+    LaneQueue& queue = on.impl()->queue();
+    Reservation reservation(queue, impl_->config);
+    auto connection = std::make_unique<Connection::Impl>(
+        on.impl(), shake_hands(impl_, queue.handle(),
+                               SideChannel(std::move(socket), std::move(name)), std::nullopt));
+    reservation.keep();
+    return Connection(std::move(connection));
 }
 
 Listener Context::listen(std::string_view host_port) {
     const HostPort at = HostPort::parse(host_port);
     return Listener(std::make_unique<Listener::Impl>(
-        impl_, tcp::listen(at, impl_->config.connect.loopback_only)));
+        impl_, lane_, tcp::listen(at, impl_->config.connect.loopback_only)));
 }
 
 Arena& Context::arena() noexcept { return impl_->objects.arena(); }

@@ -25,10 +25,11 @@ void turn_down(SideChannel& channel, const Error& reason) {
 
 }  // namespace
 
-Connection Listener::Impl::accept(Deadline deadline) {
+Connection Listener::Impl::accept(const std::shared_ptr<Lane::Impl>& on, Deadline deadline) {
+    const auto guard = on->enter();
     while (true) {
         take_callers();
-        hear_callers();
+        hear_callers(on);
         if (auto connection = welcomes_.take()) return Connection(std::move(connection));
         if (deadline.passed())
             throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
@@ -52,11 +53,11 @@ void Listener::Impl::take_callers() try {
     starved_ = true;
 }
 
-void Listener::Impl::hear_callers() {
+void Listener::Impl::hear_callers(const std::shared_ptr<Lane::Impl>& on) {
     for (auto it = callers_.begin(); it != callers_.end() && !welcomes_.is_full();) {
         try {
             if (const auto hello = hear(*it))
-                welcomes_.start(context, std::move(it->channel), *hello);
+                welcomes_.start(context, on, std::move(it->channel), *hello);
             else {
                 ++it;
                 continue;
@@ -100,7 +101,12 @@ Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl))
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
-Connection Listener::accept(Deadline deadline) { return impl_->accept(deadline); }
+Connection Listener::accept(Deadline deadline) {
+    return impl_->accept(impl_->lane.impl(), deadline);
+}
+Connection Listener::accept(const Lane& lane, Deadline deadline) {
+    return impl_->accept(lane.impl(), deadline);
+}
 std::uint16_t Listener::port() const noexcept { return tcp::local_port(impl_->socket); }
 
 }  // namespace verbatim

@@ -16,13 +16,14 @@
 namespace verbatim {
 
 struct Listener::Impl {
-    Impl(std::shared_ptr<Context::Impl> shared, Descriptor bound)
-        : context(std::move(shared)), socket(std::move(bound)) {}
+    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound)
+        : context(std::move(shared)), lane(std::move(lane_of_context)), socket(std::move(bound)) {}
 
-    // The next caller who completes the hello. Throws Error(timeout).
-    Connection accept(Deadline deadline);
+    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout).
+    Connection accept(const std::shared_ptr<Lane::Impl>& lane, Deadline deadline);
 
     std::shared_ptr<Context::Impl> context;
+    Lane lane;  // the context's
     Descriptor socket;
 
   private:
@@ -34,7 +35,7 @@ struct Listener::Impl {
 
     void take_callers();
     void wait(Deadline deadline);
-    void hear_callers();
+    void hear_callers(const std::shared_ptr<Lane::Impl>& lane);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
 

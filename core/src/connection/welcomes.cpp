@@ -24,10 +24,17 @@ Welcomes::~Welcomes() {
     for (One& one : running_) one.thread.join();
 }
 
-void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel,
-                     const Hello& hello) {
+void Welcomes::start(std::shared_ptr<Context::Impl> context, std::shared_ptr<Lane::Impl> lane,
+                     SideChannel channel, const Hello& hello) {
     const std::string name = channel.name();
     One& one = running_.emplace_back();
+    try {
+        one.reservation.emplace(lane->queue(), context->config);
+    } catch (...) {
+        running_.pop_back();
+        throw;
+    }
+    one.lane = std::move(lane);
     one.socket = Descriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
     try {
         one.thread = std::thread([this, &one, hello, context = std::move(context),
@@ -43,9 +50,10 @@ void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel
 void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
                    const Hello& hello) noexcept {
     const std::string name = channel.name();
-    std::unique_ptr<Connection::Impl> connection;
+    std::optional<Meeting> meeting;
     try {
-        connection = shake_hands(std::move(context), std::move(channel), hello);
+        meeting =
+            shake_hands(std::move(context), one.lane->queue().handle(), std::move(channel), hello);
     } catch (const Error& error) {  // the caller has been told
         if (!ending_) log::warn("refused {}: {}", name, error.cause());
     } catch (const std::exception& error) {
@@ -53,7 +61,7 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     }
     {
         const std::lock_guard lock(mutex_);
-        one.connection = std::move(connection);
+        one.meeting = std::move(meeting);
         one.is_done = true;
     }
     eventfd_write(ended_.get(), 1);
@@ -68,15 +76,28 @@ std::unique_ptr<Connection::Impl> Welcomes::take() {
             ++it;
             continue;
         }
-        auto connection = std::move(it->connection);
         lock.unlock();
         it->thread.join();
+        auto connection = join(*it);
         it = running_.erase(it);
         if (connection == nullptr) continue;
         eventfd_write(ended_.get(), 1);  // there may be more
         return connection;
     }
     return nullptr;
+}
+
+std::unique_ptr<Connection::Impl> Welcomes::join(One& one) {
+    if (!one.meeting) return nullptr;
+    const std::string name = one.meeting->channel.name();
+    try {
+        auto connection = std::make_unique<Connection::Impl>(one.lane, std::move(*one.meeting));
+        one.reservation->keep();
+        return connection;
+    } catch (const Error& error) {
+        log::warn("refused {}: {}", name, error.cause());
+        return nullptr;
+    }
 }
 
 }  // namespace verbatim

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "../bootstrap/side_channel.hpp"
@@ -15,7 +16,7 @@
 
 namespace verbatim {
 
-// Threads: members are called by the listener's thread.
+// Threads: members are called by the listener's thread, which is that of its lanes.
 class Welcomes {
   public:
     static constexpr std::size_t kMost = 16;
@@ -28,9 +29,11 @@ class Welcomes {
     Welcomes& operator=(const Welcomes&) = delete;
 
     bool is_full() const noexcept { return running_.size() == kMost; }
-    // Goes on with a caller whose hello has come. Not when full.
-    void start(std::shared_ptr<Context::Impl> context, SideChannel channel, const Hello& hello);
-    // A connection that is ready, or null. Callers that failed were told and logged.
+    // Goes on with a caller whose hello has come, for a lane. Not when full. Throws
+    // Error(out_of_memory): the lane has no room.
+    void start(std::shared_ptr<Context::Impl> context, std::shared_ptr<Lane::Impl> lane,
+               SideChannel channel, const Hello& hello);
+    // A connection that is ready, on its lane, or null. Callers that failed were told and logged.
     std::unique_ptr<Connection::Impl> take();
     // Readable after a handshake ended, until take() returned null.
     const Descriptor& ended() const noexcept { return ended_; }
@@ -39,11 +42,14 @@ class Welcomes {
     struct One {
         Descriptor socket;  // a second descriptor of the caller's socket
         std::thread thread;
-        bool is_done = false;  // this and the next: under mutex_
-        std::unique_ptr<Connection::Impl> connection;
+        std::shared_ptr<Lane::Impl> lane;
+        std::optional<Reservation> reservation;  // of the lane; owner: the listener's thread
+        bool is_done = false;                    // this and the next: under mutex_
+        std::optional<Meeting> meeting;
     };
     void run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
              const Hello& hello) noexcept;
+    std::unique_ptr<Connection::Impl> join(One& one);
 
     Descriptor ended_;  // eventfd
     std::atomic<bool> ending_{

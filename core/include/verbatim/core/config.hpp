@@ -12,6 +12,9 @@
 
 namespace verbatim {
 
+// How a lane waits: always polling, polling for a while and then asleep, or asleep at once.
+enum class LaneMode : std::uint8_t { busy, adaptive, event };
+
 struct Config {
     struct DeviceSection {
         std::string kind =
@@ -37,13 +40,17 @@ struct Config {
         bool loopback_only = true;  // listen refuses other addresses unless set to false
     } connect;
     struct RingSection {
-        std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 256 MiB
+        std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 64 MiB
         std::uint32_t send_blocks = 256;           // send queue length in 64-byte blocks
     } ring;
-    struct WaitSection {
-        std::chrono::microseconds spin{20};        // before sleeping
-        std::chrono::microseconds sleep_max{200};  // longest single sleep
-    } wait;
+    struct LaneSection {
+        LaneMode mode = LaneMode::adaptive;
+        std::chrono::microseconds spin{20};  // adaptive: before sleeping
+        std::uint32_t hot = 16;              // connections whose memory is polled; others announce
+        // Entries of the completion queue to begin with. A device that cannot lengthen it needs all
+        // at once: send_blocks + 2 for each connection.
+        std::uint32_t completions = 1024;
+    } lane;
     struct ObjectsSection {
         std::size_t staging_bytes = std::size_t{256}
                                     << 10;  // registered buffer for small and heap objects

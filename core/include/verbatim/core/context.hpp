@@ -8,6 +8,7 @@
 #include <verbatim/core/arena.hpp>
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/lane.hpp>
 #include <verbatim/driver/device.hpp>
 
 namespace verbatim {
@@ -23,15 +24,17 @@ class Listener {
     // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
     // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
     // told the reason. Throws Error(timeout).
+    // The connection is on the context's lane, or on the one given, whose thread this is.
     Connection accept(Deadline deadline = Deadline::never());
+    Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
 
   private:
     std::unique_ptr<Impl> impl_;
 };
 
-// Threads: connect and listen may be called from any thread. Connections keep alive the parts that
-// they need.
+// Threads: make_lane and listen may be called from any thread; connect from that of the lane.
+// Connections keep alive the parts that they need.
 class Context {
   public:
     struct Impl;
@@ -45,8 +48,15 @@ class Context {
 
     // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
     // connect.timeout.
+    // On the context's lane, or on the one given, whose thread this is.
     Connection connect(std::string_view host_port);
+    Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
+
+    // The lane of connections that name none.
+    Lane lane() noexcept { return lane_; }
+    // One more lane, for another thread.
+    Lane make_lane();
 
     Arena& arena() noexcept;
     Device& device() noexcept;
@@ -54,6 +64,7 @@ class Context {
 
   private:
     std::shared_ptr<Impl> impl_;
+    Lane lane_;
 };
 
 }  // namespace verbatim
