@@ -19,10 +19,11 @@ inline constexpr std::string_view kLegend =
     "the message\n"
     "afresh and reading all of them; throughputs do not (the first and last word of each message "
     "are checked).\n"
-    "mean32: median of the means of 32 successive samples, for a counter that counts in steps.\n"
+    "fine: below 1 us the median of the means of 32 successive samples, as the counter may count "
+    "in steps; else p50.\n"
     "x floor, x UCX: how many times slower than the floor and than the fastest UCX subject of the "
     "same pass, as\n"
-    "a median over the passes; of mean32, or of the rate.\n"
+    "a median over the passes; of `fine`, or of the rate.\n"
     "wake: one wake-up of a reader that waits asleep, half of what two of them take.\n";
 
 std::string table(std::span<const Row> rows);

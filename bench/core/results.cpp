@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::array<Measure, 6> times(std::string_view first) {
     return {{{first, &Figures::p50, false},
-             {"mean32_us", &Figures::mean32, false},
+             {"fine_us", &Figures::fine, false},
              {"p99_us", &Figures::p99, false},
              {"p99.9_us", &Figures::p99_9, false},
              {"p99.99_us", &Figures::p99_99, false},
@@ -21,7 +21,7 @@ constexpr std::array<Measure, 1> kBytes = {{{"bytes_per_s", &Figures::per_second
 std::optional<double> cost(const Row& row, std::size_t pass) {
     if (pass >= row.passes.size() || !row.passes[pass].error.empty()) return std::nullopt;
     const Figures& of = row.passes[pass];
-    return of.per_second > 0 ? 1 / of.per_second : of.mean32;
+    return of.per_second > 0 ? 1 / of.per_second : of.fine;
 }
 
 }  // namespace

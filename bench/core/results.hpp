@@ -35,7 +35,7 @@ std::optional<Summary> summarize(const Row& row, const Measure& measure);
 double median(std::vector<double> values);
 
 // How many times slower the row is than the fastest of the others of its pass, as a median over
-// the passes. Times are those of Figures::mean32. Empty without a pass that has both.
+// the passes. Times are those of Figures::fine. Empty without a pass that has both.
 std::optional<double> times_slower(const Row& row, const std::vector<const Row*>& others);
 
 // Rows of the same case whose subject begins with `prefix`.

@@ -26,16 +26,16 @@ double rank(std::span<const std::uint64_t> sorted, double share) {
     return static_cast<double>(sorted[place]) / 2 / ticks_per_microsecond();
 }
 
+constexpr std::size_t kTogether = 32;
+constexpr double kFineMicroseconds = 1;
+
+// Longer batches would hold an interruption each. The samples are in the order of their taking.
 double median_of_means(std::span<const std::uint64_t> samples) {
-    constexpr std::size_t kTogether = 32;
     std::vector<std::uint64_t> sums;
     for (; samples.size() >= kTogether; samples = samples.subspan(kTogether)) {
         const auto some = samples.first(kTogether);
         sums.push_back(std::accumulate(some.begin(), some.end(), std::uint64_t{0}));
     }
-    if (sums.empty())
-        sums = {std::accumulate(samples.begin(), samples.end(), std::uint64_t{0}) * kTogether /
-                samples.size()};
     std::ranges::sort(sums);
     return rank(sums, 0.5) / kTogether;
 }
@@ -90,16 +90,17 @@ std::string Runner::run_processes(const Subject& subject) {
 Figures Runner::of_latency() {
     const std::span<std::uint64_t> sorted = samples().first(page_->samples);
     if (sorted.empty()) return {.error = "no samples"};
-    const double mean32 = median_of_means(sorted);
+    const double means = sorted.size() < kTogether ? 0 : median_of_means(sorted);
     std::ranges::sort(sorted);
+    const double p50 = rank(sorted, 0.5);
     return {.error = {},
             .samples = sorted.size(),
-            .p50 = rank(sorted, 0.5),
+            .p50 = p50,
             .p99 = rank(sorted, 0.99),
             .p99_9 = rank(sorted, 0.999),
             .p99_99 = rank(sorted, 0.9999),
             .max = rank(sorted, 1),
-            .mean32 = mean32};
+            .fine = means > 0 && p50 < kFineMicroseconds ? means : p50};
 }
 
 Figures Runner::of_rate(const Case& of) const {

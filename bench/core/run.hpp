@@ -14,8 +14,9 @@ struct Figures {
     std::string error;  // empty: the rest counts
     std::size_t samples = 0;
     double p50 = 0, p99 = 0, p99_9 = 0, p99_99 = 0, max = 0;
-    // Median of the means of 32 successive samples: finer than the counter's step.
-    double mean32 = 0;
+    // Below a microsecond the median of the means of 32 successive samples, which is finer than the
+    // counter's step; else p50.
+    double fine = 0;
     double per_second = 0;  // messages or bytes
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-const Cells kHeader = {"case", "subject", "metric", "median", "best",    "mean32",
+const Cells kHeader = {"case", "subject", "metric", "median", "best",    "fine",
                        "p99",  "p99.9",   "p99.99", "max",    "x floor", "x UCX"};
 constexpr std::size_t kTextColumns = 3;
 
