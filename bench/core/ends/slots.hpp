@@ -15,7 +15,8 @@
 
 namespace verbatim::bench {
 
-// A slot's flag is a word of its own that counts the messages; an 8-byte message is its own flag.
+// A slot's flag is a word of its own that counts the messages; an 8-byte message is its own flag,
+// so it must differ from the one a window before it.
 class SlotLayout {
   public:
     explicit SlotLayout(const Case& of)

@@ -1,6 +1,7 @@
 // Verbatim's public API as ends: messages in the ring, one-sided writes, and both together.
 // Everything that group `core` knows of Verbatim is in this file.
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -21,11 +22,11 @@ using namespace std::chrono_literals;
 constexpr unsigned kRoundsPerLook = 4096;  // polls between two looks at the peer's health
 constexpr std::uint8_t kData = 0, kCredit = 1;
 
+// The defaults, but for the device and a warning where no huge pages are reserved.
 Config defaults() {
+    setenv("VERBATIM_LOG", "error", 0);
     Config config;
     config.device.kind = "softnic";
-    // Nothing but the warning that none are reserved depends on this.
-    config.arena.pages = config.receive_arena.pages = PageChoice::base_4k;
     return config;
 }
 
