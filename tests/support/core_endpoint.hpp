@@ -12,8 +12,7 @@ struct LoneEndpoint {
         : resources(std::make_shared<Context::Impl>(config)),
           lane(resources, *resources->device, resources->config.lane),
           reservation(lane.queue(), config),
-          endpoint(*resources, lane.queue().handle(), {}) {}
-    ~LoneEndpoint() { endpoint.leave(lane.queue()); }
+          endpoint(*resources, {lane.queue().handle(), lane.mode()}, {}) {}
 
     std::shared_ptr<Context::Impl> resources;
     Lane::Impl lane;

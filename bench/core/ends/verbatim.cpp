@@ -155,17 +155,17 @@ class Ring {
     std::byte* claim() { return out_.data(); }
     void post() { link_.send(kData, out_); }
     const std::byte* take() {
-        const Message message =
-            sleeps ? link_->receive_message(Deadline::after(10s)) : link_.receive();
-        if (message.payload.size() != out_.size()) refuse_data();
-        return message.payload.data();
+        message_ = sleeps ? link_->receive_message(Deadline::after(10s)) : link_.receive();
+        if (message_.payload().size() != out_.size()) refuse_data();
+        return message_.payload().data();
     }
-    void release() { link_->release_message(); }
+    void release() { message_.release(); }
     void progress() { link_.progress(); }
     void finish() { link_.finish(); }
 
   private:
     Link link_;
+    Message message_;
     std::vector<std::byte> out_;
 };
 
@@ -187,12 +187,11 @@ class WriteAndMessage {
         link_.send(kData, std::as_bytes(std::span(&sent_, 1)));
     }
     const std::byte* take() {
-        for (Message next = link_.receive(); next.kind == kCredit; next = link_.receive())
+        for (Message next = link_.receive(); next.channel() == kCredit; next = link_.receive())
             take_back(next);
         return lent_.landing() + offset(taken_);
     }
     void release() {
-        link_->release_message();
         ++taken_;
         if (window_ > 1 && taken_ % (window_ / 4) == 0)
             link_.send(kCredit, std::as_bytes(std::span(&taken_, 1)));
@@ -205,9 +204,8 @@ class WriteAndMessage {
         return window_ == 1 ? 0 : message % window_ * bytes_;
     }
     void take_back(const Message& credit) {
-        if (credit.kind != kCredit) refuse_data();
-        returned_ = *words(credit.payload.data());
-        link_->release_message();
+        if (credit.channel() != kCredit) refuse_data();
+        returned_ = *words(credit.payload().data());
     }
 
     Link link_;

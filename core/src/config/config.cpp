@@ -1,6 +1,7 @@
 // Reads the TOML file, and says where its sections contradict themselves.
 #include <verbatim/core/config.hpp>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -39,7 +40,9 @@ class Reader {
             const auto value = value_of(node);
             return value && config_keys()[index].set(config_, *value);
         };
-        if (const auto faults = read_settings(document_, known_settings(), store))
+        constexpr std::array<std::string_view, 1> kLists{"poller"};
+        const auto begin = [&](std::string_view) { config_.pollers.emplace_back(); };
+        if (const auto faults = read_settings(document_, known_settings(), store, kLists, begin))
             config_.faults = softnic::to_text(*faults);
         check_arena(config_.arena);
         check_arena(config_.receive_arena);

@@ -158,19 +158,41 @@ void add_connection(std::vector<ConfigKey>& keys) {
                     integer(at(&Config::ring, &R::send_blocks), 16, 32768, Shape::power_of_two)});
 }
 
+std::vector<std::pair<std::string_view, LaneMode>> lane_modes() {
+    return {{"adaptive", LaneMode::adaptive}, {"busy", LaneMode::busy}, {"event", LaneMode::event}};
+}
+
 void add_lane(std::vector<ConfigKey>& keys) {
     using namespace std::chrono_literals;
     using L = Config::LaneSection;
     keys.push_back({"lane", "mode", R"("adaptive", "busy" or "event")",
-                    one_of<LaneMode>(at(&Config::lane, &L::mode), {{"adaptive", LaneMode::adaptive},
-                                                                   {"busy", LaneMode::busy},
-                                                                   {"event", LaneMode::event}})});
+                    one_of<LaneMode>(at(&Config::lane, &L::mode), lane_modes())});
     keys.push_back({"lane", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
                     duration(at(&Config::lane, &L::spin), 0us, 1s)});
     keys.push_back(
         {"lane", "hot", "a number from 1 to 1024", integer(at(&Config::lane, &L::hot), 1, 1024)});
     keys.push_back({"lane", "completions", "a number from 64 to 4194304, a power of two",
                     integer(at(&Config::lane, &L::completions), 64, 4 * kMi, Shape::power_of_two)});
+}
+
+// Of the section that was begun last.
+template <class Value>
+auto at_poller(Value Config::PollerSection::*member) {
+    return [=](Config& config) -> Value& { return config.pollers.back().*member; };
+}
+
+void add_poller(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using P = Config::PollerSection;
+    keys.push_back({"poller", "name", "a text", text(at_poller(&P::name))});
+    keys.push_back(
+        {"poller", "core", "a number from -1 to 4095", integer(at_poller(&P::core), -1, 4095)});
+    keys.push_back({"poller", "numa_node", "a number from -1 to 1023",
+                    integer(at_poller(&P::numa_node), -1, 1023)});
+    keys.push_back({"poller", "mode", R"("adaptive", "busy" or "event")",
+                    one_of<LaneMode>(at_poller(&P::mode), lane_modes())});
+    keys.push_back({"poller", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
+                    duration(at_poller(&P::spin), 0us, 1s)});
 }
 
 void add_objects(std::vector<ConfigKey>& keys) {
@@ -193,6 +215,7 @@ std::vector<ConfigKey> make_keys() {
     add_arena(keys, "receive_arena", &Config::receive_arena);
     add_connection(keys);
     add_lane(keys);
+    add_poller(keys);
     add_objects(keys);
     return keys;
 }

@@ -9,7 +9,17 @@
 namespace verbatim {
 namespace {
 
-auto enter(Connection::Impl& impl) noexcept { return impl.lane->enter(); }
+// Inside a call: of the lane's thread, and not to be destroyed.
+class Inside {
+  public:
+    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {}
+
+  private:
+    Connection::Impl::Use use_;  // ends last, as it may end the lane
+    [[maybe_unused]] decltype(std::declval<Lane::Impl&>().enter()) guard_;
+};
+
+Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
 
 [[noreturn]] void raise(const Connection::Impl& impl, Errc error) {
     impl.check();
@@ -36,17 +46,27 @@ void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
                         "the peer did not act in time",
                         "see whether the peer is busy or stopped, or allow more time");
         (void)impl.progress();
+        if (impl.handle == nullptr)
+            throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
+                        "a handler ended it during the call", "connect again");
         impl.lane->pause(round, deadline);
     }
 }
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-Connection::Connection(Connection&&) noexcept = default;
+Connection::Connection(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {
+    impl_->handle = this;
+}
+
+Connection::Connection(Connection&& other) noexcept : impl_(std::move(other.impl_)) {
+    if (impl_ != nullptr) impl_->handle = this;
+}
 
 Connection& Connection::operator=(Connection&& other) noexcept {
-    Connection ended(std::exchange(impl_, std::move(other.impl_)));
+    const Connection ended(std::move(*this));
+    impl_ = std::move(other.impl_);
+    if (impl_ != nullptr) impl_->handle = this;
     return *this;
 }
 
@@ -54,9 +74,11 @@ Connection::~Connection() {
     if (impl_ == nullptr) return;
     const std::shared_ptr<Lane::Impl> lane = impl_->lane;
     const auto guard = lane->enter();
-    // A handler ended its own connection: that goes on until the handler returns.
-    if (impl_->dispatcher.is_handling()) lane->defer(std::move(impl_));
-    impl_.reset();
+    // The call that is under way ends it.
+    if (impl_->in_use())
+        impl_.release()->abandon();
+    else
+        impl_.reset();
 }
 
 Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
@@ -68,6 +90,19 @@ Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
 Errc Connection::try_receive(Message& message) noexcept {
     const auto guard = enter(*impl_);
     return impl_->try_receive(message);
+}
+
+Sender Connection::sender() {
+    const auto guard = enter(*impl_);
+    if (impl_->sender == nullptr) {
+        const SenderTarget target{impl_.get(),
+                                  [](void* impl, const OutgoingMessage& message) noexcept {
+                                      return static_cast<Impl*>(impl)->try_send(message);
+                                  }};
+        impl_->sender =
+            std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
+    }
+    return Sender(impl_->sender);
 }
 
 std::size_t Connection::max_message_bytes() const noexcept {
@@ -93,8 +128,20 @@ void Connection::set_handler(std::uint8_t channel, ChannelHandler handler) {
     impl_->member.tell_again();
 }
 
-std::shared_ptr<void> Connection::state_of(std::uint8_t channel) const noexcept {
-    return impl_->dispatcher.state_of(channel);
+void Connection::add_end_handler(EndHandler handler) {
+    const auto guard = enter(*impl_);
+    impl_->on_end.push_back(std::move(handler));
+    if (impl_->has_ended()) impl_->lane->await_end(impl_->member);
+}
+
+void Connection::refuse_channel(std::uint8_t channel) {
+    throw Error(Errc::invalid_argument, "channel " + std::to_string(channel),
+                "it belongs to another layer",
+                "use a channel below " + std::to_string(kLayerChannels));
+}
+
+const ChannelHandler* Connection::handler_of(std::uint8_t channel) const noexcept {
+    return impl_->dispatcher.handler_of(channel);
 }
 
 Errc Connection::handle_all() noexcept {

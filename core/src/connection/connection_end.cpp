@@ -35,7 +35,8 @@ template <class Why>
 void Connection::Impl::note_end(Why why) noexcept {
     if (end_.noticed()) return;
     end_.note(why);
-    lane->await_end(1);
+    member.end();
+    lane->await_end(member);
     lane->forget(channel.socket().get());  // it would be readable for ever
     log::debug("{}: {}", channel.name(), end_.is_bye() ? "the peer closed" : describe(end_.why()));
     // What came before the bye may still be under way: it is looked for until then.
@@ -52,12 +53,17 @@ void Connection::Impl::settle_end() noexcept {
     if (dispatcher.has_message() || ring.ready()) return;
     if (end_.may_be_early(ring.position())) return;
     closed = end_.is_whole(ring.position());
-    set_state(end_.why());
+    state = end_.why();
 }
 
-void Connection::Impl::set_state(Errc why) noexcept {
-    if (state == Errc::ok && why != Errc::ok) lane->await_end(-1);
-    state = why;
+// Of a poll: tells of the end once.
+void Connection::Impl::await_end() noexcept {
+    settle_end();
+    if (state == Errc::ok) return;
+    lane->end_awaited(member);
+    // The last of them may end this object.
+    for (const auto handlers = std::exchange(on_end, {}); const EndHandler& handler : handlers)
+        if (handle != nullptr) handler.call(handler.state.get(), *handle);
 }
 
 Errc Connection::Impl::nothing_to_receive() noexcept {
@@ -70,7 +76,7 @@ Errc Connection::Impl::nothing_to_receive() noexcept {
 Errc Connection::Impl::fail(Errc why) noexcept {
     look_at_side_channel();  // the queue pair often fails because the peer closed or died
     note_end(endpoint->queue_pair().peer_lost() ? Errc::peer_lost : why);
-    if (why == Errc::protocol_error) set_state(end_.why());  // nothing in that ring can be believed
+    if (why == Errc::protocol_error) state = end_.why();  // nothing in that ring can be believed
     settle_end();
     return state != Errc::ok ? state : end_.why();
 }

@@ -9,22 +9,17 @@ Connection::Impl::Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting)
       endpoint(std::move(meeting.endpoint)),
       channel(std::move(meeting.channel)),
       member(endpoint->join(lane->queue(), lane->polled())),
-      dispatcher(*lane, member),
+      dispatcher(*lane, member, handle),
       writes(member.path(), context->objects, context->device->info().max_message_bytes) {
     member.events() = events();
-    try {
-        lane->join(member, channel.socket().get());
-    } catch (...) {
-        endpoint->leave(lane->queue());
-        throw;
-    }
+    lane->join(member, channel.socket().get());
 }
 
 Connection::Impl::~Impl() {
+    if (sender) sender->end(Errc::peer_lost);
     close();
-    if (end_.noticed()) set_state(end_.why());
     lane->leave(member, channel.socket().get());
-    endpoint->leave(lane->queue());
+    endpoint->leave();
     lane->queue().give_back(completions_of(context->config));
     member.events() = {};
     member.leave();
@@ -34,11 +29,22 @@ Connection::Impl::~Impl() {
 MemberEvents Connection::Impl::events() noexcept {
     return {this,
             [](void* self) noexcept {
-                auto& impl = *static_cast<Impl*>(self);
-                (void)impl.judge(impl.dispatcher.handle());
+                const Use use(*static_cast<Impl*>(self));
+                (void)use->judge(use->dispatcher.handle());
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
+            [](void* self) noexcept { Use(*static_cast<Impl*>(self))->await_end(); },
             [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); }};
+}
+
+Connection::Impl::Use::~Use() {
+    if (--impl_.uses_ == 0 && impl_.handle == nullptr) delete &impl_;
+}
+
+void Connection::Impl::abandon() noexcept {
+    handle = nullptr;
+    dispatcher.close();
+    if (!end_.noticed()) note_end(Errc::peer_lost);
 }
 
 Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {

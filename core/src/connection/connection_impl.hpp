@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <verbatim/core/connection.hpp>
 
@@ -15,6 +16,7 @@
 #include "endpoint.hpp"
 #include "one_sided_writes.hpp"
 #include "peer_end.hpp"
+#include "sender_impl.hpp"
 
 namespace verbatim {
 
@@ -31,6 +33,23 @@ struct Connection::Impl {
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
+
+    // Marks that a call of it, or its handler, is under way. A connection that is ended meanwhile
+    // goes when the outermost of them returns.
+    class Use {
+      public:
+        explicit Use(Impl& impl) noexcept : impl_(impl) { ++impl.uses_; }
+        ~Use();
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+        Impl* operator->() const noexcept { return &impl_; }
+
+      private:
+        Impl& impl_;
+    };
+    bool in_use() const noexcept { return uses_ != 0; }
+    // The program has ended it while it is in use.
+    void abandon() noexcept;
 
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;
@@ -49,6 +68,7 @@ struct Connection::Impl {
     Errc progress() noexcept;
     void check() const;
 
+    Connection* handle = nullptr;  // the program's; null: abandoned
     std::shared_ptr<Lane::Impl> lane;
     std::shared_ptr<Context::Impl> context;
     std::shared_ptr<Endpoint> endpoint;
@@ -56,6 +76,8 @@ struct Connection::Impl {
     LaneMember& member;
     Dispatcher dispatcher;
     OneSidedWrites writes;
+    std::vector<EndHandler> on_end;
+    std::shared_ptr<Sender::Impl> sender;  // made when asked for
     Errc state = Errc::ok;  // what the caller sees: set once nothing is left to receive
     bool closed = false;    // the end was a bye, and everything before it was received
 
@@ -68,20 +90,21 @@ struct Connection::Impl {
     template <class Why>
     void note_end(Why why) noexcept;
     void settle_end() noexcept;
-    void set_state(Errc why) noexcept;
+    void await_end() noexcept;
     void look_at_side_channel() noexcept;
     MemberEvents events() noexcept;
     bool drain() noexcept;
     void close() noexcept;
 
+    unsigned uses_ = 0;
     PeerEnd end_;  // what has arrived can still be received
 };
 
 // Takes entries of the lane's completion queue for an endpoint that is being made, and gives them
-// back unless it was made.
+// back unless it was made. Its end may come in any thread.
 class Reservation {
   public:
-    // In the lane's thread. Throws Error(out_of_memory).
+    // In the lane's thread, as only there the queue may be lengthened. Throws Error(out_of_memory).
     Reservation(LaneQueue& queue, const Config& config)
         : queue_(&queue), entries_(completions_of(config)) {
         queue.reserve(entries_);
@@ -89,8 +112,9 @@ class Reservation {
     ~Reservation() {
         if (queue_ != nullptr) queue_->give_back(entries_);
     }
-    Reservation(const Reservation&) = delete;
-    Reservation& operator=(const Reservation&) = delete;
+    Reservation(Reservation&& other) noexcept
+        : queue_(std::exchange(other.queue_, nullptr)), entries_(other.entries_) {}
+    Reservation& operator=(Reservation&&) = delete;
     void keep() noexcept { queue_ = nullptr; }
 
   private:
@@ -98,10 +122,9 @@ class Reservation {
     std::uint32_t entries_;
 };
 
-// Brings two sides together over a connected side channel. `completions`: of the lane, with entries
-// reserved. `peer`: its hello, where it has come already (the accepting side). Any thread. Throws
-// Error; the peer has been told why.
-Meeting shake_hands(std::shared_ptr<Context::Impl> context, CompletionQueueHandle& completions,
+// Brings two sides together over a connected side channel. `peer`: its hello, where it has come
+// already (the accepting side). Any thread. Throws Error; the peer has been told why.
+Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
                     SideChannel channel, std::optional<Hello> peer);
 
 }  // namespace verbatim

@@ -15,22 +15,21 @@ void Dispatcher::set_handler(std::uint8_t channel, ChannelHandler handler) {
     if (waiting_ && waiting_.channel() == channel) call(handlers_.back(), waiting_);
 }
 
-std::shared_ptr<void> Dispatcher::state_of(std::uint8_t channel) const noexcept {
-    const ChannelHandler* handler = handler_of(channel);
-    return handler == nullptr ? nullptr : handler->state;
-}
-
 void Dispatcher::call(const ChannelHandler& handler, Message& message) noexcept {
     const Lane::Impl::InHandler inside(lane_);
     const bool before = std::exchange(handling_, true);
     Message handed = std::move(message);
-    handler.call(handler.state.get(), handed);
+    if (handle_ != nullptr) handler.call(handler.state.get(), *handle_, handed);
     handling_ = before;
 }
 
 Errc Dispatcher::handle() noexcept {
     if (handlers_.empty() || handling_) return Errc::would_block;
-    while (!waiting_) {
+    for (int left = kMostAtOnce; !waiting_ && !closed_; --left) {
+        if (left == 0) {
+            member_.tell_again();
+            break;
+        }
         Message message;
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
         if (const ChannelHandler* handler = handler_of(message.channel()))
@@ -60,7 +59,7 @@ Errc Dispatcher::handle_all() noexcept {
         if (waiting_ && !keep(std::move(waiting_))) return Errc::out_of_memory;
         waiting_.release();
         error = handle();
-    } while (waiting_);
+    } while (waiting_ && !closed_);
     return error;
 }
 
@@ -73,16 +72,18 @@ Errc Dispatcher::receive(Message& message) noexcept {
     }
     if (waiting_) [[unlikely]] {
         message = std::move(waiting_);
+        if (!handlers_.empty()) member_.tell_again();  // of those behind it
         return Errc::ok;
     }
     if (handling_) return Errc::would_block;
-    while (true) {
+    while (!closed_) {
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
         const ChannelHandler* const handler = handler_of(message.channel());
         if (handler == nullptr) [[likely]]
             return Errc::ok;
         call(*handler, message);
     }
+    return Errc::would_block;
 }
 
 }  // namespace verbatim

@@ -52,27 +52,28 @@ RegisteredBlock::RegisteredBlock(Device& device, const Options& options)
                                      {arena_.segment(0).file, 0});
 }
 
-Endpoint::Endpoint(Context::Impl& context, CompletionQueueHandle& completions,
+Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
                    const std::array<std::uint8_t, 16>& local_address)
     : context_(context),
-      queue_pair_(make_queue_pair(*context.device, context.config, completions, local_address)),
+      mode_(lane.mode),
       incoming_(*context.device, {.name = "message ring",
                                   .bytes = kPage + context.config.ring.bytes,
                                   .access = Access::local_write | Access::remote_write,
                                   .lock_memory = context.config.receive_arena.lock_memory,
                                   .numa_node = context.config.receive_arena.numa_node}),
       posted_(context.posted),
-      posted_copy_(context.objects.arena()),
-      tag_key_(draw_key()) {
-    context.objects.ensure(posted_copy_.get(), sizeof(PostedCopy));
-}
+      tag_key_(draw_key()),
+      queue_pair_(
+          make_queue_pair(*context.device, context.config, lane.completions, local_address)) {}
+
+Endpoint::~Endpoint() { leave(); }
 
 Hello Endpoint::hello() const {
     const Config& config = context_.config;
     Hello hello;
     hello.page_bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
     hello.pointer_bytes = sizeof(void*);
-    hello.features = config.lane.mode == LaneMode::busy ? Hello::kAlwaysPolls : 0;
+    hello.features = mode_ == LaneMode::busy ? Hello::kAlwaysPolls : 0;
     hello.queue_pair = queue_pair_->address();
     hello.credit_address = reinterpret_cast<std::uint64_t>(&words().credit);
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
@@ -102,8 +103,7 @@ void Endpoint::connect(const Hello& peer, Deadline deadline) {
 }
 
 MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
-    const bool polls =
-        context_.config.lane.mode == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
+    const bool polls = mode_ == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
@@ -122,40 +122,40 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
             .armed = words().armed,
             .remote_arrival = {peer_.armed_address, peer_.posted_address, peer_.words_key,
                                peer_.posted_key},
-            .posted_copy = *posted_copy_.get(),
-            .posted_copy_key = context_.objects.find(posted_copy_.get())->local_key()};
+            .posted_copy = posted_.copy(),
+            .posted_copy_key = posted_.local_key()};
 }
 
 LaneMember& Endpoint::join(LaneQueue& queue, PolledSet& polled) {
     user_.emplace(*queue_pair_, context_.device->invalidation_epoch());
-    try {
-        queue.attach(*user_);
-    } catch (...) {
-        user_.reset();
-        throw;
-    }
+    queue.attach(*user_);
+    queue_ = &queue;
     member_.emplace(parts(queue, polled));
     if (const Errc error = member_->arrival().begin(); error != Errc::ok)
         throw Error(error, context_.device->info().name, "it takes no receives");
     return *member_;
 }
 
-void Endpoint::leave(LaneQueue& queue) noexcept {
-    if (!user_) return;
+void Endpoint::leave() noexcept {
+    if (queue_ == nullptr) return;
     queue_pair_->fail();
-    if (member_) {
-        const Deadline limit = Deadline::after(kFlushLimit);
-        SendPath& path = member_->path();
+    if (member_) flush();
+    // Entries that come still are of no queue pair any more.
+    queue_pair_.reset();
+    queue_->detach(*user_);
+    queue_ = nullptr;
+}
+
+void Endpoint::flush() noexcept {
+    const Deadline limit = Deadline::after(kFlushLimit);
+    SendPath& path = member_->path();
+    for (unsigned round = 0; path.retired() != path.accepted(); ++round) {
         // What had been done before carries no completion of its own: one more request does.
-        for (unsigned round = 0; path.retired() != path.accepted(); ++round) {
-            (void)path.post_last();
-            (void)queue.poll();
-            if (!limit.passed(round)) continue;
-            log::warn("a queue pair did not flush its requests");
-            break;
-        }
+        (void)path.post_last();
+        (void)queue_->poll();
+        if (!limit.passed(round)) continue;
+        return log::warn("a queue pair did not flush its requests");
     }
-    queue.detach(*user_);
 }
 
 // Rings and images are found complete by polling their last bytes.

@@ -37,34 +37,27 @@ class RegisteredBlock {
     std::unique_ptr<MemoryRegion> region_;
 };
 
-// An object in an arena.
-template <class T>
-class ArenaObject {
-  public:
-    explicit ArenaObject(Arena& arena) : arena_(arena), object_(arena.make<T>()) {}
-    ~ArenaObject() { arena_.destroy(object_); }
-    ArenaObject(const ArenaObject&) = delete;
-    ArenaObject& operator=(const ArenaObject&) = delete;
-    T* get() const noexcept { return object_; }
-
-  private:
-    Arena& arena_;
-    T* object_;
-};
-
 // Entries of a lane's completion queue that a connection takes. They are reserved in the lane's
 // thread before the endpoint is made.
 constexpr std::uint32_t completions_of(const Config& config) noexcept {
     return config.ring.send_blocks + QueueUser::kReceives;
 }
 
+// What an endpoint needs of its lane to be made. Any thread.
+struct LaneOfEndpoint {
+    CompletionQueueHandle& completions;  // with entries reserved
+    LaneMode mode;
+};
+
 class Endpoint {
   public:
     // `local_address`: as QueuePairOptions has it. Throws what the device throws.
-    Endpoint(Context::Impl& context, CompletionQueueHandle& completions,
+    Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
              const std::array<std::uint8_t, 16>& local_address);
-    // After leave(), if it joined.
-    ~Endpoint() = default;
+    // Leaves the lane, if it joined. Then in the lane's thread.
+    ~Endpoint();
+    Endpoint(const Endpoint&) = delete;
+    Endpoint& operator=(const Endpoint&) = delete;
 
     // What the peer needs to know of this side.
     Hello hello() const;
@@ -75,7 +68,7 @@ class Endpoint {
     // Once connected: builds the data path on the lane's queue. Throws Error.
     LaneMember& join(LaneQueue& queue, PolledSet& polled);
     // Ends the data path: the queue pair fails, and everything outstanding is polled.
-    void leave(LaneQueue& queue) noexcept;
+    void leave() noexcept;
 
     // Once joined:
     LaneMember& member() noexcept { return *member_; }
@@ -85,16 +78,19 @@ class Endpoint {
     // Throws Error(unsupported).
     void check_order() const;
     PeerWords& words() const noexcept { return *reinterpret_cast<PeerWords*>(incoming_.address()); }
+    void flush() noexcept;
     MemberParts parts(LaneQueue& queue, PolledSet& polled);
 
     Context::Impl& context_;
-    std::unique_ptr<QueuePairHandle> queue_pair_;
+    LaneMode mode_;
     RegisteredBlock incoming_;  // one page with the peer's words, then the ring; the peer writes it
     PostedLines::Line posted_;
-    ArenaObject<PostedCopy> posted_copy_;
     std::optional<RegisteredBlock> mirror_;  // of the peer's ring; only the local device reads it
     std::uint64_t tag_key_;
     Hello peer_;
+    // Behind all memory that it may write: it goes first.
+    std::unique_ptr<QueuePairHandle> queue_pair_;
+    LaneQueue* queue_ = nullptr;  // while it is attached
     std::optional<QueueUser> user_;
     std::optional<LaneMember> member_;
 };

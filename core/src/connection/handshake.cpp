@@ -36,10 +36,10 @@ void connect_queue_pairs(const Context::Impl& context, Endpoint& endpoint, SideC
     (void)channel.receive(FrameType::ready, step(context));
 }
 
-Meeting meet(std::shared_ptr<Context::Impl> context, CompletionQueueHandle& completions,
+Meeting meet(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
              SideChannel& channel, std::optional<Hello>& peer) {
     auto endpoint =
-        std::make_unique<Endpoint>(*context, completions, tcp::local_address(channel.socket()));
+        std::make_unique<Endpoint>(*context, lane, tcp::local_address(channel.socket()));
     const Hello mine = endpoint->hello();
     if (peer) check_compatible(mine, *peer, channel.name());
     channel.send(FrameType::hello, encode_hello(mine), step(*context));
@@ -55,10 +55,10 @@ Meeting meet(std::shared_ptr<Context::Impl> context, CompletionQueueHandle& comp
 
 }  // namespace
 
-Meeting shake_hands(std::shared_ptr<Context::Impl> context, CompletionQueueHandle& completions,
+Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
                     SideChannel channel, std::optional<Hello> peer) {
     try {
-        return meet(std::move(context), completions, channel, peer);
+        return meet(std::move(context), lane, channel, peer);
     } catch (const Error& error) {
         channel.refuse(error);
         throw;

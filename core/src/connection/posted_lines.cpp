@@ -21,23 +21,23 @@ PostedLines::PostedLines(Device& device, const ArenaOptions& like)
     : device_(device), arena_(lines_arena(like)) {}
 
 PostedLines::Line::Line(PostedLines& lines)
-    : arena_(lines.arena_), words_(lines.arena_.make<PostedWords>()) {
-    const auto at = reinterpret_cast<std::byte*>(words_);
+    : arena_(lines.arena_), lines_(lines.arena_.make<Lines>()) {
+    const auto at = reinterpret_cast<std::byte*>(lines_);
     const auto offset = static_cast<std::size_t>(at - arena_.base());
     const Arena::Segment segment = arena_.segment(offset / kSegment);
     try {
-        region_ =
-            lines.device_.register_memory(at, sizeof *words_, Access::remote_read,
-                                          {segment.file, segment.file_offset + offset % kSegment});
+        region_ = lines.device_.register_memory(
+            at, sizeof *lines_, Access::remote_read | Access::local_write,
+            {segment.file, segment.file_offset + offset % kSegment});
     } catch (...) {
-        arena_.destroy(words_);
+        arena_.destroy(lines_);
         throw;
     }
 }
 
 PostedLines::Line::~Line() {
     region_.reset();
-    arena_.destroy(words_);
+    arena_.destroy(lines_);
 }
 
 }  // namespace verbatim

@@ -1,6 +1,6 @@
-// Lines of memory that peers read, one for each connection: the positions of what was posted
-// (docs/arrival.md). They lie together in an arena of their own, each under a key of its own.
-// Threads: any.
+// Two lines of memory for each connection (docs/arrival.md): the positions of what this side has
+// posted, which the peer reads, and this side's copy of the peer's. They lie together in an arena
+// of their own, each pair under a key of its own. Threads: any.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,18 @@ class PostedLines {
         ~Line();
         Line(const Line&) = delete;
         Line& operator=(const Line&) = delete;
-        PostedWords& words() const noexcept { return *words_; }
+        PostedWords& words() const noexcept { return lines_->words; }
+        PostedCopy& copy() const noexcept { return lines_->copy; }
+        std::uint32_t local_key() const noexcept { return region_->local_key(); }
         std::uint32_t remote_key() const noexcept { return region_->remote_key(); }
 
       private:
+        struct Lines {
+            PostedWords words;
+            PostedCopy copy;
+        };
         Arena& arena_;
-        PostedWords* words_;
+        Lines* lines_;
         std::unique_ptr<MemoryRegion> region_;
     };
 

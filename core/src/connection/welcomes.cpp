@@ -24,17 +24,10 @@ Welcomes::~Welcomes() {
     for (One& one : running_) one.thread.join();
 }
 
-void Welcomes::start(std::shared_ptr<Context::Impl> context, std::shared_ptr<Lane::Impl> lane,
-                     SideChannel channel, const Hello& hello) {
+void Welcomes::start(std::shared_ptr<Context::Impl> context, Place place, SideChannel channel,
+                     const Hello& hello) {
     const std::string name = channel.name();
-    One& one = running_.emplace_back();
-    try {
-        one.reservation.emplace(lane->queue(), context->config);
-    } catch (...) {
-        running_.pop_back();
-        throw;
-    }
-    one.lane = std::move(lane);
+    One& one = running_.emplace_back(std::move(place));
     one.socket = Descriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
     try {
         one.thread = std::thread([this, &one, hello, context = std::move(context),
@@ -52,8 +45,9 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     const std::string name = channel.name();
     std::optional<Meeting> meeting;
     try {
-        meeting =
-            shake_hands(std::move(context), one.lane->queue().handle(), std::move(channel), hello);
+        meeting = shake_hands(std::move(context),
+                              {one.place.lane->queue().handle(), one.place.lane->mode()},
+                              std::move(channel), hello);
     } catch (const Error& error) {  // the caller has been told
         if (!ending_) log::warn("refused {}: {}", name, error.cause());
     } catch (const std::exception& error) {
@@ -67,7 +61,7 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     eventfd_write(ended_.get(), 1);
 }
 
-std::unique_ptr<Connection::Impl> Welcomes::take() {
+std::optional<Welcomes::Ready> Welcomes::take() {
     eventfd_t count = 0;
     eventfd_read(ended_.get(), &count);
     for (auto it = running_.begin(); it != running_.end();) {
@@ -78,26 +72,14 @@ std::unique_ptr<Connection::Impl> Welcomes::take() {
         }
         lock.unlock();
         it->thread.join();
-        auto connection = join(*it);
+        std::optional<Ready> ready;
+        if (it->meeting) ready.emplace(std::move(it->place), std::move(*it->meeting));
         it = running_.erase(it);
-        if (connection == nullptr) continue;
+        if (!ready) continue;
         eventfd_write(ended_.get(), 1);  // there may be more
-        return connection;
+        return ready;
     }
-    return nullptr;
-}
-
-std::unique_ptr<Connection::Impl> Welcomes::join(One& one) {
-    if (!one.meeting) return nullptr;
-    const std::string name = one.meeting->channel.name();
-    try {
-        auto connection = std::make_unique<Connection::Impl>(one.lane, std::move(*one.meeting));
-        one.reservation->keep();
-        return connection;
-    } catch (const Error& error) {
-        log::warn("refused {}: {}", name, error.cause());
-        return nullptr;
-    }
+    return std::nullopt;
 }
 
 }  // namespace verbatim

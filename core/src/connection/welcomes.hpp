@@ -16,7 +16,7 @@
 
 namespace verbatim {
 
-// Threads: members are called by the listener's thread, which is that of its lanes.
+// Threads: members are called by the listener's thread.
 class Welcomes {
   public:
     static constexpr std::size_t kMost = 16;
@@ -29,27 +29,35 @@ class Welcomes {
     Welcomes& operator=(const Welcomes&) = delete;
 
     bool is_full() const noexcept { return running_.size() == kMost; }
-    // Goes on with a caller whose hello has come, for a lane. Not when full. Throws
-    // Error(out_of_memory): the lane has no room.
-    void start(std::shared_ptr<Context::Impl> context, std::shared_ptr<Lane::Impl> lane,
-               SideChannel channel, const Hello& hello);
-    // A connection that is ready, on its lane, or null. Callers that failed were told and logged.
-    std::unique_ptr<Connection::Impl> take();
+    // A lane for one more connection, with room in its queue.
+    struct Place {
+        std::shared_ptr<Lane::Impl> lane;
+        Reservation reservation;
+    };
+    // A connection that only has to join its lane.
+    struct Ready {
+        Place place;
+        Meeting meeting;
+    };
+    // Goes on with a caller whose hello has come. Not when full.
+    void start(std::shared_ptr<Context::Impl> context, Place place, SideChannel channel,
+               const Hello& hello);
+    // Nothing where none is ready. Callers that failed were told and logged.
+    std::optional<Ready> take();
     // Readable after a handshake ended, until take() returned null.
     const Descriptor& ended() const noexcept { return ended_; }
 
   private:
     struct One {
+        explicit One(Place at) : place(std::move(at)) {}
         Descriptor socket;  // a second descriptor of the caller's socket
         std::thread thread;
-        std::shared_ptr<Lane::Impl> lane;
-        std::optional<Reservation> reservation;  // of the lane; owner: the listener's thread
-        bool is_done = false;                    // this and the next: under mutex_
+        Place place;
+        bool is_done = false;  // this and the next: under mutex_
         std::optional<Meeting> meeting;
     };
     void run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
              const Hello& hello) noexcept;
-    std::unique_ptr<Connection::Impl> join(One& one);
 
     Descriptor ended_;  // eventfd
     std::atomic<bool> ending_{

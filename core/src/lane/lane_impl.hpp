@@ -2,9 +2,11 @@
 // Threads: one at a time (checked in debug builds).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "../queue/lane_queue.hpp"
+#include "inbox.hpp"
 #include "one_thread.hpp"
 #include "polled_set.hpp"
 #include "wait_set.hpp"
@@ -43,10 +46,12 @@ struct Lane::Impl {
     };
 
     std::size_t poll() noexcept;
-    bool wait(Deadline deadline) noexcept;
+    // How many things have happened.
+    std::uint64_t events() const noexcept { return events_; }
     bool prepare_to_sleep() noexcept;
     // One round of a wait whose caller found nothing: spins, or sleeps until something happened.
-    // `round` counts from 0 since the last success.
+    // It does not sleep where anything has happened since the round before. `round` counts from 0
+    // since the last success.
     void pause(unsigned round, Deadline deadline) noexcept;
 
     // Members, with the descriptor of their side channel. Throws Error.
@@ -54,17 +59,38 @@ struct Lane::Impl {
     void leave(LaneMember& member, int socket) noexcept;
     // The side channel has told all.
     void forget(int socket) noexcept { waits_.remove(socket); }
-    // Keeps `object` until the lane's next poll: a connection that ended in its own handler.
-    void defer(std::shared_ptr<void> object) { deferred_.push_back(std::move(object)); }
     // Keeps `object`, the memory of `member`, until no message in it is held.
     void linger(std::shared_ptr<void> object, const LaneMember& member) {
         lingering_.push_back({std::move(object), &member});
     }
-    // The end of one more (less) connection is awaited, which no event may tell of.
-    void await_end(int connections) noexcept { ending_ += connections; }
-    // Looks at side channels now.
-    void look_at_sockets() noexcept { (void)take_sockets(0); }
+    // The end of this member is awaited, which no event may tell of: each poll asks its owner,
+    // until that needs it no more.
+    void await_end(LaneMember& member) noexcept;
+    void end_awaited(LaneMember& member) noexcept;
+    // Keeps a connection that lives on this lane by itself, until it ends or the lane is cleared.
+    void host(std::shared_ptr<void> connection) { hosted_.push_back(std::move(connection)); }
+    void end_hosted(const void* connection) noexcept;
+    void end_all_hosted() noexcept;
+    // The resources that it was made with.
+    const void* resources() const noexcept { return resources_.get(); }
 
+    // Takes this item once more by the next poll: it found no room.
+    void expect_stalls(std::size_t senders) {
+        stalled_.reserve(senders);
+        retried_.reserve(senders);
+    }
+    template <class Item>
+    void stall(std::shared_ptr<Item> item) {
+        InboxItem* const raw = item.get();
+        stalled_.push_back({std::move(item), raw});
+    }
+    // The thread of the poller that drives the lane, if one does. Any thread.
+    std::thread::id runner() const noexcept { return runner_.load(std::memory_order_relaxed); }
+    void set_runner(std::thread::id thread) noexcept {
+        runner_.store(thread, std::memory_order_relaxed);
+    }
+    Inbox& inbox() noexcept { return inbox_; }
+    LaneMode mode() const noexcept { return config_.mode; }
     LaneQueue& queue() noexcept { return queue_; }
     PolledSet& polled() noexcept { return polled_; }
     int descriptor() const noexcept { return waits_.file(); }
@@ -72,27 +98,38 @@ struct Lane::Impl {
 
   private:
     void attend() noexcept;
+    void look_at_ending() noexcept;
+    void retry_stalled() noexcept;
     std::size_t take_sockets(int milliseconds) noexcept;
     std::size_t look_seldom() noexcept;
+    std::size_t poll_once() noexcept;
     bool settle_down() noexcept;
     bool must_spin(unsigned round) noexcept;
 
     const std::shared_ptr<void> resources_;
-    const Config::LaneSection& config_;
+    const Config::LaneSection config_;
     LaneQueue queue_;
     PolledSet polled_;
     WaitSet waits_;
+    Inbox inbox_;
+    std::atomic<std::thread::id> runner_{};
     OneThread one_thread_;
     struct Lingering {
         std::shared_ptr<void> object;
         const LaneMember* member;
     };
     std::vector<Lingering> lingering_;
-    std::vector<std::shared_ptr<void>> deferred_;
+    std::vector<std::shared_ptr<void>> hosted_;
     std::size_t members_ = 0;
-    int ending_ = 0;  // members
+    std::vector<LaneMember*> ending_;
+    struct Stalled {
+        std::shared_ptr<void> keeps;
+        InboxItem* item;
+    };
+    std::vector<Stalled> stalled_, retried_;
     std::chrono::milliseconds look_after_{1};
-    std::uint64_t polls_ = 0;
+    std::uint64_t polls_ = 0, events_ = 0;
+    std::uint64_t events_at_pause_ = 0;  // when pause() was called last
     bool in_handler_ = false;
     Clock::time_point looked_{};      // at the side channels
     Clock::time_point wait_began_{};  // and whether it still spins

@@ -2,6 +2,7 @@
 #include "lane_member.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "polled_set.hpp"
 
@@ -43,30 +44,33 @@ Message LaneMember::copy_of(Message&& message) {
 }
 
 void LaneMember::release(std::uint32_t number) noexcept {
+    const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
         return ring_.receiver().release(number);
     ring_.release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
     if (ring_.owes_credit() && !is_polled) [[unlikely]]
         polled_.add(*this);
+    if (was_full) [[unlikely]]
+        tell_again();
 }
 
+void LaneMember::tell_again() noexcept {
+    tells_again_ = true;
+    if (!has_left_) polled_.add(*this);
+}
+
+// The owner may end this member when it is told.
 bool LaneMember::look() noexcept {
     if (receiver_.has_read()) settle();
     if (const Errc error = ring_.progress(); error > Errc::would_block) [[unlikely]]
         fail(error);
-    bool happened = false;
-    if (ring_.has_credit()) {
-        ring_.see_credit();
-        happened = true;
-    }
-    const std::uint64_t position = ring_.receiver().position();
-    if (ring_.has_record() && position != told_) {
-        told_ = position;
-        if (events_.arrived != nullptr) events_.arrived(events_.owner);
-        happened = true;
-    }
-    return happened;
+    MessageRing::News news;
+    if (const Errc error = ring_.look(news); error != Errc::ok) [[unlikely]]
+        fail(error);
+    const bool tells = std::exchange(tells_again_, false) || news.records != 0;
+    if (tells && events_.arrived != nullptr) events_.arrived(events_.owner);
+    return tells || news.has_credit;
 }
 
 void LaneMember::settle() noexcept {
@@ -80,7 +84,8 @@ LaneMember::Rest LaneMember::arm() noexcept {
     if (always_hot_) return Rest::none;
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
     if (receiver_.has_read()) settle();
-    if (ring_.owes_credit()) return Rest::none;
+    // Its completions wake a lane whose queue was full.
+    if (ring_.owes_credit()) return Rest::restless;
     if (receiver_.can_arm())
         if (const Errc error = receiver_.arm(); error != Errc::ok) {
             if (error != Errc::would_block) fail(error);

@@ -20,6 +20,8 @@ struct MemberEvents {
     void (*arrived)(void* owner) noexcept = nullptr;
     // The queue pair failed, or the peer broke the protocol. May come more than once.
     void (*failed)(void* owner, Errc why) noexcept = nullptr;
+    // Its end is awaited: look whether it is there.
+    void (*ending)(void* owner) noexcept = nullptr;
     // The side channel can be read.
     void (*socket)(void* owner) noexcept = nullptr;
 };
@@ -63,8 +65,11 @@ class LaneMember {
     // Gives a record back.
     void release(std::uint32_t number) noexcept;
 
-    // Records that were told of are told of again: a handler came.
-    void tell_again() noexcept { told_ = ~std::uint64_t{0}; }
+    // The owner is told of records once more by the next look: it may handle some now.
+    void tell_again() noexcept;
+    // The connection has ended: it is armed no more.
+    void end() noexcept { ended_ = true; }
+    bool has_ended() const noexcept { return ended_; }
     // Messages that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held(); }
     // The queue pair is gone; held messages are still given back.
@@ -98,7 +103,7 @@ class LaneMember {
     MessageRing ring_;
     PolledSet& polled_;
     MemberEvents events_;
-    std::uint64_t told_ = ~std::uint64_t{0};  // the position of the record last told of
+    bool tells_again_ = false;
     bool always_hot_;
     bool has_left_ = false;
     bool ended_ = false;  // failed: not armed any more

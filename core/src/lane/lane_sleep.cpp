@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <verbatim/driver/deadline.hpp>
 
@@ -33,13 +34,18 @@ bool Lane::Impl::settle_down() noexcept {
     }
     if (rest == Rest::none || !queue_.arm() || poll() != 0) return false;
     look_after_ = rest == Rest::quiet ? kFirstLook : std::min(look_after_ * 2, kLastLook);
-    waits_.wake_after(ending_ != 0             ? kEndLook
+    waits_.wake_after(!ending_.empty()         ? kEndLook
                       : rest == Rest::restless ? look_after_
                                                : std::chrono::milliseconds(0));
-    return true;
+    return inbox_.prepare_to_sleep();
 }
 
-bool Lane::Impl::prepare_to_sleep() noexcept { return !in_handler_ && settle_down(); }
+// What woke the caller's loop is read first: else it would wake it again.
+bool Lane::Impl::prepare_to_sleep() noexcept {
+    if (in_handler_) return false;
+    (void)take_sockets(0);
+    return settle_down();
+}
 
 // Reads the clock seldom: between, it says what it said last.
 bool Lane::Impl::must_spin(unsigned round) noexcept {
@@ -54,7 +60,9 @@ bool Lane::Impl::must_spin(unsigned round) noexcept {
 }
 
 void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
-    if (must_spin(round) || !settle_down()) return _mm_pause();
+    const bool is_news = std::exchange(events_at_pause_, events_) != events_;
+    const bool spins = must_spin(round);
+    if (is_news || spins || !settle_down()) return _mm_pause();
     (void)take_sockets(milliseconds_until(deadline.when));
     // At once, whatever the caller does next: the peer of a software NIC waits for the immediate
     // that it sent to be taken.

@@ -44,7 +44,8 @@ void PolledSet::arm_one() noexcept {
     LaneMember* oldest = nullptr;
     std::size_t hot = 0;
     for (LaneMember* member : polled_) {
-        if (member->arrival().state() != ArrivalReceiver::State::hot) continue;
+        if (member->arrival().state() != ArrivalReceiver::State::hot || member->has_ended())
+            continue;
         ++hot;
         if (member->arrival().can_arm() && !member->is_always_hot() &&
             (oldest == nullptr || member->last_active < oldest->last_active))

@@ -14,7 +14,7 @@ LaneQueue::LaneQueue(Device& device, std::uint32_t entries)
       completions_(handle_->view()) {}
 
 void LaneQueue::reserve(std::uint32_t entries) {
-    const std::uint64_t wanted = reserved_ + entries;
+    const std::uint64_t taken = reserved_.load(std::memory_order_relaxed), wanted = taken + entries;
     if (wanted > completions_.entries()) {
         try {
             completions_.resize(*handle_, static_cast<std::uint32_t>(std::bit_ceil(wanted)));
@@ -22,11 +22,11 @@ void LaneQueue::reserve(std::uint32_t entries) {
             throw Error(Errc::out_of_memory, "lane",
                         fmt::format("its completion queue has {} entries, of which {} are taken, "
                                     "and cannot grow: {}",
-                                    completions_.entries(), reserved_, error.cause()),
+                                    completions_.entries(), taken, error.cause()),
                         "raise completions of [lane], or make another lane");
         }
     }
-    reserved_ = wanted;
+    reserved_.fetch_add(entries, std::memory_order_relaxed);
 }
 
 void LaneQueue::attach(QueueUser& user) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,7 +32,10 @@ class LaneQueue {
     // Error(out_of_memory) where the device cannot lengthen the queue.
     void reserve(std::uint32_t entries);
     // That queue pair is gone.
-    void give_back(std::uint32_t entries) noexcept { reserved_ -= entries; }
+    // Any thread.
+    void give_back(std::uint32_t entries) noexcept {
+        reserved_.fetch_sub(entries, std::memory_order_relaxed);
+    }
 
     // `user` outlives the attachment. Throws Error(out_of_memory): the lane has 65536 queue pairs.
     void attach(QueueUser& user);
@@ -69,7 +73,7 @@ class LaneQueue {
     std::unique_ptr<CompletionChannelHandle> channel_;
     std::unique_ptr<CompletionQueueHandle> handle_;
     mlx5::CompletionQueue completions_;
-    std::uint64_t reserved_ = 0;
+    std::atomic<std::uint64_t> reserved_{0};
     std::vector<QueueUser*> users_;  // by slot; null: free
     std::vector<std::uint32_t> free_slots_;
     // Room for all users is reserved when they are attached: noting allocates nothing.

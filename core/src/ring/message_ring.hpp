@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "../arrival/arrival_sender.hpp"
 #include "ring_receiver.hpp"
@@ -49,20 +50,29 @@ class MessageRing {
         const std::uint32_t credit = ring::to_credit(consumed);
         Errc error = sender_.try_send(message, credit);
         if (error == Errc::would_block) [[unlikely]] {
+            // Credits may lie in the word, and in records that nobody has received yet.
             error = take_written_credit();
+            if (error == Errc::ok) error = take_unread_credits(unseen_);
             if (error != Errc::ok) return error;
             error = sender_.try_send(message, credit);
         }
         if (error != Errc::ok) [[unlikely]]
             return error;
         returned_ = consumed;
+        // Credits say positions modulo 512 MiB: none may stay unread for longer than half of that.
+        if (sender_.sent() - looked_at_ > kLookEvery) [[unlikely]]
+            if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
         return arrival_.announce(Thing::record, sender_.sent());
     }
 
     // The next message, which is held until release(). would_block; protocol_error for good.
     Errc next(Record& record) noexcept {
         if (const Errc error = receiver_.next(record); error != Errc::ok) return error;
-        return sender_.take_credit(record.credit);
+        if (!record.is_new) return Errc::ok;
+        const Errc error = sender_.take_credit(record.credit);
+        if (error != Errc::ok) [[unlikely]]
+            receiver_.release(record.number);
+        return error;
     }
     void release(std::uint32_t number) noexcept {
         receiver_.release(number);
@@ -76,15 +86,32 @@ class MessageRing {
     // Half of the ring was consumed, and the peer was not told.
     bool owes_credit() const noexcept { return receiver_.consumed() - returned_ >= half_; }
 
-    // A record is complete, or a credit came that no sender has taken yet.
-    bool has_record() const noexcept { return receiver_.ready(); }
-    bool has_credit() const noexcept { return load_word(*credit_word_) != seen_credit_; }
-    void see_credit() noexcept { seen_credit_ = load_word(*credit_word_); }
+    // Takes the credits of records that have come and are not handed out, and the one that went
+    // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
+    // protocol_error, for good.
+    struct News {
+        std::uint32_t records = 0;
+        bool has_credit = false;
+    };
+    Errc look(News& news) noexcept {
+        if (load_word(*credit_word_) != seen_credit_) [[unlikely]] {
+            news.has_credit = true;
+            if (const Errc error = take_written_credit(); error != Errc::ok) return error;
+        }
+        news.records = std::exchange(unseen_, 0);
+        return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
+    }
     // ok: memory holds these things (docs/arrival.md, "settling"). would_block: not yet.
     // protocol_error: they cannot be.
     Errc holds(std::uint64_t record, std::uint64_t credit) noexcept {
         if (credit > sender_.sent()) return Errc::protocol_error;
-        const Errc error = receiver_.holds_up_to(record);
+        RingReceiver::Seen seen;
+        const Errc error = receiver_.holds_up_to(record, seen);
+        if (error > Errc::would_block) return error;
+        unseen_ += seen.count;
+        if (seen.count != 0)
+            if (const Errc credits = sender_.take_credit(seen.credit); credits != Errc::ok)
+                return credits;
         if (error != Errc::ok) return error;
         return load_word(*credit_word_) >= credit ? Errc::ok : Errc::would_block;
     }
@@ -95,6 +122,7 @@ class MessageRing {
     std::uint64_t sent() const noexcept { return sender_.sent(); }
 
   private:
+    static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
     Errc return_credit() noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
@@ -103,6 +131,13 @@ class MessageRing {
             return error;
         returned_ = consumed;
         return arrival_.announce(Thing::credit, consumed);
+    }
+    Errc take_unread_credits(std::uint32_t& records) noexcept {
+        RingReceiver::Seen seen;
+        looked_at_ = sender_.sent();
+        if (const Errc error = receiver_.look_ahead(seen); error != Errc::ok) return error;
+        records += seen.count;
+        return seen.count == 0 ? Errc::ok : sender_.take_credit(seen.credit);
     }
     Errc take_written_credit() noexcept {
         seen_credit_ = load_word(*credit_word_);
@@ -116,6 +151,8 @@ class MessageRing {
     std::uint64_t returned_ = 0;  // how far the peer was told that we consumed
     const std::uint64_t* credit_word_;
     std::uint64_t seen_credit_ = 0;
+    std::uint64_t looked_at_ = 0;  // sent() at the last look at unread credits
+    std::uint32_t unseen_ = 0;     // records that were seen, but not by look()
     RingSender sender_;
     std::uint64_t credit_address_;
     PreparedWrite<mlx5::PreparedWrite8> credit_write_;

@@ -19,6 +19,7 @@ struct Record {
     std::uint8_t channel = 0;
     std::uint8_t kind = 0;
     std::uint32_t credit = 0;
+    bool is_new = false;       // its credit was not seen by look_ahead()
     std::uint32_t number = 0;  // for release()
     std::span<const std::byte> payload;
 };
@@ -47,14 +48,26 @@ class RingReceiver {
 
     // True if a record is complete.
     bool ready() const noexcept { return load(trailer_of(load(offset()))) == tag_; }
-    // True if memory holds every record up to `position`. protocol_error where no record of this
-    // ring ends there, for good. Looks at each record once while nothing is received.
-    Errc holds_up_to(std::uint64_t position) noexcept;
+    // True if a record is complete behind all that were seen.
+    bool has_unseen() const noexcept {
+        return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
+    }
+    // Looks at complete records that were not seen, without handing them out, as far as `position`
+    // or as there are any. `credit`: that of the last one, if `count` of them is not 0.
+    // protocol_error: one contradicts the format (for good).
+    struct Seen {
+        std::uint32_t count = 0, credit = 0;
+    };
+    Errc look_ahead(Seen& seen, std::uint64_t position = ~std::uint64_t{0}) noexcept;
+    // ok: memory holds every record up to `position`, and they were seen. would_block: not yet.
+    // protocol_error where no record of this ring ends there, for good.
+    Errc holds_up_to(std::uint64_t position, Seen& seen) noexcept;
 
     // The position of the next record, and the one before which everything may be overwritten.
     std::uint64_t position() const noexcept { return position_; }
     std::uint64_t consumed() const noexcept { return consumed_; }
     std::uint32_t held() const noexcept { return held_.count(); }
+    bool is_full() const noexcept { return held_.full(); }
 
   private:
     std::size_t offset() const noexcept { return position_ & mask_; }
@@ -71,6 +84,11 @@ class RingReceiver {
         return (offset + ring::kWordBytes + length) & mask_;
     }
     std::size_t trailer_of(std::uint64_t raw) const noexcept { return trailer_at(offset(), raw); }
+
+    // The record at this offset and position is complete.
+    bool is_complete(std::size_t at, std::uint64_t position) const noexcept {
+        return load(trailer_at(at, load(at))) == ring::tag(key_, position);
+    }
 
     // Bytes that the complete record with this word 0 takes at this offset; 0: against the format.
     std::size_t slot_of(const ring::Word0& word, std::size_t offset) const noexcept {
@@ -93,15 +111,15 @@ class RingReceiver {
         const std::size_t slot = slot_of(word, at);
         if (slot == 0) [[unlikely]]
             return Errc::protocol_error;
+        const bool is_new = position_ >= seen_;
         move_by(slot);
+        if (is_new) seen_ = position_;
         // Recurs once at most.
         if (word.frame == ring::Frame::pad) [[unlikely]]
             return next(record);
-        record = {word.channel,
-                  word.kind,
-                  word.credit,
-                  held_.add(position_),
-                  {memory_ + at + ring::kWordBytes, word.length}};
+        record = {word.channel,         word.kind,
+                  word.credit,          is_new,
+                  held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
     }
 
@@ -116,7 +134,7 @@ class RingReceiver {
     std::uint64_t position_ = 0;  // of the next record
     std::uint64_t tag_;           // of position_
     std::uint64_t consumed_ = 0;
-    std::uint64_t seen_ = 0;  // memory holds everything before it
+    std::uint64_t seen_ = 0;  // at least position_: every record before it was looked at
     HeldRecords held_;
 };
 

@@ -49,14 +49,6 @@ TEST_F(HostileArrival, positions_beyond_the_ring) {
     EXPECT_EQ(peer.end_of_connection_after_arming(), Errc::protocol_error);
 }
 
-TEST_F(HostileArrival, positions_where_no_record_ends) {
-    const std::string text(100, 'x');
-    ASSERT_EQ(peer.ring().try_send({.channel = 1, .head = std::as_bytes(std::span(text))}),
-              Errc::ok);
-    posted().positions[0] = 32;
-    EXPECT_EQ(peer.end_of_connection_after_arming(), Errc::protocol_error);
-}
-
 TEST_F(HostileArrival, credits_for_more_than_was_sent) {
     posted().positions[1] = 4096;
     EXPECT_EQ(peer.end_of_connection_after_arming(), Errc::protocol_error);
@@ -72,7 +64,7 @@ TEST_F(HostileArrival, generations_that_skip) {
 TEST_F(HostileArrival, announced_records_that_do_not_come_keep_the_lane_looking) {
     posted().positions[0] = 32;
     const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));
-    while (!deadline.passed()) EXPECT_FALSE(peer.connection().lane().wait(deadline));
+    while (!deadline.passed()) (void)peer.connection().lane().wait(deadline);
     EXPECT_EQ(peer.connection().state(), Errc::ok);
     ASSERT_EQ(peer.ring().try_send({.channel = 1}), Errc::ok);
     EXPECT_EQ(

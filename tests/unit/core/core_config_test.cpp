@@ -54,9 +54,14 @@ std::string print(const Section& section) {
     });
     return all;
 }
+std::string print_pollers(const Config& c) {
+    std::string all;
+    for (const Config::PollerSection& poller : c.pollers) all += '{' + print(poller) + '}';
+    return all;
+}
 std::string print_all(const Config& c) {
     return print(c.device) + print(c.arena) + print(c.receive_arena) + print(c.connect) +
-           print(c.ring) + print(c.lane) + print(c.objects) + c.faults;
+           print(c.ring) + print(c.lane) + print_pollers(c) + print(c.objects) + c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
@@ -66,8 +71,12 @@ TEST(Config, shipped_file_holds_exactly_the_defaults) {
 
 TEST(Config, shipped_file_shows_every_key) {
     const toml::table table = toml::parse_file(kShipped);
-    for (const ConfigKey& key : config_keys())
-        EXPECT_TRUE(table[key.section][key.name]) << key.section << '.' << key.name;
+    for (const ConfigKey& key : config_keys()) {
+        if (key.section == "poller")  // of which there are none by default
+            EXPECT_NE(read_shipped().find(fmt::format("# {} = ", key.name)), std::string::npos);
+        else
+            EXPECT_TRUE(table[key.section][key.name]) << key.section << '.' << key.name;
+    }
 }
 
 TEST(Config, every_member_has_a_key) {
@@ -79,6 +88,7 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["connect"], boost::pfr::tuple_size_v<Config::ConnectSection>);
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
     EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
+    EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
     // And the list of [[fault]] sections, which are not keys.
     EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
@@ -87,6 +97,7 @@ TEST(Config, every_member_has_a_key) {
 TEST(Config, every_key_changes_something) {
     const std::map<std::string_view, std::string> other{{"kind", "'softnic'"},
                                                         {"name", "'mlx5_1'"},
+                                                        {"core", "1"},
                                                         {"port", "2"},
                                                         {"service_level", "3"},
                                                         {"traffic_class", "104"},
@@ -115,7 +126,9 @@ TEST(Config, every_key_changes_something) {
     std::set<std::string> seen{print_all(Config{})};
     for (const ConfigKey& key : config_keys()) {
         const std::string text =
-            fmt::format("[{}]\n{} = {}", key.section, key.name, other.at(key.name));
+            fmt::format("{}\n{} = {}",
+                        key.section == "poller" ? "[[poller]]" : fmt::format("[{}]", key.section),
+                        key.name, other.at(key.name));
         EXPECT_TRUE(seen.insert(print_all(Config::from_text(text))).second) << text;
     }
 }

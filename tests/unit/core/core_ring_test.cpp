@@ -143,16 +143,47 @@ TEST(RingReceiver, gives_space_back_up_to_the_first_record_that_is_held) {
 TEST(RingReceiver, tells_whether_memory_holds_all_records_up_to_a_position) {
     Ring ring;
     RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-    ring.put("one");
+    ring.put("one", 1, 5);
     const std::uint64_t first = ring.position();
-    EXPECT_EQ(receiver.holds_up_to(0), Errc::ok);
-    EXPECT_EQ(receiver.holds_up_to(first), Errc::ok);
-    EXPECT_EQ(receiver.holds_up_to(first + 32), Errc::would_block);
-    ring.put("two");
-    EXPECT_EQ(receiver.holds_up_to(ring.position()), Errc::ok);
+    RingReceiver::Seen seen;
+    EXPECT_EQ(receiver.holds_up_to(0, seen), Errc::ok);
+    EXPECT_EQ(receiver.holds_up_to(first, seen), Errc::ok);
+    EXPECT_EQ(receiver.holds_up_to(first + 32, seen), Errc::would_block);
+    ring.put("two", 1, 7);
+    EXPECT_EQ(receiver.holds_up_to(ring.position(), seen), Errc::ok);
+    EXPECT_EQ(seen.count, 2u);
+    EXPECT_EQ(seen.credit, 7u);
     Record record;
     EXPECT_EQ(receiver.next(record), Errc::ok) << "it was only looked at";
     EXPECT_EQ(text_of(record), "one");
+    EXPECT_FALSE(record.is_new) << "its credit may be old news";
+}
+
+TEST(RingReceiver, sees_each_record_once_before_or_when_it_is_handed_out) {
+    Ring ring;
+    RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+    std::mt19937_64 random(4);
+    std::uint64_t put = 0, seen = 0;
+    for (int i = 0; i < 20000; ++i) {
+        if (ring.position() - receiver.consumed() < 2000) {
+            const std::size_t length = random() % 200;
+            if (ring::slot_bytes(length) > ring.to_end()) ring.put_pad();
+            ring.put(std::string(length, 'x'));
+            ++put;
+        }
+        RingReceiver::Seen ahead;
+        if (random() % 2 == 0) {
+            EXPECT_EQ(receiver.has_unseen(), seen < put);
+            ASSERT_EQ(receiver.look_ahead(ahead), Errc::ok);
+            seen += ahead.count;
+            ASSERT_EQ(seen, put);
+        }
+        Record record;
+        if (random() % 2 == 0 && receiver.next(record) == Errc::ok) {
+            seen += record.is_new ? 1 : 0;
+            receiver.release(record.number);
+        }
+    }
 }
 
 TEST(RingReceiver, refuses_positions_where_no_record_can_end) {
@@ -161,7 +192,8 @@ TEST(RingReceiver, refuses_positions_where_no_record_can_end) {
     const std::uint64_t end = ring.position();
     for (const std::uint64_t position : {end - 32, std::uint64_t{4096 + 32}, ~std::uint64_t{0}}) {
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-        EXPECT_EQ(receiver.holds_up_to(position), Errc::protocol_error) << position;
+        RingReceiver::Seen seen;
+        EXPECT_EQ(receiver.holds_up_to(position, seen), Errc::protocol_error) << position;
     }
 }
 

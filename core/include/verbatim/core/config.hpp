@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <verbatim/core/arena.hpp>
 
@@ -51,6 +52,15 @@ struct Config {
         // at once: send_blocks + 2 for each connection.
         std::uint32_t completions = 1024;
     } lane;
+    // A dedicated thread that drives lanes; a [[poller]] section each.
+    struct PollerSection {
+        std::string name;    // in messages, and of the thread; "" is "poller N"
+        int core = -1;       // that it runs on; -1: any
+        int numa_node = -1;  // on any core of that node; -1: any
+        LaneMode mode = LaneMode::adaptive;
+        std::chrono::microseconds spin{20};  // adaptive: before sleeping
+    };
+    std::vector<PollerSection> pollers;
     struct ObjectsSection {
         std::size_t staging_bytes = std::size_t{256}
                                     << 10;  // registered buffer for small and heap objects

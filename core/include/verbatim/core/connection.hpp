@@ -16,6 +16,7 @@
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/core/lane.hpp>
 #include <verbatim/core/message.hpp>
+#include <verbatim/core/sender.hpp>
 #include <verbatim/driver/error.hpp>
 
 namespace verbatim {
@@ -31,12 +32,20 @@ struct RemoteExtent {
     std::uint32_t reserved = 0;
 };
 
+class Connection;
+
 // A handler takes the messages of one channel, in order, as they arrive. It is called by the lane's
 // thread, and must not block: blocking calls there are Errc::would_deadlock. It may send, and may
 // move the message out to hold it longer; what it leaves is given back.
 struct ChannelHandler {
-    void (*call)(void* state, Message& message) noexcept = nullptr;
+    void (*call)(void* state, Connection& connection, Message& message) noexcept = nullptr;
     std::shared_ptr<void> state;  // its first argument
+};
+
+// A handler that is told once that a connection ended, when nothing is left to be received.
+struct EndHandler {
+    void (*call)(void* state, Connection& connection) noexcept = nullptr;
+    std::shared_ptr<void> state;
 };
 
 class Connection {
@@ -56,6 +65,8 @@ class Connection {
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
     std::size_t max_message_bytes() const noexcept;
+    // For other threads, which may send by it while this thread drives the lane.
+    Sender sender();
 
     // Blocking forms; throw Error(timeout | peer_lost | would_deadlock | ...). They drive the lane:
     // they spin, then sleep, as [lane] says.
@@ -64,27 +75,34 @@ class Connection {
     Message receive_message(Deadline deadline);
 
     // ---- handlers ----
-    // Sets the handler of a channel, for good. `handle(Message&)` must not throw. Throws
-    // Error(invalid_argument): the channel has one. Messages that have arrived are handled by the
-    // next poll of the lane.
+    // Sets the handler of a channel, for good: `handle(Message&)` or `handle(Connection&,
+    // Message&)`, which must not throw. The Connection& is this object, wherever it was moved to.
+    // Throws Error(invalid_argument): the channel has one, or is a layer's. Messages that have
+    // arrived are handled by the next poll of the lane.
     template <class Handle>
     void on(std::uint8_t channel, Handle handle) {
-        set_handler(channel, {[](void* state, Message& message) noexcept {
-                                  (*static_cast<Handle*>(state))(message);
-                              },
-                              std::make_shared<Handle>(std::move(handle))});
+        if (channel >= kLayerChannels) refuse_channel(channel);
+        set_handler(channel, {call_handle<Handle>, std::make_shared<Handle>(std::move(handle))});
     }
     void set_handler(std::uint8_t channel, ChannelHandler handler);
+    // Calls `ended()` or `ended(Connection&)` by a poll of the lane once the connection has ended:
+    // state() says why. It may end this object. Several are called in the order of their setting.
+    template <class Ended>
+    void on_end(Ended ended) {
+        add_end_handler({call_ended<Ended>, std::make_shared<Ended>(std::move(ended))});
+    }
+    void add_end_handler(EndHandler handler);
     // The state of a layer on this connection, made at its first use: L(Connection&), which handles
     // channel L::kChannel by L::receive(Message&) noexcept.
+    // Throws Error(invalid_argument): another layer has the channel.
     template <class L>
     std::shared_ptr<L> layer() {
-        constexpr auto kCall = [](void* state, Message& message) noexcept {
-            static_cast<L*>(state)->receive(message);
-        };
-        if (auto state = state_of(L::kChannel)) return std::static_pointer_cast<L>(state);
+        if (const ChannelHandler* handler = handler_of(L::kChannel)) {
+            if (handler->call != call_layer<L>) refuse_channel(L::kChannel);
+            return std::static_pointer_cast<L>(handler->state);
+        }
         auto made = std::make_shared<L>(*this);
-        set_handler(L::kChannel, {kCall, made});
+        set_handler(L::kChannel, {call_layer<L>, made});
         return made;
     }
     // Handles all that has arrived, past messages of channels without a handler. Those are kept for
@@ -128,7 +146,28 @@ class Connection {
     const std::string& peer_name() const noexcept;  // "127.0.0.1:40312"
 
   private:
-    std::shared_ptr<void> state_of(std::uint8_t channel) const noexcept;
+    template <class Handle>
+    static void call_handle(void* state, Connection& connection, Message& message) noexcept {
+        Handle& handle = *static_cast<Handle*>(state);
+        if constexpr (std::is_invocable_v<Handle&, Message&>)
+            handle(message);
+        else
+            handle(connection, message);
+    }
+    template <class Ended>
+    static void call_ended(void* state, Connection& connection) noexcept {
+        Ended& ended = *static_cast<Ended*>(state);
+        if constexpr (std::is_invocable_v<Ended&>)
+            ended();
+        else
+            ended(connection);
+    }
+    template <class L>
+    static void call_layer(void* state, Connection&, Message& message) noexcept {
+        static_cast<L*>(state)->receive(message);
+    }
+    const ChannelHandler* handler_of(std::uint8_t channel) const noexcept;
+    [[noreturn]] static void refuse_channel(std::uint8_t channel);
 
     std::unique_ptr<Impl> impl_;
 };

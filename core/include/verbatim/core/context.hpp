@@ -1,14 +1,18 @@
 // A context owns a device, the arenas and the configuration; it connects and listens.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/lane.hpp>
+#include <verbatim/core/poller.hpp>
 #include <verbatim/driver/device.hpp>
 
 namespace verbatim {
@@ -27,6 +31,12 @@ class Listener {
     // The connection is on the context's lane, or on the one given, whose thread this is.
     Connection accept(Deadline deadline = Deadline::never());
     Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
+    // From now on callers are accepted by a thread of the listener, and their connections live on
+    // these pollers in turn, until they end. `setup(connection)` is called for each in its poller's
+    // thread, to set handlers; it must not throw. Once, and instead of accept(). Ends with the
+    // listener; connections live on. Throws Error(invalid_argument).
+    void serve(std::span<const std::unique_ptr<Poller>> pollers,
+               std::function<void(Connection&)> setup);
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
 
   private:
@@ -52,11 +62,20 @@ class Context {
     Connection connect(std::string_view host_port);
     Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
+    // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
+    // of Listener::serve().
+    void connect(std::string_view host_port, Poller& poller,
+                 const std::function<void(Connection&)>& setup);
 
     // The lane of connections that name none.
     Lane lane() noexcept { return lane_; }
     // One more lane, for another thread.
     Lane make_lane();
+
+    // The pollers of the configuration, in its order. They end with the context.
+    std::span<const std::unique_ptr<Poller>> pollers() const noexcept { return pollers_; }
+    // By its name. Throws Error(invalid_argument).
+    Poller& poller(std::string_view name) const;
 
     Arena& arena() noexcept;
     Device& device() noexcept;
@@ -65,6 +84,7 @@ class Context {
   private:
     std::shared_ptr<Impl> impl_;
     Lane lane_;
+    std::vector<std::unique_ptr<Poller>> pollers_;
 };
 
 }  // namespace verbatim
