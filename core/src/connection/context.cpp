@@ -1,9 +1,6 @@
 // Contexts: configuration, device and arenas put together; connecting.
 #include <verbatim/core/context.hpp>
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <utility>
 
 #include "connection_impl.hpp"
@@ -12,14 +9,6 @@
 
 namespace verbatim {
 namespace {
-
-constexpr const char* kLocalFile = "verbatim.toml";
-
-Config found_config() {
-    if (const char* path = std::getenv("VERBATIM_CONFIG"); path != nullptr && *path != '\0')
-        return Config::from_file(path);
-    return access(kLocalFile, F_OK) == 0 ? Config::from_file(kLocalFile) : Config{};
-}
 
 // Its own lane waits as the section says.
 Lane lane_of(const Context::Impl& context, const Config::PollerSection& section,
@@ -40,7 +29,7 @@ Context::Impl::Impl(const Config& configuration)
                Access::local_write | Access::remote_write),
       posted(*device, config.receive_arena) {}
 
-Context::Context() : Context(found_config()) {}
+Context::Context() : Context(Config::found()) {}
 Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {
     for (Config::PollerSection section : config.pollers) {
         if (section.name.empty()) section.name = "poller " + std::to_string(pollers_.size());

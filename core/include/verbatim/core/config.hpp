@@ -75,6 +75,9 @@ struct Config {
     // Empty: no faults. A context on another device is refused.
     std::string faults;
 
+    // That of the file named by $VERBATIM_CONFIG, else of ./verbatim.toml if it exists, else the
+    // defaults. Throws as the next.
+    static Config found();
     // Throws Error(config_error) with file, line, key and remedy; unknown keys are refused.
     static Config from_file(const std::string& path);
     static Config from_text(std::string_view toml, std::string_view name = "<text>");

@@ -34,8 +34,8 @@ class Lane {
     // blocks. Returns how many things happened; 0: nothing. Inside a handler it does nothing.
     // Data path.
     std::size_t poll() noexcept;
-    // Polls until something happened, or may have; false: the deadline passed. Spins, then sleeps, as mode of
-    // [lane] says. Inside a handler it returns at once.
+    // Polls until something happened, or may have; false: the deadline passed. Spins, then sleeps,
+    // as mode of [lane] says. Inside a handler it returns at once.
     bool wait(Deadline deadline = Deadline::never()) noexcept;
 
     // For loops of your own: readable when poll() may find something, once prepare_to_sleep()
