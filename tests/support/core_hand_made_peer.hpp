@@ -7,10 +7,24 @@
 #include <thread>
 
 #include "bootstrap/hello.hpp"
-#include "core_endpoint.hpp"
+#include "connection/connection_impl.hpp"
 #include "core_fault.hpp"
 
 namespace verbatim::test {
+
+// Half of a connection with a device and a lane of its own.
+struct LoneEndpoint {
+    explicit LoneEndpoint(const Config& config)
+        : resources(std::make_shared<Context::Impl>(config)),
+          lane(resources, *resources->device, resources->config.lane),
+          reservation(lane.queue(), config),
+          endpoint(*resources, {lane.queue().handle(), lane.mode()}, {}) {}
+
+    std::shared_ptr<Context::Impl> resources;
+    Lane::Impl lane;
+    Reservation reservation;
+    Endpoint endpoint;
+};
 
 class HandMadePeer {
   public:

@@ -131,7 +131,7 @@ void Connection::set_handler(std::uint8_t channel, ChannelHandler handler) {
 void Connection::add_end_handler(EndHandler handler) {
     const auto guard = enter(*impl_);
     impl_->on_end.push_back(std::move(handler));
-    if (impl_->has_ended()) impl_->lane->await_end(impl_->member);
+    if (impl_->has_ended()) impl_->lane->ending().add(impl_->member);
 }
 
 void Connection::refuse_channel(std::uint8_t channel) {

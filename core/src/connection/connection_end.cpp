@@ -36,7 +36,7 @@ void Connection::Impl::note_end(Why why) noexcept {
     if (end_.noticed()) return;
     end_.note(why);
     member.end();
-    lane->await_end(member);
+    lane->ending().add(member);
     lane->forget(channel.socket().get());  // it would be readable for ever
     log::debug("{}: {}", channel.name(), end_.is_bye() ? "the peer closed" : describe(end_.why()));
     // What came before the bye may still be under way: it is looked for until then.
@@ -60,7 +60,7 @@ void Connection::Impl::settle_end() noexcept {
 void Connection::Impl::await_end() noexcept {
     settle_end();
     if (state == Errc::ok) return;
-    lane->end_awaited(member);
+    lane->ending().remove(member);
     // The last of them may end this object.
     for (const auto handlers = std::exchange(on_end, {}); const EndHandler& handler : handlers)
         if (handle != nullptr) handler.call(handler.state.get(), *handle);

@@ -23,7 +23,7 @@ Connection::Impl::~Impl() {
     lane->queue().give_back(completions_of(context->config));
     member.events() = {};
     member.leave();
-    if (member.held() != 0) lane->linger(endpoint, member);
+    if (member.held() != 0) lane->kept().linger(endpoint, member);
 }
 
 MemberEvents Connection::Impl::events() noexcept {

@@ -23,7 +23,7 @@ Sender::Impl::Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target,
       payloads_(new std::byte[kSlots * most_]) {
     for (std::uint32_t i = 0; i < kSlots; ++i) free_.push(i);
     lane_->inbox().reserve(1);
-    lane_->expect_stalls(lane_->members() + 1);
+    lane_->stalled().expect(lane_->queue().users() + 1);
     take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
     drop = [](InboxItem& item) noexcept { static_cast<Impl&>(item).self_.reset(); };
 }
@@ -61,14 +61,14 @@ void Sender::Impl::drain() noexcept {
     const std::shared_ptr<Impl> alive = std::move(self_);
     queued_.exchange(false);
     if (blocked_) {
-        if (!post(next_)) return lane_->stall(shared_from_this());
+        if (!post(next_)) return lane_->stalled().add(shared_from_this());
         blocked_ = false;
     }
     for (std::uint32_t index = 0; filled_.pop(index);) {
         if (post(index)) continue;
         next_ = index;
         blocked_ = true;
-        return lane_->stall(shared_from_this());
+        return lane_->stalled().add(shared_from_this());
     }
 }
 

@@ -11,10 +11,10 @@ void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
     auto hosted =
         std::make_shared<Connection>(std::make_unique<Connection::Impl>(lane, std::move(meeting)));
     Connection* const raw = hosted.get();
-    lane->host(std::move(hosted));
+    lane->kept().host(std::move(hosted));
     setup(*raw);
     // Last, as it ends the object. A cycle of ownership until then, or until end_all_hosted().
-    raw->on_end([lane](Connection& ended) { lane->end_hosted(&ended); });
+    raw->on_end([lane](Connection& ended) { lane->kept().end_hosted(&ended); });
 }
 
 void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup) {

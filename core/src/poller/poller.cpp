@@ -56,21 +56,21 @@ Poller::Impl::Impl(const Config::PollerSection& section, Lane lane)
 Poller::Impl::~Impl() {
     // Connections end in the thread that they belong to.
     lanes_.front().submit([this, lane = lanes_.front()]() noexcept {
-        lane.impl()->end_all_hosted();
+        lane.impl()->kept().end_all_hosted();
         stop_ = true;
     });
     thread_.join();
 }
 
 void Poller::Impl::run() noexcept {
-    lanes_.front().impl()->set_runner(std::this_thread::get_id());
+    lanes_.front().impl()->runner() = std::this_thread::get_id();
     for (unsigned round = 0; !stop_.load(std::memory_order_relaxed);) {
         if (poll() != 0)
             round = 0;
         else
             idle(round++);
     }
-    for (const Lane& lane : lanes_) lane.impl()->set_runner({});
+    for (const Lane& lane : lanes_) lane.impl()->runner() = std::thread::id{};
 }
 
 // Tasks may add and remove lanes meanwhile.
@@ -101,12 +101,12 @@ bool Poller::Impl::prepare_to_sleep() noexcept {
 }
 
 void Poller::Impl::add(const Lane& lane) {
-    if (lane.impl()->runner() != std::thread::id{})
+    if (lane.impl()->runner().load() != std::thread::id{})
         throw Error(Errc::invalid_argument, "poller " + name_, "another poller drives that lane",
                     "release() it there first");
     waits_.add(lane.descriptor(), nullptr);
     lanes_.push_back(lane);
-    lane.impl()->set_runner(std::this_thread::get_id());
+    lane.impl()->runner() = std::this_thread::get_id();
 }
 
 void Poller::Impl::remove(const Lane& lane) {
@@ -116,7 +116,7 @@ void Poller::Impl::remove(const Lane& lane) {
         throw Error(Errc::invalid_argument, "poller " + name_, "it has not adopted that lane",
                     "release a lane that was given to adopt()");
     waits_.remove(lane.descriptor());
-    lane.impl()->set_runner({});
+    lane.impl()->runner() = std::thread::id{};
     lanes_.erase(at);
 }
 

@@ -42,6 +42,8 @@ class LaneQueue {
     // Its completions that still come are dropped. The device makes none any more.
     void detach(QueueUser& user) noexcept;
 
+    std::size_t users() const noexcept { return users_.size() - free_slots_.size(); }
+
     // Takes what has finished, a batch at most; returns its number. Data path.
     std::size_t poll() noexcept {
         std::array<mlx5::Completion, 16> finished;

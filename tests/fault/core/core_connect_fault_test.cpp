@@ -4,8 +4,8 @@
 
 #include "bootstrap/hello.hpp"
 #include "connection/welcomes.hpp"
-#include "core_endpoint.hpp"
 #include "core_fault.hpp"
+#include "core_hand_made_peer.hpp"
 
 namespace verbatim {
 namespace {

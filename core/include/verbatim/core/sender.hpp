@@ -1,4 +1,4 @@
-// A sender sends messages of a connection from any thread: they go through a bounded queue to the
+// A sender sends messages of a connection from any thread. They go through a bounded queue to the
 // thread of the connection's lane, which posts them.
 #pragma once
 
