@@ -73,7 +73,7 @@ std::optional<Welcomes::Ready> Welcomes::take() {
         lock.unlock();
         it->thread.join();
         std::optional<Ready> ready;
-        if (it->meeting) ready.emplace(std::move(it->place), std::move(*it->meeting));
+        if (it->meeting) ready.emplace(Ready{std::move(it->place), std::move(*it->meeting)});
         it = running_.erase(it);
         if (!ready) continue;
         eventfd_write(ended_.get(), 1);  // there may be more
