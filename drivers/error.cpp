@@ -12,7 +12,7 @@ struct Text {
 };
 
 // In the order of Errc.
-constexpr std::array<Text, 31> kTexts{{
+constexpr std::array<Text, 32> kTexts{{
     {"ok", "done"},
     {"would_block", "no room now; poll and try again"},
     {"invalid_argument", "the request contradicts itself or the queue's limits"},
@@ -26,6 +26,7 @@ constexpr std::array<Text, 31> kTexts{{
     {"out_of_memory", "no memory left"},
     {"unsupported", "this device or type cannot do that"},
     {"config_error", "the configuration is wrong"},
+    {"would_deadlock", "a blocking call in a handler of its own lane"},
     {"local_length", "the request's elements and length disagree"},
     {"local_queue_pair", "the device refused a work request or a doorbell"},
     {"local_protection", "a local key does not cover the bytes"},

@@ -1,4 +1,4 @@
-// What sender and receiver of a graph say to each other: the payloads of message kinds 8 to 13,
+// What sender and receiver of a graph say to each other: the payloads of the kinds of channel 240,
 // described in docs/wire.md, "Graphs". Both sides have the same byte order (the hello sees to it);
 // all counts, offsets and lengths of the graph are 64 bits wide. Received payloads are read through
 // parse(), which copies and checks.
@@ -14,13 +14,15 @@
 
 namespace verbatim::objects::wire {
 
+inline constexpr std::uint8_t kChannel = kLayerChannels;
+
 enum Kind : std::uint8_t {
-    kOffer = 8,  // sender: a graph is to be sent; followed by kBytes with its layout, if announced
-    kGrant = 9,  // receiver: memory for it (several messages if there are many extents)
-    kRefusal = 10,  // receiver: not this graph, and why
-    kBytes = 11,    // sender: the next bytes of layout, back-pointers and extensions, in that order
-    kEnd = 12,      // sender: all is written
-    kCancel = 13,   // sender: drop what you have of it
+    kOffer = 0,  // sender: a graph is to be sent; followed by kBytes with its layout, if announced
+    kGrant = 1,  // receiver: memory for it (several messages if there are many extents)
+    kRefusal = 2,  // receiver: not this graph, and why
+    kBytes = 3,    // sender: the next bytes of layout, back-pointers and extensions, in that order
+    kEnd = 4,      // sender: all is written
+    kCancel = 5,   // sender: drop what you have of it
 };
 
 struct Offer {

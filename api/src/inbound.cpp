@@ -1,6 +1,8 @@
 // The receiver of one graph, and how long both sides wait for each other.
 #include <verbatim/objects/receive.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -38,8 +40,7 @@ bool checksum_holds(const Arrival& arrival) {
 Inbound::Inbound(Connection& connection, const TypeInfo& root)
     : connection_(connection), root_(root) {
     layout_of(root);  // a type that cannot be received is refused before anybody sends one
-    object_link(connection);
-    link_ = connection.attachment();
+    link_ = connection.layer<ObjectLink>();
 }
 
 Inbound::~Inbound() {
@@ -100,17 +101,13 @@ void Patience::wait(bool begun) {
             Errc::timeout, std::string(what_) + " of a graph",
             fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
             "check that the other side calls receive() or send(), or allow more time");
-    if (connection_.holds_message())
-        throw Error(Errc::invalid_argument, std::string(what_) + " of a graph",
-                    "a message of this connection is held: nothing behind it can be received",
-                    "give it back first (release_message)");
     if (begun && stalled_.when == Deadline::never().when)
         stalled_ = Deadline::after(connection_.config().objects.timeout);
     if (begun && stalled_.passed(round_))
         throw Error(Errc::timeout, std::string(what_) + " of a graph",
                     fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
                     "close the connection; objects.timeout sets how long to wait");
-    connection_.pause(round_++);
+    connection_.pause(round_++, {std::min(deadline_.when, stalled_.when)});
 }
 
 }  // namespace verbatim::objects

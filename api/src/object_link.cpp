@@ -12,21 +12,9 @@
 namespace verbatim::objects {
 namespace {
 
-// A message that was received and is given back however its use ends.
-class HeldMessage {
-  public:
-    explicit HeldMessage(Connection& connection) noexcept : connection_(connection) {}
-    ~HeldMessage() { connection_.release_message(); }
-    HeldMessage(const HeldMessage&) = delete;
-    HeldMessage& operator=(const HeldMessage&) = delete;
-
-  private:
-    Connection& connection_;
-};
-
-// The message that was just received is the application's.
-void keep_for_application(Connection& connection) {
-    if (connection.set_aside_message() == Errc::ok) return;
+// Messages of the application that came before a graph are kept for it.
+void handle_messages(Connection& connection) {
+    if (connection.handle_all() != Errc::out_of_memory) return;
     throw Error(Errc::out_of_memory, "connection to " + connection.peer_name(),
                 "more messages came before a graph than are kept",
                 "receive them (receive_message), then go on with the graph");
@@ -38,16 +26,12 @@ std::size_t message_room(const Connection& connection, std::size_t head) {
 
 }  // namespace
 
-ObjectLink& object_link(Connection& connection) {
-    std::shared_ptr<void>& attachment = connection.attachment();
-    if (attachment == nullptr) attachment = std::make_shared<ObjectLink>(connection);
-    return *static_cast<ObjectLink*>(attachment.get());
-}
+ObjectLink& object_link(Connection& connection) { return *connection.layer<ObjectLink>(); }
 
 ScanLease::ScanLease(Connection& connection) {
-    ObjectLink& link = object_link(connection);
-    link_ = connection.attachment();
-    scan_ = link.lend_scan();
+    const auto link = connection.layer<ObjectLink>();
+    link_ = link;
+    scan_ = link->lend_scan();
 }
 
 ScanLease::~ScanLease() { static_cast<ObjectLink*>(link_.get())->give_back(std::move(scan_)); }
@@ -93,24 +77,32 @@ void ObjectLink::give_back(std::unique_ptr<FixupTables> tables,
 
 void ObjectLink::pump(Connection& connection, Role role) {
     send_pending(connection);
-    take_messages(connection);
+    take_held();
+    handle_messages(connection);
+    if (broken_ != nullptr) protocol_error(broken_);
     if (const Errc state = connection.progress(); state != Errc::ok && must_tell_end(role))
         connection.check();
 }
 
-// Also stops while the peer does not take our answers, at the latest when the connection ends.
-void ObjectLink::take_messages(Connection& connection) {
-    Message message;
-    while (pending_.size() < kMaxPending && connection.try_receive_any(message) == Errc::ok) {
-        if (message.kind < wire::kOffer) {
-            keep_for_application(connection);
-            continue;
-        }
-        const HeldMessage held(connection);
-        if (broken_ != nullptr) protocol_error(broken_);
+// While the peer does not take our answers, its messages stay in the ring, which then fills.
+void ObjectLink::receive(Message& message) noexcept try {
+    held_.push_back(std::move(message));
+    take_held();
+} catch (const std::exception&) {
+    broken_ = "a message that no memory was left for";
+}
+
+void ObjectLink::take_held() noexcept try {
+    while (pending_.size() < kMaxPending && !held_.empty()) {
+        const Message message = std::move(held_.front());
+        held_.pop_front();
+        if (broken_ != nullptr) continue;
         take(message);
         note_activity();
     }
+} catch (const Error&) {  // protocol_error() keeps the reason
+} catch (const std::exception&) {
+    broken_ = "a message that no memory was left for";
 }
 
 void ObjectLink::protocol_error(const char* what) {
@@ -120,19 +112,19 @@ void ObjectLink::protocol_error(const char* what) {
 }
 
 void ObjectLink::take(const Message& message) {
-    switch (message.kind) {
+    switch (message.kind()) {
         case wire::kOffer:
-            return take_offer(message.payload);
+            return take_offer(message.payload());
         case wire::kGrant:
-            return take_grant(message.payload);
+            return take_grant(message.payload());
         case wire::kRefusal:
-            return take_refusal(message.payload);
+            return take_refusal(message.payload());
         case wire::kBytes:
-            return take_bytes(message.payload);
+            return take_bytes(message.payload());
         case wire::kEnd:
-            return take_end(message.payload);
+            return take_end(message.payload());
         case wire::kCancel:
-            return take_cancel(message.payload);
+            return take_cancel(message.payload());
         default:
             protocol_error("a message of unknown kind");
     }
@@ -294,7 +286,7 @@ void ObjectLink::cancel(Connection& connection, std::uint64_t id) noexcept {
 void ObjectLink::send_pending(Connection& connection) {
     while (!pending_.empty()) {
         const Pending& next = pending_.front();
-        const Errc code = connection.try_send(next.kind, next.payload);
+        const Errc code = connection.try_send(kChannel, next.payload, {}, next.kind);
         if (code == Errc::would_block) return;
         if (code != Errc::ok) return pending_.clear();  // the connection is over
         pending_.pop_front();
@@ -311,8 +303,8 @@ bool ObjectLink::send_grants(Connection& connection, Arrival& arrival) {
         const wire::Grant head{arrival.offer.id, static_cast<std::uint32_t>(count),
                                arrival.extents_sent + count == arrival.extents.size()};
         const std::span extents(arrival.extents.data() + arrival.extents_sent, count);
-        if (connection.try_send(wire::kGrant, wire::bytes_of(head), std::as_bytes(extents)) !=
-            Errc::ok)
+        if (connection.try_send(kChannel, wire::bytes_of(head), std::as_bytes(extents),
+                                wire::kGrant) != Errc::ok)
             return false;
         arrival.extents_sent += count;
     }

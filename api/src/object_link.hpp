@@ -47,11 +47,14 @@ struct Arrival {
 
 class ObjectLink {
   public:
+    static constexpr std::uint8_t kChannel = wire::kChannel;
     explicit ObjectLink(Connection& connection);
     ~ObjectLink();
     ObjectLink(const ObjectLink&) = delete;
     ObjectLink& operator=(const ObjectLink&) = delete;
 
+    // The handler of the channel.
+    void receive(Message& message) noexcept;
     // Takes in everything that has arrived and gives pending answers. Throws Error.
     // Of a receiver, the connection's end waits until the graph that came before it is taken.
     enum class Role : bool { sender, receiver };
@@ -106,7 +109,7 @@ class ObjectLink {
     // keep: refusals and cancellations under way, whole graphs.
     static constexpr std::size_t kMaxPending = 64, kMaxWhole = 1024;
 
-    void take_messages(Connection& connection);
+    void take_held() noexcept;
     void take(const Message& message);
     void take_offer(std::span<const std::byte> payload);
     void take_grant(std::span<const std::byte> payload);
@@ -141,6 +144,7 @@ class ObjectLink {
         std::uint8_t kind;
         std::vector<std::byte> payload;
     };
+    std::deque<Message> held_;     // not taken yet, as too much is pending
     std::deque<Pending> pending_;  // refusals and cancellations that found the ring full
     const char* broken_ =
         nullptr;  // what the peer did wrong: nothing it sends is believed any more

@@ -23,15 +23,13 @@ void serve(verbatim::Context& context) {
     using verbatim::Deadline;
     verbatim::Connection connection = context.listen(kAddress).accept();
     const verbatim::Message question = connection.receive_message(Deadline::never());
-    std::printf("asked: %.*s\n", static_cast<int>(question.payload.size()),
-                reinterpret_cast<const char*>(question.payload.data()));
-    connection.release_message();  // gives the ring's space back
+    std::printf("asked: %.*s\n", static_cast<int>(question.payload().size()),
+                reinterpret_cast<const char*>(question.payload().data()));
     auto* page = static_cast<std::byte*>(connection.receive_arena().allocate(4096, 64));
     verbatim::RemoteExtent extent;
     connection.lend(page, 4096, std::span(&extent, 1));
     connection.send_message(kMemory, std::as_bytes(std::span(&extent, 1)), {}, Deadline::never());
-    connection.receive_message(Deadline::never());  // kDone: written before it was sent
-    connection.release_message();
+    connection.receive_message(Deadline::never());           // kDone: written before it was sent
     const auto* text = reinterpret_cast<const char*>(page);  // ended by the peer, or not
     std::printf("written: %.*s\n", static_cast<int>(strnlen(text, 4096)), text);
 }
@@ -40,12 +38,11 @@ void serve(verbatim::Context& context) {
 verbatim::RemoteExtent take_extent(verbatim::Connection& connection) {
     const verbatim::Message answer = connection.receive_message(verbatim::Deadline::never());
     verbatim::RemoteExtent extent;
-    if (answer.kind != kMemory || answer.payload.size() != sizeof extent)
+    if (answer.channel() != kMemory || answer.payload().size() != sizeof extent)
         throw verbatim::Error(verbatim::Errc::protocol_error, connection.peer_name(),
                               "it answered something else than where to write",
                               "let `example-messages serve` run there");
-    std::memcpy(&extent, answer.payload.data(), sizeof extent);
-    connection.release_message();
+    std::memcpy(&extent, answer.payload().data(), sizeof extent);
     return extent;
 }
 

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "../support/cores.hpp"
+#include "../support/shared_memory.hpp"
+
 namespace verbatim::bench {
 
 // Shared by both processes. Each member has a line of its own.
@@ -19,8 +22,6 @@ struct SharedPage {
 };
 
 inline constexpr std::uint64_t kStop = ~std::uint64_t{0};
-
-void pin_to(unsigned core);
 
 // The second process: runs `body` on core 1 and ends. The maker moves to core 0.
 class SecondProcess {
@@ -37,6 +38,7 @@ class SecondProcess {
     void wait();
 
   private:
+    SharedMemory memory_{sizeof(SharedPage)};
     SharedPage* page_;
     pid_t child_ = -1;
 };

@@ -73,7 +73,7 @@ void send(Connection& connection, std::uint8_t kind, std::uint64_t value) {
 
 std::uint64_t value_of(const Message& message) {
     std::uint64_t value = 0;
-    std::memcpy(&value, message.payload.data(), sizeof value);
+    std::memcpy(&value, message.payload().data(), sizeof value);
     return value;
 }
 
@@ -82,10 +82,10 @@ void echo(SharedPage& page) {
     Context context(bench_config());
     Connection connection = connect_first(context, page);
     for (std::uint8_t kind = kData; kind != kEnd;) {
-        const Message message = receive(connection);
+        Message message = receive(connection);
         const std::uint64_t value = value_of(message);
-        kind = message.kind;
-        connection.release_message();
+        kind = message.channel();
+        message.release();
         send(connection, kind, value);
     }
 }
@@ -94,7 +94,6 @@ std::uint64_t message_round_trip(Connection& connection, std::uint64_t value) {
     const std::uint64_t began = __rdtsc();
     send(connection, kData, value);
     const std::uint64_t answer = value_of(receive(connection));
-    connection.release_message();
     const std::uint64_t took = __rdtsc() - began;
     if (answer != value) throw Error(Errc::protocol_error, "benchmark", "another answer came");
     return took;
@@ -105,11 +104,7 @@ void sink(SharedPage& page) {
     Context context(bench_config());
     Connection connection = connect_first(context, page);
     std::uint64_t count = 0;
-    while (receive(connection).kind != kEnd) {
-        ++count;
-        connection.release_message();
-    }
-    connection.release_message();
+    while (receive(connection).channel() != kEnd) ++count;
     send(connection, kEnd, count);
 }
 
@@ -124,8 +119,7 @@ class WordPair {
         connection.send_message(kData, std::as_bytes(std::span(&mine_, 1)), {},
                                 Deadline::after(10s));
         const Message message = connection.receive_message(Deadline::after(10s));
-        std::memcpy(&peer_, message.payload.data(), sizeof peer_);
-        connection.release_message();
+        std::memcpy(&peer_, message.payload().data(), sizeof peer_);
     }
     WordPair(const WordPair&) = delete;
     WordPair& operator=(const WordPair&) = delete;
@@ -192,7 +186,6 @@ void message_8(benchmark::State& state) {
         for (auto _ : state) trips.add(message_round_trip(connection, value++));
         send(connection, kEnd, value);
         (void)receive(connection);
-        connection.release_message();
         state.counters["us_one_way"] = trips.one_way_microseconds();
     }
     second.wait();
@@ -225,7 +218,6 @@ void stream_8(benchmark::State& state) {
         for (auto _ : state) send(connection, kData, count++);
         send(connection, kEnd, count);
         const std::uint64_t received = value_of(receive(connection));
-        connection.release_message();
         const std::chrono::duration<double> took = Clock::now() - began;
         if (received != count)
             throw Error(Errc::protocol_error, "benchmark", "messages are missing");

@@ -27,20 +27,31 @@ std::vector<std::string_view> names_in(std::span<const Setting> known, std::stri
     return names;
 }
 
-const toml::table& table_of(const TomlDocument& document, std::string_view section,
-                            const toml::node& node) {
-    const toml::table* const table = node.as_table();
-    if (table == nullptr)
-        document.refuse(node, fmt::format("{} is a section, not a value", section),
-                        fmt::format("write [{}]", section));
-    return *table;
+// One of a section, those of a list. `is_list` is asked of sections.
+std::vector<const toml::table*> tables_of(const TomlDocument& document, std::string_view section,
+                                          const toml::node& node, bool is_list) {
+    if (!is_list) {
+        if (!node.is_table())
+            document.refuse(node, fmt::format("{} is a section, not a value", section),
+                            fmt::format("write [{}]", section));
+        return {node.as_table()};
+    }
+    const toml::array* const list = node.as_array();
+    if (list == nullptr || !list->is_homogeneous(toml::node_type::table))
+        document.refuse(node, fmt::format("{} is a list of sections", section),
+                        fmt::format("write [[{}]]", section));
+    std::vector<const toml::table*> tables;
+    for (const toml::node& item : *list) tables.push_back(item.as_table());
+    return tables;
 }
 
 }  // namespace
 
 std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
                                                   std::span<const Setting> known,
-                                                  const StoreSetting& store) {
+                                                  const StoreSetting& store,
+                                                  std::span<const std::string_view> lists,
+                                                  const BeginTable& begin) {
     const auto read_value = [&](std::string_view section, std::string_view name,
                                 const toml::node& node) {
         const auto setting = std::find_if(known.begin(), known.end(), [&](const Setting& one) {
@@ -73,8 +84,11 @@ std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
         if (names_in(known, section).empty())
             document.refuse(node, fmt::format("unknown section [{}]", section),
                             advice(section, sections_of(known)));
-        for (const auto& [name, value] : table_of(document, section, node))
-            read_entry(section, name.str(), value);
+        const bool is_list = std::find(lists.begin(), lists.end(), section) != lists.end();
+        for (const toml::table* table : tables_of(document, section, node, is_list)) {
+            if (is_list) begin(section);
+            for (const auto& [name, value] : *table) read_entry(section, name.str(), value);
+        }
     }
     return faults;
 }

@@ -151,9 +151,8 @@ inline void expect_usable(Connection& from, Connection& to) {
     const Deadline deadline = Deadline::after(std::chrono::seconds(20));
     from.send_message(1, std::as_bytes(std::span(text)), {}, deadline);
     const Message message = to.receive_message(deadline);
-    EXPECT_EQ(message.kind, 1);
-    EXPECT_EQ(message.payload.size(), text.size());
-    to.release_message();
+    EXPECT_EQ(message.channel(), 1);
+    EXPECT_EQ(message.payload().size(), text.size());
     const std::vector<std::string> graph{"one", "a string that is too long to be short"};
     SendOperation<std::vector<std::string>> sending(from, graph);
     ReceiveOperation<std::vector<std::string>> receiving(to);

@@ -58,17 +58,16 @@ class HandMadeSender {
     std::vector<RemoteExtent> granted() {
         Message message;
         std::vector<RemoteExtent> extents;
-        if (connection_.try_receive_any(message) != Errc::ok) return extents;
-        std::span<const std::byte> payload = message.payload;
+        if (connection_.try_receive(message) != Errc::ok) return extents;
+        std::span<const std::byte> payload = message.payload();
         objects::wire::Grant head;
         RemoteExtent extent;
-        if (message.kind == objects::wire::kGrant && objects::wire::parse(payload, head))
+        if (message.kind() == objects::wire::kGrant && objects::wire::parse(payload, head))
             while (objects::wire::parse(payload, extent)) extents.push_back(extent);
-        connection_.release_message();
         return extents;
     }
     Errc say(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body) {
-        return connection_.try_send(kind, head, body);
+        return connection_.try_send(objects::wire::kChannel, head, body, kind);
     }
 
   private:

@@ -25,6 +25,17 @@ inline Config small_config() {
     return config;
 }
 
+// The code of the Error that `call` throws; ok: none.
+template <class Call>
+Errc error_code_of(Call&& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return Errc::ok;
+}
+
 struct Pair {
     explicit Pair(const Config& sending = small_config(), const Config& receiving = small_config())
         : sender_context(sending), receiver_context(receiving) {

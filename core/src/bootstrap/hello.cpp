@@ -120,6 +120,8 @@ void check_values(const Hello& hello, const std::string& object) {
     if (hello.ring_address % ring::kAlignment != 0 || hello.ring_address > ~hello.ring_bytes)
         broken(object, "ring address");
     if (hello.credit_address % 8 != 0) broken(object, "credit address");
+    if (hello.armed_address % 8 != 0) broken(object, "armed address");
+    if (hello.posted_address % 16 != 0) broken(object, "posted address");
 }
 
 constexpr std::array<std::pair<Errc, std::uint32_t>, 8> kRefusalCodes{{{Errc::version_mismatch, 1},
@@ -193,7 +195,9 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     fixed.put(hello.features).put(hello.required_features);
     put_queue_pair(fixed, hello.queue_pair);
     fixed.put(hello.ring_address).put(hello.ring_bytes).put(hello.credit_address);
-    fixed.put(hello.ring_key).put(hello.credit_key).put(hello.tag_key);
+    fixed.put(hello.armed_address).put(hello.posted_address);
+    fixed.put(hello.ring_key).put(hello.words_key).put(hello.posted_key).put(std::uint32_t{0});
+    fixed.put(hello.tag_key);
     fixed.put(hello.user).put(hello.process);
     const std::vector<std::byte> body = fixed.take();
     ByteWriter out;
@@ -218,8 +222,12 @@ Hello parse_hello(std::span<const std::byte> body, const std::string& object) {
     hello.ring_address = in.get<std::uint64_t>();
     hello.ring_bytes = in.get<std::uint64_t>();
     hello.credit_address = in.get<std::uint64_t>();
+    hello.armed_address = in.get<std::uint64_t>();
+    hello.posted_address = in.get<std::uint64_t>();
     hello.ring_key = in.get<std::uint32_t>();
-    hello.credit_key = in.get<std::uint32_t>();
+    hello.words_key = in.get<std::uint32_t>();
+    hello.posted_key = in.get<std::uint32_t>();
+    (void)in.get<std::uint32_t>();
     hello.tag_key = in.get<std::uint64_t>();
     hello.user = in.get<std::uint32_t>();
     hello.process = in.get<std::uint32_t>();

@@ -15,7 +15,7 @@
 
 namespace verbatim {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
 enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4 };
@@ -42,15 +42,21 @@ FrameHeader parse_frame_header(std::span<const std::byte> bytes, const std::stri
 // ---- bodies ----
 // A side's half of the connection. Addresses are those of the side that sends the hello.
 struct Hello {
+    // This side always polls, and needs no wake-ups. Where both say so there are none.
+    static constexpr std::uint64_t kAlwaysPolls = 1;
+
     std::uint32_t page_bytes = 4096;
     std::uint32_t pointer_bytes = 8;
-    std::uint32_t ring_format = 1;
+    std::uint32_t ring_format = 2;
     std::uint64_t features = 0;           // what this side can do
     std::uint64_t required_features = 0;  // what the peer must be able to do
     QueuePairAddress queue_pair;
     std::uint64_t ring_address = 0, ring_bytes = 0;  // where the peer's messages go
     std::uint64_t credit_address = 0;                // where the peer says how much it consumed
-    std::uint32_t ring_key = 0, credit_key = 0;
+    std::uint64_t armed_address = 0;                 // where the peer writes its generations
+    std::uint64_t posted_address = 0;                // where the peer reads what was posted
+    // `words_key`: of the two words that the peer writes.
+    std::uint32_t ring_key = 0, words_key = 0, posted_key = 0;
     std::uint64_t tag_key = 0;            // for the tags of records in this side's ring
     std::uint32_t user = 0, process = 0;  // for messages; proven by the device where it matters
     std::string device_name;              // for messages

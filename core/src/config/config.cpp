@@ -1,6 +1,10 @@
 // Reads the TOML file, and says where its sections contradict themselves.
 #include <verbatim/core/config.hpp>
 
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -14,6 +18,8 @@
 
 namespace verbatim {
 namespace {
+
+constexpr const char* kLocalFile = "verbatim.toml";
 
 std::vector<Setting> known_settings() {
     std::vector<Setting> known;
@@ -39,7 +45,9 @@ class Reader {
             const auto value = value_of(node);
             return value && config_keys()[index].set(config_, *value);
         };
-        if (const auto faults = read_settings(document_, known_settings(), store))
+        constexpr std::array<std::string_view, 1> kLists{"poller"};
+        const auto begin = [&](std::string_view) { config_.pollers.emplace_back(); };
+        if (const auto faults = read_settings(document_, known_settings(), store, kLists, begin))
             config_.faults = softnic::to_text(*faults);
         check_arena(config_.arena);
         check_arena(config_.receive_arena);
@@ -80,6 +88,12 @@ class Reader {
 
 Config Config::from_text(std::string_view toml, std::string_view name) {
     return Reader(toml, name).read();
+}
+
+Config Config::found() {
+    if (const char* path = std::getenv("VERBATIM_CONFIG"); path != nullptr && *path != '\0')
+        return from_file(path);
+    return access(kLocalFile, F_OK) == 0 ? from_file(kLocalFile) : Config{};
 }
 
 Config Config::from_file(const std::string& path) {

@@ -151,19 +151,51 @@ void add_connection(std::vector<ConfigKey>& keys) {
     using namespace std::chrono_literals;
     using C = Config::ConnectSection;
     using R = Config::RingSection;
-    using W = Config::WaitSection;
     keys.push_back({"connect", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
                     duration(at(&Config::connect, &C::timeout), 1ms, 1000s)});
     keys.push_back({"connect", "loopback_only", "true or false",
                     boolean(at(&Config::connect, &C::loopback_only))});
-    keys.push_back({"ring", "bytes", "a size from 4K to 256M, a power of two",
-                    size(at(&Config::ring, &R::bytes), 4 * kKi, 256 * kMi, Shape::power_of_two)});
+    keys.push_back({"ring", "bytes", "a size from 4K to 64M, a power of two",
+                    size(at(&Config::ring, &R::bytes), 4 * kKi, 64 * kMi, Shape::power_of_two)});
     keys.push_back({"ring", "send_blocks", "a number from 16 to 32768, a power of two",
                     integer(at(&Config::ring, &R::send_blocks), 16, 32768, Shape::power_of_two)});
-    keys.push_back({"wait", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
-                    duration(at(&Config::wait, &W::spin), 0us, 1s)});
-    keys.push_back({"wait", "sleep_max", R"(a duration from "1us" to "1s", whole microseconds)",
-                    duration(at(&Config::wait, &W::sleep_max), 1us, 1s)});
+}
+
+std::vector<std::pair<std::string_view, LaneMode>> lane_modes() {
+    return {{"adaptive", LaneMode::adaptive}, {"busy", LaneMode::busy}, {"event", LaneMode::event}};
+}
+
+void add_lane(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using L = Config::LaneSection;
+    keys.push_back({"lane", "mode", R"("adaptive", "busy" or "event")",
+                    one_of<LaneMode>(at(&Config::lane, &L::mode), lane_modes())});
+    keys.push_back({"lane", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
+                    duration(at(&Config::lane, &L::spin), 0us, 1s)});
+    keys.push_back(
+        {"lane", "hot", "a number from 1 to 1024", integer(at(&Config::lane, &L::hot), 1, 1024)});
+    keys.push_back({"lane", "completions", "a number from 64 to 4194304, a power of two",
+                    integer(at(&Config::lane, &L::completions), 64, 4 * kMi, Shape::power_of_two)});
+}
+
+// Of the section that was begun last.
+template <class Value>
+auto at_poller(Value Config::PollerSection::*member) {
+    return [=](Config& config) -> Value& { return config.pollers.back().*member; };
+}
+
+void add_poller(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using P = Config::PollerSection;
+    keys.push_back({"poller", "name", "a text", text(at_poller(&P::name))});
+    keys.push_back(
+        {"poller", "core", "a number from -1 to 4095", integer(at_poller(&P::core), -1, 4095)});
+    keys.push_back({"poller", "numa_node", "a number from -1 to 1023",
+                    integer(at_poller(&P::numa_node), -1, 1023)});
+    keys.push_back({"poller", "mode", R"("adaptive", "busy" or "event")",
+                    one_of<LaneMode>(at_poller(&P::mode), lane_modes())});
+    keys.push_back({"poller", "spin", R"(a duration from "0us" to "1s", whole microseconds)",
+                    duration(at_poller(&P::spin), 0us, 1s)});
 }
 
 void add_objects(std::vector<ConfigKey>& keys) {
@@ -185,6 +217,8 @@ std::vector<ConfigKey> make_keys() {
     add_arena(keys, "arena", &Config::arena);
     add_arena(keys, "receive_arena", &Config::receive_arena);
     add_connection(keys);
+    add_lane(keys);
+    add_poller(keys);
     add_objects(keys);
     return keys;
 }

@@ -1,6 +1,7 @@
 // The public face of a connection: the thread check, the blocking forms, memory that is lent.
 #include <verbatim/core/connection.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "connection_impl.hpp"
@@ -8,13 +9,28 @@
 namespace verbatim {
 namespace {
 
-auto enter(Connection::Impl& impl) noexcept {
-    return impl.one_thread.enter(impl.channel.name().c_str());
-}
+// Inside a call: of the lane's thread, and not to be destroyed.
+class Inside {
+  public:
+    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {}
+
+  private:
+    Connection::Impl::Use use_;  // ends last, as it may end the lane
+    [[maybe_unused]] decltype(std::declval<Lane::Impl&>().enter()) guard_;
+};
+
+Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
 
 [[noreturn]] void raise(const Connection::Impl& impl, Errc error) {
     impl.check();
     throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
+}
+
+void refuse_in_handler(const Connection::Impl& impl) {
+    if (impl.lane->in_handler())
+        throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
+                    "a handler of its lane called something that blocks",
+                    "use try_send and try_receive in handlers");
 }
 
 // Repeats `attempt` until it neither succeeds nor would block.
@@ -24,26 +40,51 @@ void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
         const Errc error = attempt();
         if (error == Errc::ok) return;
         if (error != Errc::would_block) raise(impl, error);
+        refuse_in_handler(impl);
         if (deadline.passed(round))
             throw Error(Errc::timeout, "connection to " + impl.channel.name(),
                         "the peer did not act in time",
                         "see whether the peer is busy or stopped, or allow more time");
         (void)impl.progress();
-        impl.pause(round);
+        if (impl.handle == nullptr)
+            throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
+                        "a handler ended it during the call", "connect again");
+        impl.lane->pause(round, deadline);
     }
 }
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-Connection::Connection(Connection&&) noexcept = default;
-Connection& Connection::operator=(Connection&&) noexcept = default;
-Connection::~Connection() = default;
+Connection::Connection(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {
+    impl_->handle = this;
+}
 
-Errc Connection::try_send(std::uint8_t kind, std::span<const std::byte> head,
-                          std::span<const std::byte> body) noexcept {
+Connection::Connection(Connection&& other) noexcept : impl_(std::move(other.impl_)) {
+    if (impl_ != nullptr) impl_->handle = this;
+}
+
+Connection& Connection::operator=(Connection&& other) noexcept {
+    const Connection ended(std::move(*this));
+    impl_ = std::move(other.impl_);
+    if (impl_ != nullptr) impl_->handle = this;
+    return *this;
+}
+
+Connection::~Connection() {
+    if (impl_ == nullptr) return;
+    const std::shared_ptr<Lane::Impl> lane = impl_->lane;
+    const auto guard = lane->enter();
+    // The call that is under way ends it.
+    if (impl_->in_use())
+        impl_.release()->abandon();
+    else
+        impl_.reset();
+}
+
+Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
+                          std::span<const std::byte> body, std::uint8_t kind) noexcept {
     const auto guard = enter(*impl_);
-    return impl_->try_send(kind, head, body);
+    return impl_->try_send({channel, kind, head, body});
 }
 
 Errc Connection::try_receive(Message& message) noexcept {
@@ -51,29 +92,27 @@ Errc Connection::try_receive(Message& message) noexcept {
     return impl_->try_receive(message);
 }
 
-Errc Connection::try_receive_any(Message& message) noexcept {
+Sender Connection::sender() {
     const auto guard = enter(*impl_);
-    return impl_->try_receive_any(message);
+    if (impl_->sender == nullptr) {
+        const SenderTarget target{impl_.get(),
+                                  [](void* impl, const OutgoingMessage& message) noexcept {
+                                      return static_cast<Impl*>(impl)->try_send(message);
+                                  }};
+        impl_->sender =
+            std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
+    }
+    return Sender(impl_->sender);
 }
 
-Errc Connection::set_aside_message() {
-    const auto guard = enter(*impl_);
-    return impl_->set_aside();
+std::size_t Connection::max_message_bytes() const noexcept {
+    return impl_->member.ring().max_payload();
 }
 
-bool Connection::holds_message() const noexcept { return impl_->holds_message(); }
-
-void Connection::release_message() noexcept {
-    const auto guard = enter(*impl_);
-    impl_->release();
-}
-
-std::size_t Connection::max_message_bytes() const noexcept { return impl_->ring.max_payload(); }
-
-void Connection::send_message(std::uint8_t kind, std::span<const std::byte> head,
+void Connection::send_message(std::uint8_t channel, std::span<const std::byte> head,
                               std::span<const std::byte> body, Deadline deadline) {
     const auto guard = enter(*impl_);
-    wait_for(*impl_, deadline, [&] { return impl_->try_send(kind, head, body); });
+    wait_for(*impl_, deadline, [&] { return impl_->try_send({channel, 0, head, body}); });
 }
 
 Message Connection::receive_message(Deadline deadline) {
@@ -83,15 +122,46 @@ Message Connection::receive_message(Deadline deadline) {
     return message;
 }
 
+void Connection::set_handler(std::uint8_t channel, ChannelHandler handler) {
+    const auto guard = enter(*impl_);
+    impl_->dispatcher.set_handler(channel, std::move(handler));
+    impl_->member.tell_again();
+}
+
+void Connection::add_end_handler(EndHandler handler) {
+    const auto guard = enter(*impl_);
+    impl_->on_end.push_back(std::move(handler));
+    if (impl_->has_ended()) impl_->lane->ending().add(impl_->member);
+}
+
+void Connection::refuse_channel(std::uint8_t channel) {
+    throw Error(Errc::invalid_argument, "channel " + std::to_string(channel),
+                "it belongs to another layer",
+                "use a channel below " + std::to_string(kLayerChannels));
+}
+
+const ChannelHandler* Connection::handler_of(std::uint8_t channel) const noexcept {
+    return impl_->dispatcher.handler_of(channel);
+}
+
+Errc Connection::handle_all() noexcept {
+    const auto guard = enter(*impl_);
+    return impl_->handle_all();
+}
+
 Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
                            std::uint32_t remote_key, std::size_t& written) noexcept {
     const auto guard = enter(*impl_);
-    return impl_->try_write(from, bytes, remote_address, remote_key, written);
+    written = 0;
+    if (impl_->has_ended()) [[unlikely]]
+        return impl_->why_ended();
+    return impl_->judge(
+        impl_->writes.try_write(from, bytes, {remote_address, remote_key}, written));
 }
 
 Errc Connection::try_flush() noexcept {
     const auto guard = enter(*impl_);
-    return impl_->try_flush();
+    return impl_->judge(impl_->writes.try_flush());
 }
 
 Errc Connection::progress() noexcept {
@@ -99,13 +169,16 @@ Errc Connection::progress() noexcept {
     return impl_->progress();
 }
 
-void Connection::pause(unsigned round) noexcept {
+void Connection::pause(unsigned round, Deadline deadline) {
     const auto guard = enter(*impl_);
-    impl_->pause(round);
+    refuse_in_handler(*impl_);
+    impl_->lane->pause(round, deadline);
 }
 
 Errc Connection::state() const noexcept { return impl_->state; }
 void Connection::check() const { impl_->check(); }
+bool Connection::peer_closed() const noexcept { return impl_->closed; }
+Lane Connection::lane() const noexcept { return Lane(impl_->lane); }
 
 Arena& Connection::arena() noexcept { return impl_->context->objects.arena(); }
 Arena& Connection::receive_arena() noexcept { return impl_->context->received.arena(); }
@@ -133,7 +206,5 @@ std::size_t Connection::lend(const std::byte* p, std::size_t bytes,
 
 const Config& Connection::config() const noexcept { return impl_->context->config; }
 const std::string& Connection::peer_name() const noexcept { return impl_->channel.name(); }
-std::shared_ptr<void>& Connection::attachment() noexcept { return impl_->attachment; }
-bool Connection::peer_closed() const noexcept { return impl_->closed; }
 
 }  // namespace verbatim

@@ -1,6 +1,6 @@
-// How a connection waits, notices its end and closes.
+// How a connection notices its end and closes.
 #include <immintrin.h>
-#include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 
@@ -10,60 +10,14 @@
 #include "connection_impl.hpp"
 
 namespace verbatim {
-namespace {
-
-using std::chrono::microseconds;
-
-constexpr microseconds kLookEvery{
-    50};  // a system call costs as much as several polls; death may wait
-constexpr unsigned kCallsPerClock = 64;  // and so does reading the clock
-constexpr unsigned kRoundsPerClock = 16;
-constexpr microseconds kShortestSleep{5};
-constexpr std::chrono::seconds kCloseLimit{1};
-
-}  // namespace
 
 Errc Connection::Impl::progress() noexcept {
-    if (const Errc error = path.poll(); error != Errc::ok) [[unlikely]]
-        return fail(error);
-    if (const Errc error = ring.progress(); error > Errc::would_block) [[unlikely]]
-        return fail(error);
-    if (++progress_calls_ % kCallsPerClock == 0) {
-        const auto now = Clock::now();
-        if (now - looked_ >= kLookEvery) look_at_side_channel();
-    }
+    (void)lane->poll();
     settle_end();
     return state;
 }
 
-void Connection::Impl::pause(unsigned round) noexcept {
-    if (round == 0) {
-        wait_began_ = Clock::now();
-        sleeping_ = false;
-    }
-    if (!sleeping_ && round % kRoundsPerClock != kRoundsPerClock - 1) return _mm_pause();
-    const auto now = Clock::now();
-    const auto waited = now - wait_began_;
-    sleeping_ = waited >= context->config.wait.spin;
-    if (sleeping_) return sleep(waited - context->config.wait.spin);
-    if (now - looked_ >= kLookEvery) look_at_side_channel();
-}
-
-// Sleeps in proportion to the time already waited: short waits stay short, long ones cost little.
-// Any sign of life on the side channel ends it.
-void Connection::Impl::sleep(Clock::duration waited) noexcept {
-    const Clock::duration longest = context->config.wait.sleep_max;
-    const auto span =
-        std::min<Clock::duration>(std::max<Clock::duration>(waited / 4, kShortestSleep), longest);
-    const timespec time{std::chrono::duration_cast<std::chrono::seconds>(span).count(),
-                        std::chrono::nanoseconds(span % std::chrono::seconds(1)).count()};
-    // After the end the socket would be readable for ever.
-    pollfd entry{!end_.noticed() ? channel.socket().get() : -1, POLLIN, 0};
-    if (ppoll(&entry, 1, &time, nullptr) > 0) look_at_side_channel();
-}
-
 void Connection::Impl::look_at_side_channel() noexcept {
-    looked_ = Clock::now();
     if (end_.noticed()) return;
     try {
         const auto frame = channel.try_receive();
@@ -81,7 +35,12 @@ template <class Why>
 void Connection::Impl::note_end(Why why) noexcept {
     if (end_.noticed()) return;
     end_.note(why);
+    member.end();
+    lane->ending().add(member);
+    lane->forget(channel.socket().get());  // it would be readable for ever
     log::debug("{}: {}", channel.name(), end_.is_bye() ? "the peer closed" : describe(end_.why()));
+    // What came before the bye may still be under way: it is looked for until then.
+    lane->polled().add(member);
     // Nobody will answer any more: what is outstanding shall retire, with an error.
     if (!end_.is_bye()) endpoint->queue_pair().fail();
 }
@@ -90,10 +49,21 @@ void Connection::Impl::note_end(Why why) noexcept {
 void Connection::Impl::settle_end() noexcept {
     if (!end_.noticed() || state != Errc::ok) [[likely]]
         return;
-    if (ring.holds() || ring.ready() || !aside_.empty()) return;
-    if (end_.may_be_early(ring.consumed())) return;
-    closed = end_.is_whole(ring.consumed());
+    const RingReceiver& ring = member.ring().receiver();
+    if (dispatcher.has_message() || ring.ready()) return;
+    if (end_.may_be_early(ring.position())) return;
+    closed = end_.is_whole(ring.position());
     state = end_.why();
+}
+
+// Of a poll: tells of the end once.
+void Connection::Impl::await_end() noexcept {
+    settle_end();
+    if (state == Errc::ok) return;
+    lane->ending().remove(member);
+    // The last of them may end this object.
+    for (const auto handlers = std::exchange(on_end, {}); const EndHandler& handler : handlers)
+        if (handle != nullptr) handler.call(handler.state.get(), *handle);
 }
 
 Errc Connection::Impl::nothing_to_receive() noexcept {
@@ -125,19 +95,28 @@ void Connection::Impl::check() const {
 }
 
 // Waits until the device has done all that was accepted, so that the peer has everything before it
-// reads the bye.
-void Connection::Impl::close() noexcept {
-    const Deadline limit = Deadline::after(kCloseLimit);
-    for (unsigned round = 0; !end_.noticed() && path.retired() != path.accepted(); ++round) {
-        if (path.poll() != Errc::ok || limit.passed())
-            return;  // without a bye: the peer sees a loss, as it is one
-        const Errc signaled = path.signal_last();
-        if (signaled > Errc::would_block) return;
-        pause(round);
+// reads the bye. False: it did not, or the peer's end came first.
+bool Connection::Impl::drain() noexcept {
+    const Deadline limit = Deadline::after(context->config.connect.timeout);
+    SendPath& path = member.path();
+    for (unsigned round = 0; path.retired() != path.accepted(); ++round) {
+        if (path.poll() != Errc::ok || limit.passed(round)) return false;
+        if (path.signal_last() > Errc::would_block) return false;
+        if (round % 64 == 63) {
+            look_at_side_channel();
+            sched_yield();  // the peer may have to take something
+        }
+        if (end_.noticed()) return false;
+        _mm_pause();
     }
-    if (end_.noticed()) return;
+    return true;
+}
+
+void Connection::Impl::close() noexcept {
+    if (end_.noticed() || !drain()) return;  // without a bye: the peer sees a loss, as it is one
     try {
-        channel.send(FrameType::bye, encode_bye({ring.sent()}), limit);
+        channel.send(FrameType::bye, encode_bye({member.ring().sent()}),
+                     Deadline::after(context->config.connect.timeout));
         channel.finish();
     } catch (const std::exception& error) {
         log::debug("{}: could not say bye ({})", channel.name(), error.what());

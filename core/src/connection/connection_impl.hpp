@@ -1,61 +1,87 @@
-// A connection's state: the endpoint's data path, the side channel, and why it ended.
-// Threads: one at a time (checked in debug builds).
+// A connection's state: the endpoint's data path, its messages, the side channel, and why it ended.
+// Threads: the lane's.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <verbatim/core/connection.hpp>
 
 #include "../bootstrap/side_channel.hpp"
-#include "aside_messages.hpp"
+#include "../lane/lane_impl.hpp"
 #include "context_impl.hpp"
+#include "dispatcher.hpp"
 #include "endpoint.hpp"
-#include "one_thread.hpp"
+#include "one_sided_writes.hpp"
 #include "peer_end.hpp"
+#include "sender_impl.hpp"
 
 namespace verbatim {
 
-struct Connection::Impl {
-    Impl(std::shared_ptr<Context::Impl> shared, std::unique_ptr<Endpoint> own, SideChannel side);
-    ~Impl();
-
-    // Messages, as Connection declares them.
-    Errc try_send(std::uint8_t kind, std::span<const std::byte> head,
-                  std::span<const std::byte> body) noexcept;
-    Errc try_receive(Message& message) noexcept;
-    Errc try_receive_any(Message& message) noexcept;
-    Errc set_aside();
-    void release() noexcept;
-    bool holds_message() const noexcept { return aside_.holds() || ring.holds(); }
-
-    // One-sided writes.
-    Errc try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
-                   std::uint32_t remote_key, std::size_t& written) noexcept;
-    Errc try_flush() noexcept;
-
-    Errc progress() noexcept;
-    void pause(unsigned round) noexcept;
-    void check() const;
-
+// Two sides that have shaken hands: all of a connection that needs no lane.
+struct Meeting {
     std::shared_ptr<Context::Impl> context;
     std::unique_ptr<Endpoint> endpoint;
     SideChannel channel;
-    SendPath& path;
-    MessageRing& ring;
-    OneThread one_thread;
+};
+
+struct Connection::Impl {
+    // Joins the lane, whose queue the endpoint was made for. In the lane's thread. Throws Error.
+    Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    // Marks that a call of it, or its handler, is under way. A connection that is ended meanwhile
+    // goes when the outermost of them returns.
+    class Use {
+      public:
+        explicit Use(Impl& impl) noexcept : impl_(impl) { ++impl.uses_; }
+        ~Use();
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+        Impl* operator->() const noexcept { return &impl_; }
+
+      private:
+        Impl& impl_;
+    };
+    bool in_use() const noexcept { return uses_ != 0; }
+    // The program has ended it while it is in use.
+    void abandon() noexcept;
+
+    // Messages, as Connection declares them.
+    Errc try_send(const OutgoingMessage& message) noexcept;
+    Errc try_receive(Message& message) noexcept;
+    Errc handle_all() noexcept;
+
+    // Judges the outcome of a data-path call: a failed queue pair or ring ends the connection.
+    Errc judge(Errc error) noexcept {
+        if (error <= Errc::would_block || scope_of(error) == Scope::request) [[likely]]
+            return error;
+        return fail(error);
+    }
+    bool has_ended() const noexcept { return end_.noticed(); }
+    Errc why_ended() const noexcept { return end_.why(); }
+
+    Errc progress() noexcept;
+    void check() const;
+
+    Connection* handle = nullptr;  // the program's; null: abandoned
+    std::shared_ptr<Lane::Impl> lane;
+    std::shared_ptr<Context::Impl> context;
+    std::shared_ptr<Endpoint> endpoint;
+    SideChannel channel;
+    LaneMember& member;
+    Dispatcher dispatcher;
+    OneSidedWrites writes;
+    std::vector<EndHandler> on_end;
+    std::shared_ptr<Sender::Impl> sender;  // made when asked for
     Errc state = Errc::ok;  // what the caller sees: set once nothing is left to receive
     bool closed = false;    // the end was a bye, and everything before it was received
-    std::shared_ptr<void> attachment;
 
   private:
-    Errc write_word(const std::byte* from, std::uint64_t remote_address,
-                    std::uint32_t remote_key) noexcept;
-    // One request: as much of the range as gather list and device take. `bytes`: in what is wanted,
-    // out what went.
-    Errc write_gathered(const std::byte* from, std::size_t& bytes, std::uint64_t remote_address,
-                        std::uint32_t remote_key) noexcept;
     // Why there is no message: none has come yet, or the connection is over.
     Errc nothing_to_receive() noexcept;
     // The queue pair or the ring failed: the connection is over. The code to report.
@@ -64,23 +90,41 @@ struct Connection::Impl {
     template <class Why>
     void note_end(Why why) noexcept;
     void settle_end() noexcept;
+    void await_end() noexcept;
     void look_at_side_channel() noexcept;
-    void sleep(Clock::duration waited) noexcept;
+    MemberEvents events() noexcept;
+    bool drain() noexcept;
     void close() noexcept;
 
-    std::uint64_t max_write_;  // longest single write of the device
-    PreparedWrite<mlx5::PreparedWrite8> write_;
-    std::uint64_t last_write_ = 0;  // number of the last one-sided write
-    AsideMessages aside_;
+    unsigned uses_ = 0;
     PeerEnd end_;  // what has arrived can still be received
-    unsigned progress_calls_ = 0;
-    bool sleeping_ = false;  // this wait has spun long enough
-    Clock::time_point wait_began_{}, looked_{};
 };
 
-// Brings a connection up over a connected side channel. `peer`: its hello, where it has come
-// already (the accepting side). Throws Error; the peer has been told why.
-std::unique_ptr<Connection::Impl> shake_hands(std::shared_ptr<Context::Impl> context,
-                                              SideChannel channel, std::optional<Hello> peer);
+// Takes entries of the lane's completion queue for an endpoint that is being made, and gives them
+// back unless it was made. Its end may come in any thread.
+class Reservation {
+  public:
+    // In the lane's thread, as only there the queue may be lengthened. Throws Error(out_of_memory).
+    Reservation(LaneQueue& queue, const Config& config)
+        : queue_(&queue), entries_(completions_of(config)) {
+        queue.reserve(entries_);
+    }
+    ~Reservation() {
+        if (queue_ != nullptr) queue_->give_back(entries_);
+    }
+    Reservation(Reservation&& other) noexcept
+        : queue_(std::exchange(other.queue_, nullptr)), entries_(other.entries_) {}
+    Reservation& operator=(Reservation&&) = delete;
+    void keep() noexcept { queue_ = nullptr; }
+
+  private:
+    LaneQueue* queue_;
+    std::uint32_t entries_;
+};
+
+// Brings two sides together over a connected side channel. `peer`: its hello, where it has come
+// already (the accepting side). Any thread. Throws Error; the peer has been told why.
+Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+                    SideChannel channel, std::optional<Hello> peer);
 
 }  // namespace verbatim

@@ -1,9 +1,6 @@
 // Contexts: configuration, device and arenas put together; connecting.
 #include <verbatim/core/context.hpp>
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <utility>
 
 #include "connection_impl.hpp"
@@ -13,12 +10,13 @@
 namespace verbatim {
 namespace {
 
-constexpr const char* kLocalFile = "verbatim.toml";
-
-Config found_config() {
-    if (const char* path = std::getenv("VERBATIM_CONFIG"); path != nullptr && *path != '\0')
-        return Config::from_file(path);
-    return access(kLocalFile, F_OK) == 0 ? Config::from_file(kLocalFile) : Config{};
+// Its own lane waits as the section says.
+Lane lane_of(const Context::Impl& context, const Config::PollerSection& section,
+             std::shared_ptr<void> resources) {
+    Config::LaneSection lane = context.config.lane;
+    lane.mode = section.mode;
+    lane.spin = section.spin;
+    return Lane(std::make_shared<Lane::Impl>(std::move(resources), *context.device, lane));
 }
 
 }  // namespace
@@ -28,24 +26,65 @@ Context::Impl::Impl(const Config& configuration)
       device(open_configured_device(config)),
       objects(*device, std::make_shared<Arena>(config.arena), Access::local_write),
       received(*device, std::make_shared<Arena>(config.receive_arena),
-               Access::local_write | Access::remote_write) {}
+               Access::local_write | Access::remote_write),
+      posted(*device, config.receive_arena) {}
 
-Context::Context() : Context(found_config()) {}
-Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)) {}
+Context::Context() : Context(Config::found()) {}
+Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {
+    for (Config::PollerSection section : config.pollers) {
+        if (section.name.empty()) section.name = "poller " + std::to_string(pollers_.size());
+        pollers_.push_back(std::make_unique<Poller>(section, lane_of(*impl_, section, impl_)));
+    }
+}
 Context::~Context() = default;
 
-Connection Context::connect(std::string_view host_port) {
+Lane Context::make_lane() {
+    return Lane(std::make_shared<Lane::Impl>(impl_, *impl_->device, impl_->config.lane));
+}
+
+Poller& Context::poller(std::string_view name) const {
+    for (const auto& poller : pollers_)
+        if (poller->name() == name) return *poller;
+    throw Error(Errc::invalid_argument, "context",
+                "it has no poller of the name \"" + std::string(name) + "\"",
+                "write a section [[poller]] with that name");
+}
+
+Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
+
+Connection Context::connect(std::string_view host_port, const Lane& on) {
+    const auto guard = on.impl()->enter();
     const HostPort to = HostPort::parse(host_port);
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);
-    return Connection(
-        shake_hands(impl_, SideChannel(std::move(socket), std::move(name)), std::nullopt));
+    LaneQueue& queue = on.impl()->queue();
+    Reservation reservation(queue, impl_->config);
+    auto connection = std::make_unique<Connection::Impl>(
+        on.impl(), shake_hands(impl_, {queue.handle(), on.impl()->mode()},
+                               SideChannel(std::move(socket), std::move(name)), std::nullopt));
+    reservation.keep();
+    return Connection(std::move(connection));
+}
+
+// The poller's thread only makes room and takes the connection: it does not wait for the peer.
+void Context::connect(std::string_view host_port, Poller& poller,
+                      const std::function<void(Connection&)>& setup) {
+    Lane lane = poller.lane();
+    const HostPort to = HostPort::parse(host_port);
+    Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
+    std::string name = tcp::peer_name(socket);
+    LaneQueue& queue = lane.impl()->queue();
+    Reservation reservation = lane.call([&] { return Reservation(queue, impl_->config); });
+    Meeting meeting = shake_hands(impl_, {queue.handle(), lane.impl()->mode()},
+                                  SideChannel(std::move(socket), std::move(name)), std::nullopt);
+    lane.call([&] { host(lane.impl(), std::move(meeting), setup); });
+    reservation.keep();
 }
 
 Listener Context::listen(std::string_view host_port) {
     const HostPort at = HostPort::parse(host_port);
     return Listener(std::make_unique<Listener::Impl>(
-        impl_, tcp::listen(at, impl_->config.connect.loopback_only)));
+        impl_, lane_, tcp::listen(at, impl_->config.connect.loopback_only)));
 }
 
 Arena& Context::arena() noexcept { return impl_->objects.arena(); }

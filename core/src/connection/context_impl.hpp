@@ -6,6 +6,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
 
+#include "posted_lines.hpp"
 #include "region_table.hpp"
 
 namespace verbatim {
@@ -17,6 +18,7 @@ struct Context::Impl {
     const std::unique_ptr<Device> device;
     RegionTable objects;   // arena(): sent from where they lie, never written by peers
     RegionTable received;  // receive_arena(): lent to peers
+    PostedLines posted;
 };
 
 // Opens the device that the configuration asks for. Throws Error(no_device), Error(config_error)

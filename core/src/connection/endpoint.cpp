@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <verbatim/driver/deadline.hpp>
+#include <verbatim/driver/log.hpp>
 
 namespace verbatim {
 namespace {
 
-constexpr std::size_t kPage = 4096;  // the credit word has the first one
-constexpr std::uint32_t kReceiveEntries = 16;
+constexpr std::size_t kPage = 4096;  // the peer's words have the first one
+// Flushing needs no peer.
+constexpr std::chrono::seconds kFlushLimit{2};
 
 ArenaOptions block_arena(const RegisteredBlock::Options& options) {
     return {.name = options.name,
@@ -29,7 +31,7 @@ std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& c
     options.local_address = address;
     options.send_completions = options.receive_completions = &completions;
     options.send_blocks = config.ring.send_blocks;
-    options.receive_entries = kReceiveEntries;
+    options.receive_entries = QueueUser::kReceives;
     return device.create_queue_pair(options);
 }
 
@@ -50,34 +52,40 @@ RegisteredBlock::RegisteredBlock(Device& device, const Options& options)
                                      {arena_.segment(0).file, 0});
 }
 
-Endpoint::Endpoint(Device& device, const Config& config,
+Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
                    const std::array<std::uint8_t, 16>& local_address)
-    : device_(device),
-      config_(config),
-      // Every request outstanding may be flushed with an entry of its own.
-      completions_(device.create_completion_queue(config.ring.send_blocks + kReceiveEntries)),
-      queue_pair_(make_queue_pair(device, config, *completions_, local_address)),
-      incoming_(device, {.name = "message ring",
-                         .bytes = kPage + config.ring.bytes,
-                         .access = Access::local_write | Access::remote_write,
-                         .lock_memory = config.receive_arena.lock_memory,
-                         .numa_node = config.receive_arena.numa_node}),
-      tag_key_(draw_key()) {}
+    : context_(context),
+      mode_(lane.mode),
+      incoming_(*context.device, {.name = "message ring",
+                                  .bytes = kPage + context.config.ring.bytes,
+                                  .access = Access::local_write | Access::remote_write,
+                                  .lock_memory = context.config.receive_arena.lock_memory,
+                                  .numa_node = context.config.receive_arena.numa_node}),
+      posted_(context.posted),
+      tag_key_(draw_key()),
+      queue_pair_(
+          make_queue_pair(*context.device, context.config, lane.completions, local_address)) {}
+
+Endpoint::~Endpoint() { leave(); }
 
 Hello Endpoint::hello() const {
-    const MemoryRegion& region = incoming_.region();
+    const Config& config = context_.config;
     Hello hello;
     hello.page_bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
     hello.pointer_bytes = sizeof(void*);
+    hello.features = mode_ == LaneMode::busy ? Hello::kAlwaysPolls : 0;
     hello.queue_pair = queue_pair_->address();
-    hello.credit_address = reinterpret_cast<std::uint64_t>(region.address());
-    hello.ring_address = hello.credit_address + kPage;
-    hello.ring_bytes = config_.ring.bytes;
-    hello.ring_key = hello.credit_key = region.remote_key();
+    hello.credit_address = reinterpret_cast<std::uint64_t>(&words().credit);
+    hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
+    hello.posted_address = reinterpret_cast<std::uint64_t>(&posted_.words());
+    hello.posted_key = posted_.remote_key();
+    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_.address()) + kPage;
+    hello.ring_bytes = config.ring.bytes;
+    hello.ring_key = hello.words_key = incoming_.region().remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();
     hello.process = static_cast<std::uint32_t>(getpid());
-    hello.device_name = device_.info().name;
+    hello.device_name = context_.device->info().name;
     return hello;
 }
 
@@ -85,30 +93,75 @@ void Endpoint::connect(const Hello& peer, Deadline deadline) {
     // First, because it tells the peer's user: no memory of the size that the peer asks for before.
     queue_pair_->connect(peer.queue_pair, milliseconds_until(deadline.when));
     check_order();
-    mirror_.emplace(device_, RegisteredBlock::Options{.name = "message mirror",
-                                                      .bytes = peer.ring_bytes,
-                                                      .access = Access::local_read,
-                                                      .lock_memory = config_.arena.lock_memory,
-                                                      .numa_node = config_.arena.numa_node});
-    path_.emplace(*queue_pair_, *completions_, device_.invalidation_epoch());
-    const RemoteRing remote{.address = peer.ring_address,
-                            .bytes = peer.ring_bytes,
-                            .remote_key = peer.ring_key,
-                            .tag_key = peer.tag_key,
-                            .mirror = mirror_->address(),
-                            .mirror_key = mirror_->region().local_key()};
-    const LocalRing local{
-        .memory = incoming_.address() + kPage,
-        .bytes = config_.ring.bytes,
-        .tag_key = tag_key_,
-        .credit_word = reinterpret_cast<const std::uint64_t*>(incoming_.address())};
-    ring_.emplace(*path_, local, remote, RemoteWord{peer.credit_address, peer.credit_key});
+    const ArenaOptions& arena = context_.config.arena;
+    mirror_.emplace(*context_.device, RegisteredBlock::Options{.name = "message mirror",
+                                                               .bytes = peer.ring_bytes,
+                                                               .access = Access::local_read,
+                                                               .lock_memory = arena.lock_memory,
+                                                               .numa_node = arena.numa_node});
+    peer_ = peer;
+}
+
+MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
+    const bool polls = mode_ == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
+    return {.user = *user_,
+            .queue = queue,
+            .polled = polled,
+            .local = {.memory = incoming_.address() + kPage,
+                      .bytes = context_.config.ring.bytes,
+                      .tag_key = tag_key_,
+                      .credit_word = &words().credit},
+            .remote = {.address = peer_.ring_address,
+                       .bytes = peer_.ring_bytes,
+                       .remote_key = peer_.ring_key,
+                       .tag_key = peer_.tag_key,
+                       .mirror = mirror_->address(),
+                       .mirror_key = mirror_->region().local_key()},
+            .remote_credit = {peer_.credit_address, peer_.words_key},
+            .posted = polls ? nullptr : &posted_.words(),
+            .armed = words().armed,
+            .remote_arrival = {peer_.armed_address, peer_.posted_address, peer_.words_key,
+                               peer_.posted_key},
+            .posted_copy = posted_.copy(),
+            .posted_copy_key = posted_.local_key()};
+}
+
+LaneMember& Endpoint::join(LaneQueue& queue, PolledSet& polled) {
+    user_.emplace(*queue_pair_, context_.device->invalidation_epoch());
+    queue.attach(*user_);
+    queue_ = &queue;
+    member_.emplace(parts(queue, polled));
+    if (const Errc error = member_->arrival().begin(); error != Errc::ok)
+        throw Error(error, context_.device->info().name, "it takes no receives");
+    return *member_;
+}
+
+void Endpoint::leave() noexcept {
+    if (queue_ == nullptr) return;
+    queue_pair_->fail();
+    if (member_) flush();
+    // Entries that come still are of no queue pair any more.
+    queue_pair_.reset();
+    queue_->detach(*user_);
+    queue_ = nullptr;
+}
+
+void Endpoint::flush() noexcept {
+    const Deadline limit = Deadline::after(kFlushLimit);
+    SendPath& path = member_->path();
+    for (unsigned round = 0; path.retired() != path.accepted(); ++round) {
+        // What had been done before carries no completion of its own: one more request does.
+        (void)path.post_last();
+        (void)queue_->poll();
+        if (!limit.passed(round)) continue;
+        return log::warn("a queue pair did not flush its requests");
+    }
 }
 
 // Rings and images are found complete by polling their last bytes.
 void Endpoint::check_order() const {
-    if (config_.device.assume_in_order || queue_pair_->data_in_order()) return;
-    throw Error(Errc::unsupported, device_.info().name,
+    if (context_.config.device.assume_in_order || queue_pair_->data_in_order()) return;
+    throw Error(Errc::unsupported, context_.device->info().name,
                 "it does not promise that the bytes of a write appear in memory in order, and "
                 "messages are found by polling memory",
                 "update its firmware and rdma-core; or, where adaptive routing and relaxed "

@@ -36,10 +36,10 @@ void connect_queue_pairs(const Context::Impl& context, Endpoint& endpoint, SideC
     (void)channel.receive(FrameType::ready, step(context));
 }
 
-std::unique_ptr<Connection::Impl> meet(std::shared_ptr<Context::Impl> context, SideChannel& channel,
-                                       std::optional<Hello>& peer) {
-    auto endpoint = std::make_unique<Endpoint>(*context->device, context->config,
-                                               tcp::local_address(channel.socket()));
+Meeting meet(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+             SideChannel& channel, std::optional<Hello>& peer) {
+    auto endpoint =
+        std::make_unique<Endpoint>(*context, lane, tcp::local_address(channel.socket()));
     const Hello mine = endpoint->hello();
     if (peer) check_compatible(mine, *peer, channel.name());
     channel.send(FrameType::hello, encode_hello(mine), step(*context));
@@ -50,16 +50,15 @@ std::unique_ptr<Connection::Impl> meet(std::shared_ptr<Context::Impl> context, S
     connect_queue_pairs(*context, *endpoint, channel, *peer);
     log::debug("{}: connected to process {} of user {} over {}", channel.name(), peer->process,
                peer->user, peer->device_name);
-    return std::make_unique<Connection::Impl>(std::move(context), std::move(endpoint),
-                                              std::move(channel));
+    return {std::move(context), std::move(endpoint), std::move(channel)};
 }
 
 }  // namespace
 
-std::unique_ptr<Connection::Impl> shake_hands(std::shared_ptr<Context::Impl> context,
-                                              SideChannel channel, std::optional<Hello> peer) {
+Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+                    SideChannel channel, std::optional<Hello> peer) {
     try {
-        return meet(std::move(context), channel, peer);
+        return meet(std::move(context), lane, channel, peer);
     } catch (const Error& error) {
         channel.refuse(error);
         throw;

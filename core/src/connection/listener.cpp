@@ -1,5 +1,6 @@
 // The accepting side.
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 
@@ -25,17 +26,48 @@ void turn_down(SideChannel& channel, const Error& reason) {
 
 }  // namespace
 
-Connection Listener::Impl::accept(Deadline deadline) {
-    while (true) {
+Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound)
+    : context(std::move(shared)),
+      lane(std::move(lane_of_context)),
+      socket(std::move(bound)),
+      stopped_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+Listener::Impl::~Impl() {
+    stop_ = true;
+    if (stopped_) (void)eventfd_write(stopped_.get(), 1);
+    if (server_.joinable()) server_.join();
+}
+
+std::optional<Welcomes::Ready> Listener::Impl::next(const FindPlace& find_place,
+                                                    Deadline deadline) {
+    while (!stop_) {
         take_callers();
-        hear_callers();
-        if (auto connection = welcomes_.take()) return Connection(std::move(connection));
-        if (deadline.passed())
-            throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
-                        "no peer completed the hello in time",
-                        "start the sender, or allow more time");
+        hear_callers(find_place);
+        if (auto ready = welcomes_.take()) return ready;
+        if (deadline.passed()) break;
         wait(deadline);
     }
+    return std::nullopt;
+}
+
+Connection Listener::Impl::accept(const std::shared_ptr<Lane::Impl>& on, Deadline deadline) {
+    const auto guard = on->enter();
+    const FindPlace place = [&] {
+        return Welcomes::Place{on, Reservation(on->queue(), context->config)};
+    };
+    while (auto ready = next(place, deadline)) {
+        const std::string name = ready->meeting.channel.name();
+        try {
+            auto connection =
+                std::make_unique<Connection::Impl>(ready->place.lane, std::move(ready->meeting));
+            ready->place.reservation.keep();
+            return Connection(std::move(connection));
+        } catch (const Error& error) {
+            log::warn("refused {}: {}", name, error.cause());
+        }
+    }
+    throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
+                "no peer completed the hello in time", "start the sender, or allow more time");
 }
 
 void Listener::Impl::take_callers() try {
@@ -52,12 +84,13 @@ void Listener::Impl::take_callers() try {
     starved_ = true;
 }
 
-void Listener::Impl::hear_callers() {
+void Listener::Impl::hear_callers(const FindPlace& find_place) {
     for (auto it = callers_.begin(); it != callers_.end() && !welcomes_.is_full();) {
         try {
-            if (const auto hello = hear(*it))
-                welcomes_.start(context, std::move(it->channel), *hello);
-            else {
+            if (const auto hello = hear(*it)) {
+                Welcomes::Place place = find_place();  // before the channel is given away
+                welcomes_.start(context, std::move(place), std::move(it->channel), *hello);
+            } else {
                 ++it;
                 continue;
             }
@@ -84,7 +117,8 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
 void Listener::Impl::wait(Deadline deadline) {
     const bool takes_callers = callers_.size() < kMaxCallers && !starved_;
     std::vector<pollfd> entries{{takes_callers ? socket.get() : -1, POLLIN, 0},
-                                {welcomes_.ended().get(), POLLIN, 0}};
+                                {welcomes_.ended().get(), POLLIN, 0},
+                                {stopped_.get(), POLLIN, 0}};
     if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
     // While no more handshakes can begin, callers need not be heard.
     for (const Caller& caller : callers_) {
@@ -100,7 +134,18 @@ Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl))
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
-Connection Listener::accept(Deadline deadline) { return impl_->accept(deadline); }
+Connection Listener::accept(Deadline deadline) {
+    return impl_->accept(impl_->lane.impl(), deadline);
+}
+Connection Listener::accept(const Lane& lane, Deadline deadline) {
+    return impl_->accept(lane.impl(), deadline);
+}
+void Listener::serve(std::span<const std::unique_ptr<Poller>> pollers,
+                     std::function<void(Connection&)> setup) {
+    std::vector<Lane> lanes;
+    for (const auto& poller : pollers) lanes.push_back(poller->lane());
+    impl_->serve(std::move(lanes), std::move(setup));
+}
 std::uint16_t Listener::port() const noexcept { return tcp::local_port(impl_->socket); }
 
 }  // namespace verbatim

@@ -2,8 +2,10 @@
 // says nothing, or nothing more, keeps nobody waiting.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,24 @@
 
 namespace verbatim {
 
+// Threads: one at a time; once it serves, its own.
 struct Listener::Impl {
-    Impl(std::shared_ptr<Context::Impl> shared, Descriptor bound)
-        : context(std::move(shared)), socket(std::move(bound)) {}
+    // Finds a lane for one more connection. Throws Error(out_of_memory).
+    using FindPlace = std::function<Welcomes::Place()>;
 
-    // The next caller who completes the hello. Throws Error(timeout).
-    Connection accept(Deadline deadline);
+    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout).
+    Connection accept(const std::shared_ptr<Lane::Impl>& lane, Deadline deadline);
+    // From now on a thread accepts all callers, and gives them to these lanes in turn, which other
+    // threads drive. `setup`: called with each connection, in its lane's thread.
+    void serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup);
 
     std::shared_ptr<Context::Impl> context;
+    Lane lane;  // the context's
     Descriptor socket;
 
   private:
@@ -32,15 +44,30 @@ struct Listener::Impl {
         Deadline deadline;
     };
 
+    // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
+    std::optional<Welcomes::Ready> next(const FindPlace& find_place, Deadline deadline);
     void take_callers();
     void wait(Deadline deadline);
-    void hear_callers();
+    void hear_callers(const FindPlace& find_place);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
+    void run() noexcept;
+    void hand_over(Welcomes::Ready ready);
 
     std::vector<Caller> callers_;
     bool starved_ = false;  // the last caller could not be taken for want of a descriptor
     Welcomes welcomes_;
+    // Serving:
+    std::vector<Lane> lanes_;
+    std::size_t turn_ = 0;  // of the lanes
+    std::shared_ptr<std::function<void(Connection&)>> setup_;
+    std::atomic<bool> stop_{false};
+    Descriptor stopped_;  // eventfd
+    std::thread server_;
 };
+
+// Makes a connection of a meeting, in its lane's thread, and lets the lane keep it until it ends.
+void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
+          const std::function<void(Connection&)>& setup);
 
 }  // namespace verbatim

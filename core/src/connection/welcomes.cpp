@@ -24,10 +24,10 @@ Welcomes::~Welcomes() {
     for (One& one : running_) one.thread.join();
 }
 
-void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel,
+void Welcomes::start(std::shared_ptr<Context::Impl> context, Place place, SideChannel channel,
                      const Hello& hello) {
     const std::string name = channel.name();
-    One& one = running_.emplace_back();
+    One& one = running_.emplace_back(std::move(place));
     one.socket = Descriptor(fcntl(channel.socket().get(), F_DUPFD_CLOEXEC, 0));
     try {
         one.thread = std::thread([this, &one, hello, context = std::move(context),
@@ -43,9 +43,11 @@ void Welcomes::start(std::shared_ptr<Context::Impl> context, SideChannel channel
 void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
                    const Hello& hello) noexcept {
     const std::string name = channel.name();
-    std::unique_ptr<Connection::Impl> connection;
+    std::optional<Meeting> meeting;
     try {
-        connection = shake_hands(std::move(context), std::move(channel), hello);
+        meeting = shake_hands(std::move(context),
+                              {one.place.lane->queue().handle(), one.place.lane->mode()},
+                              std::move(channel), hello);
     } catch (const Error& error) {  // the caller has been told
         if (!ending_) log::warn("refused {}: {}", name, error.cause());
     } catch (const std::exception& error) {
@@ -53,13 +55,13 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     }
     {
         const std::lock_guard lock(mutex_);
-        one.connection = std::move(connection);
+        one.meeting = std::move(meeting);
         one.is_done = true;
     }
     eventfd_write(ended_.get(), 1);
 }
 
-std::unique_ptr<Connection::Impl> Welcomes::take() {
+std::optional<Welcomes::Ready> Welcomes::take() {
     eventfd_t count = 0;
     eventfd_read(ended_.get(), &count);
     for (auto it = running_.begin(); it != running_.end();) {
@@ -68,15 +70,16 @@ std::unique_ptr<Connection::Impl> Welcomes::take() {
             ++it;
             continue;
         }
-        auto connection = std::move(it->connection);
         lock.unlock();
         it->thread.join();
+        std::optional<Ready> ready;
+        if (it->meeting) ready.emplace(Ready{std::move(it->place), std::move(*it->meeting)});
         it = running_.erase(it);
-        if (connection == nullptr) continue;
+        if (!ready) continue;
         eventfd_write(ended_.get(), 1);  // there may be more
-        return connection;
+        return ready;
     }
-    return nullptr;
+    return std::nullopt;
 }
 
 }  // namespace verbatim

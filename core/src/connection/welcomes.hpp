@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "../bootstrap/side_channel.hpp"
@@ -28,19 +29,32 @@ class Welcomes {
     Welcomes& operator=(const Welcomes&) = delete;
 
     bool is_full() const noexcept { return running_.size() == kMost; }
+    // A lane for one more connection, with room in its queue.
+    struct Place {
+        std::shared_ptr<Lane::Impl> lane;
+        Reservation reservation;
+    };
+    // A connection that only has to join its lane.
+    struct Ready {
+        Place place;
+        Meeting meeting;
+    };
     // Goes on with a caller whose hello has come. Not when full.
-    void start(std::shared_ptr<Context::Impl> context, SideChannel channel, const Hello& hello);
-    // A connection that is ready, or null. Callers that failed were told and logged.
-    std::unique_ptr<Connection::Impl> take();
+    void start(std::shared_ptr<Context::Impl> context, Place place, SideChannel channel,
+               const Hello& hello);
+    // Nothing where none is ready. Callers that failed were told and logged.
+    std::optional<Ready> take();
     // Readable after a handshake ended, until take() returned null.
     const Descriptor& ended() const noexcept { return ended_; }
 
   private:
     struct One {
+        explicit One(Place at) : place(std::move(at)) {}
         Descriptor socket;  // a second descriptor of the caller's socket
         std::thread thread;
+        Place place;
         bool is_done = false;  // this and the next: under mutex_
-        std::unique_ptr<Connection::Impl> connection;
+        std::optional<Meeting> meeting;
     };
     void run(One& one, std::shared_ptr<Context::Impl> context, SideChannel channel,
              const Hello& hello) noexcept;

@@ -1,13 +1,15 @@
 // Messages in both directions over one queue pair: a sending and a receiving ring that carry each
 // other's credits. Credits ride in the records of the other direction; where there are none, an
 // 8-byte write brings them once half of the ring is consumed and not reported, so a sender always
-// gets on. Threads: one at a time. Data path: no allocation, lock, system call or exception.
+// gets on. Threads: the lane's. Data path: no allocation, lock, system call or exception.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include "../arrival/arrival_sender.hpp"
 #include "ring_receiver.hpp"
 #include "ring_sender.hpp"
 
@@ -17,9 +19,8 @@ namespace verbatim {
 struct LocalRing {
     const std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    std::uint64_t tag_key = 0;  // drawn here, told to the peer only
-    const std::uint64_t* credit_word =
-        nullptr;  // a position; owner: the peer, by RDMA writes of 8 bytes
+    std::uint64_t tag_key = 0;                   // drawn here, told to the peer only
+    const std::uint64_t* credit_word = nullptr;  // a position; owner: the peer
 };
 struct RemoteWord {
     std::uint64_t address = 0;
@@ -28,9 +29,10 @@ struct RemoteWord {
 
 class MessageRing {
   public:
-    MessageRing(SendPath& path, const LocalRing& local, const RemoteRing& remote,
-                RemoteWord remote_credit)
+    MessageRing(SendPath& path, ArrivalSender& arrival, const LocalRing& local,
+                const RemoteRing& remote, RemoteWord remote_credit)
         : path_(path),
+          arrival_(arrival),
           receiver_(local.memory, local.bytes, local.tag_key),
           half_(local.bytes / 2),
           credit_word_(local.credit_word),
@@ -42,67 +44,115 @@ class MessageRing {
 
     // Copies head and body into one message. would_block; message_too_large; protocol_error or the
     // queue pair's error, for good.
-    Errc try_send(unsigned kind, std::span<const std::byte> head,
-                  std::span<const std::byte> body) noexcept {
+    Errc try_send(const OutgoingMessage& message) noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
-        const auto credit = static_cast<std::uint32_t>(consumed / ring::kAlignment);
-        Errc error = sender_.try_send(kind, head, body, credit);
+        const std::uint32_t credit = ring::to_credit(consumed);
+        Errc error = sender_.try_send(message, credit);
         if (error == Errc::would_block) [[unlikely]] {
+            // Credits may lie in the word, and in records that nobody has received yet.
             error = take_written_credit();
+            if (error == Errc::ok) error = take_unread_credits(unseen_);
             if (error != Errc::ok) return error;
-            error = sender_.try_send(kind, head, body, credit);
+            error = sender_.try_send(message, credit);
         }
-        if (error == Errc::ok) [[likely]]
-            returned_ = consumed;
-        return error;
+        if (error != Errc::ok) [[unlikely]]
+            return error;
+        returned_ = consumed;
+        // Credits say positions modulo 512 MiB: none may stay unread for longer than half of that.
+        if (sender_.sent() - looked_at_ > kLookEvery) [[unlikely]]
+            if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
+        return arrival_.announce(Thing::record, sender_.sent());
     }
 
-    // The next message; release() it before the next call. would_block; protocol_error for good.
-    Errc try_receive(Message& message) noexcept {
-        std::uint32_t credit = 0;
-        if (const Errc error = receiver_.try_receive(message, credit); error != Errc::ok)
-            return error;
-        return sender_.take_credit(credit);
+    // The next message, which is held until release(). would_block; protocol_error for good.
+    Errc next(Record& record) noexcept {
+        if (const Errc error = receiver_.next(record); error != Errc::ok) return error;
+        if (!record.is_new) return Errc::ok;
+        const Errc error = sender_.take_credit(record.credit);
+        if (error != Errc::ok) [[unlikely]]
+            receiver_.release(record.number);
+        return error;
     }
-    void release() noexcept {
-        receiver_.release();
-        if (receiver_.consumed() - returned_ >= half_) [[unlikely]]
+    void release(std::uint32_t number) noexcept {
+        receiver_.release(number);
+        if (owes_credit()) [[unlikely]]
             (void)return_credit();
     }
 
-    void put_back() noexcept { receiver_.put_back(); }
-    bool ready() const noexcept { return receiver_.ready(); }
+    // What may have found the send queue full before. Call it now and then.
+    Errc progress() noexcept { return owes_credit() ? return_credit() : Errc::ok; }
 
-    // What may have found the send queue full before. Call it now and then, as poll() of the send
-    // path.
-    Errc progress() noexcept {
-        return receiver_.consumed() - returned_ >= half_ ? return_credit() : Errc::ok;
+    // Half of the ring was consumed, and the peer was not told.
+    bool owes_credit() const noexcept { return receiver_.consumed() - returned_ >= half_; }
+
+    // Takes the credits of records that have come and are not handed out, and the one that went
+    // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
+    // protocol_error, for good.
+    struct News {
+        std::uint32_t records = 0;
+        bool has_credit = false;
+    };
+    Errc look(News& news) noexcept {
+        if (load_word(*credit_word_) != seen_credit_) [[unlikely]] {
+            news.has_credit = true;
+            if (const Errc error = take_written_credit(); error != Errc::ok) return error;
+        }
+        news.records = std::exchange(unseen_, 0);
+        return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
+    }
+    // ok: memory holds these things (docs/arrival.md, "settling"). would_block: not yet.
+    // protocol_error: they cannot be.
+    Errc holds(std::uint64_t record, std::uint64_t credit) noexcept {
+        if (credit > sender_.sent()) return Errc::protocol_error;
+        RingReceiver::Seen seen;
+        const Errc error = receiver_.holds_up_to(record, seen);
+        if (error > Errc::would_block) return error;
+        unseen_ += seen.count;
+        if (seen.count != 0)
+            if (const Errc credits = sender_.take_credit(seen.credit); credits != Errc::ok)
+                return credits;
+        if (error != Errc::ok) return error;
+        return load_word(*credit_word_) >= credit ? Errc::ok : Errc::would_block;
     }
 
+    RingReceiver& receiver() noexcept { return receiver_; }
+    const RingReceiver& receiver() const noexcept { return receiver_; }
     std::size_t max_payload() const noexcept { return sender_.max_payload(); }
     std::uint64_t sent() const noexcept { return sender_.sent(); }
-    std::uint64_t consumed() const noexcept { return receiver_.consumed(); }
-    bool holds() const noexcept { return receiver_.holds(); }
-    const Message& held() const noexcept { return receiver_.held(); }
 
   private:
+    static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
     Errc return_credit() noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
-        const Errc error = path_.post(credit_write_, credit_address_, consumed);
-        if (error == Errc::ok) returned_ = consumed;
-        return error;
+        if (const Errc error = path_.post(credit_write_, credit_address_, consumed);
+            error != Errc::ok)
+            return error;
+        returned_ = consumed;
+        return arrival_.announce(Thing::credit, consumed);
+    }
+    Errc take_unread_credits(std::uint32_t& records) noexcept {
+        RingReceiver::Seen seen;
+        looked_at_ = sender_.sent();
+        if (const Errc error = receiver_.look_ahead(seen); error != Errc::ok) return error;
+        records += seen.count;
+        return seen.count == 0 ? Errc::ok : sender_.take_credit(seen.credit);
     }
     Errc take_written_credit() noexcept {
-        return sender_.take_position(__atomic_load_n(credit_word_, __ATOMIC_ACQUIRE));
+        seen_credit_ = load_word(*credit_word_);
+        return sender_.take_position(seen_credit_);
     }
 
     SendPath& path_;
+    ArrivalSender& arrival_;
     RingReceiver receiver_;
     std::size_t half_;
     std::uint64_t returned_ = 0;  // how far the peer was told that we consumed
     const std::uint64_t* credit_word_;
+    std::uint64_t seen_credit_ = 0;
+    std::uint64_t looked_at_ = 0;  // sent() at the last look at unread credits
+    std::uint32_t unseen_ = 0;     // records that were seen, but not by look()
     RingSender sender_;
     std::uint64_t credit_address_;
     PreparedWrite<mlx5::PreparedWrite8> credit_write_;

@@ -2,7 +2,7 @@
 //
 // Positions are absolute: bytes since the ring was made, 64 bits, never wrapping; a record starts
 // at a multiple of 32 of them and lies whole within one lap. It is
-//     word 0    length (28 bits) | kind (4) | credit (32)
+//     word 0    length (24 bits) | channel (8) | kind (4) | frame (4) | credit (24)
 //     payload   padded to 8 bytes
 //     trailer   tag(position), 64 bits
 // and is written by one RDMA write, whose last 8 bytes become visible last. The tag comes from a
@@ -22,24 +22,33 @@ static_assert(std::endian::native == std::endian::little, "the ring's words are 
 inline constexpr std::size_t kAlignment = 32;  // of records; credits count in it
 inline constexpr std::size_t kWordBytes = 8;
 inline constexpr std::size_t kOverhead = 2 * kWordBytes;
-inline constexpr std::size_t kMinRing = 4096, kMaxRing = std::size_t{256} << 20;
-inline constexpr unsigned kMaxKind = 14;  // of messages; 0 .. 13 belong to users of a connection
-// Skips `length` bytes to the end of the lap; the trailer lies right behind word 0; carries no
-// credit.
-inline constexpr unsigned kPad = 15;
+inline constexpr std::size_t kMinRing = 4096, kMaxRing = std::size_t{64} << 20;
+inline constexpr unsigned kKinds = 16;  // of messages, within their channel
+
+// What a record is.
+enum class Frame : std::uint8_t {
+    message = 0,
+    // Skips `length` bytes to the end of the lap; the trailer lies right behind word 0; carries no
+    // credit.
+    pad = 1,
+};
 
 struct Word0 {
     std::uint32_t length = 0;
-    unsigned kind = 0;
-    std::uint32_t credit =
-        0;  // the sender's own consumed position of the other direction, in 32-byte steps
+    std::uint8_t channel = 0;
+    std::uint8_t kind = 0;
+    Frame frame = Frame::message;
+    // The sender's own consumed position of the other direction, in 32-byte steps.
+    std::uint32_t credit = 0;
 
     static constexpr Word0 from(std::uint64_t raw) noexcept {
-        return {static_cast<std::uint32_t>(raw) & 0x0fff'ffff,
-                static_cast<unsigned>(raw >> 28) & 0xf, static_cast<std::uint32_t>(raw >> 32)};
+        return {static_cast<std::uint32_t>(raw) & 0xff'ffff, static_cast<std::uint8_t>(raw >> 24),
+                static_cast<std::uint8_t>(raw >> 32 & 0xf), static_cast<Frame>(raw >> 36 & 0xf),
+                static_cast<std::uint32_t>(raw >> 40)};
     }
     constexpr std::uint64_t raw() const noexcept {
-        return length | std::uint64_t{kind} << 28 | std::uint64_t{credit} << 32;
+        return length | std::uint64_t{channel} << 24 | std::uint64_t{kind} << 32 |
+               static_cast<std::uint64_t>(frame) << 36 | std::uint64_t{credit} << 40;
     }
 };
 
@@ -58,6 +67,7 @@ constexpr std::size_t slot_bytes(std::size_t payload) noexcept {
 constexpr std::size_t max_payload(std::size_t ring_bytes) noexcept {
     return ring_bytes / 4 - kOverhead;
 }
+static_assert(max_payload(kMaxRing) < std::size_t{1} << 24);
 
 constexpr bool valid_ring_bytes(std::uint64_t bytes) noexcept {
     return std::has_single_bit(bytes) && bytes >= kMinRing && bytes <= kMaxRing;
@@ -71,11 +81,16 @@ constexpr std::uint64_t tag(std::uint64_t key, std::uint64_t position) noexcept 
     return x ^ (x >> 32);
 }
 
-// The position that `credit` (truncated) stands for, seen from `known`, which lies at most 64 GiB
-// away.
+// A position as a credit says it, and how many bytes `credit` is beyond `known`: exact while the
+// two are less than 256 MiB apart, negative for old news.
+inline constexpr unsigned kCreditBits = 24;
+constexpr std::uint32_t to_credit(std::uint64_t position) noexcept {
+    return static_cast<std::uint32_t>(position / kAlignment) & ((1U << kCreditBits) - 1);
+}
 constexpr std::int64_t credit_gain(std::uint32_t credit, std::uint64_t known) noexcept {
-    return std::int64_t{
-               static_cast<std::int32_t>(credit - static_cast<std::uint32_t>(known / kAlignment))} *
+    const std::uint32_t steps = credit - to_credit(known);
+    constexpr unsigned kSpare = 32 - kCreditBits;
+    return std::int64_t{static_cast<std::int32_t>(steps << kSpare) >> kSpare} *
            static_cast<std::int64_t>(kAlignment);
 }
 

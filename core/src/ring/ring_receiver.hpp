@@ -1,16 +1,28 @@
-// The receiving end of a message ring: finds complete records in local memory that the peer writes.
+// The receiving end of a message ring finds complete records in local memory that the peer writes.
 // Knows no device. Every word of the ring is owned (written) by the peer; this side only reads.
-// Threads: one at a time. Data path: no allocation, lock, system call or exception.
+// Threads: the lane's. Data path: no allocation, lock, system call or exception.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include <verbatim/core/connection.hpp>
+#include <verbatim/driver/error.hpp>
 
+#include "held_records.hpp"
 #include "ring_format.hpp"
 
 namespace verbatim {
+
+// A record that was handed out: a view into the ring.
+struct Record {
+    std::uint8_t channel = 0;
+    std::uint8_t kind = 0;
+    std::uint32_t credit = 0;
+    bool is_new = false;       // its credit was not seen by look_ahead()
+    std::uint32_t number = 0;  // for release()
+    std::span<const std::byte> payload;
+};
 
 class RingReceiver {
   public:
@@ -18,28 +30,44 @@ class RingReceiver {
     RingReceiver(const std::byte* memory, std::size_t bytes, std::uint64_t key) noexcept
         : memory_(memory), mask_(bytes - 1), key_(key), tag_(ring::tag(key, 0)) {}
 
-    // The next record's payload and its credit. would_block: none is complete, or one is held.
-    // protocol_error: a complete record contradicts the format (for good).
-    Errc try_receive(Message& message, std::uint32_t& credit) noexcept {
-        if (held_ != 0) return Errc::would_block;
+    // The next record; it is held until release(). would_block: none is complete, or as many are
+    // held as can be. protocol_error: a complete record contradicts the format (for good).
+    Errc next(Record& record) noexcept {
         const std::uint64_t raw = load(offset());
         if (load(trailer_of(raw)) != tag_) return Errc::would_block;
-        return accept(message, credit);
+        if (held_.full()) [[unlikely]]
+            return Errc::would_block;
+        return accept(record);
+    }
+    // Gives a record's space back.
+    void release(std::uint32_t number) noexcept {
+        consumed_ = held_.give_back(number, consumed_);
+        // Nothing held: pads behind the last record are consumed, too.
+        if (held_.empty()) consumed_ = position_;
     }
 
-    // Gives the held record's space back. Does nothing when none is held.
-    void release() noexcept { move_by(held_), held_ = 0; }
+    // True if a record is complete.
+    bool ready() const noexcept { return load(trailer_of(load(offset()))) == tag_; }
+    // True if a record is complete behind all that were seen.
+    bool has_unseen() const noexcept {
+        return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
+    }
+    // Looks at complete records that were not seen, without handing them out, as far as `position`
+    // or as there are any. `credit`: that of the last one, if `count` of them is not 0.
+    // protocol_error: one contradicts the format (for good).
+    struct Seen {
+        std::uint32_t count = 0, credit = 0;
+    };
+    Errc look_ahead(Seen& seen, std::uint64_t position = ~std::uint64_t{0}) noexcept;
+    // ok: memory holds every record up to `position`, and they were seen. would_block: not yet.
+    // protocol_error where no record of this ring ends there, for good.
+    Errc holds_up_to(std::uint64_t position, Seen& seen) noexcept;
 
-    // Hands the held record out again at the next try_receive().
-    void put_back() noexcept { held_ = 0; }
-    // True if a record is complete and not held.
-    bool ready() const noexcept { return held_ == 0 && load(trailer_of(load(offset()))) == tag_; }
-
-    // Everything before this position may be overwritten.
-    std::uint64_t consumed() const noexcept { return position_; }
-    bool holds() const noexcept { return held_ != 0; }
-    // The record handed out; only while one is held.
-    const Message& held() const noexcept { return message_; }
+    // The position of the next record, and the one before which everything may be overwritten.
+    std::uint64_t position() const noexcept { return position_; }
+    std::uint64_t consumed() const noexcept { return consumed_; }
+    std::uint32_t held() const noexcept { return held_.count(); }
+    bool is_full() const noexcept { return held_.full(); }
 
   private:
     std::size_t offset() const noexcept { return position_ & mask_; }
@@ -48,34 +76,50 @@ class RingReceiver {
                                __ATOMIC_ACQUIRE);
     }
     // Where the trailer of a record with this word 0 would be; within the ring whatever the word
-    // says, as it may be an old byte of payload.
-    std::size_t trailer_of(std::uint64_t raw) const noexcept {
+    // says.
+    std::size_t trailer_at(std::size_t offset, std::uint64_t raw) const noexcept {
         const ring::Word0 word = ring::Word0::from(raw);
         const std::size_t length =
-            word.kind == ring::kPad ? 0 : ring::round_up(word.length, ring::kWordBytes);
-        return (offset() + ring::kWordBytes + length) & mask_;
+            word.frame == ring::Frame::pad ? 0 : ring::round_up(word.length, ring::kWordBytes);
+        return (offset + ring::kWordBytes + length) & mask_;
+    }
+    std::size_t trailer_of(std::uint64_t raw) const noexcept { return trailer_at(offset(), raw); }
+
+    // The record at this offset and position is complete.
+    bool is_complete(std::size_t at, std::uint64_t position) const noexcept {
+        return load(trailer_at(at, load(at))) == ring::tag(key_, position);
+    }
+
+    // Bytes that the complete record with this word 0 takes at this offset; 0: against the format.
+    std::size_t slot_of(const ring::Word0& word, std::size_t offset) const noexcept {
+        const std::size_t to_end = mask_ + 1 - offset;
+        if (word.frame == ring::Frame::pad)
+            // No longer than the longest record, so a pad cannot follow a pad.
+            return word.length == to_end && to_end <= (mask_ + 1) / 4 ? to_end : 0;
+        if (word.frame != ring::Frame::message || word.length > ring::max_payload(mask_ + 1) ||
+            ring::record_bytes(word.length) > to_end)
+            return 0;
+        return ring::slot_bytes(word.length);
     }
 
     // The trailer is there, so word 0 is too, but perhaps was not yet when it was first read.
-    Errc accept(Message& message, std::uint32_t& credit) noexcept {
-        const std::uint64_t raw = load(offset());
+    Errc accept(Record& record) noexcept {
+        const std::size_t at = offset();
+        const std::uint64_t raw = load(at);
         if (load(trailer_of(raw)) != tag_) return Errc::would_block;
         const ring::Word0 word = ring::Word0::from(raw);
-        const std::size_t to_end = mask_ + 1 - offset();
-        if (word.kind == ring::kPad) {
-            // No longer than the longest record, so a pad cannot follow a pad and this recurs once
-            // at most.
-            if (word.length != to_end || to_end > (mask_ + 1) / 4) return Errc::protocol_error;
-            move_by(to_end);
-            return try_receive(message, credit);
-        }
-        if (word.length > ring::max_payload(mask_ + 1) || ring::record_bytes(word.length) > to_end)
+        const std::size_t slot = slot_of(word, at);
+        if (slot == 0) [[unlikely]]
             return Errc::protocol_error;
-        credit = word.credit;
-        message.kind = static_cast<std::uint8_t>(word.kind);
-        message.payload = {memory_ + offset() + ring::kWordBytes, word.length};
-        message_ = message;
-        held_ = ring::slot_bytes(word.length);
+        const bool is_new = position_ >= seen_;
+        move_by(slot);
+        if (is_new) seen_ = position_;
+        // Recurs once at most.
+        if (word.frame == ring::Frame::pad) [[unlikely]]
+            return next(record);
+        record = {word.channel,         word.kind,
+                  word.credit,          is_new,
+                  held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
     }
 
@@ -87,10 +131,11 @@ class RingReceiver {
     const std::byte* memory_;
     std::size_t mask_;
     std::uint64_t key_;
-    std::uint64_t position_ = 0;
-    std::uint64_t tag_;     // of position_
-    std::size_t held_ = 0;  // slot bytes of the record handed out
-    Message message_;       // that record
+    std::uint64_t position_ = 0;  // of the next record
+    std::uint64_t tag_;           // of position_
+    std::uint64_t consumed_ = 0;
+    std::uint64_t seen_ = 0;  // at least position_: every record before it was looked at
+    HeldRecords held_;
 };
 
 }  // namespace verbatim

@@ -2,7 +2,7 @@
 // peer's memory. Small records travel inside the work request (the smallest through a prepared
 // one); larger ones are built in a mirror of the peer's ring, in registered local memory at the
 // same offset, and written from there. A mirror slot is free exactly when the ring slot is: the
-// peer consumed it, so the device has read it. Threads: one at a time, that of the send path. Data
+// peer consumed it, so the device has read it. Threads: the lane's. Data
 // path: no allocation, lock, system call or exception.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include <cstring>
 #include <span>
 
+#include "../queue/send_path.hpp"
 #include "ring_format.hpp"
-#include "send_path.hpp"
 
 namespace verbatim {
 
@@ -24,6 +24,13 @@ struct RemoteRing {
     std::uint64_t tag_key = 0;     // the peer drew it
     std::byte* mirror = nullptr;   // `bytes` of it
     std::uint32_t mirror_key = 0;  // local key
+};
+
+// The parts of a message: its channel and kind, and two pieces of payload that become one.
+struct OutgoingMessage {
+    std::uint8_t channel = 0;
+    std::uint8_t kind = 0;  // below ring::kKinds
+    std::span<const std::byte> head, body;
 };
 
 class RingSender {
@@ -37,18 +44,18 @@ class RingSender {
     // Copies head and body into one record. `credit`: this side's consumed position of the other
     // direction. would_block: no room in the peer's ring (blocked_by_peer()) or in the send queue.
     // message_too_large.
-    Errc try_send(unsigned kind, std::span<const std::byte> head, std::span<const std::byte> body,
-                  std::uint32_t credit) noexcept {
-        const std::size_t length = head.size() + body.size();
-        if (length > max_payload() || head.size() > length) [[unlikely]]
+    Errc try_send(const OutgoingMessage& message, std::uint32_t credit) noexcept {
+        const std::size_t length = message.head.size() + message.body.size();
+        if (length > max_payload() || message.head.size() > length) [[unlikely]]
             return Errc::message_too_large;
         const std::size_t slot = ring::slot_bytes(length);
         if (slot > to_end()) [[unlikely]]
             if (const Errc error = pad(slot); error != Errc::ok) return error;
         if (!has_room(slot)) [[unlikely]]
             return Errc::would_block;
-        const ring::Word0 word{static_cast<std::uint32_t>(length), kind, credit};
-        const Errc error = write(word, head, body);
+        const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
+                               ring::Frame::message, credit};
+        const Errc error = write(word, message.head, message.body);
         if (error == Errc::ok) [[likely]]
             advance(slot);
         return error;
@@ -153,7 +160,9 @@ class RingSender {
         const std::size_t skip = to_end();
         if (!has_room(skip + slot)) return Errc::would_block;
         const std::array<std::uint64_t, 2> record{
-            ring::Word0{static_cast<std::uint32_t>(skip), ring::kPad, 0}.raw(), tag_};
+            ring::Word0{.length = static_cast<std::uint32_t>(skip), .frame = ring::Frame::pad}
+                .raw(),
+            tag_};
         const Errc error = write_inline(std::as_bytes(std::span(record)));
         if (error == Errc::ok) advance(skip);
         return error;

@@ -3,9 +3,9 @@
 #include <list>
 
 #include "bootstrap/hello.hpp"
-#include "connection/endpoint.hpp"
 #include "connection/welcomes.hpp"
 #include "core_fault.hpp"
+#include "core_hand_made_peer.hpp"
 
 namespace verbatim {
 namespace {
@@ -171,9 +171,10 @@ TEST(Listening, tells_a_caller_of_another_version_and_goes_on) {
 // nothing more.
 class FallsSilent {
   public:
-    FallsSilent(Context& context, std::uint16_t port)
-        : endpoint_(context.device(), context.config(), {}), socket_(RawSocket::connected(port)) {
-        EXPECT_TRUE(socket_.put(encode_frame(FrameType::hello, encode_hello(endpoint_.hello()))));
+    FallsSilent(const Config& config, std::uint16_t port)
+        : own_(config), socket_(RawSocket::connected(port)) {
+        EXPECT_TRUE(
+            socket_.put(encode_frame(FrameType::hello, encode_hello(own_.endpoint.hello()))));
     }
     // The listener has taken it up.
     void expect_answer() const {
@@ -181,7 +182,7 @@ class FallsSilent {
     }
 
   private:
-    Endpoint endpoint_;
+    test::LoneEndpoint own_;
     RawSocket socket_;
 };
 
@@ -206,7 +207,7 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     const RawSocket nobody = RawSocket::connected(accepting.port());
     ASSERT_TRUE(nobody.put(whole));
     ASSERT_EQ(nobody.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
-    const FallsSilent falls_silent(sending, accepting.port());
+    const FallsSilent falls_silent(config_with(20s), accepting.port());
     falls_silent.expect_answer();
 
     const auto begun = Clock::now();
@@ -233,7 +234,7 @@ TEST(Listening, spends_no_memory_of_the_size_a_caller_names_before_its_user_is_k
     test::CapturedLog log;
     Hello large;
     large.queue_pair.kind = 1;  // the software NIC
-    large.ring_bytes = std::size_t{256} << 20;
+    large.ring_bytes = std::size_t{64} << 20;
     large.ring_address = large.credit_address = 4096;
     Context sending(config_with(20s));
     Accepting accepting(20s);
@@ -242,7 +243,7 @@ TEST(Listening, spends_no_memory_of_the_size_a_caller_names_before_its_user_is_k
     const RawSocket nobody = RawSocket::connected(accepting.port());
     ASSERT_TRUE(nobody.put(encode_frame(FrameType::hello, encode_hello(large))));
     const std::string told = text_of(nobody.get(1 << 16));  // to the end: it is refused
-    EXPECT_LT(take_peak_bytes(), before + (std::size_t{64} << 20)) << told;
+    EXPECT_LT(take_peak_bytes(), before + (std::size_t{32} << 20)) << told;
     Connection good = sending.connect(local(accepting.port()));
     test::expect_usable(good, accepting.connection());
     EXPECT_NE(log.text().find("refused"), std::string::npos);
@@ -267,7 +268,7 @@ TEST(Listening, a_flood_of_callers_who_fall_silent_after_their_hello_is_outlived
     Accepting accepting(300ms);
     std::list<FallsSilent> flood;
     for (std::size_t i = 0; i < 2 * Welcomes::kMost; ++i)
-        flood.emplace_back(sending, accepting.port());
+        flood.emplace_back(config_with(20s), accepting.port());
     Connection good = sending.connect(local(accepting.port()));
     test::expect_usable(good, accepting.connection());
     const std::string logged = log.text();

@@ -92,9 +92,8 @@ void expect_answers(Connection& connection, std::size_t nodes) {
     send(connection, graph_of(nodes), {soon()});
     const Message message = connection.receive_message(soon());
     std::uint64_t size = 0;
-    ASSERT_EQ(message.payload.size(), sizeof size);
-    std::memcpy(&size, message.payload.data(), sizeof size);
-    connection.release_message();
+    ASSERT_EQ(message.payload().size(), sizeof size);
+    std::memcpy(&size, message.payload().data(), sizeof size);
     EXPECT_EQ(size, nodes);
 }
 
@@ -117,7 +116,7 @@ class PeerDies : public testing::Test {
     void expect_end(Connection& connection) {
         const Deadline deadline = soon();
         for (unsigned round = 0; connection.progress() == Errc::ok && !deadline.passed(); ++round)
-            connection.pause(round);
+            connection.pause(round, deadline);
         EXPECT_EQ(connection.state(), Errc::peer_lost);
         const Error error = error_of([&] { connection.check(); });
         says(error, connection.peer_name());
@@ -144,13 +143,11 @@ TEST_F(PeerDies, in_conversation) {
     start([](Connection& connection, Wire& wire) {
         connection.send_message(1, {}, {}, soon());
         const Message message = connection.receive_message(soon());
-        const bool right = message.payload.size() == 3;
-        connection.release_message();
+        const bool right = message.payload().size() == 3;
         return right && wire.signal() && wire.wait() ? 0 : 1;
     });
     Connection& connection = victim_->connection();
     connection.receive_message(soon());
-    connection.release_message();
     const std::string text = "you?";
     connection.send_message(1, std::as_bytes(std::span(text)).first(3), {}, soon());
     ASSERT_TRUE(victim_->process().wire().wait());
@@ -176,14 +173,20 @@ TEST_F(PeerDies, after_it_sent_messages_that_were_not_yet_received) {
     victim_->kill();
     Connection& connection = victim_->connection();
     for (std::uint8_t kind = 0; kind < 8; ++kind) {
-        EXPECT_EQ(connection.receive_message(soon()).kind, kind);
-        connection.release_message();
+        EXPECT_EQ(connection.receive_message(soon()).channel(), kind);
     }
     EXPECT_EQ(error_of([&] { connection.receive_message(soon()); }).code(), Errc::peer_lost);
     expect_bystander_unharmed();
 }
 
 namespace wire = objects::wire;
+
+void say(Connection& connection, wire::Kind kind, std::span<const std::byte> head,
+         std::span<const std::byte> body = {}) {
+    const Deadline deadline = soon();
+    while (connection.try_send(wire::kChannel, head, body, kind) == Errc::would_block)
+        ASSERT_FALSE(deadline.passed());
+}
 
 // A sender made by hand: announces a Graph, writes half of it, and stops there.
 int send_half(Connection& connection, Wire& steps) {
@@ -200,20 +203,20 @@ int send_half(Connection& connection, Wire& steps) {
                             layout.text.size(),
                             0,
                             static_cast<std::uint32_t>(name.size())};
-    connection.send_message(wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name)),
-                            soon());
-    connection.send_message(wire::kBytes, wire::bytes_of(wire::Bytes{1}),
-                            std::as_bytes(std::span(layout.text)), soon());
+    say(connection, wire::kOffer, wire::bytes_of(offer), std::as_bytes(std::span(name)));
+    say(connection, wire::kBytes, wire::bytes_of(wire::Bytes{1}),
+        std::as_bytes(std::span(layout.text)));
     Message grant;
     const Deadline deadline = soon();
-    for (unsigned round = 0; connection.try_receive_any(grant) != Errc::ok; ++round) {
+    for (unsigned round = 0; connection.try_receive(grant) != Errc::ok; ++round) {
         if (deadline.passed()) return 2;
-        connection.pause(round);
+        connection.pause(round, deadline);
     }
-    std::span<const std::byte> payload = grant.payload;
+    std::span<const std::byte> payload = grant.payload();
     wire::Grant head;
     RemoteExtent extent;
-    if (grant.kind != wire::kGrant || !wire::parse(payload, head) || !wire::parse(payload, extent))
+    if (grant.kind() != wire::kGrant || !wire::parse(payload, head) ||
+        !wire::parse(payload, extent))
         return 3;
     auto* bytes = static_cast<std::byte*>(connection.arena().allocate(extent.bytes / 2, 16));
     std::size_t written = 0;
@@ -249,17 +252,17 @@ TEST_F(PeerDies, in_the_middle_of_sending_a_graph) {
 int lend_half(Connection& connection, Wire& steps) {
     Message offer;
     const Deadline deadline = soon();
-    for (unsigned round = 0; connection.try_receive_any(offer) != Errc::ok; ++round) {
+    for (unsigned round = 0; connection.try_receive(offer) != Errc::ok; ++round) {
         if (deadline.passed()) return 2;
-        connection.pause(round);
+        connection.pause(round, deadline);
     }
-    if (offer.kind != wire::kOffer) return 3;
-    connection.release_message();
+    if (offer.kind() != wire::kOffer) return 3;
+    offer.release();
     auto* bytes = static_cast<std::byte*>(connection.receive_arena().allocate(4096, 4096));
     RemoteExtent extent;
     if (connection.lend(bytes, 4096, std::span(&extent, 1)) != 1) return 4;
-    connection.send_message(wire::kGrant, wire::bytes_of(wire::Grant{1, 1, 0}),
-                            std::as_bytes(std::span(&extent, 1)), soon());
+    say(connection, wire::kGrant, wire::bytes_of(wire::Grant{1, 1, 0}),
+        std::as_bytes(std::span(&extent, 1)));
     return steps.signal() && steps.wait() ? 0 : 5;
 }
 

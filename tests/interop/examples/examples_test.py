@@ -47,6 +47,28 @@ class Examples(unittest.TestCase):
     def test_points(self):
         self.assertEqual(self.both("points", "receive", "send"), "0 0\n4 0\n0 3\n0 0\ntriangle, closed: yes\n")
 
+    def test_a_server_on_pollers(self):
+        with open("verbatim.toml", "w", encoding="ascii") as file:
+            file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")
+        self.assertEqual(self.both("server", "serve", "ask"), "a client was served\n")
+
+    def test_a_loop_of_ones_own(self):
+        self.assertEqual(self.both("epoll", "serve", "ask"), "hello from a loop\n")
+
+    def test_loops_on_dedicated_cores(self):
+        dedicated = os.path.join(PROGRAMS, "..", "dedicated", "verbatim-dedicated")
+        core = min(os.sched_getaffinity(0))
+        with open(os.path.join(SOURCE, "configs", "dedicated.toml"), encoding="ascii") as shipped:
+            text = re.sub("core = [0-9]+", "core = %d" % core, shipped.read())
+        with open("dedicated.toml", "w", encoding="ascii") as file:
+            file.write(text.replace('"busy"', '"adaptive"'))  # the machine may have one core
+        served, asked = self.run_both((dedicated, "serve", "dedicated.toml"),
+                                      (dedicated, "ask", "dedicated.toml", "200"))
+        self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)
+        times = "on core %d; p50 [0-9]+ ns, p99 [0-9]+ ns, p99.9 [0-9]+ ns, max [0-9]+ ns" % core
+        self.assertRegex(asked.stdout, "round trips: 200 " + times)
+        self.assertRegex(served.stdout, "looks at the lane: [0-9]+ " + times)
+
     def test_messages_with_a_configuration_file(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[ring]\nbytes = 8192\n")

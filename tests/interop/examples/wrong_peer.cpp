@@ -19,19 +19,18 @@ constexpr std::uint8_t kQuestion = 1, kMemory = 2, kDone = 3;
 void serve(verbatim::Context& context) {
     Connection connection = context.listen(kAddress).accept();
     connection.receive_message(Deadline::never());
-    connection.release_message();
     const std::array<std::byte, 3> few{};
     connection.send_message(kMemory, few, {}, Deadline::never());
-    while (connection.progress() == Errc::ok) connection.pause(1);
+    for (unsigned round = 0; connection.progress() == Errc::ok; ++round)
+        connection.pause(round, Deadline::never());
 }
 
 void ask(verbatim::Context& context) {
     Connection connection = context.connect(kAddress);
     connection.send_message(kQuestion, {}, {}, Deadline::never());
     verbatim::RemoteExtent extent;
-    std::memcpy(&extent, connection.receive_message(Deadline::never()).payload.data(),
+    std::memcpy(&extent, connection.receive_message(Deadline::never()).payload().data(),
                 sizeof extent);
-    connection.release_message();
     auto* source = static_cast<std::byte*>(connection.arena().allocate(extent.bytes, 64));
     std::memset(source, 'x', extent.bytes);
     std::size_t written = 0;

@@ -54,9 +54,15 @@ std::string print(const Section& section) {
     });
     return all;
 }
+std::string print_pollers(const Config& c) {
+    std::string all;
+    for (const Config::PollerSection& poller : c.pollers) all += '{' + print(poller) + '}';
+    return all;
+}
 std::string print_all(const Config& c) {
     return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
-           print(c.connect) + print(c.ring) + print(c.wait) + print(c.objects) + c.faults;
+           print(c.connect) + print(c.ring) + print(c.lane) + print_pollers(c) + print(c.objects) +
+           c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
@@ -66,9 +72,13 @@ TEST(Config, shipped_file_holds_exactly_the_defaults) {
 
 TEST(Config, shipped_file_shows_every_key) {
     const toml::table table = toml::parse_file(kShipped);
-    for (const ConfigKey& key : config_keys())
-        EXPECT_TRUE(table.at_path(fmt::format("{}.{}", key.section, key.name)))
-            << key.section << '.' << key.name;
+    for (const ConfigKey& key : config_keys()) {
+        if (key.section == "poller")  // of which there are none by default
+            EXPECT_NE(read_shipped().find(fmt::format("# {} = ", key.name)), std::string::npos);
+        else
+            EXPECT_TRUE(table.at_path(fmt::format("{}.{}", key.section, key.name)))
+                << key.section << '.' << key.name;
+    }
 }
 
 TEST(Config, every_member_has_a_key) {
@@ -80,39 +90,60 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["receive_arena"], boost::pfr::tuple_size_v<ArenaOptions> - 1);
     EXPECT_EQ(count["connect"], boost::pfr::tuple_size_v<Config::ConnectSection>);
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
-    EXPECT_EQ(count["wait"], boost::pfr::tuple_size_v<Config::WaitSection>);
+    EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
+    EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
     // And the list of [[fault]] sections, which are not keys.
     EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
 }
 
 TEST(Config, every_key_changes_something) {
-    const std::map<std::string_view, std::string> other{
-        {"kind", "'softnic'"},       {"name", "'mlx5_1'"},       {"port", "2"},
-        {"service_level", "3"},      {"traffic_class", "104"},   {"assume_in_order", "true"},
-        {"gid_index", "3"},          {"data_path", "'verbs'"},   {"strict_doorbells", "true"},
-        {"same_user_only", "false"}, {"segment_bytes", "'64M'"}, {"max_bytes", "'1G'"},
-        {"initial_bytes", "'1M'"},   {"pages", "'4K'"},          {"lock_memory", "true"},
-        {"numa_node", "0"},          {"timeout", "'7ms'"},       {"loopback_only", "false"},
-        {"bytes", "'4K'"},           {"send_blocks", "64"},      {"spin", "'5us'"},
-        {"sleep_max", "'1ms'"},      {"staging_bytes", "8192"},  {"direct_bytes", "0"},
-        {"checksum", "true"}};
+    const std::map<std::string_view, std::string> other{{"kind", "'softnic'"},
+                                                        {"name", "'mlx5_1'"},
+                                                        {"core", "1"},
+                                                        {"port", "2"},
+                                                        {"service_level", "3"},
+                                                        {"traffic_class", "104"},
+                                                        {"assume_in_order", "true"},
+                                                        {"gid_index", "3"},
+                                                        {"data_path", "'verbs'"},
+                                                        {"strict_doorbells", "true"},
+                                                        {"same_user_only", "false"},
+                                                        {"segment_bytes", "'64M'"},
+                                                        {"max_bytes", "'1G'"},
+                                                        {"initial_bytes", "'1M'"},
+                                                        {"pages", "'4K'"},
+                                                        {"lock_memory", "true"},
+                                                        {"numa_node", "0"},
+                                                        {"timeout", "'7ms'"},
+                                                        {"loopback_only", "false"},
+                                                        {"bytes", "'4K'"},
+                                                        {"send_blocks", "64"},
+                                                        {"spin", "'5us'"},
+                                                        {"mode", "'busy'"},
+                                                        {"hot", "4"},
+                                                        {"completions", "64"},
+                                                        {"staging_bytes", "8192"},
+                                                        {"direct_bytes", "0"},
+                                                        {"checksum", "true"}};
     std::set<std::string> seen{print_all(Config{})};
     for (const ConfigKey& key : config_keys()) {
         const bool way = key.section == "device.softnic";
         const std::string text =
-            fmt::format("[{}]\n{} = {}", key.section, key.name, way ? "'tcp'" : other.at(key.name));
+            fmt::format("{}\n{} = {}",
+                        key.section == "poller" ? "[[poller]]" : fmt::format("[{}]", key.section),
+                        key.name, way ? "'tcp'" : other.at(key.name));
         EXPECT_TRUE(seen.insert(print_all(Config::from_text(text))).second) << text;
     }
 }
 
 TEST(Config, reads_sizes_and_durations) {
     const Config c = Config::from_text(
-        "[arena]\nmax_bytes = '3G'\ninitial_bytes = 4096\n[wait]\nspin = '1ms'\n[connect]\ntimeout "
+        "[arena]\nmax_bytes = '3G'\ninitial_bytes = 4096\n[lane]\nspin = '1ms'\n[connect]\ntimeout "
         "= '2s'\n");
     EXPECT_EQ(c.arena.max_bytes, std::size_t{3} << 30);
     EXPECT_EQ(c.arena.initial_bytes, 4096u);
-    EXPECT_EQ(c.wait.spin, std::chrono::milliseconds(1));
+    EXPECT_EQ(c.lane.spin, std::chrono::milliseconds(1));
     EXPECT_EQ(c.connect.timeout, std::chrono::seconds(2));
 }
 
@@ -123,8 +154,8 @@ TEST(Config, names_line_key_and_what_was_probably_meant) {
     EXPECT_NE(key.find("did you mean bytes?"), std::string::npos) << key;
     const std::string section = complaint("[recieve_arena]\npages = '4K'\n");
     EXPECT_NE(section.find("did you mean receive_arena?"), std::string::npos) << section;
-    const std::string far = complaint("[wait]\nzzzzzzzzzzzz = 1\n");
-    EXPECT_NE(far.find("known are: spin, sleep_max"), std::string::npos) << far;
+    const std::string far = complaint("[lane]\nzzzzzzzzzzzz = 1\n");
+    EXPECT_NE(far.find("known are: mode, spin, hot, completions"), std::string::npos) << far;
 }
 
 TEST(Config, says_what_is_allowed_for_a_bad_value) {
@@ -138,11 +169,11 @@ TEST(Config, says_what_is_allowed_for_a_bad_value) {
         "[ring]\nbytes = 1.5",
         "[ring]\nbytes = [1]",
         "[ring]\nsend_blocks = '256'",
-        "[wait]\nspin = 20",
-        "[wait]\nspin = '20'",
-        "[wait]\nspin = '1500ns'",
-        "[wait]\nspin = '-5us'",
-        "[wait]\nspin = '2s'",
+        "[lane]\nspin = 20",
+        "[lane]\nspin = '20'",
+        "[lane]\nspin = '1500ns'",
+        "[lane]\nspin = '-5us'",
+        "[lane]\nspin = '2s'",
         "[device]\nkind = 'ib'",
         "[device]\nport = 0",
         "[device]\nsame_user_only = 1",
@@ -174,12 +205,12 @@ TEST(Config, refuses_values_that_contradict_each_other) {
 TEST(Config, faults_are_read_as_the_software_nic_has_them) {
     const Config config = Config::from_text(
         "[[fault]]\naction = 'drop'\noperations = ['send', 'write']\nnth = 5\ntimes = 2\n"
-        "[wait]\nspin = '1ms'\n"
+        "[lane]\nspin = '1ms'\n"
         "[[fault]]\naction = 'delay'\nrate = 0.01\nseed = 7\ndelay_us = 500\n");
     EXPECT_EQ(config.faults,
               "drop operations=send,write nth=5 times=2; "
               "delay operations=send,write,read,atomic rate=0.01 seed=7 delay_us=500");
-    EXPECT_EQ(config.wait.spin, std::chrono::milliseconds(1));
+    EXPECT_EQ(config.lane.spin, std::chrono::milliseconds(1));
     EXPECT_EQ(Config::from_text("").faults, "");
 }
 

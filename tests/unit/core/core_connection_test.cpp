@@ -3,6 +3,7 @@
 // see.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -25,13 +26,14 @@ Config small_ring() {
     config.ring.bytes = 4096;
     return config;
 }
+using Channels = std::vector<std::uint8_t>;
 Deadline soon() { return Deadline::after(30s); }
 
 std::span<const std::byte> bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 std::string text_of(const Message& message) {
-    return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
+    return {reinterpret_cast<const char*>(message.payload().data()), message.payload().size()};
 }
 
 // The i-th message of a stream: any length from none to the longest.
@@ -64,16 +66,15 @@ void converse(Connection& connection, std::uint64_t mine, std::uint64_t theirs, 
         const Errc code = connection.try_receive(message);
         ASSERT_TRUE(code == Errc::ok || code == Errc::would_block) << name(code);
         if (code == Errc::ok) {
-            ASSERT_EQ(message.kind, received % 8);
+            ASSERT_EQ(message.channel(), received % 8);
             ASSERT_EQ(text_of(message), nth_text(theirs, received, longest)) << received;
-            connection.release_message();
             ++received;
             moved = true;
         }
         if (moved)
             idle = 0;
         else
-            connection.pause(idle++);
+            connection.pause(idle++, deadline);
     }
 }
 
@@ -92,7 +93,6 @@ TEST(Messages, cross_between_rings_of_different_sizes) {
     const std::string longest(pair.sender->max_message_bytes(), 'l');
     pair.sender->send_message(3, bytes_of(longest), {}, soon());
     EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), longest);
-    pair.receiver->release_message();
 }
 
 TEST(Messages, full_ring_is_a_status_and_loses_nothing) {
@@ -105,7 +105,6 @@ TEST(Messages, full_ring_is_a_status_and_loses_nothing) {
     EXPECT_EQ(pair.sender->state(), Errc::ok);
     for (int i = 0; i < accepted; ++i) {
         EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), text);
-        pair.receiver->release_message();
     }
     Message message;
     EXPECT_EQ(pair.receiver->try_receive(message), Errc::would_block);
@@ -116,21 +115,49 @@ TEST(Messages, longer_than_the_ring_takes_are_refused_alone) {
     Pair pair(small_ring(), small_ring());
     const std::string text(pair.sender->max_message_bytes() + 1, 'x');
     EXPECT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::message_too_large);
-    EXPECT_EQ(pair.sender->try_send(14, {}), Errc::invalid_argument);
+    EXPECT_EQ(pair.sender->try_send(1, {}, {}, 16), Errc::invalid_argument);
     pair.sender->send_message(1, {}, {}, soon());
-    EXPECT_TRUE(pair.receiver->receive_message(soon()).payload.empty());
+    EXPECT_TRUE(pair.receiver->receive_message(soon()).payload().empty());
 }
 
-TEST(Messages, held_one_blocks_the_next_and_the_deadline_ends_a_wait) {
+TEST(Messages, several_are_held_and_given_back_in_any_order) {
+    Pair pair(small_ring(), small_ring());
+    std::vector<Message> held;
+    const std::string text(100, 'h');
+    int sent = 0;
+    for (; pair.sender->try_send(1, bytes_of(text)) == Errc::ok; ++sent)
+        held.push_back(pair.receiver->receive_message(soon()));
+    EXPECT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::would_block) << "all is held";
+    for (const Message& message : held) EXPECT_EQ(text_of(message), text);
+    std::mt19937 random(5);
+    std::shuffle(held.begin(), held.end(), random);
+    while (!held.empty()) held.pop_back();
+    for (int i = 0; i < sent; ++i)
+        ASSERT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::ok) << i;
+}
+
+TEST(Messages, no_more_than_sixty_four_are_held) {
     Pair pair;
-    pair.sender->send_message(1, bytes_of("one"), {}, soon());
-    pair.sender->send_message(2, bytes_of("two"), {}, soon());
-    EXPECT_EQ(pair.receiver->receive_message(soon()).kind, 1);
-    Message message;
-    EXPECT_EQ(pair.receiver->try_receive(message), Errc::would_block);
-    pair.receiver->release_message();
-    EXPECT_EQ(pair.receiver->receive_message(soon()).kind, 2);
-    pair.receiver->release_message();
+    std::vector<Message> held(65);
+    for (std::size_t i = 0; i < held.size(); ++i) pair.sender->send_message(1, {}, {}, soon());
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(pair.receiver->try_receive(held[i]), Errc::ok);
+    EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::would_block);
+    held[10].release();
+    EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::would_block) << "the first is held";
+    held[0].release();
+    EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::ok);
+}
+
+TEST(Messages, may_outlive_their_connection) {
+    Pair pair;
+    pair.sender->send_message(1, bytes_of("still there"), {}, soon());
+    const Message message = pair.receiver->receive_message(soon());
+    pair.receiver.reset();
+    EXPECT_EQ(text_of(message), "still there");
+}
+
+TEST(Messages, that_do_not_come_end_a_wait_at_its_deadline) {
+    Pair pair;
     try {
         pair.receiver->receive_message(Deadline::after(20ms));
         FAIL() << "there was nothing to receive";
@@ -140,31 +167,75 @@ TEST(Messages, held_one_blocks_the_next_and_the_deadline_ends_a_wait) {
     EXPECT_EQ(pair.receiver->state(), Errc::ok);
 }
 
-TEST(Messages, of_layers_above_are_passed_by_and_kept_in_order) {
+TEST(Handlers, take_the_messages_of_their_channel_in_order) {
     Pair pair;
-    for (const std::uint8_t kind : std::array<std::uint8_t, 5>{1, 9, 2, 10, 3})
-        pair.sender->send_message(kind, bytes_of(std::string(1, static_cast<char>('a' + kind))), {},
-                                  soon());
-    Connection& receiver = *pair.receiver;
-    EXPECT_EQ(receiver.receive_message(soon()).kind, 1);
-    receiver.release_message();
-    Message message;
-    EXPECT_EQ(receiver.try_receive(message), Errc::invalid_argument) << "kind 9 is not ours";
-    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
-    EXPECT_EQ(message.kind, 9);
-    receiver.release_message();
-    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
-    EXPECT_EQ(message.kind, 2);
-    EXPECT_EQ(receiver.set_aside_message(), Errc::ok);
-    EXPECT_EQ(receiver.try_receive_any(message), Errc::ok);
-    EXPECT_EQ(message.kind, 10);
-    receiver.release_message();
-    for (const std::uint8_t kind : std::array<std::uint8_t, 2>{2, 3}) {
-        message = receiver.receive_message(soon());
-        EXPECT_EQ(message.kind, kind);
-        EXPECT_EQ(text_of(message), std::string(1, static_cast<char>('a' + kind)));
-        receiver.release_message();
+    std::string seen;
+    pair.receiver->on(9, [&](Message& message) { seen += text_of(message); });
+    for (const char* text : {"a", "b", "c"})
+        pair.sender->send_message(9, bytes_of(text), {}, soon());
+    const Deadline deadline = soon();
+    while (seen.size() < 3 && !deadline.passed()) pair.receiver_context.lane().poll();
+    EXPECT_EQ(seen, "abc");
+}
+
+TEST(Handlers, and_receivers_share_a_connection) {
+    Pair pair;
+    std::string seen;
+    pair.receiver->on(9, [&](Message& message) { seen += text_of(message); });
+    for (const std::uint8_t channel : Channels{1, 9, 2, 9, 3})
+        pair.sender->send_message(
+            channel, bytes_of(std::string(1, static_cast<char>('a' + channel))), {}, soon());
+    for (const std::uint8_t channel : Channels{1, 2}) {
+        const Message message = pair.receiver->receive_message(soon());
+        EXPECT_EQ(message.channel(), channel);
+        EXPECT_EQ(text_of(message), std::string(1, static_cast<char>('a' + channel)));
     }
+    EXPECT_EQ(seen, "j") << "the second one lies behind what was received";
+    EXPECT_EQ(pair.receiver->receive_message(soon()).channel(), 3);
+    EXPECT_EQ(seen, "jj");
+}
+
+TEST(Handlers, that_ask_for_all_leave_other_messages_to_be_received) {
+    Pair pair;
+    std::string seen;
+    pair.receiver->on(9, [&](Message& message) { seen += text_of(message); });
+    for (const std::uint8_t channel : Channels{1, 9, 2, 9})
+        pair.sender->send_message(channel, bytes_of("x"), {}, soon());
+    EXPECT_EQ(pair.receiver->handle_all(), Errc::ok);
+    EXPECT_EQ(seen, "xx");
+    pair.sender->send_message(3, {}, {}, soon());
+    for (const std::uint8_t channel : Channels{1, 2, 3})
+        EXPECT_EQ(pair.receiver->receive_message(soon()).channel(), channel);
+}
+
+TEST(Handlers, may_answer_hold_and_end_their_connection_but_not_block) {
+    Pair pair;
+    Message kept;
+    Errc blocking = Errc::ok;
+    pair.receiver->on(9, [&](Message& message) {
+        EXPECT_EQ(pair.receiver->try_send(1, message.payload()), Errc::ok);
+        kept = std::move(message);
+        try {
+            pair.receiver->receive_message(soon());
+        } catch (const Error& error) {
+            blocking = error.code();
+        }
+        pair.receiver.reset();
+    });
+    pair.sender->send_message(9, bytes_of("echo"), {}, soon());
+    EXPECT_TRUE(pair.receiver_context.lane().wait(soon()));
+    EXPECT_EQ(text_of(pair.sender->receive_message(soon())), "echo");
+    EXPECT_EQ(blocking, Errc::would_deadlock);
+    EXPECT_EQ(text_of(kept), "echo");
+    kept.release();
+    EXPECT_EQ(test::error_code_of([&] { pair.sender->receive_message(soon()); }), Errc::peer_lost);
+}
+
+TEST(Handlers, are_set_once_for_a_channel) {
+    Pair pair;
+    pair.receiver->on(9, [](Message&) {});
+    EXPECT_EQ(test::error_code_of([&] { pair.receiver->on(9, [](Message&) {}); }),
+              Errc::invalid_argument);
 }
 
 void flush(Connection& connection) {
@@ -253,9 +324,8 @@ TEST(Closing, delivers_everything_that_was_sent_and_then_says_so) {
         pair.sender->send_message(kind, bytes_of("last words"), {}, soon());
     pair.sender.reset();
     for (std::uint8_t kind = 0; kind < 8; ++kind) {
-        EXPECT_EQ(pair.receiver->receive_message(soon()).kind, kind);
+        EXPECT_EQ(pair.receiver->receive_message(soon()).channel(), kind);
         EXPECT_FALSE(pair.receiver->peer_closed());
-        pair.receiver->release_message();
     }
     try {
         pair.receiver->receive_message(soon());
@@ -287,7 +357,7 @@ TEST(Contexts, meet_the_faults_that_their_configuration_names) {
         code = pair.sender->try_send(1, payload, {});
         sent += code == Errc::ok ? 1 : 0;
         Message message;
-        if (pair.receiver->try_receive(message) == Errc::ok) pair.receiver->release_message();
+        (void)pair.receiver->try_receive(message);
     }
     EXPECT_NE(code, Errc::ok);
 }
@@ -321,7 +391,6 @@ TEST(Contexts, carry_many_connections_side_by_side) {
         const int which = std::stoi(text_of(connection.receive_message(soon())));
         EXPECT_FALSE(seen[static_cast<std::size_t>(which)]);
         seen[static_cast<std::size_t>(which)] = true;
-        connection.release_message();
     }
 }
 

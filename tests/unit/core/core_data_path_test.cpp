@@ -58,9 +58,8 @@ bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* sou
             Errc::ok)
             return false;
         Message message;
-        if (to.try_receive(message) != Errc::ok || message.payload.size() != text.size())
+        if (to.try_receive(message) != Errc::ok || message.payload().size() != text.size())
             return false;
-        to.release_message();
         if (to.try_receive(message) != Errc::would_block) return false;
         std::size_t written = 0;
         if (a.try_write(source, 8 + static_cast<std::size_t>(i), extent.address, extent.remote_key,

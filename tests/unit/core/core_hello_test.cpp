@@ -21,7 +21,10 @@ Hello example() {
     hello.ring_address = 0x7f00'1122'3344'5000u;
     hello.ring_bytes = 1 << 20;
     hello.credit_address = 0x7f00'1122'3344'4000u;
-    hello.ring_key = hello.credit_key = 0x1234;
+    hello.armed_address = 0x7f00'1122'3344'4040u;
+    hello.posted_address = 0x7f00'1122'3344'8000u;
+    hello.ring_key = hello.words_key = 0x1234;
+    hello.posted_key = 0x5678;
     hello.tag_key = 0xfeed'beef'0011'2233u;
     hello.user = 1000;
     hello.process = 4711;
@@ -132,7 +135,7 @@ TEST(Hello, incompatible_sides_are_told_what_differs) {
     };
     EXPECT_EQ(refusal_of([](Hello&) {}), "");
     EXPECT_NE(refusal_of([](Hello& h) { h.pointer_bytes = 4; }), "");
-    EXPECT_NE(refusal_of([](Hello& h) { h.ring_format = 2; }), "");
+    EXPECT_NE(refusal_of([](Hello& h) { h.ring_format = 3; }), "");
     EXPECT_NE(refusal_of([](Hello& h) { h.required_features = 1; }), "");
 }
 

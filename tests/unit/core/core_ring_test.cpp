@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::uint64_t kKey = 0x1234'5678'9abc'def0u;
 
+ring::Word0 word_of(std::size_t length, unsigned kind, std::uint32_t credit) {
+    return {.length = static_cast<std::uint32_t>(length),
+            .channel = static_cast<std::uint8_t>(kind + 100),
+            .kind = static_cast<std::uint8_t>(kind),
+            .credit = credit};
+}
+ring::Word0 pad_of(std::size_t skip) {
+    return {.length = static_cast<std::uint32_t>(skip), .frame = ring::Frame::pad};
+}
+
 // Ring memory and a sender's hand in it.
 class Ring {
   public:
@@ -30,7 +40,7 @@ class Ring {
     }
     // Bytes of a record, all but its trailer.
     void put_body(const std::string& payload, unsigned kind, std::uint32_t credit) {
-        word(offset(), ring::Word0{static_cast<std::uint32_t>(payload.size()), kind, credit}.raw());
+        word(offset(), word_of(payload.size(), kind, credit).raw());
         std::memcpy(memory() + offset() + 8, payload.data(), payload.size());
     }
     void put_trailer(std::size_t length) {
@@ -42,7 +52,7 @@ class Ring {
         position_ += ring::slot_bytes(payload.size());
     }
     void put_pad() {
-        word(offset(), ring::Word0{static_cast<std::uint32_t>(to_end()), ring::kPad, 0}.raw());
+        word(offset(), pad_of(to_end()).raw());
         word(offset() + 8, ring::tag(kKey, position_));
         position_ += to_end();
     }
@@ -53,7 +63,7 @@ class Ring {
     std::uint64_t position_ = 0;
 };
 
-std::string text_of(const Message& message) {
+std::string text_of(const Record& message) {
     return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
 }
 
@@ -68,32 +78,31 @@ TEST(RingReceiver, hands_out_what_was_put_in_order_over_many_laps) {
         for (char& c : payload) c = static_cast<char>(random());
         if (ring::slot_bytes(length) > ring.to_end()) ring.put_pad();
         const auto kind = static_cast<unsigned>(random() % 14);
-        const auto credit = static_cast<std::uint32_t>(random());
+        const auto credit = static_cast<std::uint32_t>(random()) & 0xff'ffff;
         ring.put(payload, kind, credit);
-        Message message;
-        std::uint32_t received_credit = 0;
+        Record message;
         ASSERT_TRUE(receiver.ready());
-        ASSERT_EQ(receiver.try_receive(message, received_credit), Errc::ok);
+        ASSERT_EQ(receiver.next(message), Errc::ok);
         ASSERT_EQ(message.kind, kind);
-        ASSERT_EQ(received_credit, credit);
+        ASSERT_EQ(message.channel, kind + 100);
+        ASSERT_EQ(message.credit, credit);
         ASSERT_EQ(text_of(message), payload);
-        ASSERT_EQ(receiver.try_receive(message, received_credit), Errc::would_block) << "is held";
-        receiver.release();
+        ASSERT_EQ(receiver.consumed() == ring.position(), false) << "is held";
+        receiver.release(message.number);
         ASSERT_EQ(receiver.consumed(), ring.position());
-        ASSERT_EQ(receiver.try_receive(message, received_credit), Errc::would_block) << "is empty";
+        ASSERT_EQ(receiver.next(message), Errc::would_block) << "is empty";
     }
 }
 
 TEST(RingReceiver, sees_nothing_before_the_trailer) {
     Ring ring;
     RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-    Message message;
-    std::uint32_t credit = 0;
+    Record message;
     ring.put_body("half a message, at first", 2, 7);
-    EXPECT_EQ(receiver.try_receive(message, credit), Errc::would_block);
+    EXPECT_EQ(receiver.next(message), Errc::would_block);
     EXPECT_FALSE(receiver.ready());
     ring.put_trailer(24);
-    EXPECT_EQ(receiver.try_receive(message, credit), Errc::ok);
+    EXPECT_EQ(receiver.next(message), Errc::ok);
     EXPECT_EQ(text_of(message), "half a message, at first");
 }
 
@@ -101,25 +110,91 @@ TEST(RingReceiver, sees_nothing_before_the_trailer) {
 TEST(RingReceiver, takes_tags_of_other_positions_for_what_they_are) {
     Ring ring;
     RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-    Message message;
-    std::uint32_t credit = 0;
+    Record message;
     for (std::uint64_t other = 32; other < 64 * 4096; other += 32) {
         ring.put_body("12345678", 1, 0);
         ring.word(ring.offset() + 16, ring::tag(kKey, other));
-        ASSERT_EQ(receiver.try_receive(message, credit), Errc::would_block) << other;
+        ASSERT_EQ(receiver.next(message), Errc::would_block) << other;
     }
 }
 
-TEST(RingReceiver, held_record_can_be_put_back_and_comes_again) {
+TEST(RingReceiver, gives_space_back_up_to_the_first_record_that_is_held) {
     Ring ring;
     RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-    ring.put("again");
-    Message message;
-    std::uint32_t credit = 0;
-    ASSERT_EQ(receiver.try_receive(message, credit), Errc::ok);
-    receiver.put_back();
-    ASSERT_EQ(receiver.try_receive(message, credit), Errc::ok);
-    EXPECT_EQ(text_of(message), "again");
+    std::vector<Record> held(5);
+    std::vector<std::uint64_t> ends;
+    for (Record& record : held) {
+        ring.put("a record");
+        ends.push_back(ring.position());
+        ASSERT_EQ(receiver.next(record), Errc::ok);
+    }
+    receiver.release(held[1].number);
+    receiver.release(held[3].number);
+    EXPECT_EQ(receiver.consumed(), 0u);
+    receiver.release(held[0].number);
+    EXPECT_EQ(receiver.consumed(), ends[1]);
+    receiver.release(held[4].number);
+    EXPECT_EQ(receiver.held(), 3u);
+    receiver.release(held[2].number);
+    EXPECT_EQ(receiver.consumed(), ends[4]);
+    EXPECT_EQ(receiver.held(), 0u);
+}
+
+TEST(RingReceiver, tells_whether_memory_holds_all_records_up_to_a_position) {
+    Ring ring;
+    RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+    ring.put("one", 1, 5);
+    const std::uint64_t first = ring.position();
+    RingReceiver::Seen seen;
+    EXPECT_EQ(receiver.holds_up_to(0, seen), Errc::ok);
+    EXPECT_EQ(receiver.holds_up_to(first, seen), Errc::ok);
+    EXPECT_EQ(receiver.holds_up_to(first + 32, seen), Errc::would_block);
+    ring.put("two", 1, 7);
+    EXPECT_EQ(receiver.holds_up_to(ring.position(), seen), Errc::ok);
+    EXPECT_EQ(seen.count, 2u);
+    EXPECT_EQ(seen.credit, 7u);
+    Record record;
+    EXPECT_EQ(receiver.next(record), Errc::ok) << "it was only looked at";
+    EXPECT_EQ(text_of(record), "one");
+    EXPECT_FALSE(record.is_new) << "its credit may be old news";
+}
+
+TEST(RingReceiver, sees_each_record_once_before_or_when_it_is_handed_out) {
+    Ring ring;
+    RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+    std::mt19937_64 random(4);
+    std::uint64_t put = 0, seen = 0;
+    for (int i = 0; i < 20000; ++i) {
+        if (ring.position() - receiver.consumed() < 2000) {
+            const std::size_t length = random() % 200;
+            if (ring::slot_bytes(length) > ring.to_end()) ring.put_pad();
+            ring.put(std::string(length, 'x'));
+            ++put;
+        }
+        RingReceiver::Seen ahead;
+        if (random() % 2 == 0) {
+            EXPECT_EQ(receiver.has_unseen(), seen < put);
+            ASSERT_EQ(receiver.look_ahead(ahead), Errc::ok);
+            seen += ahead.count;
+            ASSERT_EQ(seen, put);
+        }
+        Record record;
+        if (random() % 2 == 0 && receiver.next(record) == Errc::ok) {
+            seen += record.is_new ? 1 : 0;
+            receiver.release(record.number);
+        }
+    }
+}
+
+TEST(RingReceiver, refuses_positions_where_no_record_can_end) {
+    Ring ring;
+    ring.put(std::string(100, 'x'));
+    const std::uint64_t end = ring.position();
+    for (const std::uint64_t position : {end - 32, std::uint64_t{4096 + 32}, ~std::uint64_t{0}}) {
+        RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+        RingReceiver::Seen seen;
+        EXPECT_EQ(receiver.holds_up_to(position, seen), Errc::protocol_error) << position;
+    }
 }
 
 // Whatever one flipped bit does to a record, what is handed out lies inside the ring and is as long
@@ -132,9 +207,8 @@ TEST(RingReceiver, a_flipped_bit_never_leads_outside_the_record) {
         ring.put(payload);
         ring.memory()[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-        Message message;
-        std::uint32_t credit = 0;
-        const Errc result = receiver.try_receive(message, credit);
+        Record message;
+        const Errc result = receiver.next(message);
         if (result != Errc::ok) continue;  // not complete, or against the format: never handed out
         ASSERT_GE(message.payload.data(), ring.memory()) << bit;
         ASSERT_LE(message.payload.data() + message.payload.size(), ring.memory() + ring.bytes());
@@ -148,51 +222,61 @@ TEST(RingReceiver, refuses_forged_lengths_for_good) {
     const std::size_t bytes = 4096;
     for (const std::uint32_t length :
          {static_cast<std::uint32_t>(ring::max_payload(bytes)) + 1, std::uint32_t{2048},
-          std::uint32_t{4096}, std::uint32_t{8184}, std::uint32_t{0x0fff'fff8}}) {
+          std::uint32_t{4096}, std::uint32_t{8184}, std::uint32_t{0xff'fff8}}) {
         Ring ring(bytes);
-        ring.word(0, ring::Word0{length, 1, 0}.raw());
+        ring.word(0, word_of(length, 1, 0).raw());
         // A sender that knows the key can place its trailer wherever the mask leads.
         ring.word(8 + ring::round_up(length, 8), ring::tag(kKey, 0));
         if (((8 + ring::round_up(length, 8)) & (bytes - 1)) == 0) continue;  // word 0 itself
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-        Message message;
-        std::uint32_t credit = 0;
-        EXPECT_EQ(receiver.try_receive(message, credit), Errc::protocol_error) << length;
-        EXPECT_EQ(receiver.try_receive(message, credit), Errc::protocol_error) << length;
-        EXPECT_FALSE(receiver.holds());
+        Record message;
+        EXPECT_EQ(receiver.next(message), Errc::protocol_error) << length;
+        EXPECT_EQ(receiver.next(message), Errc::protocol_error) << length;
+        EXPECT_EQ(receiver.held(), 0u);
     }
 }
 
 TEST(RingReceiver, refuses_records_over_the_end_of_a_lap_and_wrong_pads) {
-    Message message;
-    std::uint32_t credit = 0;
+    Record message;
     {
         Ring ring;
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
         while (ring.to_end() > 512) {
             ring.put(std::string(400, 'x'));
-            ASSERT_EQ(receiver.try_receive(message, credit), Errc::ok);
-            receiver.release();
+            ASSERT_EQ(receiver.next(message), Errc::ok);
+            receiver.release(message.number);
         }
         const auto length = static_cast<std::uint32_t>(ring.to_end() + 64);
-        ring.word(ring.offset(), ring::Word0{length, 1, 0}.raw());
+        ring.word(ring.offset(), word_of(length, 1, 0).raw());
         ring.word(ring.offset() + 8 + length, ring::tag(kKey, ring.position()));
-        EXPECT_EQ(receiver.try_receive(message, credit), Errc::protocol_error);
+        EXPECT_EQ(receiver.next(message), Errc::protocol_error);
     }
     for (const std::uint32_t skip : {0u, 32u, 4064u, 4096u, 8192u}) {
         Ring ring;
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
-        ring.word(0, ring::Word0{skip, ring::kPad, 0}.raw());
+        ring.word(0, pad_of(skip).raw());
         ring.word(8, ring::tag(kKey, 0));
-        EXPECT_EQ(receiver.try_receive(message, credit), Errc::protocol_error) << skip;
+        EXPECT_EQ(receiver.next(message), Errc::protocol_error) << skip;
     }
 }
 
 TEST(RingFormat, credits_count_on_when_they_wrap) {
-    const std::uint64_t known = (std::uint64_t{1} << 37) - 64;  // 32-byte steps wrap at 2^37
-    EXPECT_EQ(ring::credit_gain(static_cast<std::uint32_t>((known + 128) / 32), known), 128);
-    EXPECT_EQ(ring::credit_gain(static_cast<std::uint32_t>((known - 96) / 32), known), -96);
-    EXPECT_EQ(ring::credit_gain(static_cast<std::uint32_t>(known / 32), known), 0);
+    const std::uint64_t known = (std::uint64_t{1} << 29) - 64;  // 32-byte steps wrap at 2^29
+    EXPECT_EQ(ring::credit_gain(ring::to_credit(known + 128), known), 128);
+    EXPECT_EQ(ring::credit_gain(ring::to_credit(known - 96), known), -96);
+    EXPECT_EQ(ring::credit_gain(ring::to_credit(known), known), 0);
+    EXPECT_EQ(ring::credit_gain(ring::to_credit(known + ring::kMaxRing), known),
+              static_cast<std::int64_t>(ring::kMaxRing));
+}
+
+TEST(RingFormat, words_keep_each_of_their_parts) {
+    const ring::Word0 word{0x123456, 0xab, 0xc, ring::Frame::pad, 0x789abc};
+    const ring::Word0 back = ring::Word0::from(word.raw());
+    EXPECT_EQ(back.length, word.length);
+    EXPECT_EQ(back.channel, word.channel);
+    EXPECT_EQ(back.kind, word.kind);
+    EXPECT_EQ(back.frame, word.frame);
+    EXPECT_EQ(back.credit, word.credit);
 }
 
 }  // namespace

@@ -15,8 +15,7 @@
 
 namespace verbatim::objects {
 
-// The state that all transfers of one connection share; lives in Connection::attachment(). Threads:
-// the connection's.
+// The state that all transfers of one connection share: a layer of it. Threads: the lane's.
 class ObjectLink;
 struct FixupTables;
 ObjectLink& object_link(Connection& connection);

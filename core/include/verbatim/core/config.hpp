@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <verbatim/core/arena.hpp>
 
 namespace verbatim {
+
+// How a lane waits: always polling, polling for a while and then asleep, or asleep at once.
+enum class LaneMode : std::uint8_t { busy, adaptive, event };
 
 struct Config {
     struct DeviceSection {
@@ -43,13 +47,26 @@ struct Config {
         bool loopback_only = true;  // listen refuses other addresses unless set to false
     } connect;
     struct RingSection {
-        std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 256 MiB
+        std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 64 MiB
         std::uint32_t send_blocks = 256;           // send queue length in 64-byte blocks
     } ring;
-    struct WaitSection {
-        std::chrono::microseconds spin{20};        // before sleeping
-        std::chrono::microseconds sleep_max{200};  // longest single sleep
-    } wait;
+    struct LaneSection {
+        LaneMode mode = LaneMode::adaptive;
+        std::chrono::microseconds spin{20};  // adaptive: before sleeping
+        std::uint32_t hot = 16;              // connections whose memory is polled; others announce
+        // Entries of the completion queue to begin with. A device that cannot lengthen it needs all
+        // at once: send_blocks + 2 for each connection.
+        std::uint32_t completions = 1024;
+    } lane;
+    // A dedicated thread that drives lanes; a [[poller]] section each.
+    struct PollerSection {
+        std::string name;    // in messages, and of the thread; "" is "poller N"
+        int core = -1;       // that it runs on; -1: any
+        int numa_node = -1;  // on any core of that node; -1: any
+        LaneMode mode = LaneMode::adaptive;
+        std::chrono::microseconds spin{20};  // adaptive: before sleeping
+    };
+    std::vector<PollerSection> pollers;
     struct ObjectsSection {
         std::size_t staging_bytes = std::size_t{256}
                                     << 10;  // registered buffer for small and heap objects
@@ -64,6 +81,9 @@ struct Config {
     // Empty: no faults. A context on another device is refused.
     std::string faults;
 
+    // That of the file named by $VERBATIM_CONFIG, else of ./verbatim.toml if it exists, else the
+    // defaults. Throws as the next.
+    static Config found();
     // Throws Error(config_error) with file, line, key and remedy; unknown keys are refused.
     static Config from_file(const std::string& path);
     static Config from_text(std::string_view toml, std::string_view name = "<text>");

@@ -1,44 +1,28 @@
 // A connection has one reliable queue pair, a message ring in each direction, and a TCP side
-// channel that reports the peer's end. Made by Context::connect and Listener::accept. Threads: one
-// thread at a time per connection (checked in debug builds); different connections are independent.
+// channel that reports the peer's end. Made by Context::connect and Listener::accept, on a lane.
+// Threads: those of its lane, which is one thread at a time for all its connections.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/core/config.hpp>
+#include <verbatim/core/deadline.hpp>
+#include <verbatim/core/lane.hpp>
+#include <verbatim/core/message.hpp>
+#include <verbatim/core/sender.hpp>
 #include <verbatim/driver/error.hpp>
 
 namespace verbatim {
 
-using Clock = std::chrono::steady_clock;
-
-// A point in time at which a blocking call gives up with Errc::timeout.
-struct Deadline {
-    Clock::time_point when = Clock::time_point::max();
-    static Deadline never() noexcept { return {}; }
-    static Deadline after(Clock::duration d) noexcept { return {Clock::now() + d}; }
-    bool passed() const noexcept {
-        return when != Clock::time_point::max() && Clock::now() >= when;
-    }
-    // The same in the nth round of a wait. Reading the clock costs as much as a poll: this reads it
-    // seldom while the caller spins, always once it sleeps.
-    bool passed(unsigned round) const noexcept {
-        return (round % 16 == 0 || round > 256) && passed();
-    }
-};
-
-// A received message: a view into the ring, valid until release_message().
-struct Message {
-    std::uint8_t kind =
-        0;  // 0 .. 13, the sender's; below 8 for applications, 8 and up for verbatim's own layers
-    std::span<const std::byte> payload;
-};
+// Channels from here on belong to Verbatim's own layers.
+inline constexpr std::uint8_t kLayerChannels = 240;
 
 // Memory of the receiver that the peer may write.
 struct RemoteExtent {
@@ -46,6 +30,22 @@ struct RemoteExtent {
     std::uint64_t bytes = 0;
     std::uint32_t remote_key = 0;
     std::uint32_t reserved = 0;
+};
+
+class Connection;
+
+// A handler takes the messages of one channel, in order, as they arrive. It is called by the lane's
+// thread, and must not block: blocking calls there are Errc::would_deadlock. It may send, and may
+// move the message out to hold it longer; what it leaves is given back.
+struct ChannelHandler {
+    void (*call)(void* state, Connection& connection, Message& message) noexcept = nullptr;
+    std::shared_ptr<void> state;  // its first argument
+};
+
+// A handler that is told once that a connection ended, when nothing is left to be received.
+struct EndHandler {
+    void (*call)(void* state, Connection& connection) noexcept = nullptr;
+    std::shared_ptr<void> state;
 };
 
 class Connection {
@@ -57,31 +57,58 @@ class Connection {
     ~Connection();  // closes: drains accepted requests, then tells the peer
 
     // ---- messages (data path: no allocation, lock, system call or exception) ----
-    // Copies head and then body into one message. would_block: the peer's ring or the send queue is
-    // full.
-    Errc try_send(std::uint8_t kind, std::span<const std::byte> head,
-                  std::span<const std::byte> body = {}) noexcept;
-    // The next application message (kind below 8), or would_block. Also would_block while a message
-    // is held; invalid_argument if the next message belongs to a layer above (an object graph):
-    // call that layer.
+    // Copies head and body into one message. `kind`: below 16. would_block: the peer's ring or the
+    // send queue is full.
+    Errc try_send(std::uint8_t channel, std::span<const std::byte> head,
+                  std::span<const std::byte> body = {}, std::uint8_t kind = 0) noexcept;
+    // The next message of a channel that has no handler. Gives back what `message` held.
+    // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
-    // For layers above: the next message of any kind, past those that were set aside.
-    Errc try_receive_any(Message& message) noexcept;
-    // For layers above: keeps a copy of the held application message for try_receive and releases
-    // it. So the messages behind it can be received. Allocates. would_block: 16 MiB are kept
-    // already; it is the next message again, for try_receive to make room.
-    Errc set_aside_message();
-    // A message was received and not yet released: nothing behind it can be received.
-    bool holds_message() const noexcept;
-    // Gives the held message's space back to the sender.
-    void release_message() noexcept;
     std::size_t max_message_bytes() const noexcept;
+    // For other threads, which may send by it while this thread drives the lane.
+    Sender sender();
 
-    // Blocking forms; throw Error(timeout | peer_lost | ...). The wait spins, then sleeps (config
-    // [wait]).
-    void send_message(std::uint8_t kind, std::span<const std::byte> head,
+    // Blocking forms; throw Error(timeout | peer_lost | would_deadlock | ...). They drive the lane:
+    // they spin, then sleep, as [lane] says.
+    void send_message(std::uint8_t channel, std::span<const std::byte> head,
                       std::span<const std::byte> body, Deadline deadline);
     Message receive_message(Deadline deadline);
+
+    // ---- handlers ----
+    // Sets the handler of a channel, for good: `handle(Message&)` or `handle(Connection&,
+    // Message&)`, which must not throw. The Connection& is this object, wherever it was moved to.
+    // Throws Error(invalid_argument): the channel has one, or is a layer's. Messages that have
+    // arrived are handled by the next poll of the lane.
+    template <class Handle>
+    void on(std::uint8_t channel, Handle handle) {
+        if (channel >= kLayerChannels) refuse_channel(channel);
+        set_handler(channel, {call_handle<Handle>, std::make_shared<Handle>(std::move(handle))});
+    }
+    void set_handler(std::uint8_t channel, ChannelHandler handler);
+    // Calls `ended()` or `ended(Connection&)` by a poll of the lane once the connection has ended:
+    // state() says why. It may end this object. Several are called in the order of their setting.
+    template <class Ended>
+    void on_end(Ended ended) {
+        add_end_handler({call_ended<Ended>, std::make_shared<Ended>(std::move(ended))});
+    }
+    void add_end_handler(EndHandler handler);
+    // The state of a layer on this connection, made at its first use: L(Connection&), which handles
+    // channel L::kChannel by L::receive(Message&) noexcept.
+    // Throws Error(invalid_argument): another layer has the channel.
+    template <class L>
+    std::shared_ptr<L> layer() {
+        if (const ChannelHandler* handler = handler_of(L::kChannel)) {
+            if (handler->call != call_layer<L>) refuse_channel(L::kChannel);
+            return std::static_pointer_cast<L>(handler->state);
+        }
+        auto made = std::make_shared<L>(*this);
+        set_handler(L::kChannel, {call_layer<L>, made});
+        return made;
+    }
+    // Handles all that has arrived, past messages of channels without a handler. Those are kept for
+    // try_receive(), as copies. out_of_memory: 16 MiB are kept already; receive them. Otherwise
+    // state(). Allocates.
+    Errc handle_all() noexcept;
 
     // ---- one-sided writes ----
     // Writes [from, from + bytes), which lies in arena(), to the peer, split at segment and device
@@ -92,15 +119,17 @@ class Connection {
     // would_block until every accepted write has retired; then ok, or the first error.
     Errc try_flush() noexcept;
 
-    // Polls completions and the side channel once. Returns the connection's state: ok, or the
-    // reason of its end.
+    // Polls the lane once. Returns the connection's state: ok, or the reason of its end.
     Errc progress() noexcept;
-    // Waits a little as [wait] says: spins first, then sleeps; `round` counts calls since the last
-    // success.
-    void pause(unsigned round) noexcept;
+    // One round of a wait for this connection, after an attempt and progress() found nothing.
+    // `round` counts from 0 since the last success. Throws Error(would_deadlock) in a handler.
+    void pause(unsigned round, Deadline deadline);
     Errc state() const noexcept;
     // Throws the Error that belongs to state() if it is not ok.
     void check() const;
+    // True after a clean close by the peer, when all its messages were received.
+    bool peer_closed() const noexcept;
+    Lane lane() const noexcept;
 
     // ---- memory ----
     Arena&
@@ -115,13 +144,31 @@ class Connection {
 
     const Config& config() const noexcept;          // the context's
     const std::string& peer_name() const noexcept;  // "127.0.0.1:40312"
-    // A place for the layers above to keep per-connection state (types already described, scratch
-    // memory).
-    std::shared_ptr<void>& attachment() noexcept;
-    // True after a clean close by the peer, when all its messages were received.
-    bool peer_closed() const noexcept;
 
   private:
+    template <class Handle>
+    static void call_handle(void* state, Connection& connection, Message& message) noexcept {
+        Handle& handle = *static_cast<Handle*>(state);
+        if constexpr (std::is_invocable_v<Handle&, Message&>)
+            handle(message);
+        else
+            handle(connection, message);
+    }
+    template <class Ended>
+    static void call_ended(void* state, Connection& connection) noexcept {
+        Ended& ended = *static_cast<Ended*>(state);
+        if constexpr (std::is_invocable_v<Ended&>)
+            ended();
+        else
+            ended(connection);
+    }
+    template <class L>
+    static void call_layer(void* state, Connection&, Message& message) noexcept {
+        static_cast<L*>(state)->receive(message);
+    }
+    const ChannelHandler* handler_of(std::uint8_t channel) const noexcept;
+    [[noreturn]] static void refuse_channel(std::uint8_t channel);
+
     std::unique_ptr<Impl> impl_;
 };
 

@@ -1,13 +1,18 @@
 // A context owns a device, the arenas and the configuration; it connects and listens.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/lane.hpp>
+#include <verbatim/core/poller.hpp>
 #include <verbatim/driver/device.hpp>
 
 namespace verbatim {
@@ -23,15 +28,23 @@ class Listener {
     // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
     // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
     // told the reason. Throws Error(timeout).
+    // The connection is on the context's lane, or on the one given, whose thread this is.
     Connection accept(Deadline deadline = Deadline::never());
+    Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
+    // From now on callers are accepted by a thread of the listener, and their connections live on
+    // these pollers in turn, until they end. `setup(connection)` is called for each in its poller's
+    // thread, to set handlers; it must not throw. Once, and instead of accept(). Ends with the
+    // listener; connections live on. Throws Error(invalid_argument).
+    void serve(std::span<const std::unique_ptr<Poller>> pollers,
+               std::function<void(Connection&)> setup);
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
 
   private:
     std::unique_ptr<Impl> impl_;
 };
 
-// Threads: connect and listen may be called from any thread. Connections keep alive the parts that
-// they need.
+// Threads: make_lane and listen may be called from any thread; connect from that of the lane.
+// Connections keep alive the parts that they need.
 class Context {
   public:
     struct Impl;
@@ -45,8 +58,24 @@ class Context {
 
     // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
     // connect.timeout.
+    // On the context's lane, or on the one given, whose thread this is.
     Connection connect(std::string_view host_port);
+    Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
+    // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
+    // of Listener::serve().
+    void connect(std::string_view host_port, Poller& poller,
+                 const std::function<void(Connection&)>& setup);
+
+    // The lane of connections that name none.
+    Lane lane() noexcept { return lane_; }
+    // One more lane, for another thread.
+    Lane make_lane();
+
+    // The pollers of the configuration, in its order. They end with the context.
+    std::span<const std::unique_ptr<Poller>> pollers() const noexcept { return pollers_; }
+    // By its name. Throws Error(invalid_argument).
+    Poller& poller(std::string_view name) const;
 
     Arena& arena() noexcept;
     Device& device() noexcept;
@@ -54,6 +83,8 @@ class Context {
 
   private:
     std::shared_ptr<Impl> impl_;
+    Lane lane_;
+    std::vector<std::unique_ptr<Poller>> pollers_;
 };
 
 }  // namespace verbatim

@@ -30,6 +30,7 @@ enum class [[nodiscard]] Errc : std::uint8_t{
     out_of_memory,      // an arena or a queue could not grow
     unsupported,        // this device or type cannot do that
     config_error,       // a configuration file or value is wrong
+    would_deadlock,     // a blocking call in a handler, which its own lane would have to end
     // -- connection: the queue pair is in error, connect again --
     local_length,        // a work request's elements and length disagree (CQE syndrome 0x01)
     local_queue_pair,    // the device refused a work request or a doorbell (0x02)
@@ -74,6 +75,8 @@ constexpr std::string_view remedy_for(Errc code) noexcept {
             return "prepare the operation again";
         case Errc::message_too_large:
             return "send less at once, or make the ring or queue larger";
+        case Errc::would_deadlock:
+            return "use calls that do not block in handlers";
         case Errc::type_mismatch:
             return "build both sides from the same headers";
         case Errc::bad_pointer:

@@ -1,0 +1,229 @@
+// Verbatim's public API as ends: messages in the ring, one-sided writes, and both together.
+// Everything that group `core` knows of Verbatim is in this file.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <verbatim/core/context.hpp>
+
+#include "../subject.hpp"
+#include "../workloads.hpp"
+#include "slots.hpp"
+
+namespace verbatim::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr unsigned kRoundsPerLook = 4096;  // polls between two looks at the peer's health
+constexpr std::uint8_t kData = 0, kCredit = 1;
+
+// The defaults, but for the device and a warning where no huge pages are reserved.
+Config defaults() {
+    setenv("VERBATIM_LOG", "error", 0);
+    Config config;
+    config.device.kind = "softnic";
+    return config;
+}
+
+void require(Connection& connection, Errc error) {
+    if (error == Errc::ok || error == Errc::would_block) return;
+    connection.check();
+    throw Error(error, "benchmark", std::string(describe(error)));
+}
+
+// A context and its only connection.
+class Link {
+  public:
+    explicit Link(Side& side) : context_(defaults()), connection_(meet(side)) {}
+    Connection& operator*() noexcept { return connection_; }
+    Connection* operator->() noexcept { return &connection_; }
+
+    void progress() { require(connection_, connection_.progress()); }
+    void finish() {
+        Errc error = Errc::ok;
+        while ((error = connection_.try_flush()) == Errc::would_block) progress();
+        require(connection_, error);
+    }
+    void send(std::uint8_t kind, std::span<const std::byte> bytes) {
+        Errc error = Errc::ok;
+        while ((error = connection_.try_send(kind, bytes)) == Errc::would_block) progress();
+        require(connection_, error);
+    }
+    Message receive() {
+        Message message;
+        for (unsigned round = 1;; ++round) {
+            const Errc error = connection_.try_receive(message);
+            if (error == Errc::ok) return message;
+            if (error != Errc::would_block || round % kRoundsPerLook == 0) progress();
+        }
+    }
+    void write(const std::byte* from, std::size_t bytes, const RemoteExtent& to,
+               std::size_t offset) {
+        for (std::size_t done = 0; done < bytes;) {
+            std::size_t written = 0;
+            const Errc error = connection_.try_write(
+                from + done, bytes - done, to.address + offset + done, to.remote_key, written);
+            require(connection_, error);
+            done += error == Errc::ok ? bytes - done : written;
+            if (error == Errc::would_block) progress();
+        }
+    }
+
+  private:
+    Connection meet(Side& side) {
+        if (!side.first()) return context_.connect("127.0.0.1:" + side.exchange(""));
+        Listener listener = context_.listen("127.0.0.1:0");
+        (void)side.exchange(std::to_string(listener.port()));
+        return listener.accept(Deadline::after(10s));
+    }
+
+    Context context_;
+    Connection connection_;
+};
+
+// Memory of the receive arena that the peer may write, and the peer's; a mirror to write from.
+class Lent {
+  public:
+    Lent(Side& side, Link& link, std::size_t bytes) : link_(link), bytes_(bytes) {
+        landing_ = allocate(link->receive_arena());
+        source_ = allocate(link->arena());
+        RemoteExtent mine;
+        if (link->lend(landing_, bytes, std::span(&mine, 1)) != 1 || mine.bytes < bytes)
+            throw std::runtime_error("lent memory is in more than one piece");
+        const std::string theirs = side.exchange({reinterpret_cast<char*>(&mine), sizeof mine});
+        std::memcpy(&peer_, theirs.data(), sizeof peer_);
+    }
+    ~Lent() {
+        link_->receive_arena().deallocate(landing_, bytes_, 64);
+        link_->arena().deallocate(source_, bytes_, 64);
+    }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+
+    std::byte* landing() const noexcept { return landing_; }
+    std::byte* source(std::size_t offset) const noexcept { return source_ + offset; }
+    void put(std::size_t offset, std::size_t bytes) {
+        link_.write(source(offset), bytes, peer_, offset);
+    }
+
+  private:
+    std::byte* allocate(Arena& arena) const {
+        auto* start = static_cast<std::byte*>(arena.allocate(bytes_, 64));
+        std::memset(start, 0, bytes_);
+        return start;
+    }
+
+    Link& link_;
+    std::size_t bytes_;
+    std::byte *landing_ = nullptr, *source_ = nullptr;
+    RemoteExtent peer_;
+};
+
+// Writes that the target sees in its memory, for SlotEnd. They take effect in order.
+class Writes {
+  public:
+    Writes(Side& side, std::size_t bytes) : link_(side), lent_(side, link_, bytes) {}
+    std::byte* landing() { return lent_.landing(); }
+    std::byte* source(std::size_t offset) { return lent_.source(offset); }
+    void put(std::size_t offset, std::size_t bytes) { lent_.put(offset, bytes); }
+    void put_word(std::size_t offset, std::uint64_t value) {
+        *words(lent_.source(offset)) = value;
+        lent_.put(offset, sizeof value);
+    }
+    void progress() { link_.progress(); }
+    void finish() { link_.finish(); }
+
+  private:
+    Link link_;
+    Lent lent_;
+};
+
+// Messages in the ring; `sleeps`: a receiver that waits in the blocking call.
+template <bool sleeps>
+class Ring {
+  public:
+    Ring(Side& side, const Case& of) : link_(side), out_(of.bytes) {
+        if (of.bytes > link_->max_message_bytes())
+            throw std::runtime_error("a message has at most " +
+                                     std::to_string(link_->max_message_bytes()) + " bytes");
+    }
+    std::byte* claim() { return out_.data(); }
+    void post() { link_.send(kData, out_); }
+    const std::byte* take() {
+        message_ = sleeps ? link_->receive_message(Deadline::after(10s)) : link_.receive();
+        if (message_.payload().size() != out_.size()) refuse_data();
+        return message_.payload().data();
+    }
+    void release() { message_.release(); }
+    void progress() { link_.progress(); }
+    void finish() { link_.finish(); }
+
+  private:
+    Link link_;
+    Message message_;
+    std::vector<std::byte> out_;
+};
+
+// Data are written into lent memory, and a message says so. Another gives the memory back.
+class WriteAndMessage {
+  public:
+    WriteAndMessage(Side& side, const Case& of)
+        : link_(side),
+          lent_(side, link_, of.window * of.bytes),
+          bytes_(of.bytes),
+          window_(of.window) {}
+    std::byte* claim() {
+        while (window_ > 1 && sent_ - returned_ >= window_) take_back(link_.receive());
+        return lent_.source(offset(sent_));
+    }
+    void post() {
+        lent_.put(offset(sent_), bytes_);
+        ++sent_;
+        link_.send(kData, std::as_bytes(std::span(&sent_, 1)));
+    }
+    const std::byte* take() {
+        for (Message next = link_.receive(); next.channel() == kCredit; next = link_.receive())
+            take_back(next);
+        return lent_.landing() + offset(taken_);
+    }
+    void release() {
+        ++taken_;
+        if (window_ > 1 && taken_ % (window_ / 4) == 0)
+            link_.send(kCredit, std::as_bytes(std::span(&taken_, 1)));
+    }
+    void progress() { link_.progress(); }
+    void finish() { link_.finish(); }
+
+  private:
+    std::size_t offset(std::uint64_t message) const noexcept {
+        return window_ == 1 ? 0 : message % window_ * bytes_;
+    }
+    void take_back(const Message& credit) {
+        if (credit.channel() != kCredit) refuse_data();
+        returned_ = *words(credit.payload().data());
+    }
+
+    Link link_;
+    Lent lent_;
+    std::size_t bytes_;
+    unsigned window_;
+    std::uint64_t sent_ = 0, taken_ = 0, returned_ = 0;
+};
+
+}  // namespace
+
+void add_verbatim(Subjects& all) {
+    add(all, "verbatim.ring", run_case<Ring<false>>,
+        {&kMessage8, &kMessage1k, &kMessage64k, &kRate8, &kThroughput1k, &kThroughput64k});
+    add(all, "verbatim.ring", run_case<Ring<true>>, {&kWake});
+    add(all, "verbatim.write", run_case<SlotEnd<Writes>>, kWriteCases);
+    add(all, "verbatim.write_message", run_case<WriteAndMessage>,
+        {&kMessage1k, &kMessage64k, &kMessage1m, &kThroughput1k, &kThroughput64k, &kThroughput1m});
+}
+
+}  // namespace verbatim::bench

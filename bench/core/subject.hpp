@@ -1,0 +1,85 @@
+// A subject of group `core`: one library's end of the connection, in the cases that it takes part
+// in.
+//
+// An end is a class with a constructor (Side&, const Case&) and these members:
+//     std::byte* claim();         memory for the next message of Case::bytes
+//     void post();                sends it
+//     const std::byte* take();    waits for the next message, which stays until it is released
+//     void release();             gives that memory back
+//     void progress();            works on what is under way
+//     void finish();              waits until everything that was posted needs this side no longer
+// Messages arrive in order. With Case::window 1 both sides send by turns.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "meeting.hpp"
+
+namespace verbatim::bench {
+
+enum class Kind : std::uint8_t { latency, message_rate, byte_rate, wake };
+
+struct Case {
+    std::string_view name;
+    Kind kind;
+    std::size_t bytes;
+    unsigned window;  // messages under way
+};
+
+inline constexpr Case kMessage8{"message_8", Kind::latency, 8, 1};
+inline constexpr Case kWrite8{"write_8", Kind::latency, 8, 1};
+inline constexpr Case kMessage1k{"message_1k", Kind::latency, 1024, 1};
+inline constexpr Case kMessage64k{"message_64k", Kind::latency, 65536, 1};
+inline constexpr Case kMessage1m{"message_1m", Kind::latency, 1048576, 1};
+inline constexpr Case kRate8{"rate_8", Kind::message_rate, 8, 1024};
+inline constexpr Case kThroughput1k{"throughput_1k", Kind::byte_rate, 1024, 64};
+inline constexpr Case kThroughput64k{"throughput_64k", Kind::byte_rate, 65536, 16};
+inline constexpr Case kThroughput1m{"throughput_1m", Kind::byte_rate, 1048576, 8};
+inline constexpr Case kWake{"wake", Kind::wake, 8, 1};
+
+// A case's place in the report.
+inline std::size_t case_order(const Case& of) {
+    static constexpr const Case* kOrder[] = {
+        &kMessage8, &kWrite8,       &kMessage1k,     &kMessage64k,   &kMessage1m,
+        &kRate8,    &kThroughput1k, &kThroughput64k, &kThroughput1m, &kWake};
+    std::size_t place = 0;
+    while (kOrder[place] != &of) ++place;
+    return place;
+}
+
+using Cases = std::initializer_list<const Case*>;
+inline constexpr Cases kMessageCases = {&kMessage8,      &kMessage1k,   &kMessage64k,
+                                        &kMessage1m,     &kRate8,       &kThroughput1k,
+                                        &kThroughput64k, &kThroughput1m};
+// For one-sided writes, which the target sees in its memory.
+inline constexpr Cases kWriteCases = {&kWrite8, &kMessage1k,    &kMessage64k,    &kMessage1m,
+                                      &kRate8,  &kThroughput1k, &kThroughput64k, &kThroughput1m};
+
+// Runs one side of one pass.
+using Run = void (*)(Side&, const Case&);
+
+struct Subject {
+    const Case* of;
+    std::string name;
+    Run run;
+
+    std::string full_name() const { return std::string(of->name) + '/' + name; }
+};
+using Subjects = std::vector<Subject>;
+
+inline void add(Subjects& all, std::string_view name, Run run, Cases cases) {
+    for (const Case* one : cases) all.push_back({one, std::string(name), run});
+}
+
+void add_floors(Subjects& all);
+void add_verbatim(Subjects& all);
+void add_ucx(Subjects& all);
+void add_libfabric(Subjects& all);
+void add_zeromq(Subjects& all);
+void add_sockets(Subjects& all);
+
+}  // namespace verbatim::bench

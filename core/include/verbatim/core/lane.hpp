@@ -1,0 +1,93 @@
+// A lane drives connections: it owns the completion queue on which their requests finish, and finds
+// what arrives for them. A context has one that serves programs which do not ask; others are made
+// by Context::make_lane().
+//
+// Threads: a lane and all its connections are used by one thread at a time, but for submit() and
+// call(). Debug builds check that. Different lanes are independent: a program with several threads
+// makes a lane for each.
+//
+// Ways to run a lane:
+// - call poll() in a loop of your own;
+// - call anything that blocks (Connection::receive_message), which polls, then sleeps;
+// - wait for descriptor() in an epoll loop of your own, as prepare_to_sleep() says.
+#pragma once
+
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <verbatim/core/deadline.hpp>
+#include <verbatim/core/inbox_item.hpp>
+#include <verbatim/driver/error.hpp>
+
+namespace verbatim {
+
+class Lane {
+  public:
+    struct Impl;
+    explicit Lane(std::shared_ptr<Impl> impl) noexcept;
+    // Lanes are shared: a copy is the same lane. Connections keep theirs alive.
+
+    // Looks once at completions and at the connections that are polled, and calls handlers. Never
+    // blocks. Returns how many things happened; 0: nothing. Inside a handler it does nothing.
+    // Data path.
+    std::size_t poll() noexcept;
+    // Polls until something happened, or may have; false: the deadline passed. Spins, then sleeps,
+    // as mode of [lane] says. Inside a handler it returns at once.
+    bool wait(Deadline deadline = Deadline::never()) noexcept;
+
+    // For loops of your own: readable when poll() may find something, once prepare_to_sleep()
+    // returned true. Never read it.
+    int descriptor() const noexcept;
+    // Asks for a wake-up. False: something happened, or is about to; poll() again first. True: wait
+    // for descriptor(), then poll(). One wake-up per call.
+    bool prepare_to_sleep() noexcept;
+
+    // ---- for other threads ----
+    // Runs `task()`, which must not throw, in the lane's thread, by its next poll. A task may do
+    // what handlers may not: connect, wait, end connections. Any thread. Allocates.
+    template <class Task>
+    void submit(Task task) {
+        push(new InboxTask<Task>(std::move(task)));
+    }
+    // The same, and waits for its value or exception. In the lane's own thread it is called at
+    // once. Throws Error(invalid_argument): the lane ended first.
+    template <class Task>
+    auto call(Task task) -> std::invoke_result_t<Task&> {
+        using Value = std::invoke_result_t<Task&>;
+        if (is_mine()) return task();
+        std::promise<Value> promise;
+        std::future<Value> value = promise.get_future();
+        submit([&task, promise = std::move(promise)]() mutable noexcept {
+            try {
+                if constexpr (std::is_void_v<Value>)
+                    task(), promise.set_value();
+                else
+                    promise.set_value(task());
+            } catch (...) {
+                promise.set_exception(std::current_exception());
+            }
+        });
+        try {
+            return value.get();
+        } catch (const std::future_error&) {
+            throw Error(Errc::invalid_argument, "lane", "it ended before it took a task",
+                        "keep the context and its pollers until all calls have returned");
+        }
+    }
+
+    std::size_t connections() const noexcept;
+
+    const std::shared_ptr<Impl>& impl() const noexcept { return impl_; }
+
+  private:
+    void push(InboxItem* task);
+    // This thread is that of the poller which drives the lane.
+    bool is_mine() const noexcept;
+
+    std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace verbatim

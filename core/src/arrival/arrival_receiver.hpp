@@ -1,0 +1,78 @@
+// An arrival receiver arms one direction of a connection, so that its lane may stop polling that
+// connection's memory, or sleep: docs/arrival.md, "The receiver: a connection becomes armed".
+// Threads: the lane's. Data path.
+#pragma once
+
+#include <cstdint>
+
+#include "../queue/send_path.hpp"
+#include "arrival_words.hpp"
+
+namespace verbatim {
+
+// Where the peer's words are.
+struct RemoteArrival {
+    std::uint64_t armed_address = 0, posted_address = 0;
+    std::uint32_t armed_key = 0, posted_key = 0;
+};
+
+class ArrivalReceiver {
+  public:
+    enum class State : std::uint8_t {
+        hot,       // polled
+        arming,    // polled; the generation is written, the read under way
+        settling,  // polled; things that the read named are missing
+        armed,     // an immediate will come
+    };
+
+    // `copy`: where the read ends; `copy_key`: its local key.
+    ArrivalReceiver(SendPath& path, const RemoteArrival& remote, const PostedCopy& copy,
+                    std::uint32_t copy_key)
+        : path_(path), remote_(remote), copy_(copy), copy_key_(copy_key) {}
+
+    State state() const noexcept { return state_; }
+    // No polls are needed until an immediate comes.
+    bool is_armed() const noexcept { return state_ == State::armed; }
+
+    // Posts both receives. Once, before the peer knows a generation.
+    Errc begin() noexcept;
+
+    // Hot, and the last read has completed: a generation may be issued.
+    bool can_arm() const noexcept {
+        return state_ == State::hot && path_.retired() >= read_number_;
+    }
+    // Issues the next generation. Errors: those of a failed queue pair; would_block changes
+    // nothing.
+    Errc arm() noexcept;
+    // Arming: true once the read has completed, and the words are valid to look up to.
+    bool has_read() noexcept {
+        if (state_ == State::arming && path_.retired() >= read_number_) take_words();
+        return state_ == State::settling;
+    }
+    // Settling: what memory must hold.
+    std::uint64_t awaited(Thing thing) const noexcept {
+        return words_.positions[static_cast<std::size_t>(thing)];
+    }
+    // Settling: memory holds it.
+    void settle() noexcept { state_ = State::armed; }
+
+    // An immediate came; the connection is hot. Errors: protocol_error, for good.
+    Errc take_immediate(std::uint32_t immediate) noexcept;
+
+    // Generations that were issued, for counters and tests.
+    std::uint64_t issued() const noexcept { return issued_; }
+
+  private:
+    void take_words() noexcept;
+
+    SendPath& path_;
+    RemoteArrival remote_;
+    const PostedCopy& copy_;
+    std::uint32_t copy_key_;
+    PostedWords words_;  // read once from copy_
+    std::uint64_t issued_ = 0, taken_ = 0;
+    std::uint64_t read_number_ = 0;
+    State state_ = State::hot;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,89 @@
+// Order of messages: kept copies, then the waiting one, then the ring.
+#include "dispatcher.hpp"
+
+#include <fmt/format.h>
+
+namespace verbatim {
+
+void Dispatcher::set_handler(std::uint8_t channel, ChannelHandler handler) {
+    if (index_[channel] != kNone || handlers_.size() == kNone)
+        throw Error(Errc::invalid_argument, fmt::format("channel {}", channel), "it has a handler",
+                    "choose another channel");
+    handlers_.push_back(std::move(handler));
+    index_[channel] = static_cast<std::uint8_t>(handlers_.size() - 1);
+    // It may have come before its handler.
+    if (waiting_ && waiting_.channel() == channel) call(handlers_.back(), waiting_);
+}
+
+void Dispatcher::call(const ChannelHandler& handler, Message& message) noexcept {
+    const Lane::Impl::InHandler inside(lane_);
+    const bool before = std::exchange(handling_, true);
+    Message handed = std::move(message);
+    if (handle_ != nullptr) handler.call(handler.state.get(), *handle_, handed);
+    handling_ = before;
+}
+
+Errc Dispatcher::handle() noexcept {
+    if (handlers_.empty() || handling_) return Errc::would_block;
+    for (int left = kMostAtOnce; !waiting_ && !closed_; --left) {
+        if (left == 0) {
+            member_.tell_again();
+            break;
+        }
+        Message message;
+        if (const Errc error = member_.next(message); error != Errc::ok) return error;
+        if (const ChannelHandler* handler = handler_of(message.channel()))
+            call(*handler, message);
+        else
+            waiting_ = std::move(message);
+    }
+    return Errc::would_block;
+}
+
+bool Dispatcher::keep(Message&& message) noexcept {
+    const std::size_t bytes = message.payload().size() + sizeof(Message);
+    if (bytes > kMostKept - kept_bytes_) return false;
+    try {
+        kept_.push_back(LaneMember::copy_of(std::move(message)));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    kept_bytes_ += bytes;
+    return true;
+}
+
+Errc Dispatcher::handle_all() noexcept {
+    if (handling_) return Errc::would_block;
+    Errc error = Errc::would_block;
+    do {
+        if (waiting_ && !keep(std::move(waiting_))) return Errc::out_of_memory;
+        waiting_.release();
+        error = handle();
+    } while (waiting_ && !closed_);
+    return error;
+}
+
+Errc Dispatcher::receive(Message& message) noexcept {
+    if (!kept_.empty()) [[unlikely]] {
+        message = std::move(kept_.front());
+        kept_.pop_front();
+        kept_bytes_ -= message.payload().size() + sizeof(Message);
+        return Errc::ok;
+    }
+    if (waiting_) [[unlikely]] {
+        message = std::move(waiting_);
+        if (!handlers_.empty()) member_.tell_again();  // of those behind it
+        return Errc::ok;
+    }
+    if (handling_) return Errc::would_block;
+    while (!closed_) {
+        if (const Errc error = member_.next(message); error != Errc::ok) return error;
+        const ChannelHandler* const handler = handler_of(message.channel());
+        if (handler == nullptr) [[likely]]
+            return Errc::ok;
+        call(*handler, message);
+    }
+    return Errc::would_block;
+}
+
+}  // namespace verbatim

@@ -1,0 +1,68 @@
+// A dispatcher hands the messages of one connection out in their order: to the handlers of their
+// channels, or to try_receive(). Threads: the lane's. Data path, but for kept copies.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+
+#include "../lane/lane_impl.hpp"
+
+namespace verbatim {
+
+class Dispatcher {
+  public:
+    // What a peer can make this side keep beside the ring.
+    static constexpr std::size_t kMostKept = std::size_t{16} << 20;
+
+    // `handle`: the program's handle of the connection, where there is one.
+    Dispatcher(Lane::Impl& lane, LaneMember& member, Connection* const& handle)
+        : lane_(lane), member_(member), handle_(handle) {}
+
+    // Throws Error(invalid_argument): the channel has a handler.
+    void set_handler(std::uint8_t channel, ChannelHandler handler);
+    const ChannelHandler* handler_of(std::uint8_t channel) const noexcept {
+        const std::uint8_t at = index_[channel];
+        return at == kNone ? nullptr : &handlers_[at];
+    }
+
+    // Handles messages up to the first one of a channel without a handler.
+    Errc handle() noexcept;
+    // Handles all, and keeps those messages as copies. out_of_memory: too many are kept.
+    Errc handle_all() noexcept;
+    // The next message of a channel without a handler.
+    Errc receive(Message& message) noexcept;
+
+    // Something is there to be received.
+    bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
+    // Hands nothing out any more.
+    void close() noexcept { closed_ = true; }
+
+  private:
+    static constexpr std::uint8_t kNone = 0xff;
+    void call(const ChannelHandler& handler, Message& message) noexcept;
+    bool keep(Message&& message) noexcept;
+
+    // Messages that one poll hands to handlers, before others have their turn.
+    static constexpr int kMostAtOnce = 64;
+    Lane::Impl& lane_;
+    LaneMember& member_;
+    Connection* const& handle_;
+    std::vector<ChannelHandler> handlers_;
+    std::array<std::uint8_t, 256> index_ = [] {
+        std::array<std::uint8_t, 256> none{};
+        none.fill(kNone);
+        return none;
+    }();
+    Message waiting_;           // the first one without a handler
+    std::deque<Message> kept_;  // before it
+    std::size_t kept_bytes_ = 0;
+    bool handling_ = false, closed_ = false;
+};
+
+}  // namespace verbatim

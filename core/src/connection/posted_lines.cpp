@@ -1,0 +1,43 @@
+// Each line is a region.
+#include "posted_lines.hpp"
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kSegment = std::size_t{64} << 10, kMost = std::size_t{64} << 20;
+
+ArenaOptions lines_arena(const ArenaOptions& like) {
+    return {.name = "posted lines",
+            .segment_bytes = kSegment,
+            .max_bytes = kMost,
+            .pages = PageChoice::base_4k,
+            .lock_memory = like.lock_memory,
+            .numa_node = like.numa_node};
+}
+
+}  // namespace
+
+PostedLines::PostedLines(Device& device, const ArenaOptions& like)
+    : device_(device), arena_(lines_arena(like)) {}
+
+PostedLines::Line::Line(PostedLines& lines)
+    : arena_(lines.arena_), lines_(lines.arena_.make<Lines>()) {
+    const auto at = reinterpret_cast<std::byte*>(lines_);
+    const auto offset = static_cast<std::size_t>(at - arena_.base());
+    const Arena::Segment segment = arena_.segment(offset / kSegment);
+    try {
+        region_ = lines.device_.register_memory(
+            at, sizeof *lines_, Access::remote_read | Access::local_write,
+            {segment.file, segment.file_offset + offset % kSegment});
+    } catch (...) {
+        arena_.destroy(lines_);
+        throw;
+    }
+}
+
+PostedLines::Line::~Line() {
+    region_.reset();
+    arena_.destroy(lines_);
+}
+
+}  // namespace verbatim

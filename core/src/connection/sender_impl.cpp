@@ -1,0 +1,93 @@
+// Slots pass from the free list to a producer, to the filled list, to the lane, and back.
+#include "sender_impl.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace verbatim {
+
+Sender::Sender(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Errc Sender::try_send(std::uint8_t channel, std::span<const std::byte> head,
+                      std::span<const std::byte> body, std::uint8_t kind) const noexcept {
+    return impl_->try_send({channel, kind, head, body});
+}
+
+std::size_t Sender::max_message_bytes() const noexcept { return impl_->max_message_bytes(); }
+
+Sender::Impl::Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target, std::size_t most)
+    : lane_(std::move(lane)),
+      target_(target),
+      most_(std::min(most, kMostBytes) / 8 * 8),
+      slots_(kSlots),
+      payloads_(new std::byte[kSlots * most_]) {
+    for (std::uint32_t i = 0; i < kSlots; ++i) free_.push(i);
+    lane_->inbox().reserve(1);
+    lane_->stalled().expect(lane_->queue().users() + 1);
+    take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
+    drop = [](InboxItem& item) noexcept { static_cast<Impl&>(item).self_.reset(); };
+}
+
+Errc Sender::Impl::try_send(const OutgoingMessage& message) noexcept {
+    if (const Errc ended = ended_.load(std::memory_order_relaxed); ended != Errc::ok) return ended;
+    if (message.kind >= ring::kKinds) return Errc::invalid_argument;
+    const std::size_t bytes = message.head.size() + message.body.size();
+    if (bytes > most_ || bytes < message.head.size()) return Errc::message_too_large;
+    std::uint32_t index = 0;
+    if (!free_.pop(index)) return Errc::would_block;
+    fill(index, message);
+    filled_.push(index);
+    announce();
+    return Errc::ok;
+}
+
+void Sender::Impl::fill(std::uint32_t index, const OutgoingMessage& message) noexcept {
+    std::byte* const to = payload_of(index);
+    if (!message.head.empty()) std::memcpy(to, message.head.data(), message.head.size());
+    if (!message.body.empty())
+        std::memcpy(to + message.head.size(), message.body.data(), message.body.size());
+    slots_[index] = {static_cast<std::uint32_t>(message.head.size() + message.body.size()),
+                     message.channel, message.kind};
+}
+
+// Once in the inbox, until the lane takes it out: it then looks for all that was filled before.
+void Sender::Impl::announce() noexcept {
+    if (queued_.exchange(true)) return;
+    self_ = shared_from_this();
+    lane_->inbox().push(*this);
+}
+
+void Sender::Impl::drain() noexcept {
+    const std::shared_ptr<Impl> alive = std::move(self_);
+    queued_.exchange(false);
+    if (blocked_) {
+        if (!post(next_)) return lane_->stalled().add(shared_from_this());
+        blocked_ = false;
+    }
+    for (std::uint32_t index = 0; filled_.pop(index);) {
+        if (post(index)) continue;
+        next_ = index;
+        blocked_ = true;
+        return lane_->stalled().add(shared_from_this());
+    }
+}
+
+// False: there is no room. The message of an ended connection is dropped.
+bool Sender::Impl::post(std::uint32_t index) noexcept {
+    const Slot& slot = slots_[index];
+    if (target_.owner != nullptr) {
+        const OutgoingMessage message{slot.channel, slot.kind, {payload_of(index), slot.bytes}, {}};
+        const Errc error = target_.send(target_.owner, message);
+        if (error == Errc::would_block) return false;
+        if (error != Errc::ok) end(error);
+    }
+    free_.push(index);
+    return true;
+}
+
+void Sender::Impl::end(Errc why) noexcept {
+    target_.owner = nullptr;
+    ended_.store(why, std::memory_order_relaxed);
+}
+
+}  // namespace verbatim

@@ -1,0 +1,57 @@
+// A listener that accepts in a thread of its own, for lanes that pollers drive.
+#include <verbatim/driver/log.hpp>
+
+#include "connection_impl.hpp"
+#include "listener_impl.hpp"
+
+namespace verbatim {
+
+void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
+          const std::function<void(Connection&)>& setup) {
+    auto hosted =
+        std::make_shared<Connection>(std::make_unique<Connection::Impl>(lane, std::move(meeting)));
+    Connection* const raw = hosted.get();
+    lane->kept().host(std::move(hosted));
+    setup(*raw);
+    // Last, as it ends the object. A cycle of ownership until then, or until end_all_hosted().
+    raw->on_end([lane](Connection& ended) { lane->kept().end_hosted(&ended); });
+}
+
+void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup) {
+    if (lanes.empty() || server_.joinable())
+        throw Error(Errc::invalid_argument, "listener",
+                    lanes.empty() ? "it has no poller to serve with" : "it serves already",
+                    "write a section [[poller]], and call serve() once");
+    lanes_ = std::move(lanes);
+    setup_ = std::make_shared<std::function<void(Connection&)>>(std::move(setup));
+    server_ = std::thread([this] { run(); });
+}
+
+void Listener::Impl::run() noexcept {
+    const FindPlace place = [this] {
+        Lane& next_lane = lanes_[turn_++ % lanes_.size()];
+        return next_lane.call([&] {
+            return Welcomes::Place{next_lane.impl(),
+                                   Reservation(next_lane.impl()->queue(), context->config)};
+        });
+    };
+    while (!stop_) try {
+            if (auto ready = next(place, Deadline::never())) hand_over(std::move(*ready));
+        } catch (const std::exception& error) {
+            log::error("listener: {}", error.what());
+        }
+}
+
+void Listener::Impl::hand_over(Welcomes::Ready ready) {
+    Lane(ready.place.lane).submit([ready = std::move(ready), setup = setup_]() mutable noexcept {
+        const std::string name = ready.meeting.channel.name();
+        try {
+            host(ready.place.lane, std::move(ready.meeting), *setup);
+            ready.place.reservation.keep();
+        } catch (const std::exception& error) {
+            log::warn("refused {}: {}", name, error.what());
+        }
+    });
+}
+
+}  // namespace verbatim

@@ -1,0 +1,51 @@
+// An inbox hands work from other threads to a lane: tasks, and senders that have messages. The lane
+// looks at it with each poll; while it sleeps, a producer rings its bell.
+// Threads: push() from any; the rest from the lane's. Data path, but for the bell's system call.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include <boost/lockfree/queue.hpp>
+
+#include <verbatim/core/inbox_item.hpp>
+#include <verbatim/driver/descriptor.hpp>
+
+namespace verbatim {
+
+class Inbox {
+  public:
+    // Throws Error(device_error) where the process may have no more descriptors.
+    Inbox();
+    ~Inbox();
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+
+    // Room for so many more items, so that push() need not allocate. Throws std::bad_alloc.
+    void reserve(std::size_t items) { items_.reserve(items); }
+    // The item stays the caller's until it is taken. Throws std::bad_alloc where nothing was
+    // reserved.
+    void push(InboxItem& item);
+
+    // Takes what is there, in the order of each producer; returns how many. Items that are pushed
+    // meanwhile wait for the next call.
+    std::size_t take() noexcept {
+        if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+            asleep_.store(false, std::memory_order_relaxed);
+        return items_.empty() ? 0 : take_all();
+    }
+    // From now on producers ring. False: there is something to take.
+    bool prepare_to_sleep() noexcept;
+    // Readable once the bell was rung.
+    int bell() const noexcept { return bell_.get(); }
+    void quiet() noexcept;
+
+  private:
+    std::size_t take_all() noexcept;
+
+    boost::lockfree::queue<InboxItem*> items_;
+    Descriptor bell_;  // eventfd
+    std::atomic<bool> asleep_{false};
+};
+
+}  // namespace verbatim

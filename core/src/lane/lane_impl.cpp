@@ -1,0 +1,89 @@
+// Polling a lane, and its members.
+#include "lane_impl.hpp"
+
+#include <utility>
+
+namespace verbatim {
+namespace {
+
+// A system call costs as much as several polls, and so does reading the clock; a peer's end may
+// wait.
+constexpr std::chrono::microseconds kLookEvery{50};
+constexpr unsigned kPollsPerClock = 64;
+
+}  // namespace
+
+Lane::Impl::Impl(std::shared_ptr<void> resources, Device& device, const Config::LaneSection& config)
+    : resources_(std::move(resources)),
+      queue_(device, config.completions),
+      polled_(config.hot),
+      patience_(config) {
+    waits_.add(queue_.channel().file(), nullptr);
+    waits_.add(inbox_.bell(), nullptr);
+}
+
+void Lane::Impl::join(LaneMember& member, int socket) {
+    polled_.reserve(queue_.users());
+    ending_.expect(queue_.users());
+    waits_.add(socket, &member);
+    polled_.add(member);
+}
+
+void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
+    waits_.remove(socket);
+    polled_.remove(member);
+    ending_.remove(member);
+}
+
+std::size_t Lane::Impl::poll() noexcept {
+    const std::size_t happened = poll_once();
+    events_ += happened;
+    return happened;
+}
+
+std::size_t Lane::Impl::poll_once() noexcept {
+    if (in_handler_) [[unlikely]]
+        return 0;
+    // Tasks may do what handlers may not.
+    std::size_t happened = inbox_.take();
+    if (!stalled_.empty()) [[unlikely]]
+        stalled_.retry();
+    const InHandler inside(*this);
+    happened += queue_.poll();
+    if (queue_.has_news()) [[unlikely]] {
+        attend();
+        ++happened;
+    }
+    happened += polled_.look(++polls_);
+    if (polls_ % kPollsPerClock == 0) happened += look_seldom();
+    if (!ending_.empty()) [[unlikely]]
+        ending_.look();
+    return happened;
+}
+
+void Lane::Impl::attend() noexcept {
+    for (QueueUser* user : queue_.take_news()) static_cast<LaneMember*>(user->owner())->take_news();
+}
+
+std::size_t Lane::Impl::look_seldom() noexcept {
+    const auto now = Clock::now();
+    if (now - looked_ < kLookEvery) return 0;
+    looked_ = now;
+    kept_.sweep();
+    return take_sockets(0);
+}
+
+std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
+    return waits_.wait(milliseconds, [this](void* key) {
+        if (key == nullptr) {
+            waits_.wake_after(std::chrono::milliseconds(0));
+            inbox_.quiet();
+            return queue_.take_events();
+        }
+        ++events_;
+        const MemberEvents& events = static_cast<LaneMember*>(key)->events();
+        if (events.socket != nullptr) events.socket(events.owner);
+    });
+}
+
+}  // namespace verbatim

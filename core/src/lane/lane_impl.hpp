@@ -1,0 +1,101 @@
+// A lane's state: its completion queue, the connections that it polls, and how it sleeps.
+// Threads: one at a time (checked in debug builds), but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <verbatim/core/config.hpp>
+#include <verbatim/core/lane.hpp>
+#include <verbatim/driver/device.hpp>
+
+#include "../queue/lane_queue.hpp"
+#include "inbox.hpp"
+#include "lane_lists.hpp"
+#include "one_thread.hpp"
+#include "patience.hpp"
+#include "polled_set.hpp"
+#include "wait_set.hpp"
+
+namespace verbatim {
+
+struct Lane::Impl {
+  public:
+    // `resources`: kept alive as long as the lane; `device` is a part of it.
+    Impl(std::shared_ptr<void> resources, Device& device, const Config::LaneSection& config);
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    auto enter() noexcept { return one_thread_.enter("a lane"); }
+    bool in_handler() const noexcept { return in_handler_; }
+    // Marks that a handler runs.
+    class InHandler {
+      public:
+        explicit InHandler(Impl& lane) noexcept
+            : lane_(lane), before_(std::exchange(lane.in_handler_, true)) {}
+        ~InHandler() { lane_.in_handler_ = before_; }
+        InHandler(const InHandler&) = delete;
+        InHandler& operator=(const InHandler&) = delete;
+
+      private:
+        Impl& lane_;
+        bool before_;
+    };
+
+    std::size_t poll() noexcept;
+    // How many things have happened.
+    std::uint64_t events() const noexcept { return events_; }
+    bool prepare_to_sleep() noexcept;
+    // One round of a wait whose caller found nothing: spins, or sleeps until something happened.
+    // It does not sleep where anything has happened since the round before. `round` counts from 0
+    // since the last success.
+    void pause(unsigned round, Deadline deadline) noexcept;
+
+    // Members, with the descriptor of their side channel. Throws Error.
+    void join(LaneMember& member, int socket);
+    void leave(LaneMember& member, int socket) noexcept;
+    // The side channel has told all.
+    void forget(int socket) noexcept { waits_.remove(socket); }
+
+    // The resources that it was made with. Any thread.
+    const void* resources() const noexcept { return resources_.get(); }
+    LaneMode mode() const noexcept { return patience_.mode(); }
+    int descriptor() const noexcept { return waits_.file(); }
+    // The thread of the poller that drives the lane, if one does. Any thread.
+    std::atomic<std::thread::id>& runner() noexcept { return runner_; }
+    // Any thread may push.
+    Inbox& inbox() noexcept { return inbox_; }
+    LaneQueue& queue() noexcept { return queue_; }
+    PolledSet& polled() noexcept { return polled_; }
+    StalledItems& stalled() noexcept { return stalled_; }
+    EndingMembers& ending() noexcept { return ending_; }
+    KeptObjects& kept() noexcept { return kept_; }
+
+  private:
+    std::size_t poll_once() noexcept;
+    bool settle_down() noexcept;
+    void attend() noexcept;
+    std::size_t take_sockets(int milliseconds) noexcept;
+    std::size_t look_seldom() noexcept;
+
+    const std::shared_ptr<void> resources_;
+    LaneQueue queue_;
+    PolledSet polled_;
+    WaitSet waits_;
+    Inbox inbox_;
+    std::atomic<std::thread::id> runner_{};
+    OneThread one_thread_;
+    LanePatience patience_;
+    StalledItems stalled_;
+    EndingMembers ending_;
+    KeptObjects kept_;
+    std::uint64_t polls_ = 0, events_ = 0;
+    bool in_handler_ = false;
+    Clock::time_point looked_{};  // at the side channels
+};
+
+}  // namespace verbatim

@@ -1,0 +1,96 @@
+// What a lane keeps beside its members. Threads: the lane's.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <verbatim/core/inbox_item.hpp>
+
+#include "lane_member.hpp"
+
+namespace verbatim {
+
+// Stalled items found no room; each poll takes them once more.
+class StalledItems {
+  public:
+    // Room for so many, so that add() allocates nothing. Throws std::bad_alloc.
+    void expect(std::size_t items) {
+        items_.reserve(items);
+        retried_.reserve(items);
+    }
+    bool empty() const noexcept { return items_.empty(); }
+    void add(std::shared_ptr<InboxItem> item) { items_.push_back(std::move(item)); }
+    // Those that find no room again come back.
+    void retry() noexcept {
+        retried_.swap(items_);
+        for (const auto& item : retried_) item->take(*item);
+        retried_.clear();
+    }
+
+  private:
+    std::vector<std::shared_ptr<InboxItem>> items_, retried_;
+};
+
+// Ending members wait for the end of their connection, which no event may tell of: each poll asks
+// their owners, until these need it no more.
+class EndingMembers {
+  public:
+    void expect(std::size_t members) { members_.reserve(members); }
+    bool empty() const noexcept { return members_.empty(); }
+    void add(LaneMember& member) noexcept {
+        if (std::find(members_.begin(), members_.end(), &member) == members_.end())
+            members_.push_back(&member);
+    }
+    void remove(const LaneMember& member) noexcept {
+        std::erase_if(members_, [&](const LaneMember* one) { return one == &member; });
+    }
+    // Owners may remove members while they are asked.
+    void look() noexcept {
+        for (std::size_t i = members_.size(); i-- != 0;) {
+            if (i >= members_.size()) continue;
+            const MemberEvents& events = members_[i]->events();
+            if (events.ending != nullptr) events.ending(events.owner);
+        }
+    }
+
+  private:
+    std::vector<LaneMember*> members_;
+};
+
+// Kept objects live by the lane: connections that nobody else owns, and memory of ended ones in
+// which messages are still held.
+class KeptObjects {
+  public:
+    // A connection, until it ends or all are cleared.
+    void host(std::shared_ptr<void> connection) { hosted_.push_back(std::move(connection)); }
+    void end_hosted(const void* connection) noexcept {
+        const auto at = std::find_if(hosted_.begin(), hosted_.end(),
+                                     [&](const auto& one) { return one.get() == connection; });
+        if (at == hosted_.end()) return;
+        const std::shared_ptr<void> ended = std::move(*at);
+        hosted_.erase(at);
+    }
+    void end_all_hosted() noexcept {
+        while (!hosted_.empty()) end_hosted(hosted_.back().get());
+    }
+    // `object`, the memory of `member`.
+    void linger(std::shared_ptr<void> object, const LaneMember& member) {
+        lingering_.push_back({std::move(object), &member});
+    }
+    void sweep() noexcept {
+        std::erase_if(lingering_, [](const Lingering& one) { return one.member->held() == 0; });
+    }
+
+  private:
+    struct Lingering {
+        std::shared_ptr<void> object;
+        const LaneMember* member;
+    };
+    std::vector<std::shared_ptr<void>> hosted_;
+    std::vector<Lingering> lingering_;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,112 @@
+// Looking, arming, and messages.
+#include "lane_member.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "polled_set.hpp"
+
+namespace verbatim {
+
+void Message::give_back() noexcept {
+    if (owner_ != nullptr)
+        owner_->release(number_);
+    else
+        delete[] copy_;
+    owner_ = nullptr;
+    copy_ = nullptr;
+    payload_ = {};
+}
+
+Errc LaneMember::next(Message& message) noexcept {
+    Record record;
+    const Errc error = ring_.next(record);
+    if (error != Errc::ok) return error;
+    message.release();
+    message.owner_ = this;
+    message.payload_ = record.payload;
+    message.number_ = record.number;
+    message.channel_ = record.channel;
+    message.kind_ = record.kind;
+    return Errc::ok;
+}
+
+Message LaneMember::copy_of(Message&& message) {
+    Message copy;
+    const std::size_t bytes = message.payload_.size();
+    copy.copy_ = new std::byte[bytes + 1];
+    if (bytes != 0) std::memcpy(copy.copy_, message.payload_.data(), bytes);
+    copy.payload_ = {copy.copy_, bytes};
+    copy.channel_ = message.channel_;
+    copy.kind_ = message.kind_;
+    message.release();
+    return copy;
+}
+
+void LaneMember::release(std::uint32_t number) noexcept {
+    const bool was_full = ring_.receiver().is_full();
+    if (has_left_) [[unlikely]]
+        return ring_.receiver().release(number);
+    ring_.release(number);
+    // A credit that found the queue full is owed: the lane goes on with it.
+    if (ring_.owes_credit() && !is_polled) [[unlikely]]
+        polled_.add(*this);
+    if (was_full) [[unlikely]]
+        tell_again();
+}
+
+void LaneMember::tell_again() noexcept {
+    tells_again_ = true;
+    if (!has_left_) polled_.add(*this);
+}
+
+// The owner may end this member when it is told.
+bool LaneMember::look() noexcept {
+    if (receiver_.has_read()) settle();
+    if (const Errc error = ring_.progress(); error > Errc::would_block) [[unlikely]]
+        fail(error);
+    MessageRing::News news;
+    if (const Errc error = ring_.look(news); error != Errc::ok) [[unlikely]]
+        fail(error);
+    const bool tells = std::exchange(tells_again_, false) || news.records != 0;
+    if (tells && events_.arrived != nullptr) events_.arrived(events_.owner);
+    return tells || news.has_credit;
+}
+
+void LaneMember::settle() noexcept {
+    const Errc error =
+        ring_.holds(receiver_.awaited(Thing::record), receiver_.awaited(Thing::credit));
+    if (error == Errc::ok) return receiver_.settle();
+    if (error != Errc::would_block) fail(error);
+}
+
+LaneMember::Rest LaneMember::arm() noexcept {
+    if (always_hot_) return Rest::none;
+    if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
+    if (receiver_.has_read()) settle();
+    // Its completions wake a lane whose queue was full.
+    if (ring_.owes_credit()) return Rest::restless;
+    if (receiver_.can_arm())
+        if (const Errc error = receiver_.arm(); error != Errc::ok) {
+            if (error != Errc::would_block) fail(error);
+            return ended_ ? Rest::quiet : Rest::restless;
+        }
+    return receiver_.is_armed() ? Rest::quiet : Rest::restless;
+}
+
+void LaneMember::take_news() noexcept {
+    QueueUser& user = path_.user();
+    if (user.error() != Errc::ok) return fail(user.error());
+    if (user.was_sent_to() || user.immediates() > 1) return fail(Errc::protocol_error);
+    if (user.immediates() == 0) return;
+    if (const Errc error = receiver_.take_immediate(user.take_immediate()); error != Errc::ok)
+        return fail(error);
+    polled_.add(*this);
+}
+
+void LaneMember::fail(Errc why) noexcept {
+    ended_ = true;
+    if (events_.failed != nullptr) events_.failed(events_.owner, why);
+}
+
+}  // namespace verbatim

@@ -1,0 +1,112 @@
+// A lane member is the part of a connection that its lane drives: its requests, its rings and its
+// arrival. Threads: the lane's. Data path: no allocation, lock, system call or exception.
+#pragma once
+
+#include <cstdint>
+
+#include <verbatim/core/message.hpp>
+
+#include "../arrival/arrival_receiver.hpp"
+#include "../ring/message_ring.hpp"
+
+namespace verbatim {
+
+class PolledSet;
+
+// What a lane tells the connection. Null members are not called.
+struct MemberEvents {
+    void* owner = nullptr;
+    // Records are complete that were not told of before.
+    void (*arrived)(void* owner) noexcept = nullptr;
+    // The queue pair failed, or the peer broke the protocol. May come more than once.
+    void (*failed)(void* owner, Errc why) noexcept = nullptr;
+    // Its end is awaited: look whether it is there.
+    void (*ending)(void* owner) noexcept = nullptr;
+    // The side channel can be read.
+    void (*socket)(void* owner) noexcept = nullptr;
+};
+
+// What a member is made of; all of it outlives the member.
+struct MemberParts {
+    QueueUser& user;
+    LaneQueue& queue;
+    PolledSet& polled;
+    LocalRing local;
+    RemoteRing remote;
+    RemoteWord remote_credit;
+    PostedWords* posted;         // null: both sides always poll
+    const std::uint64_t& armed;  // of PeerWords
+    RemoteArrival remote_arrival;
+    const PostedCopy& posted_copy;
+    std::uint32_t posted_copy_key;
+};
+
+class LaneMember {
+  public:
+    explicit LaneMember(const MemberParts& parts)
+        : path_(parts.queue, parts.user),
+          sender_(path_, parts.posted, parts.armed),
+          receiver_(path_, parts.remote_arrival, parts.posted_copy, parts.posted_copy_key),
+          ring_(path_, sender_, parts.local, parts.remote, parts.remote_credit),
+          polled_(parts.polled),
+          always_hot_(parts.posted == nullptr) {
+        parts.user.set_owner(this);
+    }
+
+    SendPath& path() noexcept { return path_; }
+    MessageRing& ring() noexcept { return ring_; }
+    ArrivalReceiver& arrival() noexcept { return receiver_; }
+    MemberEvents& events() noexcept { return events_; }
+
+    // The next message. Errors: those of MessageRing::next().
+    Errc next(Message& message) noexcept;
+    // The same as a copy in memory of its own. Throws std::bad_alloc, and nothing was received.
+    static Message copy_of(Message&& message);
+    // Gives a record back.
+    void release(std::uint32_t number) noexcept;
+
+    // The owner is told of records once more by the next look: it may handle some now.
+    void tell_again() noexcept;
+    // The connection has ended: it is armed no more.
+    void end() noexcept { ended_ = true; }
+    bool has_ended() const noexcept { return ended_; }
+    // Messages that are held.
+    std::uint32_t held() const noexcept { return ring_.receiver().held(); }
+    // The queue pair is gone; held messages are still given back.
+    void leave() noexcept { has_left_ = true; }
+
+    // -- For the lane --
+    // Looks at memory. True if something came that was not told of before.
+    bool look() noexcept;
+    // Arms it, where it can. What the lane may do now:
+    enum class Rest : std::uint8_t {
+        quiet,     // sleep: an immediate will come
+        restless,  // sleep, but look at memory now and then: the peer's answer may take its time
+        none,      // poll: something is owed
+    };
+    Rest arm() noexcept;
+    // An immediate came, or the queue pair failed.
+    void take_news() noexcept;
+    // Both sides always poll: it is never armed.
+    bool is_always_hot() const noexcept { return always_hot_; }
+    void fail(Errc why) noexcept;
+
+    bool is_polled = false;         // owner: the polled set
+    std::uint64_t last_active = 0;  // owner: the polled set
+
+  private:
+    void settle() noexcept;
+
+    SendPath path_;
+    ArrivalSender sender_;
+    ArrivalReceiver receiver_;
+    MessageRing ring_;
+    PolledSet& polled_;
+    MemberEvents events_;
+    bool tells_again_ = false;
+    bool always_hot_;
+    bool has_left_ = false;
+    bool ended_ = false;  // failed: not armed any more
+};
+
+}  // namespace verbatim

@@ -1,0 +1,138 @@
+// The loop of a poller.
+#include <verbatim/core/poller.hpp>
+
+#include <immintrin.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+
+#include "../lane/lane_impl.hpp"
+#include "../lane/wait_set.hpp"
+#include "placement.hpp"
+
+namespace verbatim {
+
+class Poller::Impl {
+  public:
+    Impl(const Config::PollerSection& section, Lane lane);
+    ~Impl();
+
+    const std::string& name() const noexcept { return name_; }
+    const Lane& lane() const noexcept { return lanes_.front(); }
+    // In its thread.
+    void add(const Lane& lane);
+    void remove(const Lane& lane);
+
+  private:
+    void run() noexcept;
+    std::size_t poll() noexcept;
+    void idle(unsigned round) noexcept;
+    bool prepare_to_sleep() noexcept;
+
+    const std::string name_;
+    const LaneMode mode_;
+    const std::chrono::microseconds spin_;
+    WaitSet waits_;
+    std::vector<Lane> lanes_;  // owner: its thread, once that runs; the first is its own
+    Clock::time_point idle_since_{};
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+Poller::Impl::Impl(const Config::PollerSection& section, Lane lane)
+    : name_(section.name), mode_(section.mode), spin_(section.spin), lanes_{std::move(lane)} {
+    const placement::Cores cores = placement::cores_of(section);
+    waits_.add(lanes_.front().descriptor(), nullptr);
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+    placement::pin(thread_, cores);
+}
+
+Poller::Impl::~Impl() {
+    // Connections end in the thread that they belong to.
+    lanes_.front().submit([this, lane = lanes_.front()]() noexcept {
+        lane.impl()->kept().end_all_hosted();
+        stop_ = true;
+    });
+    thread_.join();
+}
+
+void Poller::Impl::run() noexcept {
+    lanes_.front().impl()->runner() = std::this_thread::get_id();
+    for (unsigned round = 0; !stop_.load(std::memory_order_relaxed);) {
+        if (poll() != 0)
+            round = 0;
+        else
+            idle(round++);
+    }
+    for (const Lane& lane : lanes_) lane.impl()->runner() = std::thread::id{};
+}
+
+// Tasks may add and remove lanes meanwhile.
+std::size_t Poller::Impl::poll() noexcept {
+    std::size_t happened = 0;
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+        Lane lane = lanes_[i];
+        happened += lane.poll();
+    }
+    return happened;
+}
+
+void Poller::Impl::idle(unsigned round) noexcept {
+    constexpr unsigned kRoundsPerClock = 16;
+    if (mode_ == LaneMode::busy) return _mm_pause();
+    if (round == 0) idle_since_ = Clock::now();
+    const bool spins = mode_ == LaneMode::adaptive &&
+                       (round % kRoundsPerClock != 0 || Clock::now() - idle_since_ < spin_);
+    if (spins || !prepare_to_sleep()) return _mm_pause();
+    // Lanes read their own descriptors.
+    (void)waits_.wait(-1, [](void*) {});
+}
+
+bool Poller::Impl::prepare_to_sleep() noexcept {
+    for (Lane& lane : lanes_)
+        if (!lane.prepare_to_sleep()) return false;
+    return true;
+}
+
+void Poller::Impl::add(const Lane& lane) {
+    if (lane.impl()->runner().load() != std::thread::id{})
+        throw Error(Errc::invalid_argument, "poller " + name_, "another poller drives that lane",
+                    "release() it there first");
+    waits_.add(lane.descriptor(), nullptr);
+    lanes_.push_back(lane);
+    lane.impl()->runner() = std::this_thread::get_id();
+}
+
+void Poller::Impl::remove(const Lane& lane) {
+    const auto at = std::find_if(lanes_.begin() + 1, lanes_.end(),
+                                 [&](const Lane& one) { return one.impl() == lane.impl(); });
+    if (at == lanes_.end())
+        throw Error(Errc::invalid_argument, "poller " + name_, "it has not adopted that lane",
+                    "release a lane that was given to adopt()");
+    waits_.remove(lane.descriptor());
+    lane.impl()->runner() = std::thread::id{};
+    lanes_.erase(at);
+}
+
+Poller::Poller(const Config::PollerSection& section, Lane lane)
+    : impl_(std::make_unique<Impl>(section, std::move(lane))) {}
+Poller::~Poller() = default;
+
+const std::string& Poller::name() const noexcept { return impl_->name(); }
+Lane Poller::lane() const noexcept { return impl_->lane(); }
+
+void Poller::adopt(const Lane& lane) {
+    Lane(impl_->lane()).call([&] { impl_->add(lane); });
+}
+
+void Poller::release(const Lane& lane) {
+    Lane(impl_->lane()).call([&] { impl_->remove(lane); });
+}
+
+}  // namespace verbatim

@@ -1,0 +1,135 @@
+// A send path posts the requests of one queue pair, each with a running number, so that "everything
+// up to here has retired" is one comparison. Few requests are signaled: one per quarter of the
+// queue, and those that the caller wants to wait for. Threads: the lane's. Data path: no
+// allocation, lock, system call or exception.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <verbatim/mlx5/prepared.hpp>
+
+#include "lane_queue.hpp"
+#include "queue_user.hpp"
+
+namespace verbatim {
+
+// A prepared operation and whether its image is signaled now: setting the flag on every post would
+// cost more than asking.
+template <class Prepared>
+struct PreparedWrite {
+    Prepared operation;
+    bool signaled = true;  // as prepared
+};
+
+class SendPath {
+  public:
+    // Blocks that ordinary requests leave free, for those that may not be refused: the immediate
+    // behind a record, and the write and the read that arm a connection (docs/arrival.md).
+    static constexpr std::uint32_t kReserve = 3;
+    // Of the longest request that core posts.
+    static constexpr std::uint32_t kLongestBlocks = 5;
+
+    // Both outlive the path; `user` is attached to `queue`.
+    SendPath(LaneQueue& queue, QueueUser& user) : lane_queue_(queue), user_(user) {}
+    SendPath(const SendPath&) = delete;
+    SendPath& operator=(const SendPath&) = delete;
+
+    // Posts a request; its id and signaled are filled in here. Errors: those of SendQueue::post,
+    // and error() once the queue pair failed.
+    Errc post(mlx5::WorkRequest& request) noexcept {
+        return has_room() ? post_reserved(request) : refusal();
+    }
+    // The same, where the reserve may be used.
+    Errc post_reserved(mlx5::WorkRequest& request) noexcept {
+        request.id = user_.id_of(accepted_ + 1);
+        request.signaled = wants_signal();
+        const std::uint32_t room = queue().free_blocks();
+        return settle(error() != Errc::ok ? error() : queue().post(request), room,
+                      request.signaled);
+    }
+    // Posts a prepared write of this payload to this remote memory.
+    template <class Prepared, class Remote, class Payload>
+    Errc post(PreparedWrite<Prepared>& write, const Remote& remote,
+              const Payload& payload) noexcept {
+        if (!has_room()) [[unlikely]]
+            return refusal();
+        const bool signaled = wants_signal();
+        if (signaled != write.signaled) write.operation.set_signaled(write.signaled = signaled);
+        const std::uint32_t room = queue().free_blocks();
+        const std::uint64_t id = user_.id_of(accepted_ + 1);
+        return settle(error() != Errc::ok ? error() : write.operation.post(id, remote, payload),
+                      room, signaled);
+    }
+    // The next request gets a completion of its own.
+    void signal_next() noexcept { wanted_ = true; }
+    // Makes everything accepted retire without waiting for later requests. would_block: poll, then
+    // again.
+    Errc signal_last() noexcept {
+        if (accepted_ == signaled_) return Errc::ok;
+        wanted_ = true;
+        mlx5::WorkRequest request{.opcode = mlx5::Opcode::nop};
+        return post(request);
+    }
+    // The same where the queue pair has failed: the request is flushed, behind all others.
+    Errc post_last() noexcept {
+        if (accepted_ == signaled_) return Errc::ok;
+        const mlx5::WorkRequest request{.opcode = mlx5::Opcode::nop,
+                                        .id = user_.id_of(accepted_ + 1)};
+        return settle(queue().post(request), queue().free_blocks(), true);
+    }
+
+    // Polls the lane's queue. The first error of this queue pair, if any, for good.
+    Errc poll() noexcept {
+        (void)lane_queue_.poll();
+        return error();
+    }
+    // Polls only where the queue is half full: one look at the completion queue serves many posts.
+    void make_room() noexcept {
+        if (queue().free_blocks() < queue().blocks() / 2) [[unlikely]]
+            (void)poll();
+    }
+
+    // Numbers of the last request accepted and of the last one retired; requests retire in order.
+    std::uint64_t accepted() const noexcept { return accepted_; }
+    std::uint64_t retired() const noexcept { return user_.retired(); }
+    Errc error() const noexcept { return user_.error(); }
+    mlx5::SendQueue& queue() noexcept { return user_.send(); }
+    QueueUser& user() noexcept { return user_; }
+    std::uint32_t max_inline_bytes() const noexcept {
+        return user_.send().limits().max_inline_bytes;
+    }
+    std::uint32_t max_elements() const noexcept { return user_.send().limits().max_elements; }
+
+  private:
+    bool has_room() const noexcept {
+        return user_.send().free_blocks() >= kReserve + kLongestBlocks;
+    }
+    Errc refusal() const noexcept { return error() != Errc::ok ? error() : Errc::would_block; }
+    bool wants_signal() const noexcept {
+        return wanted_ || unsignaled_blocks_ >= user_.send().blocks() / 4;
+    }
+
+    Errc settle(Errc result, std::uint32_t room_before, bool signaled) noexcept {
+        if (result != Errc::ok) [[unlikely]]
+            return result;
+        ++accepted_;
+        if (signaled) {
+            signaled_ = accepted_;
+            unsignaled_blocks_ = 0;
+            wanted_ = false;
+        } else {
+            unsignaled_blocks_ += room_before - queue().free_blocks();
+        }
+        return Errc::ok;
+    }
+
+    LaneQueue& lane_queue_;
+    QueueUser& user_;
+    std::uint64_t accepted_ = 0, signaled_ = 0;
+    std::uint32_t unsignaled_blocks_ = 0;
+    bool wanted_ = false;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,41 @@
+// Records that were handed out and not yet given back, in the order of the ring. They come back in
+// any order; the ring's space is free up to the first one that is still held. Threads: the lane's.
+// Data path.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace verbatim {
+
+class HeldRecords {
+  public:
+    static constexpr std::uint32_t kMost = 64;
+
+    bool full() const noexcept { return next_ - first_ == kMost; }
+    bool empty() const noexcept { return next_ == first_; }
+    std::uint32_t count() const noexcept { return next_ - first_; }
+
+    // A record that ends at this position; not when full. Returns its number.
+    std::uint32_t add(std::uint64_t end) noexcept {
+        ends_[next_ % kMost] = {end, true};
+        return next_++;
+    }
+    // The position up to which everything was given back; `before`: while that is nothing new.
+    std::uint64_t give_back(std::uint32_t number, std::uint64_t before) noexcept {
+        ends_[number % kMost].held = false;
+        while (first_ != next_ && !ends_[first_ % kMost].held)
+            before = ends_[first_++ % kMost].position;
+        return before;
+    }
+
+  private:
+    struct End {
+        std::uint64_t position;
+        bool held;
+    };
+    std::array<End, kMost> ends_{};
+    std::uint32_t first_ = 0, next_ = 0;
+};
+
+}  // namespace verbatim
