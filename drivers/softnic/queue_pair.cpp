@@ -33,6 +33,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         engines.make(*core_, parts, turns_.hook());
         states_.open();
         made_.store(true, std::memory_order_release);
+        turns_.absence().open(engines.shared(), engines.requester(), engines.responder());
     } catch (...) {
         states_.abandon();
         core_->remove_queue_pair(view().number);
