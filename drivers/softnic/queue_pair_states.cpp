@@ -80,7 +80,7 @@ void QueuePairStates::reset() {
             throw;
         }
     }
-    turns_.absence().open(shared(), engines().requester(), engines().responder());
+    turns_.absence().open();
     end_reset(ring);
 }
 

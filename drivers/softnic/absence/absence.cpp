@@ -11,13 +11,16 @@ constexpr int kTurnsPerLook = 16;
 
 }  // namespace
 
-void Absence::open(const QueuePairShared& shared, const Requester& requester,
+void Absence::bind(const QueuePairShared& shared, const Requester& requester,
                    const ReceiveEngine& responder) noexcept {
     if (poller_ == nullptr) return;
     shared_ = &shared;
     requester_ = &requester;
     responder_ = &responder;
-    poller_->open(*this);
+}
+
+void Absence::open() noexcept {
+    if (poller_ != nullptr) poller_->open(*this);
 }
 
 void Absence::close() noexcept {

@@ -25,9 +25,11 @@ class Absence {
     Absence(const Absence&) = delete;
     Absence& operator=(const Absence&) = delete;
 
-    // Control path. Nothing is looked at before open(), and after close(), which waits for a look.
-    void open(const QueuePairShared& shared, const Requester& requester,
+    // Control path. Once, before any list drives the queue pair.
+    void bind(const QueuePairShared& shared, const Requester& requester,
               const ReceiveEngine& responder) noexcept;
+    // Nothing is looked at before open(), and after close(), which waits for a look.
+    void open() noexcept;
     void close() noexcept;
 
     // Data path, after a turn: of a doorbell; of a poll that found requests; of an arming.
@@ -73,7 +75,7 @@ class Absence {
 
     AbsentPoller* const poller_;
     const Turn turn_;
-    // Set by the first open(), if there is a poller.
+    // Set by bind(), if there is a poller.
     const QueuePairShared* shared_ = nullptr;
     const Requester* requester_ = nullptr;
     const ReceiveEngine* responder_ = nullptr;
