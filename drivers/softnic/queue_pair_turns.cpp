@@ -51,7 +51,10 @@ QueuePairTurns::QueuePairTurns(DeviceCore& core, QueuePair& owner, QueuePairPart
       receive_completions_(parts.receive_completions),
       progress_(parts.progress),
       engines_(core, parts),
-      attention_(owner, engines_.shared()) {}
+      attention_(owner, engines_.shared()),
+      absence_(core.absent_poller(),
+               {[](void* self) noexcept { static_cast<QueuePairTurns*>(self)->execute(); }, this}) {
+}
 
 // The lists that drive it, each once.
 void QueuePairTurns::attach() {
@@ -74,23 +77,19 @@ bool QueuePairTurns::dead_copy() noexcept {
 }
 
 void QueuePairTurns::doorbell_hook(void* self, const volatile void* register_half) noexcept {
-    static_cast<QueuePairTurns*>(self)->doorbell(register_half);
-}
-
-void QueuePairTurns::doorbell(const volatile void* register_half) noexcept {
-    dead_copy();
-    auto& strict = engines_.strict();
-    if (strict && engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
-        if (strict->accept(register_half))
-            engines_.requester().posted().ring(strict->counter());
-        else
-            engines_.requester().posted().reject();
+    auto& turns = *static_cast<QueuePairTurns*>(self);
+    turns.dead_copy();
+    auto& strict = turns.engines_.strict();
+    if (strict && turns.engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
+        PostedRequests& posted = turns.engines_.requester().posted();
+        strict->accept(register_half) ? posted.ring(strict->counter()) : posted.reject();
     }
-    posted();
+    turns.posted();
 }
 
 void QueuePairTurns::posted() noexcept {
     run_send();
+    absence_.posted();
     if (engines_.shared().is(QueuePairState::error)) [[unlikely]]
         run_receive();
 }
@@ -100,7 +99,7 @@ void QueuePairTurns::progress(std::uint32_t patience) noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
     const bool sends = engines_.requester().waiting();
-    if (sends) run_send();
+    if (sends) run_send(), absence_.polled();
     if (received || sends) return attention_.found_work();
     if (attention_.weary(patience)) [[unlikely]]
         cool();

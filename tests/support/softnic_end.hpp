@@ -55,7 +55,8 @@ class SharedPages {
 };
 
 struct EndOptions {
-    Options device{.strict_doorbells = true};       // what hardware would punish fails a test
+    // What hardware would punish fails a test; and nothing happens that the test does not do.
+    Options device{.strict_doorbells = true, .absent_poller = false};
     std::function<std::unique_ptr<Device>()> open;  // another device than that, where it is set
     std::size_t memory_bytes = 1 << 20;
     Access access = kAllAccess;

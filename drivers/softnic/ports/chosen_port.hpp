@@ -51,6 +51,9 @@ class ChosenPort {
     }
     bool begun() const noexcept { return is_shm() ? shm_.begun() : other_->begun(); }
     bool owes() const noexcept { return is_shm() ? shm_.owes() : other_->owes(); }
+    bool relies_on_peer() const noexcept {
+        return is_shm() ? shm_.relies_on_peer() : other_->relies_on_peer();
+    }
     void report_refusal(mlx5::Syndrome syndrome) noexcept {
         is_shm() ? shm_.report_refusal(syndrome) : other_->report_refusal(syndrome);
     }
