@@ -17,7 +17,7 @@ constexpr std::uint8_t kAddressKind = 2;  // QueuePairAddress::kind of RDMA devi
 constexpr std::uint32_t kPacketMask = 0xffffff;
 // The usual values of connection managers: 4.096 us * 2^14 = 67 ms per try, as often as can be
 // said.
-constexpr std::uint8_t kTimeout = 14, kRetries = 7, kRetriesForever = 7, kRnrTimer = 12;
+constexpr std::uint8_t kTimeout = 14, kRetries = 7, kMostRetries = 7, kRnrTimer = 12;
 // ibv_mtu 1 means 256 bytes.
 constexpr int kMtuLog2Base = 7;
 
@@ -26,6 +26,7 @@ constexpr int kMtuLog2Base = 7;
 QueuePairStates::QueuePairStates(std::shared_ptr<Port> port, const QueuePairOptions& options)
     : port_(std::move(port)),
       gid_(port_->gid_for(options.local_address)),
+      not_ready_retries_(std::min(options.not_ready_retries, kMostRetries)),
       first_packet_(std::random_device{}() & kPacketMask) {}
 
 std::string QueuePairStates::object() const {
@@ -94,7 +95,7 @@ void QueuePairStates::to_ready(const QueuePairAddress& peer) {
     attributes.qp_state = IBV_QPS_RTS;
     attributes.timeout = kTimeout;
     attributes.retry_cnt = kRetries;
-    attributes.rnr_retry = kRetriesForever;
+    attributes.rnr_retry = not_ready_retries_;
     attributes.sq_psn = first_packet_;
     attributes.max_rd_atomic = reads_asked(port_->attributes.max_qp_init_rd_atom, peer);
     modify(attributes,

@@ -42,6 +42,7 @@ class QueuePairStates : public QueuePairHandle {
     void modify(ibv_qp_attr& attributes, int mask, const char* target);
 
     GidEntry gid_;
+    std::uint8_t not_ready_retries_;
     std::uint32_t first_packet_;
 };
 

@@ -69,9 +69,11 @@ void CompletionQueue::armed() noexcept {
     ring_.arm(word);
     bool unfinished = false;
     list_.walk([&](QueuePair& queue_pair) {
-        queue_pair.turns().progress();
-        unfinished |= queue_pair.turns().engines().unfinished();
-        queue_pair.turns().engines().shared().connection.hand_over();
+        QueuePairTurns& turns = queue_pair.turns();
+        turns.progress();
+        turns.absence().armed();
+        unfinished |= turns.engines().unfinished();
+        turns.engines().shared().connection.hand_over();
     });
     // More than one turn of work: the poll goes on with it. Or a peer heard of this sleep and did
     // its one wake-up before the queue was armed: it does no other, whatever this turn left it to

@@ -149,6 +149,7 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       streams_(identity_.by_slot ? PortKind::shm : options.port, options.same_user_only),
       queue_pairs_({identity_.first_number, identity_.last_number}),
       links_(options.name) {
+    if (options.absent_poller && !options.parked && !bell) absent_poller_.emplace();
     control_.emplace(*this, keys_, files_,
                      ControlOptions{identity_.nonce, options.same_user_only, bell},
                      std::move(identity_.listener));
@@ -205,9 +206,11 @@ void DeviceCore::end_session(std::uint64_t session) {
         [&](QueuePair& queue_pair) { queue_pair.end_session(session, deadline); });
 }
 
-void DeviceCore::wake(std::uint32_t number) {
-    queue_pairs_.with(number, [](QueuePair* found) {
-        if (found != nullptr) found->turns().wake();
+// An engine thread needs no word of the peer beside its bell.
+void DeviceCore::wake(std::uint32_t number, WakeFor what) {
+    queue_pairs_.with(number, [what](QueuePair* found) {
+        if (found == nullptr) return;
+        what == WakeFor::events ? found->turns().wake() : found->turns().absence().asked();
     });
 }
 

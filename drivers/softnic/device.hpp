@@ -10,6 +10,7 @@
 #include <verbatim/driver/device.hpp>
 #include <verbatim/softnic/softnic.hpp>
 
+#include "absence/absent_poller.hpp"
 #include "faults/fault_injector.hpp"
 #include "host/file_table.hpp"
 #include "keys/key_table.hpp"
@@ -34,6 +35,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     const Options& options() const noexcept { return options_; }
     KeyTable& keys() noexcept { return keys_; }
     FileTable& files() noexcept { return files_; }
+    // Null: the device has none.
+    AbsentPoller* absent_poller() noexcept { return absent_poller_ ? &*absent_poller_ : nullptr; }
     RingSupply& rings() noexcept { return rings_; }
     StreamService& streams() noexcept { return streams_; }
     const Nonce& nonce() const noexcept { return identity_.nonce; }
@@ -56,7 +59,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     ChannelPlace open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) override;
     void end_session(std::uint64_t session) override;
-    void wake(std::uint32_t number) override;
+    void wake(std::uint32_t number, WakeFor what) override;
     void wake_all() override;
     // For this device's own engine thread, if it has one: there is something to look for. Any
     // thread.
@@ -83,6 +86,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
 
     QueuePairTable queue_pairs_;
     LinkTable links_;
+    std::optional<AbsentPoller> absent_poller_;
     std::optional<ControlThread> control_;  // last: it serves the members above
 };
 

@@ -35,8 +35,10 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     engines.set_number(core_->add_queue_pair(*this));
     try {
         engines.make(*core_, parts, turns_.hook());
+        turns_.absence().bind(engines.shared(), engines.requester(), engines.responder());
         states_.open();
         made_.store(true, std::memory_order_release);
+        turns_.absence().open();
     } catch (...) {
         states_.abandon();
         core_->remove_queue_pair(view().number);

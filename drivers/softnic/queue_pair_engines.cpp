@@ -22,6 +22,7 @@ QueuePairEngines::QueuePairEngines(const DeviceCore& core, QueuePairParts& parts
     traits.max_datagram = parts.max_datagram;
     traits.flow_request = parts.flow_request;
     traits.route = parts.route;
+    shared_.limits.not_ready_retries = parts.not_ready_retries;
     shared_.failure.events = parts.events;
 }
 

@@ -1,6 +1,8 @@
 // The parts of a queue pair in memory of its own.
 #include "queue_pair_parts.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "shared_receive_queue.hpp"
@@ -35,6 +37,7 @@ QueuePairParts own_parts(const QueuePairOptions& options) {
         completion_queue(options.receive_completions, "receive_completions");
     parts.shared_receives = shared_receives(options.shared_receives);
     if (parts.shared_receives != nullptr) parts.receive_index = parts.shared_receives->number();
+    parts.not_ready_retries = std::min(options.not_ready_retries, QueuePairLimits::kForEver);
     parts.memory = std::make_unique<QueuePairMemory>(options, 0);
     parts.view = parts.memory->view();
     return parts;

@@ -30,6 +30,7 @@ struct QueuePairParts {
     std::uint32_t domain = 0;  // protection domain; another one's keys are refused
     // How much data its completions may hold: received, and read or returned by atomics.
     std::uint32_t receive_in_entry = 0, result_in_entry = 0;
+    std::uint8_t not_ready_retries = QueuePairLimits::kForEver;
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // XRC: an initiator's requests name shared receive queues of its peer, a target receives for

@@ -59,6 +59,7 @@ void QueuePairStates::detach() noexcept {
 }
 
 void QueuePairStates::close() noexcept {
+    turns_.absence().close();
     const auto held = queue_pair_.target().hold();
     detach();
     engines().stop();
@@ -77,6 +78,7 @@ void QueuePairStates::close() noexcept {
 
 void QueuePairStates::reset() {
     if (core_.inherited()) return;
+    turns_.absence().close();
     std::shared_ptr<AccessWord> ring;
     {
         const auto held = queue_pair_.target().hold();
@@ -95,6 +97,7 @@ void QueuePairStates::reset() {
             throw;
         }
     }
+    turns_.absence().open();
     end_reset(ring);
 }
 

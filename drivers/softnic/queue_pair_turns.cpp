@@ -61,7 +61,10 @@ QueuePairTurns::QueuePairTurns(DeviceCore& core, QueuePair& owner, QueuePairPart
       receive_completions_(parts.receive_completions),
       progress_(parts.progress),
       engines_(core, parts),
-      attention_(owner, engines_.shared()) {}
+      attention_(owner, engines_.shared()),
+      absence_(core.absent_poller(),
+               {[](void* self) noexcept { static_cast<QueuePairTurns*>(self)->execute(Looker::engine_thread); }, this}) {
+}
 
 // The lists that drive it, each once.
 void QueuePairTurns::attach() {
@@ -96,6 +99,7 @@ void QueuePairTurns::doorbell(const volatile void* register_half) noexcept {
 
 void QueuePairTurns::posted() noexcept {
     run_send();
+    absence_.posted();
     if (engines_.shared().is(QueuePairState::error)) [[unlikely]]
         run_receive();
 }
@@ -112,7 +116,7 @@ bool QueuePairTurns::work() noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
     const bool sends = engines_.requester().waiting();
-    if (sends) run_send();
+    if (sends) run_send(), absence_.polled();
     return received || sends;
 }
 

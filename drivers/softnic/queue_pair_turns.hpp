@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absence/absence.hpp"
 #include "queue_pair/queue_pair_attention.hpp"
 #include "queue_pair_engines.hpp"
 
@@ -18,6 +19,7 @@ class QueuePairTurns {
     QueuePairEngines& engines() noexcept { return engines_; }
     const QueuePairEngines& engines() const noexcept { return engines_; }
     QueuePairAttention& attention() noexcept { return attention_; }
+    Absence& absence() noexcept { return absence_; }
     CompletionQueue& send_completions() noexcept { return *send_completions_; }
     CompletionQueue& receive_completions() noexcept { return *receive_completions_; }
     // Rung by the data path.
@@ -67,6 +69,7 @@ class QueuePairTurns {
     ProgressList* progress_;
     QueuePairEngines engines_;
     QueuePairAttention attention_;
+    Absence absence_;
 };
 
 }  // namespace verbatim::softnic

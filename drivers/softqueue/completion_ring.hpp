@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include <verbatim/driver/queue_view.hpp>
 #include <verbatim/mlx5/formats.hpp>
@@ -74,10 +75,13 @@ class CompletionRing {
         return true;
     }
 
-    // The driver's arming word (mlx5::kArmSolicited). Threads: the polling one.
+    // The driver's arming word (mlx5::kArmSolicited). Ignored if its sequence had an event already:
+    // the driver counts events by two bits, and several for one sequence could bring it back to
+    // where it was. Threads: the polling one.
     void arm(std::uint32_t word) noexcept {
-        if (word == last_arm_) return;  // it had its event already, or still waits for it
-        last_arm_ = word;
+        const std::uint32_t sequence = word >> mlx5::kArmSequenceShift & mlx5::kArmSequenceMask;
+        const bool is_armed = (produced_.load(std::memory_order_acquire) & kArmed) != 0;
+        if (std::exchange(last_sequence_, sequence) == sequence && !is_armed) return;
         solicited_only_.store((word & mlx5::kArmSolicited) != 0, std::memory_order_relaxed);
         const std::uint32_t now = produced_.fetch_or(kArmed, std::memory_order_acq_rel);
         if (has_news(word & mlx5::kConsumerIndexMask, now)) fire();
@@ -263,7 +267,7 @@ class CompletionRing {
     bool ignores_overrun_ = false;
     std::atomic<bool> overrun_{false};
     std::atomic<bool> solicited_only_{false};
-    std::uint32_t last_arm_ = 0xffffffff;  // no driver writes this; of the polling thread
+    std::uint32_t last_sequence_ = 0xffffffff;  // armed last; of the polling thread
     Signal signal_;
 };
 

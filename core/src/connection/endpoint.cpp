@@ -10,6 +10,8 @@
 namespace verbatim {
 namespace {
 
+// An honest peer has a receive for each immediate (docs/arrival.md, invariant 3).
+constexpr std::uint8_t kNotReadyRetries = 3;
 constexpr std::size_t kPage = 4096;  // the peer's words have the first one
 // Flushing needs no peer.
 constexpr std::chrono::seconds kFlushLimit{2};
@@ -32,6 +34,7 @@ std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& c
     options.send_completions = options.receive_completions = &completions;
     options.send_blocks = config.ring.send_blocks;
     options.receive_entries = QueueUser::kReceives;
+    options.not_ready_retries = kNotReadyRetries;
     return device.create_queue_pair(options);
 }
 

@@ -27,11 +27,9 @@ class CompletionOrder {
     CompletionOrder(const mlx5::QueuePairView& view, CompletionRing& completions,
                     QueuePairShared& shared, ChosenPort& port, RequestElements& elements);
 
-    // Requests whose completions are to be written. Any thread.
-    bool outstanding() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
-    bool full() const noexcept {
-        return count_.load(std::memory_order_relaxed) == view_.send_blocks;
-    }
+    // How many requests have completions that are to be written. Any thread.
+    std::uint32_t outstanding() const noexcept { return count_.load(std::memory_order_relaxed); }
+    bool full() const noexcept { return outstanding() == view_.send_blocks; }
     // Results of reads and atomic operations are on their way.
     bool awaits_results() const noexcept { return results_due_ != 0; }
     // A failed request waits for those before it; nothing more is to be executed.

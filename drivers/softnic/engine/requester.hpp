@@ -51,11 +51,12 @@ class Requester {
 
     // Any thread: true if run() could find something to do.
     bool waiting() const noexcept {
-        return outstanding() || shared_->limits.report_drained.load(std::memory_order_relaxed) ||
-               unexecuted() || posted_.rejected() || port_.owes();
+        return outstanding() != 0 ||
+               shared_->limits.report_drained.load(std::memory_order_relaxed) || unexecuted() ||
+               posted_.rejected() || port_.owes();
     }
-    // Any thread. Requests whose completions are to be written.
-    bool outstanding() const noexcept { return order_.outstanding(); }
+    // Any thread. How many requests have completions that are to be written.
+    std::uint32_t outstanding() const noexcept { return order_.outstanding(); }
     // Any thread. Requests that wait for room in the peer's ring, or for their turn.
     bool unexecuted() const noexcept { return posted_.limit() != executed(); }
     // Any thread. Requests executed so far, modulo 2^16 blocks.

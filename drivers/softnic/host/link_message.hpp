@@ -6,7 +6,7 @@
 //   of the key table);  prove -> proven | refusal;  open_channel -> channel (file of rings, offset
 //   of the slot);  any of them -> refusal;  describe -> description (text file) | refusal, without
 //   a hello
-// But for one: wake has no answer, and may be sent while an answer is awaited.
+// But for two: wake and run have no answer, and may be sent while an answer is awaited.
 // A process that may attach to the answering one (ptrace) can read the secret that the welcome
 // points to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp),
 // which hold whole pages of the program.
@@ -51,10 +51,11 @@ enum class LinkOp : std::uint32_t {
     keys,
     prove,
     proven,
+    run,
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 5;
+inline constexpr std::uint32_t kLinkVersion = 6;
 inline constexpr std::size_t kFilesPerMessage = kFilesPerPacket;
 
 // LinkFeatures, of the answering device: its revokers raise barriers in all processes that take
@@ -70,7 +71,7 @@ struct LinkMessage {
     std::uint32_t status = 0;           // refusal: an Errc
     std::uint32_t count = 0;            // files: how many
     std::uint32_t from_queue_pair = 0;  // open_channel: the asking side's
-    std::uint32_t to_queue_pair = 0;    // open_channel, wake: the answering side's
+    std::uint32_t to_queue_pair = 0;    // open_channel, wake, run: the answering side's
     // get_file: which; list_files: numbers above this one; channel: where its slot is
     std::uint64_t file = 0;
     Nonce from{}, to{};          // hello, welcome

@@ -15,7 +15,7 @@ namespace {
 
 // Between two looks whether the others are at rest: they may need this core to come there.
 constexpr useconds_t kFirstLook = 20, kLastLook = 5000;
-// Three of each device, and one.
+// Four of each device, and one.
 constexpr std::size_t kMostThreads = 256;
 
 // In static memory, which no program registers.

@@ -17,8 +17,10 @@ class ControlService {
                                       std::uint32_t to) = 0;
     // The session is over: its process ended, or needs this device no more.
     virtual void end_session(std::uint64_t session) = 0;
-    // A peer says that queue pair `number` has something to do.
-    virtual void wake(std::uint32_t number) = 0;
+    // A peer says that queue pair `number` has something to do: for its program, which sleeps; or
+    // for the absent poller.
+    enum class WakeFor : std::uint8_t { events, turns };
+    virtual void wake(std::uint32_t number, WakeFor what) = 0;
     // A link was lost: its queue pairs have something to do.
     virtual void wake_all() = 0;
     // The device in words. Throws Error.

@@ -1,6 +1,7 @@
 // The control thread of a device: it keeps the links that peers opened, and watches the links that
 // this process opened. It sleeps in poll() and touches no queue, but raises events for those who
-// sleep. All signals are blocked in it. Threads: the public members may be called from any thread.
+// sleep, and hands queue pairs to the absent poller. All signals are blocked in it. Threads: the
+// public members may be called from any thread.
 #pragma once
 
 #include <poll.h>

@@ -1,6 +1,8 @@
 // Opening a link, and what it tells its peer.
 #include "link.hpp"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -18,6 +20,8 @@ namespace verbatim::softnic {
 namespace {
 
 constexpr std::chrono::milliseconds kBacklogRetry{2};
+// A small part of what a socket holds by default, in the kernel's way of counting.
+constexpr int kMostUnread = 16384;
 
 std::string name_of(const QueuePairAddress& peer) {
     return {peer.local_socket.begin(),
@@ -140,6 +144,16 @@ bool Link::wake(std::uint32_t queue_pair) noexcept {
     message.to_queue_pair = queue_pair;
     // Nobody has to be woken in a process that ended.
     return send_message(socket_.get(), message) || errno != EAGAIN;
+}
+
+// So a stopped peer never has so much unread that a question or a wake-up finds no room.
+void Link::ask_to_run(std::uint32_t queue_pair) noexcept {
+    int unread = 0;
+    if (ioctl(socket_.get(), SIOCOUTQ, &unread) != 0 || unread > kMostUnread) return;
+    LinkMessage message;
+    message.op = LinkOp::run;
+    message.to_queue_pair = queue_pair;
+    static_cast<void>(send_message(socket_.get(), message));
 }
 
 }  // namespace verbatim::softnic

@@ -56,6 +56,9 @@ class Link {
     // Tells the peer's device that its queue pair has something to do. False: the peer has not read
     // what it was told before. One system call; any thread.
     bool wake(std::uint32_t queue_pair) noexcept;
+    // Asks the peer's device to take what this side sent to its queue pair, in the place of its
+    // program. Nothing while the peer leaves much unread. Two system calls; any thread.
+    void ask_to_run(std::uint32_t queue_pair) noexcept;
     bool lost() const noexcept { return questions_.lost(); }
     // The peer is this very process: its addresses are ours.
     bool same_process() const noexcept { return same_process_; }

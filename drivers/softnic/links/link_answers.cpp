@@ -35,7 +35,9 @@ void LinkAnswers::answer(LinkSession& session, const LinkMessage& request) try {
         case LinkOp::open_channel:
             return answer_channel(session, request);
         case LinkOp::wake:
-            return service_.wake(request.to_queue_pair);
+            return service_.wake(request.to_queue_pair, ControlService::WakeFor::events);
+        case LinkOp::run:
+            return service_.wake(request.to_queue_pair, ControlService::WakeFor::turns);
         default:
             return refuse(session, request, Errc::protocol_error, "unknown request");
     }

@@ -63,6 +63,9 @@ class ChosenPort {
     }
     bool begun() const noexcept { return is_shm() ? shm_.begun() : other()->begun(); }
     bool owes() const noexcept { return is_shm() ? shm_.owes() : other()->owes(); }
+    bool relies_on_peer() const noexcept {
+        return is_shm() ? shm_.relies_on_peer() : other()->relies_on_peer();
+    }
     void report_refusal(mlx5::Syndrome syndrome) noexcept {
         is_shm() ? shm_.report_refusal(syndrome) : other()->report_refusal(syndrome);
     }

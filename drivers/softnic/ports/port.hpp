@@ -13,8 +13,9 @@
 //             with the same request, and with no other one before, unless the queue pair fails
 // A peer that is lost answers nothing any more (silent()): tickets it had acknowledged stay so.
 //
-// Owner: the queue pair. Threads: the one inside the send gate, but for owes(), silent() and
-// message_waits(), which any thread may call. No member blocks, allocates or throws.
+// Owner: the queue pair. Threads: the one inside the send gate, but for owes(), silent(),
+// message_waits() and relies_on_peer(), which any thread may call. No member blocks, allocates or
+// throws.
 //
 // The shm port (shm_port.hpp) judges keys by the peer's mapped table and copies by itself. On other
 // ports the responder judges: their arrivals are given to it as records of a ring (channel.hpp), of
@@ -96,6 +97,9 @@ class Port {
     virtual bool begun() const noexcept { return false; }
     // The peer is to be told of something, and could not be yet.
     virtual bool owes() const noexcept { return false; }
+    // The peer's program has to do a part of what was accepted, on its memory; it may be busy with
+    // other things. Any thread, of a queue pair that is ready.
+    virtual bool relies_on_peer() const noexcept { return false; }
     // This side found that the peer has to refuse the last request.
     virtual void report_refusal(mlx5::Syndrome) noexcept {}
 };

@@ -35,6 +35,7 @@ void RingSender::reset() noexcept {
     tickets_ = sent_ = atomics_asked_ = atomics_taken_ = 0;
     pieces_asked_ = pieces_taken_ = taken_ = 0;
     queue_ = told_queue_ = 0;
+    one_sided_.store(0, std::memory_order_relaxed);
     message_begun_ = false;
     owes_wake_.store(false, std::memory_order_relaxed);
 }
@@ -58,6 +59,12 @@ PortAnswer RingSender::handed_over(bool noteworthy) noexcept {
     wake_receiver(noteworthy);
     if (!shared_->traits.reliable()) return {};
     return {PortOutcome::accepted, kNoSyndrome, ++tickets_};
+}
+
+PortAnswer RingSender::handed_over_one_sided(bool noteworthy) noexcept {
+    const PortAnswer answer = handed_over(noteworthy);
+    one_sided_.store(answer.ticket, std::memory_order_relaxed);
+    return answer;
 }
 
 // Before the first record for another queue than the last one was for; the peer keeps the number.
@@ -99,7 +106,7 @@ PortAnswer RingSender::send(const PortRequest& request, const PieceList& bytes) 
 
 PortAnswer RingSender::write(const PortRequest& request, const PieceList& bytes,
                              bool noteworthy) noexcept {
-    return put(request, bytes, true) ? handed_over(noteworthy) : wait_for_peer(true);
+    return put(request, bytes, true) ? handed_over_one_sided(noteworthy) : wait_for_peer(true);
 }
 
 bool RingSender::has_room() noexcept {
@@ -115,7 +122,7 @@ PortAnswer RingSender::write_immediate(const PortRequest& request, const PieceLi
                                              (request.solicited ? kSolicitedRecord : 0),
                                          static_cast<std::uint32_t>(bytes.total),
                                          request.immediate});
-    return handed_over(request.solicited);
+    return crosses ? handed_over_one_sided(request.solicited) : handed_over(request.solicited);
 }
 
 // False: there is no room for the rest now; sent_ remembers where it begins. `last`: nothing
@@ -214,7 +221,7 @@ PortAnswer RingSender::atomic(const RemoteAtomic& operation, bool noteworthy) no
     shared_->connection.outgoing.commit(
         {sizeof operation, kFirstRecord | kLastRecord | kAtomicRecord, sizeof operation, 0});
     ++atomics_asked_;
-    return handed_over(noteworthy);
+    return handed_over_one_sided(noteworthy);
 }
 
 void RingSender::take_result(const PieceList& into) noexcept {

@@ -1,7 +1,7 @@
 // Hands requests over to the ring of the peer's queue pair: messages, and what the peer is to
 // execute for this side (pieces of writes and reads, atomic operations). A request that does not
 // fit at once is begun, and goes on with the next call for the same request. Owner: the shm port.
-// Threads: the one inside the send gate, but for owes_wake().
+// Threads: the one inside the send gate, but for what says otherwise.
 #pragma once
 
 #include <atomic>
@@ -40,6 +40,13 @@ class RingSender {
     // Why a silent peer does not answer the request that is begun: it may have refused a part of it
     // before.
     mlx5::Syndrome silence() const noexcept;
+    // The peer has not executed all requests on its memory that it was given. Any thread, while the
+    // queue pair is ready.
+    bool relies_on_peer() const noexcept {
+        return one_sided_.load(std::memory_order_relaxed) >
+               shared_->connection.outgoing.acknowledged();
+    }
+    // Any thread.
     bool owes_wake() const noexcept { return owes_wake_.load(std::memory_order_relaxed); }
     void wake_receiver(bool noteworthy) noexcept;
 
@@ -49,13 +56,15 @@ class RingSender {
     void take_answers(const PieceList& into) noexcept;
     void ask_for_pieces(const PortRequest& request, const PieceList& into) noexcept;
     PortAnswer handed_over(bool noteworthy) noexcept;
+    PortAnswer handed_over_one_sided(bool noteworthy) noexcept;
     mlx5::Syndrome refused() const noexcept {
         return static_cast<mlx5::Syndrome>(shared_->connection.outgoing.refused());
     }
 
     QueuePairShared* shared_;
-    Ticket tickets_ = 0;      // messages handed over completely
-    std::uint64_t sent_ = 0;  // bytes of the current request handed over, or asked for
+    Ticket tickets_ = 0;                // messages handed over completely
+    std::atomic<Ticket> one_sided_{0};  // the last of those that the peer executes on memory
+    std::uint64_t sent_ = 0;            // bytes of the current request handed over, or asked for
     bool message_begun_ = false;
     std::uint32_t queue_ = 0, told_queue_ = 0;  // of the current request; of the records
     // Atomic operations that the peer executes.

@@ -75,6 +75,7 @@ class ShmPort final : public Port {
     mlx5::Syndrome silence() const noexcept override { return ring_.silence(); }
     bool begun() const noexcept override { return ring_.begun(); }
     bool owes() const noexcept override { return ring_.owes_wake(); }
+    bool relies_on_peer() const noexcept override { return ring_.relies_on_peer(); }
     void report_refusal(mlx5::Syndrome syndrome) noexcept override {
         shared_->connection.outgoing.report_fault(static_cast<std::uint8_t>(syndrome));
     }

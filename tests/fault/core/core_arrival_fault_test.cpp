@@ -60,6 +60,23 @@ TEST_F(HostileArrival, generations_that_skip) {
     EXPECT_EQ(peer.end_of_connection(), Errc::protocol_error);
 }
 
+// Its receives are used up by the first notifications, and it posts no more.
+TEST_F(HostileArrival, generations_without_receives) {
+    Errc result = Errc::ok;
+    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    for (std::uint64_t generation = 1; result == Errc::ok && !deadline.passed(); ++generation) {
+        peer.write_word(peer.theirs().armed_address, peer.theirs().words_key, generation);
+        result = peer.connection().try_send(1, {});
+        while (result == Errc::would_block && !deadline.passed()) {
+            const Errc state = peer.connection().progress();
+            result = state == Errc::ok ? peer.connection().try_send(1, {}) : state;
+        }
+    }
+    while (peer.connection().progress() == Errc::ok && !deadline.passed()) {
+    }
+    EXPECT_EQ(peer.connection().state(), Errc::rnr_exceeded);
+}
+
 // Honest as far as anyone can tell: its own things wait.
 TEST_F(HostileArrival, announced_records_that_do_not_come_keep_the_lane_looking) {
     posted().positions[0] = 32;

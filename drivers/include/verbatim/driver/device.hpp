@@ -192,6 +192,9 @@ struct QueuePairOptions {
     std::uint32_t max_inline_bytes = 188;  // what fits 4 blocks beside control and address segments
     std::uint32_t max_send_elements = 13;
     std::uint32_t max_receive_elements = 1;
+    // How often a message is tried again that finds no receive at the peer; then it fails
+    // (rnr_exceeded). 7: for ever.
+    std::uint8_t not_ready_retries = 7;
     // This machine's address on the way to the peer, as its GID: IPv6 or IPv4-mapped. An RDMA
     // device uses that GID if it has it. Zeros: not known.
     std::array<std::uint8_t, 16> local_address{};

@@ -7,7 +7,8 @@
 // - The posting thread executes one-sided requests on arena memory (a MemoryBacking with a file)
 //   before the post returns. The target does no work. Two-sided requests and immediates are
 //   delivered when the target polls any of its completion queues, and completed at the sender when
-//   it polls in turn.
+//   it polls in turn. Where a program does not poll for milliseconds, a thread of its device (the
+//   absent poller) does this in its place, and goes on with requests that had to wait.
 // - Order: of one write into arena memory the last aligned 8 bytes become visible last (release).
 //   Aligned writes of 1, 2, 4 or 8 bytes are single stores. So a target may poll memory. Requests
 //   posted before a send or an immediate are in place when the peer sees that message arrive. A
@@ -25,7 +26,10 @@
 //   queue pair. Else it fails there with local_access (0x11), and at the sender with remote_access
 //   (0x13).
 // - A thread that sleeps for an event of an armed completion queue does not run the engine. Its
-//   receives must have been posted before it armed the queue.
+//   receives must have been posted before it armed the queue; later ones are found by the absent
+//   poller.
+// - The absent poller is one more thread that touches memory of requests and receives. It has all
+//   signals blocked, so a program's handler of SIGSEGV does not hear of accesses of this thread.
 // - After fork() the child's copies of devices and queues are dead (requests are flushed); it opens
 //   its own.
 #pragma once
@@ -64,7 +68,7 @@ struct Options {
     // in few turns. Ten thousand queue pairs cost little.
     std::size_t ring_bytes = 0;
     // The fault policy. A request that waits by it (a delay, or a loss before the next try) goes on
-    // when the program polls.
+    // when the program polls, or the absent poller looks.
     FaultPolicy faults{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
@@ -74,6 +78,9 @@ struct Options {
     // Revocations use membarrier(2) where the kernel has it and the peer does too. Without it every
     // one-sided request costs a fence. For tests.
     bool membarrier = true;
+    // A thread takes messages, and goes on with requests that wait for that, while their program
+    // neither posts nor polls. For tests.
+    bool absent_poller = true;
 };
 
 // Throws Error(invalid_argument | out_of_memory | device_error).

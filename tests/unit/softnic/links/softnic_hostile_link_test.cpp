@@ -196,7 +196,9 @@ std::optional<LinkMessage> hear(const Descriptor& socket, std::vector<Descriptor
 }
 
 TEST(HostileLink, the_control_thread_serves_others_beside_peers_that_never_stop_asking) {
-    End end;
+    EndOptions options;
+    options.device.absent_poller = true;
+    End end(options);
     const QueuePairAddress device = end.address().queue_pair;
     std::atomic<bool> stop{false};
     std::atomic<int> talking{0};
@@ -204,14 +206,18 @@ TEST(HostileLink, the_control_thread_serves_others_beside_peers_that_never_stop_
     for (int i = 0; i < 3; ++i)
         talkers.emplace_back([&] {
             const Descriptor socket = call(device);
-            LinkMessage hello, wake;
+            LinkMessage hello, wake, run;
             hello.op = LinkOp::hello;
             hello.from = random_nonce();
             hello.to = device.nonce;
             wake.op = LinkOp::wake;
+            run.op = LinkOp::run;
+            run.to_queue_pair = device.number;
             if (!send_message(socket.get(), hello)) return;
             talking.fetch_add(1);
-            while (!stop.load()) static_cast<void>(send_message(socket.get(), wake));
+            while (!stop.load())
+                for (const LinkMessage& line : {wake, run})
+                    static_cast<void>(send_message(socket.get(), line));
         });
     const auto deadline = Clock::now() + kPatience;
     while (talking.load() != 3 && Clock::now() < deadline) std::this_thread::yield();
@@ -257,7 +263,7 @@ class Answering final : public ControlService {
         throw Error(Errc::peer_lost, "answering", "there are no queue pairs");
     }
     void end_session(std::uint64_t) override {}
-    void wake(std::uint32_t) override {}
+    void wake(std::uint32_t, WakeFor) override {}
     void wake_all() override {}
     std::string describe() override { return {}; }
     const QueuePairAddress& address() const { return address_; }
