@@ -115,13 +115,14 @@ class SoftDevice final : public Device {
             throw Error(Errc::invalid_argument, core_->options().name,
                         "the completion channel belongs to another kind of device");
         const Options& options = core_->options();
-        return std::make_unique<CompletionQueue>(
-            CompletionQueue::Options{entries, options.completion_entry_bytes,
-                                     core_->next_completion_queue(), options.parked, own});
+        return std::make_unique<CompletionQueue>(CompletionQueue::Options{
+            entries, options.completion_entry_bytes, core_->numbers().next_completion_queue(),
+            options.parked, own});
     }
     std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) override {
-        return std::make_unique<SharedReceiveQueue>(options, core_->next_shared_receive_queue());
+        return std::make_unique<SharedReceiveQueue>(options,
+                                                    core_->numbers().next_shared_receive_queue());
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
         auto queue_pair = std::make_unique<QueuePair>(core_, own_parts(options));
@@ -176,14 +177,13 @@ std::unique_ptr<FaultInjector> DeviceCore::next_fault_injector() {
     return std::make_unique<FaultInjector>(options_.faults, next_injector_.fetch_add(1));
 }
 
-std::uint32_t DeviceCore::next_completion_queue() noexcept {
-    return next_completion_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+std::uint32_t ObjectNumbers::next_completion_queue() noexcept {
+    return completion_queue_.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
 }
 
-std::uint32_t DeviceCore::next_shared_receive_queue() noexcept {
-    const std::uint32_t count = identity_.last_number - identity_.first_number + 1;
-    return identity_.first_number +
-           next_shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) % count;
+std::uint32_t ObjectNumbers::next_shared_receive_queue() noexcept {
+    const std::uint32_t count = last_ - first_ + 1;
+    return first_ + shared_receive_queue_.fetch_add(1, std::memory_order_relaxed) % count;
 }
 
 ChannelPlace DeviceCore::open_channel(const LinkPeer& peer, std::uint32_t from, std::uint32_t to) {

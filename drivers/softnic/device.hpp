@@ -23,6 +23,20 @@
 
 namespace verbatim::softnic {
 
+// Gives numbers to completion queues and shared receive queues. Threads: any.
+class ObjectNumbers {
+  public:
+    explicit ObjectNumbers(const Identity& identity) noexcept
+        : first_(identity.first_number), last_(identity.last_number) {}
+    std::uint32_t next_completion_queue() noexcept;
+    // From the same numbers as queue pairs': those of unmodified programs are unique per host.
+    std::uint32_t next_shared_receive_queue() noexcept;
+
+  private:
+    const std::uint32_t first_, last_;
+    std::atomic<std::uint32_t> completion_queue_{1}, shared_receive_queue_{0};
+};
+
 // Shared by the device and everything made from it, so that the order of destruction does not
 // matter.
 class DeviceCore final : public ControlService, public std::enable_shared_from_this<DeviceCore> {
@@ -48,9 +62,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     void remove_queue_pair(std::uint32_t number);
     // For another queue pair; null without a fault policy.
     std::unique_ptr<FaultInjector> next_fault_injector();
-    std::uint32_t next_completion_queue() noexcept;
-    // From the same numbers as queue pairs': those of unmodified programs are unique per host.
-    std::uint32_t next_shared_receive_queue() noexcept;
+    ObjectNumbers& numbers() noexcept { return numbers_; }
 
     // The link to the peer's device, shared with other queue pairs. Throws Error as Link::open.
     std::shared_ptr<Link> link_to(const QueuePairAddress& peer, Instant deadline);
@@ -81,8 +93,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     StreamService streams_;
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
-    std::atomic<std::uint32_t> next_completion_queue_{1};
-    std::atomic<std::uint32_t> next_shared_receive_queue_{0};
+    ObjectNumbers numbers_{identity_};
 
     QueuePairTable queue_pairs_;
     LinkTable links_;

@@ -63,8 +63,10 @@ QueuePairTurns::QueuePairTurns(DeviceCore& core, QueuePair& owner, QueuePairPart
       engines_(core, parts),
       attention_(owner, engines_.shared()),
       absence_(core.absent_poller(),
-               {[](void* self) noexcept { static_cast<QueuePairTurns*>(self)->execute(Looker::engine_thread); }, this}) {
-}
+               {[](void* self) noexcept {
+                    static_cast<QueuePairTurns*>(self)->execute(Looker::engine_thread);
+                },
+                this}) {}
 
 // The lists that drive it, each once.
 void QueuePairTurns::attach() {
@@ -80,21 +82,16 @@ void QueuePairTurns::ring_for_rest() const noexcept {
 
 mlx5::DoorbellHook QueuePairTurns::hook() noexcept {
     const auto call = [](void* self, const volatile void* register_half) noexcept {
-        static_cast<QueuePairTurns*>(self)->doorbell(register_half);
+        auto& turns = *static_cast<QueuePairTurns*>(self);
+        mark_dead_copy(turns.core_, turns.engines_.shared());
+        auto& strict = turns.engines_.strict();
+        if (strict && turns.engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
+            PostedRequests& posted = turns.engines_.requester().posted();
+            strict->accept(register_half) ? posted.ring(strict->counter()) : posted.reject();
+        }
+        turns.posted();
     };
     return {call, this};
-}
-
-void QueuePairTurns::doorbell(const volatile void* register_half) noexcept {
-    mark_dead_copy(core_, engines_.shared());
-    auto& strict = engines_.strict();
-    if (strict && engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
-        if (strict->accept(register_half))
-            engines_.requester().posted().ring(strict->counter());
-        else
-            engines_.requester().posted().reject();
-    }
-    posted();
 }
 
 void QueuePairTurns::posted() noexcept {

@@ -53,7 +53,6 @@ class QueuePairTurns {
 
   private:
     static constexpr std::uint32_t kPatient = 1024;
-    void doorbell(const volatile void* register_half) noexcept;
     bool relay(Looker looker) noexcept;
     bool work() noexcept;
     template <class Engine>

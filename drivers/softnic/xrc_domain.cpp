@@ -28,7 +28,7 @@ XrcDomain::XrcDomain() : no_completions_(no_view(), {}) {}
 std::uint32_t XrcDomain::free_number(DeviceCore& device) {
     const std::lock_guard lock(mutex_);
     for (std::size_t tries = 0; tries < 2 * kXrcQueues; ++tries) {
-        const std::uint32_t number = device.next_shared_receive_queue();
+        const std::uint32_t number = device.numbers().next_shared_receive_queue();
         if (number != 0 && queues_[number % kXrcQueues].load() == nullptr) return number;
     }
     return 0;

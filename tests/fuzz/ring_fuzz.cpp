@@ -17,27 +17,46 @@ struct alignas(64) Memory {
     std::array<std::byte, kRing> bytes{};
 };
 
+// Keeps what was handed out, and gives it back out of order.
+struct Holder {
+    std::array<std::uint32_t, 8> numbers{};
+    std::size_t count = 0;
+};
+
 // One look; false if the ring is refused for good.
-bool look(RingReceiver& receiver, const Memory& memory) {
-    Message message;
-    std::uint32_t credit = 0;
+bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
     const std::uint64_t before = receiver.consumed();
-    const Errc result = receiver.try_receive(message, credit);
+    Record record;
+    const Errc result = receiver.next(record);
     if (result == Errc::protocol_error) return false;
     if (result == Errc::ok) {
-        const std::byte* const first = message.payload.data();
+        const std::byte* const first = record.payload.data();
         fuzz::require(first >= memory.bytes.data());
-        fuzz::require(first + message.payload.size() <= memory.bytes.data() + kRing);
-        fuzz::require(message.payload.size() <= ring::max_payload(kRing));
-        fuzz::require(message.kind < ring::kPad);
-        fuzz::require(receiver.holds());
-        receiver.release();
+        fuzz::require(first + record.payload.size() <= memory.bytes.data() + kRing);
+        fuzz::require(record.payload.size() <= ring::max_payload(kRing));
+        fuzz::require(record.kind < ring::kKinds);
+        fuzz::require(receiver.held() == held.count + 1);
+        held.numbers[held.count++] = record.number;
     } else {
         fuzz::require(result == Errc::would_block);
     }
+    if (held.count == held.numbers.size() || (held.count != 0 && result != Errc::ok))
+        receiver.release(held.numbers[--held.count]);
     fuzz::require(receiver.consumed() >= before && receiver.consumed() - before <= kRing);
     fuzz::require(receiver.consumed() % ring::kAlignment == 0);
     return true;
+}
+
+// A look ahead, as a sender without credits and an arming receiver take it.
+bool look_ahead(RingReceiver& receiver, std::uint64_t distance) {
+    RingReceiver::Seen seen;
+    const std::uint64_t before = receiver.position();
+    const Errc result = distance % 2 == 0
+                            ? receiver.look_ahead(seen)
+                            : receiver.holds_up_to(receiver.consumed() + distance * 16, seen);
+    fuzz::require(receiver.position() == before);
+    fuzz::require(seen.count <= kRing / ring::kAlignment);
+    return result != Errc::protocol_error;
 }
 
 }  // namespace
@@ -45,18 +64,19 @@ bool look(RingReceiver& receiver, const Memory& memory) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
     Memory memory;
     RingReceiver receiver(memory.bytes.data(), kRing, kKey);
+    Holder held;
     fuzz::Input input(data, bytes);
     while (input.left() > 0) {
         const auto step = input.number(1);
         const std::size_t at = input.number(2) % kRing;
-        if (step % 3 == 0) {
-            const auto piece = input.take(step / 3);
+        if (step % 4 == 0) {
+            const auto piece = input.take(step / 4);
             const std::size_t room = std::min(piece.size(), kRing - at);
             if (room > 0) std::memcpy(memory.bytes.data() + at, piece.data(), room);
-        } else if (step % 3 == 1) {  // the peer knows the key
-            const std::uint64_t tag = ring::tag(kKey, receiver.consumed());
+        } else if (step % 4 == 1) {  // the peer knows the key
+            const std::uint64_t tag = ring::tag(kKey, receiver.position() + (step / 4) * 32);
             std::memcpy(memory.bytes.data() + at / 8 * 8, &tag, sizeof tag);
-        } else if (!look(receiver, memory)) {
+        } else if (step % 4 == 2 ? !look(receiver, memory, held) : !look_ahead(receiver, at)) {
             return 0;
         }
     }
@@ -72,8 +92,8 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     // Records of 5, 0 and 24 bytes, each looked at, then a wrong pad.
     std::size_t offset = 0;
     for (const std::uint32_t length : {5u, 0u, 24u}) {
-        const std::uint64_t word = ring::Word0{length, 3, 9}.raw();
-        number(8 * 3, 1), number(offset, 2);
+        const std::uint64_t word = ring::Word0{.length = length, .channel = 3, .credit = 9}.raw();
+        number(8 * 4, 1), number(offset, 2);
         const auto raw = std::as_bytes(std::span(&word, 1));
         seed.insert(seed.end(), raw.begin(), raw.end());
         number(1, 1), number(offset + 8 + ring::round_up(length, 8), 2);
@@ -81,8 +101,8 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
         offset += ring::slot_bytes(length);
     }
     std::vector<std::vector<std::byte>> seeds{seed};
-    const std::uint64_t pad = ring::Word0{64, ring::kPad, 0}.raw();
-    number(8 * 3, 1), number(offset, 2);
+    const std::uint64_t pad = ring::Word0{.length = 64, .frame = ring::Frame::pad}.raw();
+    number(8 * 4, 1), number(offset, 2);
     const auto raw = std::as_bytes(std::span(&pad, 1));
     seed.insert(seed.end(), raw.begin(), raw.end());
     number(1, 1), number(offset + 8, 2), number(2, 1), number(0, 2);

@@ -23,7 +23,7 @@ class Poller::Impl {
     ~Impl();
 
     const std::string& name() const noexcept { return name_; }
-    const Lane& lane() const noexcept { return lanes_.front(); }
+    const Lane& lane() const noexcept { return own_; }
     // In its thread.
     void add(const Lane& lane);
     void remove(const Lane& lane);
@@ -38,16 +38,21 @@ class Poller::Impl {
     const LaneMode mode_;
     const std::chrono::microseconds spin_;
     WaitSet waits_;
-    std::vector<Lane> lanes_;  // owner: its thread, once that runs; the first is its own
+    Lane own_;
+    std::vector<Lane> lanes_;  // its own first; owner: its thread, once that runs
     Clock::time_point idle_since_{};
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };
 
 Poller::Impl::Impl(const Config::PollerSection& section, Lane lane)
-    : name_(section.name), mode_(section.mode), spin_(section.spin), lanes_{std::move(lane)} {
+    : name_(section.name),
+      mode_(section.mode),
+      spin_(section.spin),
+      own_(std::move(lane)),
+      lanes_{own_} {
     const placement::Cores cores = placement::cores_of(section);
-    waits_.add(lanes_.front().descriptor(), nullptr);
+    waits_.add(own_.descriptor(), nullptr);
     thread_ = std::thread([this] { run(); });
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     placement::pin(thread_, cores);
@@ -55,8 +60,8 @@ Poller::Impl::Impl(const Config::PollerSection& section, Lane lane)
 
 Poller::Impl::~Impl() {
     // Connections end in the thread that they belong to.
-    lanes_.front().submit([this, lane = lanes_.front()]() noexcept {
-        lane.impl()->kept().end_all_hosted();
+    own_.submit([this]() noexcept {
+        own_.impl()->kept().end_all_hosted();
         stop_ = true;
     });
     thread_.join();

@@ -113,7 +113,8 @@ class RingReceiver {
             return Errc::protocol_error;
         const bool is_new = position_ >= seen_;
         move_by(slot);
-        if (is_new) seen_ = position_;
+        // Also where the peer changed the record after it was seen.
+        if (seen_ < position_) seen_ = position_;
         // Recurs once at most.
         if (word.frame == ring::Frame::pad) [[unlikely]]
             return next(record);

@@ -57,7 +57,7 @@ int make_shared_queue(DeviceObjects& device, const ib_uverbs_create_xsrq& wanted
         return EINVAL;
     mlx5::SharedReceiveQueueView view = view_of(wanted, provider);
     view.number = of_xrc ? open->domain->engine().free_number(*device.core)
-                         : device.core->next_shared_receive_queue();
+                         : device.core->numbers().next_shared_receive_queue();
     if (view.number == 0) return ENOMEM;
     auto made = std::make_unique<SharedQueue>(view, domain, device.context.async_events,
                                               wanted.user_handle);
