@@ -79,9 +79,9 @@ void ObjectLink::pump(Connection& connection, Role role) {
     send_pending(connection);
     take_held();
     handle_messages(connection);
-    if (broken_ != nullptr) protocol_error(broken_);
     if (const Errc state = connection.progress(); state != Errc::ok && must_tell_end(role))
         connection.check();
+    if (broken_ != nullptr) protocol_error(broken_);
 }
 
 // While the peer does not take our answers, its messages stay in the ring, which then fills.

@@ -132,20 +132,19 @@ TEST(Messages, several_are_held_and_given_back_in_any_order) {
     std::mt19937 random(5);
     std::shuffle(held.begin(), held.end(), random);
     while (!held.empty()) held.pop_back();
-    for (int i = 0; i < sent; ++i)
-        ASSERT_EQ(pair.sender->try_send(1, bytes_of(text)), Errc::ok) << i;
+    for (int i = 0; i < sent; ++i) pair.sender->send_message(1, bytes_of(text), {}, soon());
 }
 
 TEST(Messages, no_more_than_sixty_four_are_held) {
     Pair pair;
     std::vector<Message> held(65);
     for (std::size_t i = 0; i < held.size(); ++i) pair.sender->send_message(1, {}, {}, soon());
-    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(pair.receiver->try_receive(held[i]), Errc::ok);
+    for (std::size_t i = 0; i < 64; ++i) held[i] = pair.receiver->receive_message(soon());
     EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::would_block);
     held[10].release();
     EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::would_block) << "the first is held";
     held[0].release();
-    EXPECT_EQ(pair.receiver->try_receive(held[64]), Errc::ok);
+    EXPECT_TRUE(pair.receiver->receive_message(soon()));
 }
 
 TEST(Messages, may_outlive_their_connection) {
@@ -201,7 +200,8 @@ TEST(Handlers, that_ask_for_all_leave_other_messages_to_be_received) {
     pair.receiver->on(9, [&](Message& message) { seen += text_of(message); });
     for (const std::uint8_t channel : Channels{1, 9, 2, 9})
         pair.sender->send_message(channel, bytes_of("x"), {}, soon());
-    EXPECT_EQ(pair.receiver->handle_all(), Errc::ok);
+    for (const Deadline deadline = soon(); seen.size() < 2 && !deadline.passed();)
+        EXPECT_EQ(pair.receiver->handle_all(), Errc::ok);
     EXPECT_EQ(seen, "xx");
     pair.sender->send_message(3, {}, {}, soon());
     for (const std::uint8_t channel : Channels{1, 2, 3})
