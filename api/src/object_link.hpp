@@ -56,8 +56,9 @@ class ObjectLink {
     // The handler of the channel.
     void receive(Message& message) noexcept;
     // Takes in everything that has arrived and gives pending answers. Throws Error.
-    // Of a receiver, the connection's end waits until the graph that came before it is taken.
-    enum class Role : bool { sender, receiver };
+    // Of a receiver, the connection's end waits until the graph that came before it is taken. To a
+    // sender that has sent everything it is no error.
+    enum class Role : std::uint8_t { sender, flusher, receiver };
     void pump(Connection& connection, Role role);
     // Grows whenever a transfer of this connection gets on.
     std::uint64_t activity() const noexcept { return activity_; }
@@ -121,6 +122,7 @@ class ObjectLink {
     std::size_t whole_arrivals() const noexcept;
     [[noreturn]] void protocol_error(const char* what);
     bool must_tell_end(Role role) const noexcept {
+        if (role == Role::flusher) return false;
         return role == Role::sender || arrivals_.empty() || !arrivals_.front().complete;
     }
     void send_pending(Connection& connection);

@@ -151,9 +151,11 @@ struct Outbound::State {
                 phase = Phase::flush;
                 return true;
             case Phase::flush: {
-                const Errc code = connection.try_flush();
+                // A receiver may close as soon as it has the graph, before its device's last
+                // answers are here.
+                const Errc code = connection.peer_took_all() ? Errc::ok : connection.try_flush();
                 if (code == Errc::would_block) return false;
-                if (code != Errc::ok) connection.check();
+                if (code != Errc::ok && !connection.peer_took_all()) connection.check();
                 phase = Phase::done;
                 return true;
             }
@@ -178,7 +180,9 @@ Outbound::~Outbound() {
 bool Outbound::step() {
     State& state = *state_;
     if (state.phase == State::Phase::done) return true;
-    state.link.pump(state.connection, ObjectLink::Role::sender);
+    state.link.pump(state.connection, state.phase == State::Phase::flush
+                                          ? ObjectLink::Role::flusher
+                                          : ObjectLink::Role::sender);
     while (state.phase != State::Phase::done)
         if (!state.advance()) return false;
     return true;

@@ -36,7 +36,8 @@ void QueuePairEngines::make(DeviceCore& core, const QueuePairParts& parts,
     KeyTable& keys = core.keys();
     shared_.access.emplace(keys.accesses(), shared_.traits.number);
     if (!device.parked) view_.doorbell_hook = hook;
-    if (device.strict_doorbells) strict_.emplace(view_, shared_.failure.text);
+    if (device.strict_doorbells)
+        strict_ = std::make_unique<StrictDoorbell>(view_, shared_.failure.text);
     send_.emplace(view_, parts.send_completions->ring(), keys, shared_,
                   RequesterOptions{.strict_doorbells = device.strict_doorbells && !device.parked,
                                    .faults = core.next_fault_injector()});

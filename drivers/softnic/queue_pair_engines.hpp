@@ -36,7 +36,8 @@ class QueuePairEngines {
     const Requester& requester() const noexcept { return *send_; }
     ReceiveEngine& responder() noexcept { return *receive_; }
     const ReceiveEngine& responder() const noexcept { return *receive_; }
-    std::optional<StrictDoorbell>& strict() noexcept { return strict_; }
+    // Null unless the device checks doorbells.
+    StrictDoorbell* strict() noexcept { return strict_.get(); }
     Gate& send_gate() noexcept { return send_gate_; }
     Gate& receive_gate() noexcept { return receive_gate_; }
 
@@ -69,7 +70,7 @@ class QueuePairEngines {
     std::unique_ptr<QueuePairMemory> memory_;  // null: it is the caller's
     mlx5::QueuePairView view_;
     QueuePairShared shared_;
-    std::optional<StrictDoorbell> strict_;
+    std::unique_ptr<StrictDoorbell> strict_;
     std::optional<Requester> send_;
     std::optional<ReceiveEngine> receive_;
     Gate send_gate_, receive_gate_;

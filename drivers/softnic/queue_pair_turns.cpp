@@ -84,8 +84,8 @@ mlx5::DoorbellHook QueuePairTurns::hook() noexcept {
     const auto call = [](void* self, const volatile void* register_half) noexcept {
         auto& turns = *static_cast<QueuePairTurns*>(self);
         mark_dead_copy(turns.core_, turns.engines_.shared());
-        auto& strict = turns.engines_.strict();
-        if (strict && turns.engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
+        StrictDoorbell* const strict = turns.engines_.strict();
+        if (strict != nullptr && turns.engines_.shared().is(QueuePairState::ready)) [[unlikely]] {
             PostedRequests& posted = turns.engines_.requester().posted();
             strict->accept(register_half) ? posted.ring(strict->counter()) : posted.reject();
         }

@@ -65,7 +65,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     };
     const auto hello = encode_frame(FrameType::hello, encode_hello(example()));
     const auto ready = encode_frame(FrameType::ready, {});
-    const auto bye = encode_frame(FrameType::bye, encode_bye({4096}));
+    const auto bye = encode_frame(FrameType::bye, encode_bye({4096, 64}));
     const auto refused =
         encode_frame(FrameType::refused, encode_refusal({Errc::permission_denied, "no"}));
     add(255, {hello});

@@ -54,7 +54,9 @@ class HandMadePeer {
     void say(FrameType type, std::span<const std::byte> body) {
         EXPECT_TRUE(socket_->put(encode_frame(type, body)));
     }
-    void say_bye(std::uint64_t sent) { say(FrameType::bye, encode_bye({sent})); }
+    void say_bye(std::uint64_t sent, std::uint64_t taken = 0) {
+        say(FrameType::bye, encode_bye({sent, taken}));
+    }
 
     // Requests past all rules.
     void write_word(std::uint64_t address, std::uint32_t key, std::uint64_t value) {

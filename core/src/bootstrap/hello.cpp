@@ -296,13 +296,15 @@ Refusal parse_refusal(std::span<const std::byte> body) {
 
 std::vector<std::byte> encode_bye(const Bye& bye) {
     ByteWriter out;
-    out.put(bye.sent_position);
+    out.put(bye.sent_position).put(bye.taken_position);
     return out.take();
 }
 
 Bye parse_bye(std::span<const std::byte> body, const std::string& object) {
     ByteReader in(body);
-    const Bye bye{in.get<std::uint64_t>()};
+    Bye bye;
+    bye.sent_position = in.get<std::uint64_t>();
+    bye.taken_position = in.get<std::uint64_t>();
     if (in.failed()) broken(object, "bye too short");
     return bye;
 }

@@ -79,7 +79,8 @@ Refusal parse_refusal(std::span<const std::byte> body);
 
 // The last frame of a side: how far its messages go.
 struct Bye {
-    std::uint64_t sent_position = 0;
+    std::uint64_t sent_position = 0;   // of the closing side's records
+    std::uint64_t taken_position = 0;  // of the other side's
 };
 std::vector<std::byte> encode_bye(const Bye& bye);
 Bye parse_bye(std::span<const std::byte> body, const std::string& object);

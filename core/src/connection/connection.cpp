@@ -178,6 +178,7 @@ void Connection::pause(unsigned round, Deadline deadline) {
 Errc Connection::state() const noexcept { return impl_->state; }
 void Connection::check() const { impl_->check(); }
 bool Connection::peer_closed() const noexcept { return impl_->closed; }
+bool Connection::peer_took_all() const noexcept { return impl_->peer_took_all(); }
 Lane Connection::lane() const noexcept { return Lane(impl_->lane); }
 
 Arena& Connection::arena() noexcept { return impl_->context->objects.arena(); }

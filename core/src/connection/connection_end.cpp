@@ -115,7 +115,8 @@ bool Connection::Impl::drain() noexcept {
 void Connection::Impl::close() noexcept {
     if (end_.noticed() || !drain()) return;  // without a bye: the peer sees a loss, as it is one
     try {
-        channel.send(FrameType::bye, encode_bye({member.ring().sent()}),
+        channel.send(FrameType::bye,
+                     encode_bye({member.ring().sent(), member.ring().receiver().position()}),
                      Deadline::after(context->config.connect.timeout));
         channel.finish();
     } catch (const std::exception& error) {

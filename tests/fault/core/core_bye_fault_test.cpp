@@ -36,6 +36,16 @@ TEST(Bye, that_overtakes_a_message_does_not_hide_it) {
     EXPECT_TRUE(peer.connection().peer_closed());
 }
 
+TEST(Bye, tells_whether_everything_was_taken) {
+    for (const bool all : {true, false}) {
+        HandMadePeer peer(test::small_config());
+        ASSERT_EQ(peer.connection().try_send(1, {}), Errc::ok);
+        peer.say_bye(0, all ? ring::slot_bytes(0) : 0);
+        EXPECT_EQ(peer.end_of_connection(), Errc::peer_lost);
+        EXPECT_EQ(peer.connection().peer_took_all(), all);
+    }
+}
+
 TEST(Bye, of_a_peer_that_did_not_send_what_it_says_is_a_loss) {
     HandMadePeer peer(test::small_config());
     peer.say_bye(std::uint64_t{1} << 40);

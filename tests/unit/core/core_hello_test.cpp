@@ -141,7 +141,7 @@ TEST(Hello, incompatible_sides_are_told_what_differs) {
 
 TEST(FrameReader, puts_frames_together_wherever_the_stream_is_cut) {
     const auto hello = encode_frame(FrameType::hello, encode_hello(example()));
-    const auto bye = encode_frame(FrameType::bye, encode_bye({1234}));
+    const auto bye = encode_frame(FrameType::bye, encode_bye({1234, 5678}));
     std::vector<std::byte> stream = hello;
     stream.insert(stream.end(), bye.begin(), bye.end());
     for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
@@ -156,6 +156,7 @@ TEST(FrameReader, puts_frames_together_wherever_the_stream_is_cut) {
         EXPECT_EQ(encode_hello(parse_hello(frames[0].body)), encode_hello(example()));
         EXPECT_EQ(frames[1].type, FrameType::bye);
         EXPECT_EQ(parse_bye(frames[1].body, "test").sent_position, 1234u);
+        EXPECT_EQ(parse_bye(frames[1].body, "test").taken_position, 5678u);
     }
 }
 

@@ -129,6 +129,9 @@ class Connection {
     void check() const;
     // True after a clean close by the peer, when all its messages were received.
     bool peer_closed() const noexcept;
+    // True after a clean close by a peer that had taken every message from here, and with the
+    // last of them all writes before it. Known as soon as the close is noticed.
+    bool peer_took_all() const noexcept;
     Lane lane() const noexcept;
 
     // ---- memory ----
