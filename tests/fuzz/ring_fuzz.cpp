@@ -35,7 +35,8 @@ bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
         fuzz::require(first + record.payload.size() <= memory.bytes.data() + kRing);
         fuzz::require(record.payload.size() <= ring::max_payload(kRing));
         fuzz::require(record.kind < ring::kKinds);
-        fuzz::require(receiver.held() == held.count + 1);
+        // Records given back out of order count until those before them are.
+        fuzz::require(receiver.held() > held.count);
         held.numbers[held.count++] = record.number;
     } else {
         fuzz::require(result == Errc::would_block);

@@ -75,7 +75,8 @@ Errc Connection::Impl::nothing_to_receive() noexcept {
 
 Errc Connection::Impl::fail(Errc why) noexcept {
     look_at_side_channel();  // the queue pair often fails because the peer closed or died
-    note_end(endpoint->queue_pair().peer_lost() ? Errc::peer_lost : why);
+    const bool silent = why == Errc::retry_exceeded || endpoint->queue_pair().peer_lost();
+    note_end(silent ? Errc::peer_lost : why);
     if (why == Errc::protocol_error) state = end_.why();  // nothing in that ring can be believed
     settle_end();
     return state != Errc::ok ? state : end_.why();
