@@ -84,6 +84,38 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     return 0;
 }
 
+namespace {
+
+// A batch of messages of 5, 0 and 24 bytes, then looks.
+std::vector<std::byte> batch_seed() {
+    std::vector<std::byte> seed, record(8);
+    const auto number = [&](std::uint64_t value, int bytes) {
+        for (int i = bytes - 1; i >= 0; --i)
+            seed.push_back(static_cast<std::byte>(value >> (8 * i)));
+    };
+    const auto put_word = [&](std::size_t at, const ring::Word0& word) {
+        const std::uint64_t raw = word.raw();
+        std::memcpy(record.data() + at, &raw, sizeof raw);
+    };
+    for (const std::uint32_t length : {5u, 0u, 24u}) {
+        const std::size_t at = record.size();
+        record.resize(at + 8 + ring::round_up(length, 8));
+        put_word(at, {.length = length, .channel = 3});
+    }
+    const auto length = static_cast<std::uint32_t>(record.size() - 8);
+    put_word(0, {.length = length, .frame = ring::Frame::batch, .credit = 9});
+    for (std::size_t at = 0; at < record.size(); at += 8) {
+        number(8 * 4, 1), number(at, 2);
+        seed.insert(seed.end(), record.begin() + static_cast<std::ptrdiff_t>(at),
+                    record.begin() + static_cast<std::ptrdiff_t>(at + 8));
+    }
+    number(1, 1), number(record.size(), 2);
+    for (int looks = 0; looks < 4; ++looks) number(2, 1), number(0, 2);
+    return seed;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::byte>> fuzz_seeds() {
     std::vector<std::byte> seed;
     const auto number = [&](std::uint64_t value, int bytes) {
@@ -102,6 +134,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
         offset += ring::slot_bytes(length);
     }
     std::vector<std::vector<std::byte>> seeds{seed};
+    seeds.push_back(batch_seed());
     const std::uint64_t pad = ring::Word0{.length = 64, .frame = ring::Frame::pad}.raw();
     number(8 * 4, 1), number(offset, 2);
     const auto raw = std::as_bytes(std::span(&pad, 1));

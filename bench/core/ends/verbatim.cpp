@@ -45,6 +45,7 @@ class Link {
 
     void progress() { require(connection_, connection_.progress()); }
     void finish() {
+        progress();  // posts an open batch
         Errc error = Errc::ok;
         while ((error = connection_.try_flush()) == Errc::would_block) progress();
         require(connection_, error);
@@ -52,6 +53,11 @@ class Link {
     void send(std::uint8_t kind, std::span<const std::byte> bytes) {
         Errc error = Errc::ok;
         while ((error = connection_.try_send(kind, bytes)) == Errc::would_block) progress();
+        require(connection_, error);
+    }
+    void batch(std::uint8_t kind, std::span<const std::byte> bytes) {
+        Errc error = Errc::ok;
+        while ((error = connection_.try_batch(kind, bytes)) == Errc::would_block) progress();
         require(connection_, error);
     }
     Message receive() {
@@ -143,8 +149,9 @@ class Writes {
     Lent lent_;
 };
 
-// Messages in the ring; `sleeps`: a receiver that waits in the blocking call.
-template <bool sleeps>
+// Messages in the ring: by polling, by the blocking call, or several by one write.
+enum class RingUse : std::uint8_t { polled, blocking, batched };
+template <RingUse use>
 class Ring {
   public:
     Ring(Side& side, const Case& of) : link_(side), out_(of.bytes) {
@@ -153,9 +160,10 @@ class Ring {
                                      std::to_string(link_->max_message_bytes()) + " bytes");
     }
     std::byte* claim() { return out_.data(); }
-    void post() { link_.send(kData, out_); }
+    void post() { use == RingUse::batched ? link_.batch(kData, out_) : link_.send(kData, out_); }
     const std::byte* take() {
-        message_ = sleeps ? link_->receive_message(Deadline::after(10s)) : link_.receive();
+        message_ = use == RingUse::blocking ? link_->receive_message(Deadline::after(10s))
+                                            : link_.receive();
         if (message_.payload().size() != out_.size()) refuse_data();
         return message_.payload().data();
     }
@@ -218,9 +226,10 @@ class WriteAndMessage {
 }  // namespace
 
 void add_verbatim(Subjects& all) {
-    add(all, "verbatim.ring", run_case<Ring<false>>,
+    add(all, "verbatim.ring", run_case<Ring<RingUse::polled>>,
         {&kMessage8, &kMessage1k, &kMessage64k, &kRate8, &kThroughput1k, &kThroughput64k});
-    add(all, "verbatim.ring", run_case<Ring<true>>, {&kWake});
+    add(all, "verbatim.ring", run_case<Ring<RingUse::blocking>>, {&kWake});
+    add(all, "verbatim.batch", run_case<Ring<RingUse::batched>>, {&kRate8});
     add(all, "verbatim.write", run_case<SlotEnd<Writes>>, kWriteCases);
     add(all, "verbatim.write_message", run_case<WriteAndMessage>,
         {&kMessage1k, &kMessage64k, &kMessage1m, &kThroughput1k, &kThroughput64k, &kThroughput1m});

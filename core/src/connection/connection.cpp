@@ -87,6 +87,12 @@ Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
     return impl_->try_send({channel, kind, head, body});
 }
 
+Errc Connection::try_batch(std::uint8_t channel, std::span<const std::byte> head,
+                           std::span<const std::byte> body, std::uint8_t kind) noexcept {
+    const auto guard = enter(*impl_);
+    return impl_->try_batch({channel, kind, head, body});
+}
+
 Errc Connection::try_receive(Message& message) noexcept {
     const auto guard = enter(*impl_);
     return impl_->try_receive(message);
@@ -97,7 +103,7 @@ Sender Connection::sender() {
     if (impl_->sender == nullptr) {
         const SenderTarget target{impl_.get(),
                                   [](void* impl, const OutgoingMessage& message) noexcept {
-                                      return static_cast<Impl*>(impl)->try_send(message);
+                                      return static_cast<Impl*>(impl)->try_batch(message);
                                   }};
         impl_->sender =
             std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
@@ -155,6 +161,9 @@ Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64
     written = 0;
     if (impl_->has_ended()) [[unlikely]]
         return impl_->why_ended();
+    // Messages come before the writes that follow them.
+    if (const Errc error = impl_->judge(impl_->member.ring().post_batch()); error != Errc::ok)
+        return error;
     return impl_->judge(
         impl_->writes.try_write(from, bytes, {remote_address, remote_key}, written));
 }

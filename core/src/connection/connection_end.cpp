@@ -100,7 +100,9 @@ void Connection::Impl::check() const {
 bool Connection::Impl::drain() noexcept {
     const Deadline limit = Deadline::after(context->config.connect.timeout);
     SendPath& path = member.path();
-    for (unsigned round = 0; path.retired() != path.accepted(); ++round) {
+    MessageRing& ring = member.ring();
+    for (unsigned round = 0; ring.has_batch() || path.retired() != path.accepted(); ++round) {
+        if (ring.post_batch() > Errc::would_block) return false;
         if (path.poll() != Errc::ok || limit.passed(round)) return false;
         if (path.signal_last() > Errc::would_block) return false;
         if (round % 64 == 63) {

@@ -55,6 +55,14 @@ Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {
     return judge(member.ring().try_send(message));
 }
 
+Errc Connection::Impl::try_batch(const OutgoingMessage& message) noexcept {
+    if (end_.noticed()) [[unlikely]]
+        return end_.why();
+    if (message.kind >= ring::kKinds) [[unlikely]]
+        return Errc::invalid_argument;
+    return judge(member.try_batch(message));
+}
+
 Errc Connection::Impl::try_receive(Message& message) noexcept {
     message.release();
     const Errc error = dispatcher.receive(message);

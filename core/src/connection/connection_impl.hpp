@@ -53,6 +53,7 @@ struct Connection::Impl {
 
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;
+    Errc try_batch(const OutgoingMessage& message) noexcept;
     Errc try_receive(Message& message) noexcept;
     Errc handle_all() noexcept;
 

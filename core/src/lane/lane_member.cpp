@@ -43,13 +43,20 @@ Message LaneMember::copy_of(Message&& message) {
     return copy;
 }
 
+Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
+    const Errc error = ring_.try_batch(message);
+    if (!is_polled) [[unlikely]]
+        polled_.add(*this);
+    return error;
+}
+
 void LaneMember::release(std::uint32_t number) noexcept {
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
         return ring_.receiver().release(number);
     ring_.release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
-    if (ring_.owes_credit() && !is_polled) [[unlikely]]
+    if (ring_.owes() && !is_polled) [[unlikely]]
         polled_.add(*this);
     if (was_full) [[unlikely]]
         tell_again();
@@ -85,7 +92,7 @@ LaneMember::Rest LaneMember::arm() noexcept {
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
     if (receiver_.has_read()) settle();
     // Its completions wake a lane whose queue was full.
-    if (ring_.owes_credit()) return Rest::restless;
+    if (ring_.owes()) return Rest::restless;
     if (receiver_.can_arm())
         if (const Errc error = receiver_.arm(); error != Errc::ok) {
             if (error != Errc::would_block) fail(error);

@@ -62,6 +62,8 @@ class LaneMember {
     Errc next(Message& message) noexcept;
     // The same as a copy in memory of its own. Throws std::bad_alloc, and nothing was received.
     static Message copy_of(Message&& message);
+    // As MessageRing has it; the lane posts the batch with its next look.
+    Errc try_batch(const OutgoingMessage& message) noexcept;
     // Gives a record back.
     void release(std::uint32_t number) noexcept;
 

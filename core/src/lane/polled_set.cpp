@@ -30,7 +30,7 @@ std::size_t PolledSet::look(std::uint64_t poll) noexcept {
         if (member.look()) {
             ++happened;
             if (i < polled_.size() && polled_[i] == &member) member.last_active = poll;
-        } else if (member.arrival().is_armed() && !member.ring().owes_credit()) {
+        } else if (member.arrival().is_armed() && !member.ring().owes()) {
             remove(member);
         }
     }

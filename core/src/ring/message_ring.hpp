@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../arrival/arrival_sender.hpp"
+#include "ring_batch.hpp"
 #include "ring_receiver.hpp"
 #include "ring_sender.hpp"
 
@@ -45,6 +46,8 @@ class MessageRing {
     // Copies head and body into one message. would_block; message_too_large; protocol_error or the
     // queue pair's error, for good.
     Errc try_send(const OutgoingMessage& message) noexcept {
+        if (!batch_.empty()) [[unlikely]]
+            if (const Errc error = post_batch(); error != Errc::ok) return error;
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
         const std::uint32_t credit = ring::to_credit(consumed);
@@ -58,11 +61,26 @@ class MessageRing {
         }
         if (error != Errc::ok) [[unlikely]]
             return error;
-        returned_ = consumed;
-        // Credits say positions modulo 512 MiB: none may stay unread for longer than half of that.
-        if (sender_.sent() - looked_at_ > kLookEvery) [[unlikely]]
-            if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
-        return arrival_.announce(Thing::record, sender_.sent());
+        return announce(consumed);
+    }
+
+    // The same, but a small message waits in a batch for post_batch(), the next try_send(), or
+    // until the batch is full.
+    Errc try_batch(const OutgoingMessage& message) noexcept {
+        if (batch_.try_add(message)) [[likely]]
+            return Errc::ok;
+        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        // Long messages, the end of a lap and a full ring are dealt with there.
+        return batch_.try_add(message) ? Errc::ok : try_send(message);
+    }
+    // Posts the batch, if one is open. would_block: the send queue is full; it stays open.
+    Errc post_batch() noexcept {
+        if (batch_.empty()) return Errc::ok;
+        path_.make_room();
+        const std::uint64_t consumed = receiver_.consumed();
+        if (const Errc error = batch_.post(ring::to_credit(consumed)); error != Errc::ok)
+            return error;
+        return announce(consumed);
     }
 
     // The next message, which is held until release(). would_block; protocol_error for good.
@@ -80,11 +98,15 @@ class MessageRing {
             (void)return_credit();
     }
 
-    // What may have found the send queue full before. Call it now and then.
-    Errc progress() noexcept { return owes_credit() ? return_credit() : Errc::ok; }
-
-    // Half of the ring was consumed, and the peer was not told.
-    bool owes_credit() const noexcept { return receiver_.consumed() - returned_ >= half_; }
+    // Posts what waits, or found the send queue full before. Call it with each poll.
+    Errc progress() noexcept {
+        if (!batch_.empty()) [[unlikely]]
+            if (const Errc error = post_batch(); error != Errc::ok) return error;
+        return owes_credit() ? return_credit() : Errc::ok;
+    }
+    bool has_batch() const noexcept { return !batch_.empty(); }
+    // There is something for progress() to do.
+    bool owes() const noexcept { return owes_credit() || !batch_.empty(); }
 
     // Takes the credits of records that have come and are not handed out, and the one that went
     // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
@@ -123,6 +145,16 @@ class MessageRing {
 
   private:
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
+    // Half of the ring was consumed, and the peer was not told.
+    bool owes_credit() const noexcept { return receiver_.consumed() - returned_ >= half_; }
+    // Of a record that was posted with this position as credit.
+    Errc announce(std::uint64_t consumed) noexcept {
+        returned_ = consumed;
+        // Credits say positions modulo 512 MiB: none may stay unread for longer than half of that.
+        if (sender_.sent() - looked_at_ > kLookEvery) [[unlikely]]
+            if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
+        return arrival_.announce(Thing::record, sender_.sent());
+    }
     Errc return_credit() noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
@@ -154,6 +186,7 @@ class MessageRing {
     std::uint64_t looked_at_ = 0;  // sent() at the last look at unread credits
     std::uint32_t unseen_ = 0;     // records that were seen, but not by look()
     RingSender sender_;
+    RingBatch batch_{sender_};
     std::uint64_t credit_address_;
     PreparedWrite<mlx5::PreparedWrite8> credit_write_;
 };

@@ -31,6 +31,9 @@ enum class Frame : std::uint8_t {
     // Skips `length` bytes to the end of the lap; the trailer lies right behind word 0; carries no
     // credit.
     pad = 1,
+    // Holds small messages: for each a word 0, which carries no credit, and its payload, padded to
+    // 8 bytes. One trailer makes them complete together.
+    batch = 2,
 };
 
 struct Word0 {

@@ -96,7 +96,7 @@ class RingReceiver {
         if (word.frame == ring::Frame::pad)
             // No longer than the longest record, so a pad cannot follow a pad.
             return word.length == to_end && to_end <= (mask_ + 1) / 4 ? to_end : 0;
-        if (word.frame != ring::Frame::message || word.length > ring::max_payload(mask_ + 1) ||
+        if (word.frame > ring::Frame::batch || word.length > ring::max_payload(mask_ + 1) ||
             ring::record_bytes(word.length) > to_end)
             return 0;
         return ring::slot_bytes(word.length);
@@ -112,6 +112,7 @@ class RingReceiver {
         if (slot == 0) [[unlikely]]
             return Errc::protocol_error;
         const bool is_new = position_ >= seen_;
+        if (word.frame == ring::Frame::batch) return accept_inner(record, word, slot);
         move_by(slot);
         // Also where the peer changed the record after it was seen.
         if (seen_ < position_) seen_ = position_;
@@ -120,6 +121,28 @@ class RingReceiver {
             return next(record);
         record = {word.channel,         word.kind,
                   word.credit,          is_new,
+                  held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
+        return Errc::ok;
+    }
+
+    // The next message of the batch at position_, which may change between two calls.
+    Errc accept_inner(Record& record, const ring::Word0& batch, std::size_t slot) noexcept {
+        const std::size_t at = offset() + ring::kWordBytes + inner_;
+        const std::size_t left = batch.length - inner_;
+        if (inner_ >= batch.length || left < ring::kWordBytes) return Errc::protocol_error;
+        const ring::Word0 word = ring::Word0::from(load(at));
+        const std::size_t bytes = ring::kWordBytes + ring::round_up(word.length, ring::kWordBytes);
+        if (word.frame != ring::Frame::message || bytes > left) return Errc::protocol_error;
+        const bool is_new = inner_ == 0 && position_ >= seen_;
+        if (seen_ < position_ + slot) seen_ = position_ + slot;
+        inner_ += bytes;
+        if (bytes == left) {
+            inner_ = 0;
+            move_by(slot);
+        }
+        // The last message of a batch gives the space of all back.
+        record = {word.channel,         word.kind,
+                  batch.credit,         is_new,
                   held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
     }
@@ -136,6 +159,7 @@ class RingReceiver {
     std::uint64_t tag_;           // of position_
     std::uint64_t consumed_ = 0;
     std::uint64_t seen_ = 0;  // at least position_: every record before it was looked at
+    std::size_t inner_ = 0;   // bytes handed out of the batch at position_
     HeldRecords held_;
 };
 

@@ -6,6 +6,7 @@
 // path: no allocation, lock, system call or exception.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,29 @@ class RingSender {
         const Errc error = write(word, message.head, message.body);
         if (error == Errc::ok) [[likely]]
             advance(slot);
+        return error;
+    }
+
+    // A batch (ring_batch.hpp) is built at next_payload(), in at most so many bytes.
+    std::byte* next_payload() const noexcept { return ring_.mirror + offset() + ring::kWordBytes; }
+    std::size_t batch_room() const noexcept {
+        const std::uint64_t free = ring_.bytes - unconsumed();
+        const std::size_t room = std::min<std::uint64_t>(free, to_end());
+        return room < ring::kOverhead ? 0 : std::min(room - ring::kOverhead, max_payload());
+    }
+    // Errors: those of a post.
+    Errc send_batch(std::uint32_t bytes, std::uint32_t credit) noexcept {
+        const std::uint64_t raw =
+            ring::Word0{.length = bytes, .frame = ring::Frame::batch, .credit = credit}.raw();
+        std::byte* const record = ring_.mirror + offset();
+        std::memcpy(record, &raw, sizeof raw);
+        std::memcpy(record + ring::kWordBytes + bytes, &tag_, sizeof tag_);
+        const std::size_t all = ring::record_bytes(bytes);
+        const bool is_short =
+            all <= std::min<std::size_t>(path_.max_inline_bytes(), kLargestInline);
+        const Errc error = is_short ? write_inline({record, all}) : write_from_mirror(record, all);
+        if (error == Errc::ok) [[likely]]
+            advance(ring::slot_bytes(bytes));
         return error;
     }
 

@@ -39,11 +39,15 @@ void store_release(std::atomic<T>& word, T value) noexcept {
 
 // For the thread sanitizer: a poller loads words that may be payload still on its way and discards
 // what it read unless a later word says that all is there. No language knows a race that is
-// discarded, so in that build words are stored as the hardware stores them anyway: whole.
+// discarded, so in that build words are stored as the hardware stores them anyway: whole. So are
+// those loaded that an RDMA read finds, which the program stores meanwhile.
 inline void copy_words(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     const auto store = [&](auto zero) {
         using Word __attribute__((may_alias)) = decltype(zero);
-        std::memcpy(&zero, from, sizeof zero);
+        if (reinterpret_cast<std::uintptr_t>(from) % sizeof zero == 0)
+            zero = __atomic_load_n(reinterpret_cast<const Word*>(from), __ATOMIC_RELAXED);
+        else
+            std::memcpy(&zero, from, sizeof zero);
         __atomic_store_n(reinterpret_cast<Word*>(to), zero, __ATOMIC_RELAXED);
         to += sizeof zero, from += sizeof zero, bytes -= sizeof zero;
     };

@@ -88,7 +88,10 @@ inline void gather_in_order(std::byte* to, const PieceList& list, const Chunk& c
 inline void scatter(const PieceList& list, std::uint64_t skip, const std::byte* from,
                     std::size_t bytes) noexcept {
     for_each_part(list, skip, bytes, [&](std::byte* to, std::size_t part) {
-        std::memcpy(to, from, part);
+        if constexpr (mlx5::kThreadSanitizer)
+            copy_words(to, from, part);
+        else
+            std::memcpy(to, from, part);
         from += part;
     });
 }

@@ -6,11 +6,13 @@
 namespace verbatim::softnic {
 
 void StreamSetup::decline() noexcept {
+    const std::lock_guard lock(mutex_);
     if (token_ != StreamToken{}) service_.doors().withdraw(std::exchange(token_, {}));
 }
 
 void StreamSetup::tell(QueuePairAddress& address) {
     service_.tell(address, local_);
+    const std::lock_guard lock(mutex_);
     if (service_.offered() && token_ == StreamToken{}) token_ = service_.doors().invite();
     address.stream_token = token_;
     address.reads_answered = kQuestions;

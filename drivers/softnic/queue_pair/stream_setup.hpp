@@ -1,10 +1,12 @@
 // The set-up of a queue pair's stream, where its port is tcp: the token by which one may come, and
-// the stream itself until the queue pair forgets its peer. Control path, one caller at a time.
+// the stream itself until the queue pair forgets its peer. Control path, one caller
+// at a time; tell() also beside others.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "../ports/tcp/meeting/stream_service.hpp"
 #include "queue_pair_state.hpp"
@@ -40,6 +42,7 @@ class StreamSetup {
     StreamService& service_;
     QueuePairShared& shared_;
     std::array<std::uint8_t, 16> local_{};
+    std::mutex mutex_;     // over the token
     StreamToken token_{};  // zeros: none
     std::unique_ptr<PeerStream> stream_;
 };

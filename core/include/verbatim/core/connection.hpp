@@ -61,6 +61,11 @@ class Connection {
     // send queue is full.
     Errc try_send(std::uint8_t channel, std::span<const std::byte> head,
                   std::span<const std::byte> body = {}, std::uint8_t kind = 0) noexcept;
+    // The same, but a message of up to 256 bytes waits for others, so that one write carries them.
+    // The batch goes when it holds 2 KiB, with the next try_send() or try_write(), with the next
+    // poll of the lane, or when the connection closes; messages stay in order.
+    Errc try_batch(std::uint8_t channel, std::span<const std::byte> head,
+                   std::span<const std::byte> body = {}, std::uint8_t kind = 0) noexcept;
     // The next message of a channel that has no handler. Gives back what `message` held.
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
