@@ -33,6 +33,8 @@ class RingReceiver {
     // The next record; it is held until release(). would_block: none is complete, or as many are
     // held as can be. protocol_error: a complete record contradicts the format (for good).
     Errc next(Record& record) noexcept {
+        if (batch_left_ != 0) [[unlikely]]
+            return held_.full() ? Errc::would_block : next_of_batch(record);
         const std::uint64_t raw = load(offset());
         if (load(trailer_of(raw)) != tag_) return Errc::would_block;
         if (held_.full()) [[unlikely]]
@@ -47,7 +49,9 @@ class RingReceiver {
     }
 
     // True if a record is complete.
-    bool ready() const noexcept { return load(trailer_of(load(offset()))) == tag_; }
+    bool ready() const noexcept {
+        return batch_left_ != 0 || load(trailer_of(load(offset()))) == tag_;
+    }
     // True if a record is complete behind all that were seen.
     bool has_unseen() const noexcept {
         return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
@@ -112,7 +116,7 @@ class RingReceiver {
         if (slot == 0) [[unlikely]]
             return Errc::protocol_error;
         const bool is_new = position_ >= seen_;
-        if (word.frame == ring::Frame::batch) return accept_inner(record, word, slot);
+        if (word.frame == ring::Frame::batch) return begin_batch(record, word, is_new);
         move_by(slot);
         // Also where the peer changed the record after it was seen.
         if (seen_ < position_) seen_ = position_;
@@ -125,25 +129,31 @@ class RingReceiver {
         return Errc::ok;
     }
 
-    // The next message of the batch at position_, which may change between two calls.
-    Errc accept_inner(Record& record, const ring::Word0& batch, std::size_t slot) noexcept {
-        const std::size_t at = offset() + ring::kWordBytes + inner_;
-        const std::size_t left = batch.length - inner_;
-        if (inner_ >= batch.length || left < ring::kWordBytes) return Errc::protocol_error;
-        const ring::Word0 word = ring::Word0::from(load(at));
+    Errc begin_batch(Record& record, const ring::Word0& batch, bool is_new) noexcept {
+        batch_left_ = batch.length;
+        batch_at_ = offset() + ring::kWordBytes;
+        batch_credit_ = batch.credit;
+        const std::uint64_t end = position_ + ring::slot_bytes(batch.length);
+        if (seen_ < end) seen_ = end;
+        // An empty batch is against the format.
+        const Errc error = batch_left_ != 0 ? next_of_batch(record) : Errc::protocol_error;
+        record.is_new = is_new;
+        return error;
+    }
+    // The next message of the batch at position_. The last one gives the space of all back.
+    Errc next_of_batch(Record& record) noexcept {
+        const ring::Word0 word = ring::Word0::from(load(batch_at_));
         const std::size_t bytes = ring::kWordBytes + ring::round_up(word.length, ring::kWordBytes);
-        if (word.frame != ring::Frame::message || bytes > left) return Errc::protocol_error;
-        const bool is_new = inner_ == 0 && position_ >= seen_;
-        if (seen_ < position_ + slot) seen_ = position_ + slot;
-        inner_ += bytes;
-        if (bytes == left) {
-            inner_ = 0;
-            move_by(slot);
-        }
-        // The last message of a batch gives the space of all back.
-        record = {word.channel,         word.kind,
-                  batch.credit,         is_new,
-                  held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
+        if (word.frame != ring::Frame::message || bytes > batch_left_) [[unlikely]]
+            return Errc::protocol_error;
+        const std::byte* const payload = memory_ + batch_at_ + ring::kWordBytes;
+        batch_at_ += bytes;
+        batch_left_ -= bytes;
+        // No record begins before it ends, so this is where the next one does.
+        if (batch_left_ == 0)
+            move_by(ring::round_up(batch_at_ + ring::kWordBytes, ring::kAlignment) - offset());
+        record = {word.channel,          word.kind, batch_credit_, false, held_.add(position_),
+                  {payload, word.length}};
         return Errc::ok;
     }
 
@@ -159,7 +169,9 @@ class RingReceiver {
     std::uint64_t tag_;           // of position_
     std::uint64_t consumed_ = 0;
     std::uint64_t seen_ = 0;  // at least position_: every record before it was looked at
-    std::size_t inner_ = 0;   // bytes handed out of the batch at position_
+    // Of the batch at position_: bytes not handed out, where they are in the ring, its credit.
+    std::size_t batch_left_ = 0, batch_at_ = 0;
+    std::uint32_t batch_credit_ = 0;
     HeldRecords held_;
 };
 

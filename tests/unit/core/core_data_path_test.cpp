@@ -60,6 +60,12 @@ bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* sou
         Message message;
         if (to.try_receive(message) != Errc::ok || message.payload().size() != text.size())
             return false;
+        if (from.try_batch(1, text) != Errc::ok || from.try_batch(1, text.first(0)) != Errc::ok ||
+            from.try_send(1, {}) != Errc::ok)  // which posts the batch
+            return false;
+        for (const std::size_t bytes : {text.size(), std::size_t{0}, std::size_t{0}})
+            if (to.try_receive(message) != Errc::ok || message.payload().size() != bytes)
+                return false;
         if (to.try_receive(message) != Errc::would_block) return false;
         std::size_t written = 0;
         if (a.try_write(source, 8 + static_cast<std::size_t>(i), extent.address, extent.remote_key,
