@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "fuzz_target.hpp"
-#include "ring/ring_receiver.hpp"
+#include "ring/fragments.hpp"
 
 using namespace verbatim;
 
@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kRing = 4096;
 constexpr std::uint64_t kKey = 0x5eed;
+constexpr std::uint64_t kLongest = 2048;
 
 struct alignas(64) Memory {
     std::array<std::byte, kRing> bytes{};
@@ -19,6 +20,7 @@ struct alignas(64) Memory {
 
 // Keeps what was handed out, and gives it back out of order.
 struct Holder {
+    IncomingFragments fragments{kLongest};
     std::array<std::uint32_t, 8> numbers{};
     std::size_t count = 0;
 };
@@ -38,6 +40,11 @@ bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
         // Records given back out of order count until those before them are.
         fuzz::require(receiver.held() > held.count);
         held.numbers[held.count++] = record.number;
+        if (record.is_fragment && held.fragments.add(record) == Errc::ok &&
+            held.fragments.is_whole()) {
+            fuzz::require(held.fragments.size() <= kLongest);
+            delete[] held.fragments.take();
+        }
     } else {
         fuzz::require(result == Errc::would_block);
     }

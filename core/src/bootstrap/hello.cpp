@@ -20,7 +20,7 @@ constexpr std::uint32_t kByteOrderMark = 0x01020304, kOtherByteOrder = 0x0403020
 constexpr std::size_t kOrderAt = 8, kVersionAt = 12;
 
 // Extensions a reader may skip, unless they are flagged.
-constexpr std::uint16_t kDeviceName = 1, kStreams = 2;
+constexpr std::uint16_t kDeviceName = 1, kStreams = 2, kLongestMessage = 3;
 constexpr std::uint16_t kMustUnderstand = 1;
 constexpr std::size_t kLongestName = 64, kLongestRefusal = 512;
 
@@ -91,6 +91,12 @@ void get_streams(ByteReader in, QueuePairAddress& address, const std::string& ob
     if (in.failed()) broken(object, "extension of streams too short");
 }
 
+std::uint64_t get_longest(ByteReader in, const std::string& object) {
+    const auto longest = in.get<std::uint64_t>();
+    if (in.failed()) broken(object, "extension of the longest message too short");
+    return longest;
+}
+
 void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
     while (in.left() != 0) {
         const auto type = in.get<std::uint16_t>(), flags = in.get<std::uint16_t>();
@@ -102,6 +108,8 @@ void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
             hello.device_name = printable(value, kLongestName);
         else if (type == kStreams)
             get_streams(ByteReader(value), hello.queue_pair, object);
+        else if (type == kLongestMessage)
+            hello.longest_message = get_longest(ByteReader(value), object);
         else if ((flags & kMustUnderstand) != 0)
             throw Error(Errc::unsupported, object,
                         fmt::format("the peer requires extension {}", type),
@@ -204,6 +212,8 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     out.put(static_cast<std::uint32_t>(sizeof(std::uint32_t) + body.size())).put(body);
     put_extension(out, kDeviceName, std::as_bytes(std::span(hello.device_name)));
     put_streams(out, hello.queue_pair);
+    if (hello.longest_message != 0)
+        put_extension(out, kLongestMessage, std::as_bytes(std::span(&hello.longest_message, 1)));
     return out.take();
 }
 

@@ -60,6 +60,8 @@ struct Hello {
     std::uint64_t tag_key = 0;            // for the tags of records in this side's ring
     std::uint32_t user = 0, process = 0;  // for messages; proven by the device where it matters
     std::string device_name;              // for messages
+    // Longest message that this side takes in fragments; 0: none.
+    std::uint64_t longest_message = 0;
 };
 
 std::vector<std::byte> encode_hello(const Hello& hello);

@@ -157,6 +157,8 @@ void add_connection(std::vector<ConfigKey>& keys) {
                     boolean(at(&Config::connect, &C::loopback_only))});
     keys.push_back({"ring", "bytes", "a size from 4K to 64M, a power of two",
                     size(at(&Config::ring, &R::bytes), 4 * kKi, 64 * kMi, Shape::power_of_two)});
+    keys.push_back({"ring", "longest_message", "a size from 0 to 4G",
+                    size(at(&Config::ring, &R::longest_message), 0, 4 * kGi)});
     keys.push_back({"ring", "send_blocks", "a number from 16 to 32768, a power of two",
                     integer(at(&Config::ring, &R::send_blocks), 16, 32768, Shape::power_of_two)});
 }

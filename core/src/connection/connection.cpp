@@ -53,6 +53,20 @@ void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
     }
 }
 
+// One at a time: the receiver puts one message together.
+void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Deadline deadline) {
+    if (impl.sends_long)
+        throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
+                    "a task sends a long message while another is under way",
+                    "send it when that call has returned");
+    impl.sends_long = true;
+    const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sends_long,
+                                                      [](bool* b) { *b = false; });
+    const std::size_t most = impl.member.ring().max_payload();
+    for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance())
+        wait_for(impl, deadline, [&] { return impl.try_send(fragments.next(most)); });
+}
+
 }  // namespace
 
 Connection::Connection(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {
@@ -115,9 +129,16 @@ std::size_t Connection::max_message_bytes() const noexcept {
     return impl_->member.ring().max_payload();
 }
 
+std::size_t Connection::longest_message_bytes() const noexcept {
+    return std::max<std::size_t>(max_message_bytes(), impl_->endpoint->longest_message());
+}
+
 void Connection::send_message(std::uint8_t channel, std::span<const std::byte> head,
                               std::span<const std::byte> body, Deadline deadline) {
     const auto guard = enter(*impl_);
+    const std::size_t bytes = head.size() + body.size();
+    if (bytes > max_message_bytes() && bytes <= longest_message_bytes()) [[unlikely]]
+        return send_fragments(*impl_, {channel, 0, head, body}, deadline);
     wait_for(*impl_, deadline, [&] { return impl_->try_send({channel, 0, head, body}); });
 }
 

@@ -80,8 +80,9 @@ struct Connection::Impl {
     OneSidedWrites writes;
     std::vector<EndHandler> on_end;
     std::shared_ptr<Sender::Impl> sender;  // made when asked for
-    Errc state = Errc::ok;  // what the caller sees: set once nothing is left to receive
-    bool closed = false;    // the end was a bye, and everything before it was received
+    Errc state = Errc::ok;    // what the caller sees: set once nothing is left to receive
+    bool sends_long = false;  // a message in fragments is under way
+    bool closed = false;      // the end was a bye, and everything before it was received
 
   private:
     // Why there is no message: none has come yet, or the connection is over.

@@ -84,6 +84,7 @@ Hello Endpoint::hello() const {
     hello.posted_key = posted_.remote_key();
     hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_.address()) + kPage;
     hello.ring_bytes = config.ring.bytes;
+    hello.longest_message = config.ring.longest_message;
     hello.ring_key = hello.words_key = incoming_.region().remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();
@@ -126,7 +127,8 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
             .remote_arrival = {peer_.armed_address, peer_.posted_address, peer_.words_key,
                                peer_.posted_key},
             .posted_copy = posted_.copy(),
-            .posted_copy_key = posted_.local_key()};
+            .posted_copy_key = posted_.local_key(),
+            .longest_message = context_.config.ring.longest_message};
 }
 
 LaneMember& Endpoint::join(LaneQueue& queue, PolledSet& polled) {

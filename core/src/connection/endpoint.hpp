@@ -73,6 +73,8 @@ class Endpoint {
     // Once joined:
     LaneMember& member() noexcept { return *member_; }
     QueuePairHandle& queue_pair() noexcept { return *queue_pair_; }
+    // That the peer takes.
+    std::uint64_t longest_message() const noexcept { return peer_.longest_message; }
 
   private:
     // Throws Error(unsupported).

@@ -20,14 +20,38 @@ void Message::give_back() noexcept {
 
 Errc LaneMember::next(Message& message) noexcept {
     Record record;
-    const Errc error = ring_.next(record);
-    if (error != Errc::ok) return error;
+    for (int left = kMostFragments;; --left) {
+        if (const Errc error = ring_.next(record); error != Errc::ok) return error;
+        if (!record.is_fragment) [[likely]]
+            break;
+        if (const Errc error = take_fragment(record, message); error != Errc::would_block)
+            return error;
+        if (left != 0) continue;
+        tell_again();
+        return Errc::would_block;
+    }
     message.release();
     message.owner_ = this;
     message.payload_ = record.payload;
     message.number_ = record.number;
     message.channel_ = record.channel;
     message.kind_ = record.kind;
+    return Errc::ok;
+}
+
+// ok: `message` is whole; would_block: it is not yet. Allocates: what is longer than a record
+// cannot be a view into the ring.
+Errc LaneMember::take_fragment(const Record& record, Message& message) noexcept {
+    const Errc error = fragments_.add(record);
+    release(record.number);
+    if (error == Errc::out_of_memory) fail(error);
+    if (error != Errc::ok) return Errc::protocol_error;  // after the first reason this one is mute
+    if (!fragments_.is_whole()) return Errc::would_block;
+    message.release();
+    message.copy_ = fragments_.take();
+    message.payload_ = {message.copy_, fragments_.size()};
+    message.channel_ = fragments_.channel();
+    message.kind_ = fragments_.kind();
     return Errc::ok;
 }
 

@@ -7,6 +7,7 @@
 #include <verbatim/core/message.hpp>
 
 #include "../arrival/arrival_receiver.hpp"
+#include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
 
 namespace verbatim {
@@ -39,6 +40,7 @@ struct MemberParts {
     RemoteArrival remote_arrival;
     const PostedCopy& posted_copy;
     std::uint32_t posted_copy_key;
+    std::uint64_t longest_message;  // that the peer may send
 };
 
 class LaneMember {
@@ -48,6 +50,7 @@ class LaneMember {
           sender_(path_, parts.posted, parts.armed),
           receiver_(path_, parts.remote_arrival, parts.posted_copy, parts.posted_copy_key),
           ring_(path_, sender_, parts.local, parts.remote, parts.remote_credit),
+          fragments_(parts.longest_message),
           polled_(parts.polled),
           always_hot_(parts.posted == nullptr) {
         parts.user.set_owner(this);
@@ -98,11 +101,16 @@ class LaneMember {
 
   private:
     void settle() noexcept;
+    Errc take_fragment(const Record& record, Message& message) noexcept;
+
+    // Fragments that one call takes, before others have their turn.
+    static constexpr int kMostFragments = 64;
 
     SendPath path_;
     ArrivalSender sender_;
     ArrivalReceiver receiver_;
     MessageRing ring_;
+    IncomingFragments fragments_;
     PolledSet& polled_;
     MemberEvents events_;
     bool tells_again_ = false;

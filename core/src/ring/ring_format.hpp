@@ -34,6 +34,8 @@ enum class Frame : std::uint8_t {
     // Holds small messages: for each a word 0, which carries no credit, and its payload, padded to
     // 8 bytes. One trailer makes them complete together.
     batch = 2,
+    // A part of a message that is longer than a record (fragments.hpp).
+    fragment = 3,
 };
 
 struct Word0 {

@@ -20,6 +20,7 @@ struct Record {
     std::uint8_t kind = 0;
     std::uint32_t credit = 0;
     bool is_new = false;       // its credit was not seen by look_ahead()
+    bool is_fragment = false;  // of a longer message
     std::uint32_t number = 0;  // for release()
     std::span<const std::byte> payload;
 };
@@ -100,7 +101,7 @@ class RingReceiver {
         if (word.frame == ring::Frame::pad)
             // No longer than the longest record, so a pad cannot follow a pad.
             return word.length == to_end && to_end <= (mask_ + 1) / 4 ? to_end : 0;
-        if (word.frame > ring::Frame::batch || word.length > ring::max_payload(mask_ + 1) ||
+        if (word.frame > ring::Frame::fragment || word.length > ring::max_payload(mask_ + 1) ||
             ring::record_bytes(word.length) > to_end)
             return 0;
         return ring::slot_bytes(word.length);
@@ -123,9 +124,13 @@ class RingReceiver {
         // Recurs once at most.
         if (word.frame == ring::Frame::pad) [[unlikely]]
             return next(record);
-        record = {word.channel,         word.kind,
-                  word.credit,          is_new,
-                  held_.add(position_), {memory_ + at + ring::kWordBytes, word.length}};
+        record = {word.channel,
+                  word.kind,
+                  word.credit,
+                  is_new,
+                  word.frame == ring::Frame::fragment,
+                  held_.add(position_),
+                  {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
     }
 
@@ -152,8 +157,9 @@ class RingReceiver {
         // No record begins before it ends, so this is where the next one does.
         if (batch_left_ == 0)
             move_by(ring::round_up(batch_at_ + ring::kWordBytes, ring::kAlignment) - offset());
-        record = {word.channel,          word.kind, batch_credit_, false, held_.add(position_),
-                  {payload, word.length}};
+        record = {
+            word.channel,          word.kind, batch_credit_, false, false, held_.add(position_),
+            {payload, word.length}};
         return Errc::ok;
     }
 

@@ -32,6 +32,7 @@ struct OutgoingMessage {
     std::uint8_t channel = 0;
     std::uint8_t kind = 0;  // below ring::kKinds
     std::span<const std::byte> head, body;
+    ring::Frame frame = ring::Frame::message;  // or fragment
 };
 
 class RingSender {
@@ -55,7 +56,7 @@ class RingSender {
         if (!has_room(slot)) [[unlikely]]
             return Errc::would_block;
         const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
-                               ring::Frame::message, credit};
+                               message.frame, credit};
         const Errc error = write(word, message.head, message.body);
         if (error == Errc::ok) [[likely]]
             advance(slot);

@@ -119,6 +119,7 @@ TEST(Config, every_key_changes_something) {
                                                         {"loopback_only", "false"},
                                                         {"bytes", "'4K'"},
                                                         {"send_blocks", "64"},
+                                                        {"longest_message", "'1M'"},
                                                         {"spin", "'5us'"},
                                                         {"mode", "'busy'"},
                                                         {"hot", "4"},

@@ -69,7 +69,10 @@ class Connection {
     // The next message of a channel that has no handler. Gives back what `message` held.
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
+    // Longest messages of try_send(), and of send_message(), which sends longer ones in fragments;
+    // the peer keeps those in memory of their own, as its [ring] longest_message allows.
     std::size_t max_message_bytes() const noexcept;
+    std::size_t longest_message_bytes() const noexcept;
     // For other threads, which may send by it while this thread drives the lane.
     Sender sender();
 
