@@ -107,6 +107,12 @@ Errc Connection::try_batch(std::uint8_t channel, std::span<const std::byte> head
     return impl_->try_batch({channel, kind, head, body});
 }
 
+Errc Connection::try_claim(std::uint8_t channel, std::size_t bytes, Claim& claim,
+                           std::uint8_t kind) noexcept {
+    const auto guard = enter(*impl_);
+    return impl_->try_claim({.channel = channel, .kind = kind}, bytes, claim);
+}
+
 Errc Connection::try_receive(Message& message) noexcept {
     const auto guard = enter(*impl_);
     return impl_->try_receive(message);

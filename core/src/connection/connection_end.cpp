@@ -101,8 +101,9 @@ bool Connection::Impl::drain() noexcept {
     const Deadline limit = Deadline::after(context->config.connect.timeout);
     SendPath& path = member.path();
     MessageRing& ring = member.ring();
-    for (unsigned round = 0; ring.has_batch() || path.retired() != path.accepted(); ++round) {
-        if (ring.post_batch() > Errc::would_block) return false;
+    ring.claims().abandon_all();  // so that what is behind them goes
+    for (unsigned round = 0; ring.has_waiting() || path.retired() != path.accepted(); ++round) {
+        if (ring.progress() > Errc::would_block) return false;
         if (path.poll() != Errc::ok || limit.passed(round)) return false;
         if (path.signal_last() > Errc::would_block) return false;
         if (round % 64 == 63) {

@@ -47,20 +47,26 @@ void Connection::Impl::abandon() noexcept {
     if (!end_.noticed()) note_end(Errc::peer_lost);
 }
 
-Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {
+Errc Connection::Impl::may_send(const OutgoingMessage& message) const noexcept {
     if (end_.noticed()) [[unlikely]]
         return end_.why();
-    if (message.kind >= ring::kKinds) [[unlikely]]
-        return Errc::invalid_argument;
-    return judge(member.ring().try_send(message));
+    return message.kind < ring::kKinds ? Errc::ok : Errc::invalid_argument;
+}
+
+Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {
+    const Errc error = may_send(message);
+    return error == Errc::ok ? judge(member.ring().try_send(message)) : error;
 }
 
 Errc Connection::Impl::try_batch(const OutgoingMessage& message) noexcept {
-    if (end_.noticed()) [[unlikely]]
-        return end_.why();
-    if (message.kind >= ring::kKinds) [[unlikely]]
-        return Errc::invalid_argument;
-    return judge(member.try_batch(message));
+    const Errc error = may_send(message);
+    return error == Errc::ok ? judge(member.try_batch(message)) : error;
+}
+
+Errc Connection::Impl::try_claim(const OutgoingMessage& message, std::size_t bytes,
+                                 Claim& claim) noexcept {
+    const Errc error = may_send(message);
+    return error == Errc::ok ? judge(member.try_claim(message, bytes, claim)) : error;
 }
 
 Errc Connection::Impl::try_receive(Message& message) noexcept {

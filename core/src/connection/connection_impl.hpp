@@ -54,6 +54,7 @@ struct Connection::Impl {
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;
     Errc try_batch(const OutgoingMessage& message) noexcept;
+    Errc try_claim(const OutgoingMessage& message, std::size_t bytes, Claim& claim) noexcept;
     Errc try_receive(Message& message) noexcept;
     Errc handle_all() noexcept;
 
@@ -85,6 +86,7 @@ struct Connection::Impl {
     bool closed = false;      // the end was a bye, and everything before it was received
 
   private:
+    Errc may_send(const OutgoingMessage& message) const noexcept;
     // Why there is no message: none has come yet, or the connection is over.
     Errc nothing_to_receive() noexcept;
     // The queue pair or the ring failed: the connection is over. The code to report.

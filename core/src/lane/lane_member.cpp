@@ -74,6 +74,45 @@ Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
     return error;
 }
 
+Errc LaneMember::try_claim(const OutgoingMessage& message, std::size_t bytes,
+                           Claim& claim) noexcept {
+    RingClaims::Place place;
+    const Errc error = ring_.try_claim(message, bytes, place);
+    if (error != Errc::ok) return error;
+    Claim made;
+    made.owner_ = this;
+    made.bytes_ = {place.payload, bytes};
+    made.number_ = place.number;
+    ++claims_;
+    claim = std::move(made);
+    return Errc::ok;
+}
+
+Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
+    --claims_;
+    if (has_left_ || ended_) return Errc::peer_lost;
+    ring_.claims().commit(claim, used);
+    const Errc error = ring_.settle_claims();
+    if (error > Errc::would_block) fail(error);
+    if (error == Errc::would_block) polled_.add(*this);
+    return error == Errc::would_block ? Errc::ok : error;
+}
+
+void LaneMember::abandon(std::uint32_t claim) noexcept {
+    --claims_;
+    if (has_left_ || ended_) return;
+    ring_.claims().abandon(claim);
+    // What is behind it may go now.
+    if (ring_.owes()) polled_.add(*this);
+}
+
+Errc Claim::commit(std::size_t used) noexcept {
+    if (used > bytes_.size() || owner_ == nullptr) return Errc::invalid_argument;
+    return std::exchange(owner_, nullptr)->commit(number_, used);
+}
+
+void Claim::abandon() noexcept { std::exchange(owner_, nullptr)->abandon(number_); }
+
 void LaneMember::release(std::uint32_t number) noexcept {
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]

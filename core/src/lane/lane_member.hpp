@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include <verbatim/core/claim.hpp>
 #include <verbatim/core/message.hpp>
 
 #include "../arrival/arrival_receiver.hpp"
@@ -67,6 +68,10 @@ class LaneMember {
     static Message copy_of(Message&& message);
     // As MessageRing has it; the lane posts the batch with its next look.
     Errc try_batch(const OutgoingMessage& message) noexcept;
+    // Errors: those of MessageRing::try_claim().
+    Errc try_claim(const OutgoingMessage& message, std::size_t bytes, Claim& claim) noexcept;
+    Errc commit(std::uint32_t claim, std::size_t used) noexcept;
+    void abandon(std::uint32_t claim) noexcept;
     // Gives a record back.
     void release(std::uint32_t number) noexcept;
 
@@ -75,8 +80,8 @@ class LaneMember {
     // The connection has ended: it is armed no more.
     void end() noexcept { ended_ = true; }
     bool has_ended() const noexcept { return ended_; }
-    // Messages that are held.
-    std::uint32_t held() const noexcept { return ring_.receiver().held(); }
+    // Messages and claims that are held.
+    std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
     // The queue pair is gone; held messages are still given back.
     void leave() noexcept { has_left_ = true; }
 
@@ -113,6 +118,7 @@ class LaneMember {
     IncomingFragments fragments_;
     PolledSet& polled_;
     MemberEvents events_;
+    std::uint32_t claims_ = 0;  // that the program holds
     bool tells_again_ = false;
     bool always_hot_;
     bool has_left_ = false;

@@ -11,6 +11,7 @@
 
 #include "../arrival/arrival_sender.hpp"
 #include "ring_batch.hpp"
+#include "ring_claims.hpp"
 #include "ring_receiver.hpp"
 #include "ring_sender.hpp"
 
@@ -46,17 +47,14 @@ class MessageRing {
     // Copies head and body into one message. would_block; message_too_large; protocol_error or the
     // queue pair's error, for good.
     Errc try_send(const OutgoingMessage& message) noexcept {
-        if (!batch_.empty()) [[unlikely]]
-            if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (!batch_.empty() || !claims_.empty()) [[unlikely]]
+            return send_behind(message);
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
         const std::uint32_t credit = ring::to_credit(consumed);
         Errc error = sender_.try_send(message, credit);
         if (error == Errc::would_block) [[unlikely]] {
-            // Credits may lie in the word, and in records that nobody has received yet.
-            error = take_written_credit();
-            if (error == Errc::ok) error = take_unread_credits(unseen_);
-            if (error != Errc::ok) return error;
+            if (error = look_for_credits(); error != Errc::ok) return error;
             error = sender_.try_send(message, credit);
         }
         if (error != Errc::ok) [[unlikely]]
@@ -67,6 +65,8 @@ class MessageRing {
     // The same, but a small message waits in a batch for post_batch(), the next try_send(), or
     // until the batch is full.
     Errc try_batch(const OutgoingMessage& message) noexcept {
+        if (!claims_.empty()) [[unlikely]]
+            return try_send(message);
         if (batch_.try_add(message)) [[likely]]
             return Errc::ok;
         if (const Errc error = post_batch(); error != Errc::ok) return error;
@@ -82,6 +82,28 @@ class MessageRing {
             return error;
         return announce(consumed);
     }
+
+    // Claims room for a message of so many bytes, behind all others: RingClaims. would_block, as
+    // try_send() has it.
+    Errc try_claim(const OutgoingMessage& message, std::size_t bytes,
+                   RingClaims::Place& place) noexcept {
+        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        const Errc error = claims_.try_claim(message, bytes, place);
+        if (error != Errc::would_block) return error;
+        if (const Errc looked = look_for_credits(); looked != Errc::ok) return looked;
+        return claims_.try_claim(message, bytes, place);
+    }
+    // After one was closed. would_block: the send queue is full; progress() goes on.
+    Errc settle_claims() noexcept {
+        if (!claims_.has_closed()) return Errc::ok;
+        path_.make_room();
+        const std::uint64_t consumed = receiver_.consumed(), before = sender_.sent();
+        const Errc error = claims_.settle(ring::to_credit(consumed));
+        if (sender_.sent() == before) return error;
+        const Errc announced = announce(consumed);
+        return error != Errc::ok ? error : announced;
+    }
+    RingClaims& claims() noexcept { return claims_; }
 
     // The next message, which is held until release(). would_block; protocol_error for good.
     Errc next(Record& record) noexcept {
@@ -102,11 +124,14 @@ class MessageRing {
     Errc progress() noexcept {
         if (!batch_.empty()) [[unlikely]]
             if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (!claims_.empty()) [[unlikely]]
+            if (const Errc error = settle_claims(); error != Errc::ok) return error;
         return owes_credit() ? return_credit() : Errc::ok;
     }
-    bool has_batch() const noexcept { return !batch_.empty(); }
+    // Messages that were accepted wait for progress().
+    bool has_waiting() const noexcept { return !batch_.empty() || claims_.has_closed(); }
     // There is something for progress() to do.
-    bool owes() const noexcept { return owes_credit() || !batch_.empty(); }
+    bool owes() const noexcept { return owes_credit() || has_waiting(); }
 
     // Takes the credits of records that have come and are not handed out, and the one that went
     // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
@@ -130,7 +155,7 @@ class MessageRing {
         RingReceiver::Seen seen;
         const Errc error = receiver_.holds_up_to(record, seen);
         if (error > Errc::would_block) return error;
-        unseen_ += seen.count;
+        unseen_ += seen.count + seen.pads;
         if (seen.count != 0)
             if (const Errc credits = sender_.take_credit(seen.credit); credits != Errc::ok)
                 return credits;
@@ -155,6 +180,25 @@ class MessageRing {
             if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
         return arrival_.announce(Thing::record, sender_.sent());
     }
+    // Of a message that comes while a batch or claims are open.
+    Errc send_behind(const OutgoingMessage& message) noexcept {
+        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (const Errc error = settle_claims(); error != Errc::ok) return error;
+        if (claims_.empty()) return try_send(message);
+        const std::size_t head = message.head.size(), body = message.body.size();
+        RingClaims::Place place;
+        if (const Errc error = try_claim(message, head + body, place); error != Errc::ok)
+            return error;
+        if (head != 0) std::memcpy(place.payload, message.head.data(), head);
+        if (body != 0) std::memcpy(place.payload + head, message.body.data(), body);
+        claims_.commit(place.number, head + body);
+        return Errc::ok;
+    }
+    // Credits may lie in the word, and in records that nobody has received yet.
+    Errc look_for_credits() noexcept {
+        const Errc error = take_written_credit();
+        return error != Errc::ok ? error : take_unread_credits(unseen_);
+    }
     Errc return_credit() noexcept {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
@@ -168,7 +212,7 @@ class MessageRing {
         RingReceiver::Seen seen;
         looked_at_ = sender_.sent();
         if (const Errc error = receiver_.look_ahead(seen); error != Errc::ok) return error;
-        records += seen.count;
+        records += seen.count + seen.pads;
         return seen.count == 0 ? Errc::ok : sender_.take_credit(seen.credit);
     }
     Errc take_written_credit() noexcept {
@@ -187,6 +231,7 @@ class MessageRing {
     std::uint32_t unseen_ = 0;     // records that were seen, but not by look()
     RingSender sender_;
     RingBatch batch_{sender_};
+    RingClaims claims_{sender_};
     std::uint64_t credit_address_;
     PreparedWrite<mlx5::PreparedWrite8> credit_write_;
 };

@@ -30,7 +30,7 @@ class RingBatch {
                                                .channel = message.channel,
                                                .kind = message.kind}
                                        .raw();
-        std::byte* const at = sender_.next_payload() + bytes_;
+        std::byte* const at = sender_.payload_at(sender_.sent()) + bytes_;
         std::memcpy(at, &word, sizeof word);
         fill(at + ring::kWordBytes, padded, message);
         bytes_ += ring::kWordBytes + padded;
@@ -40,7 +40,7 @@ class RingBatch {
     // Posts what was gathered; not when empty. `credit`: as RingSender has it. Errors: those of a
     // post; it stays open then.
     Errc post(std::uint32_t credit) noexcept {
-        const Errc error = sender_.send_batch(static_cast<std::uint32_t>(bytes_), credit);
+        const Errc error = sender_.send_filled({.frame = ring::Frame::batch}, bytes_, credit);
         if (error == Errc::ok) bytes_ = 0;
         return error;
     }

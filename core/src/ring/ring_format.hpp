@@ -28,8 +28,8 @@ inline constexpr unsigned kKinds = 16;  // of messages, within their channel
 // What a record is.
 enum class Frame : std::uint8_t {
     message = 0,
-    // Skips `length` bytes to the end of the lap; the trailer lies right behind word 0; carries no
-    // credit.
+    // Skips `length` bytes: the rest of the lap, or of a claim. The trailer lies right behind word
+    // 0; carries no credit.
     pad = 1,
     // Holds small messages: for each a word 0, which carries no credit, and its payload, padded to
     // 8 bytes. One trailer makes them complete together.

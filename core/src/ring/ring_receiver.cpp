@@ -13,7 +13,10 @@ Errc RingReceiver::look_ahead(Seen& seen, std::uint64_t position) noexcept {
         const std::size_t slot = slot_of(word, at);
         if (slot == 0) return Errc::protocol_error;
         seen_ += slot;
-        if (word.frame == ring::Frame::pad) continue;
+        if (word.frame == ring::Frame::pad) {
+            ++seen.pads;
+            continue;
+        }
         ++seen.count;
         seen.credit = word.credit;
     }

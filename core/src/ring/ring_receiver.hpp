@@ -36,11 +36,18 @@ class RingReceiver {
     Errc next(Record& record) noexcept {
         if (batch_left_ != 0) [[unlikely]]
             return held_.full() ? Errc::would_block : next_of_batch(record);
-        const std::uint64_t raw = load(offset());
-        if (load(trailer_of(raw)) != tag_) return Errc::would_block;
-        if (held_.full()) [[unlikely]]
-            return Errc::would_block;
-        return accept(record);
+        // An honest sender's pads end with its ring: their space is given back by later calls only.
+        for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
+            const std::uint64_t raw = load(offset());
+            if (load(trailer_of(raw)) != tag_) return Errc::would_block;
+            if (held_.full()) [[unlikely]]
+                return Errc::would_block;
+            bool is_pad = false;
+            const Errc error = accept(record, is_pad);
+            if (!is_pad) [[likely]]
+                return error;
+        }
+        return Errc::protocol_error;
     }
     // Gives a record's space back.
     void release(std::uint32_t number) noexcept {
@@ -58,10 +65,11 @@ class RingReceiver {
         return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
     }
     // Looks at complete records that were not seen, without handing them out, as far as `position`
-    // or as there are any. `credit`: that of the last one, if `count` of them is not 0.
+    // or as there are any. `credit`: that of the last one, if `count` of them is not 0. `pads`:
+    // they count apart, as no credit is in them, but their space is to be given back.
     // protocol_error: one contradicts the format (for good).
     struct Seen {
-        std::uint32_t count = 0, credit = 0;
+        std::uint32_t count = 0, credit = 0, pads = 0;
     };
     Errc look_ahead(Seen& seen, std::uint64_t position = ~std::uint64_t{0}) noexcept;
     // ok: memory holds every record up to `position`, and they were seen. would_block: not yet.
@@ -99,8 +107,10 @@ class RingReceiver {
     std::size_t slot_of(const ring::Word0& word, std::size_t offset) const noexcept {
         const std::size_t to_end = mask_ + 1 - offset;
         if (word.frame == ring::Frame::pad)
-            // No longer than the longest record, so a pad cannot follow a pad.
-            return word.length == to_end && to_end <= (mask_ + 1) / 4 ? to_end : 0;
+            return word.length % ring::kAlignment == 0 && word.length <= to_end &&
+                           word.length <= (mask_ + 1) / 4
+                       ? word.length
+                       : 0;
         if (word.frame > ring::Frame::fragment || word.length > ring::max_payload(mask_ + 1) ||
             ring::record_bytes(word.length) > to_end)
             return 0;
@@ -108,7 +118,7 @@ class RingReceiver {
     }
 
     // The trailer is there, so word 0 is too, but perhaps was not yet when it was first read.
-    Errc accept(Record& record) noexcept {
+    Errc accept(Record& record, bool& is_pad) noexcept {
         const std::size_t at = offset();
         const std::uint64_t raw = load(at);
         if (load(trailer_of(raw)) != tag_) return Errc::would_block;
@@ -121,9 +131,11 @@ class RingReceiver {
         move_by(slot);
         // Also where the peer changed the record after it was seen.
         if (seen_ < position_) seen_ = position_;
-        // Recurs once at most.
-        if (word.frame == ring::Frame::pad) [[unlikely]]
-            return next(record);
+        is_pad = word.frame == ring::Frame::pad;
+        if (is_pad) [[unlikely]] {
+            if (held_.empty()) consumed_ = position_;
+            return Errc::ok;
+        }
         record = {word.channel,
                   word.kind,
                   word.credit,

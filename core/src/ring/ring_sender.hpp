@@ -32,7 +32,7 @@ struct OutgoingMessage {
     std::uint8_t channel = 0;
     std::uint8_t kind = 0;  // below ring::kKinds
     std::span<const std::byte> head, body;
-    ring::Frame frame = ring::Frame::message;  // or fragment
+    ring::Frame frame = ring::Frame::message;  // or fragment, batch
 };
 
 class RingSender {
@@ -51,7 +51,7 @@ class RingSender {
         if (length > max_payload() || message.head.size() > length) [[unlikely]]
             return Errc::message_too_large;
         const std::size_t slot = ring::slot_bytes(length);
-        if (slot > to_end()) [[unlikely]]
+        if (slot > to_end(sent_)) [[unlikely]]
             if (const Errc error = pad(slot); error != Errc::ok) return error;
         if (!has_room(slot)) [[unlikely]]
             return Errc::would_block;
@@ -63,26 +63,39 @@ class RingSender {
         return error;
     }
 
-    // A batch (ring_batch.hpp) is built at next_payload(), in at most so many bytes.
-    std::byte* next_payload() const noexcept { return ring_.mirror + offset() + ring::kWordBytes; }
+    // Batches and claims (ring_batch.hpp, ring_claims.hpp) are filled at payload_at() their
+    // position; a batch at sent(), in at most so many bytes.
     std::size_t batch_room() const noexcept {
         const std::uint64_t free = ring_.bytes - unconsumed();
-        const std::size_t room = std::min<std::uint64_t>(free, to_end());
+        const std::size_t room = std::min<std::uint64_t>(free, to_end(sent_));
         return room < ring::kOverhead ? 0 : std::min(room - ring::kOverhead, max_payload());
     }
-    // Errors: those of a post.
-    Errc send_batch(std::uint32_t bytes, std::uint32_t credit) noexcept {
-        const std::uint64_t raw =
-            ring::Word0{.length = bytes, .frame = ring::Frame::batch, .credit = credit}.raw();
-        std::byte* const record = ring_.mirror + offset();
-        std::memcpy(record, &raw, sizeof raw);
-        std::memcpy(record + ring::kWordBytes + bytes, &tag_, sizeof tag_);
-        const std::size_t all = ring::record_bytes(bytes);
-        const bool is_short =
-            all <= std::min<std::size_t>(path_.max_inline_bytes(), kLargestInline);
-        const Errc error = is_short ? write_inline({record, all}) : write_from_mirror(record, all);
-        if (error == Errc::ok) [[likely]]
-            advance(ring::slot_bytes(bytes));
+    std::byte* payload_at(std::uint64_t position) const noexcept {
+        return ring_.mirror + (position & (ring_.bytes - 1)) + ring::kWordBytes;
+    }
+    std::size_t to_end(std::uint64_t position) const noexcept {
+        return ring_.bytes - (position & (ring_.bytes - 1));
+    }
+    bool has_room_until(std::uint64_t position) const noexcept {
+        return position - consumed_ <= ring_.bytes;
+    }
+    // The payload lies in the mirror, at sent(). Errors: those of a post, as the next.
+    Errc send_filled(const OutgoingMessage& message, std::size_t length,
+                     std::uint32_t credit) noexcept {
+        const std::size_t padded = ring::round_up(length, ring::kWordBytes);
+        std::memset(payload_at(sent_) + length, 0, padded - length);
+        const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
+                               message.frame, credit};
+        return send_built(word, padded);
+    }
+    // A pad of so many bytes: a multiple of the alignment, a quarter of the ring at most.
+    Errc skip(std::size_t bytes) noexcept {
+        const std::array<std::uint64_t, 2> record{
+            ring::Word0{.length = static_cast<std::uint32_t>(bytes), .frame = ring::Frame::pad}
+                .raw(),
+            tag_};
+        const Errc error = write_inline(std::as_bytes(std::span(record)));
+        if (error == Errc::ok) advance(bytes);
         return error;
     }
 
@@ -113,10 +126,25 @@ class RingSender {
     }
 
     std::size_t offset() const noexcept { return sent_ & (ring_.bytes - 1); }
-    std::size_t to_end() const noexcept { return ring_.bytes - offset(); }
     void advance(std::size_t slot) noexcept {
         sent_ += slot;
         tag_ = ring::tag(ring_.tag_key, sent_);
+    }
+
+    // Of a record whose payload, padded to so many bytes, lies in the mirror.
+    Errc send_built(ring::Word0 word, std::size_t padded) noexcept {
+        const std::uint64_t raw = word.raw();
+        std::byte* const record = ring_.mirror + offset();
+        std::memcpy(record, &raw, sizeof raw);
+        std::memcpy(record + ring::kWordBytes + padded, &tag_, sizeof tag_);
+        const std::size_t bytes = padded + ring::kOverhead;
+        const bool is_short =
+            bytes <= std::min<std::size_t>(path_.max_inline_bytes(), kLargestInline);
+        const Errc error =
+            is_short ? write_inline({record, bytes}) : write_from_mirror(record, bytes);
+        if (error == Errc::ok) [[likely]]
+            advance(ring::round_up(bytes, ring::kAlignment));
+        return error;
     }
 
     Errc write(ring::Word0 word, std::span<const std::byte> head,
@@ -182,15 +210,8 @@ class RingSender {
 
     // Skips the rest of the lap, provided that the record itself will fit behind it.
     Errc pad(std::size_t slot) noexcept {
-        const std::size_t skip = to_end();
-        if (!has_room(skip + slot)) return Errc::would_block;
-        const std::array<std::uint64_t, 2> record{
-            ring::Word0{.length = static_cast<std::uint32_t>(skip), .frame = ring::Frame::pad}
-                .raw(),
-            tag_};
-        const Errc error = write_inline(std::as_bytes(std::span(record)));
-        if (error == Errc::ok) advance(skip);
-        return error;
+        const std::size_t rest = to_end(sent_);
+        return has_room(rest + slot) ? skip(rest) : Errc::would_block;
     }
 
     Errc gain(std::int64_t bytes) noexcept {

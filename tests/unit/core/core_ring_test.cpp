@@ -251,13 +251,29 @@ TEST(RingReceiver, refuses_records_over_the_end_of_a_lap_and_wrong_pads) {
         ring.word(ring.offset() + 8 + length, ring::tag(kKey, ring.position()));
         EXPECT_EQ(receiver.next(message), Errc::protocol_error);
     }
-    for (const std::uint32_t skip : {0u, 32u, 4064u, 4096u, 8192u}) {
+    for (const std::uint32_t skip : {0u, 16u, 48u, 1056u, 4064u, 4096u, 8192u}) {
         Ring ring;
         RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
         ring.word(0, pad_of(skip).raw());
         ring.word(8, ring::tag(kKey, 0));
         EXPECT_EQ(receiver.next(message), Errc::protocol_error) << skip;
     }
+}
+
+TEST(RingReceiver, passes_pads_and_gives_their_space_back) {
+    Ring ring;
+    RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+    for (std::size_t at = 0; at < 96; at += 32) {
+        ring.word(at, pad_of(32).raw());
+        ring.word(at + 8, ring::tag(kKey, at));
+    }
+    RingReceiver::Seen seen;
+    EXPECT_EQ(receiver.look_ahead(seen), Errc::ok);
+    EXPECT_EQ(seen.count, 0u);
+    EXPECT_EQ(seen.pads, 3u);
+    Record record;
+    EXPECT_EQ(receiver.next(record), Errc::would_block);
+    EXPECT_EQ(receiver.consumed(), 96u);
 }
 
 TEST(RingFormat, credits_count_on_when_they_wrap) {

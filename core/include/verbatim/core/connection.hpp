@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/core/claim.hpp>
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/core/lane.hpp>
@@ -66,6 +67,11 @@ class Connection {
     // poll of the lane, or when the connection closes; messages stay in order.
     Errc try_batch(std::uint8_t channel, std::span<const std::byte> head,
                    std::span<const std::byte> body = {}, std::uint8_t kind = 0) noexcept;
+    // Room for a message of up to so many bytes, to be written in place and sent by
+    // Claim::commit(). would_block: the peer's ring is full, or 8 claims are open.
+    // message_too_large.
+    Errc try_claim(std::uint8_t channel, std::size_t bytes, Claim& claim,
+                   std::uint8_t kind = 0) noexcept;
     // The next message of a channel that has no handler. Gives back what `message` held.
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
