@@ -29,6 +29,12 @@ Context::Impl::Impl(const Config& configuration)
                Access::local_write | Access::remote_write),
       posted(*device, config.receive_arena) {}
 
+void check_lane(const Context::Impl& context, const Lane& lane) {
+    if (lane.impl() != nullptr && lane.impl()->resources() == &context) return;
+    throw Error(Errc::invalid_argument, "lane", "it belongs to another context",
+                "give a lane or a poller of the context that connects or listens");
+}
+
 Context::Context() : Context(Config::found()) {}
 Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {
     for (Config::PollerSection section : config.pollers) {
@@ -53,6 +59,7 @@ Poller& Context::poller(std::string_view name) const {
 Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
 
 Connection Context::connect(std::string_view host_port, const Lane& on) {
+    check_lane(*impl_, on);
     const auto guard = on.impl()->enter();
     const HostPort to = HostPort::parse(host_port);
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
@@ -70,6 +77,7 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
 void Context::connect(std::string_view host_port, Poller& poller,
                       const std::function<void(Connection&)>& setup) {
     Lane lane = poller.lane();
+    check_lane(*impl_, lane);
     const HostPort to = HostPort::parse(host_port);
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);

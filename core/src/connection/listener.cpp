@@ -50,10 +50,11 @@ std::optional<Welcomes::Ready> Listener::Impl::next(const FindPlace& find_place,
     return std::nullopt;
 }
 
-Connection Listener::Impl::accept(const std::shared_ptr<Lane::Impl>& on, Deadline deadline) {
-    const auto guard = on->enter();
+Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
+    check_lane(*context, on);
+    const auto guard = on.impl()->enter();
     const FindPlace place = [&] {
-        return Welcomes::Place{on, Reservation(on->queue(), context->config)};
+        return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };
     while (auto ready = next(place, deadline)) {
         const std::string name = ready->meeting.channel.name();
@@ -134,11 +135,9 @@ Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl))
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
-Connection Listener::accept(Deadline deadline) {
-    return impl_->accept(impl_->lane.impl(), deadline);
-}
+Connection Listener::accept(Deadline deadline) { return impl_->accept(impl_->lane, deadline); }
 Connection Listener::accept(const Lane& lane, Deadline deadline) {
-    return impl_->accept(lane.impl(), deadline);
+    return impl_->accept(lane, deadline);
 }
 void Listener::serve(std::span<const std::unique_ptr<Poller>> pollers,
                      std::function<void(Connection&)> setup) {

@@ -27,10 +27,12 @@ struct Listener::Impl {
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout).
-    Connection accept(const std::shared_ptr<Lane::Impl>& lane, Deadline deadline);
+    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout),
+    // Error(invalid_argument): the lane belongs to another context.
+    Connection accept(const Lane& on, Deadline deadline);
     // From now on a thread accepts all callers, and gives them to these lanes in turn, which other
-    // threads drive. `setup`: called with each connection, in its lane's thread.
+    // threads drive. `setup`: called with each connection, in its lane's thread. Throws
+    // Error(invalid_argument).
     void serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup);
 
     std::shared_ptr<Context::Impl> context;

@@ -22,6 +22,7 @@ void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connectio
         throw Error(Errc::invalid_argument, "listener",
                     lanes.empty() ? "it has no poller to serve with" : "it serves already",
                     "write a section [[poller]], and call serve() once");
+    for (const Lane& one : lanes) check_lane(*context, one);
     lanes_ = std::move(lanes);
     setup_ = std::make_shared<std::function<void(Connection&)>>(std::move(setup));
     server_ = std::thread([this] { run(); });

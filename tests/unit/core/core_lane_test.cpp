@@ -197,6 +197,16 @@ TEST(Lane, serves_a_thread_of_its_own) {
     for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Lane, of_another_context_is_refused) {
+    Context mine(lane_config(LaneMode::event)), other(lane_config(LaneMode::event));
+    Listener listener = mine.listen("127.0.0.1:0");
+    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    EXPECT_EQ(test::error_code_of([&] { mine.connect(address, other.lane()); }),
+              Errc::invalid_argument);
+    EXPECT_EQ(test::error_code_of([&] { listener.accept(other.make_lane(), soon()); }),
+              Errc::invalid_argument);
+}
+
 TEST(Lane, notices_the_end_of_one_connection_beside_others) {
     Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
     many.called.erase(many.called.begin() + 1);
