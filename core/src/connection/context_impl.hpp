@@ -25,6 +25,9 @@ struct Context::Impl {
 // completion queue, which belongs to one device.
 void check_lane(const Context::Impl& context, const Lane& lane);
 
+// Throws Error(would_deadlock) in a handler of the lane. In the lane's thread.
+void refuse_in_handler_of(const Lane::Impl& lane);
+
 // Opens the device that the configuration asks for. Throws Error(no_device), Error(config_error)
 // where faults are asked of a device that has none to make, and what the device says.
 std::unique_ptr<Device> open_configured_device(const Config& config);

@@ -53,6 +53,7 @@ std::optional<Welcomes::Ready> Listener::Impl::next(const FindPlace& find_place,
 Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
     check_lane(*context, on);
     const auto guard = on.impl()->enter();
+    refuse_in_handler_of(*on.impl());
     const FindPlace place = [&] {
         return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };

@@ -207,6 +207,30 @@ TEST(Lane, of_another_context_is_refused) {
               Errc::invalid_argument);
 }
 
+TEST(Lane, makes_connections_in_its_tasks_but_not_in_its_handlers) {
+    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    Context& context = pair.receiver_context;
+    Listener listener = pair.sender_context.listen("127.0.0.1:0");
+    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    std::vector<Errc> codes;
+    pair.receiver->on(9, [&](Message&) {
+        Listener own = context.listen("127.0.0.1:0");
+        codes = {test::error_code_of([&] { context.connect(address); }),
+                 test::error_code_of([&] { own.accept(soon()); })};
+    });
+    pair.sender->send_message(9, {}, {}, soon());
+    while (codes.empty() && context.lane().wait(soon())) {
+    }
+    EXPECT_EQ(codes, std::vector<Errc>(2, Errc::would_deadlock));
+    std::thread accepting([&] { const Connection accepted = listener.accept(soon()); });
+    Errc code = Errc::would_block;
+    context.lane().submit(
+        [&]() noexcept { code = test::error_code_of([&] { context.connect(address); }); });
+    context.lane().poll();
+    accepting.join();
+    EXPECT_EQ(code, Errc::ok);
+}
+
 TEST(Lane, notices_the_end_of_one_connection_beside_others) {
     Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
     many.called.erase(many.called.begin() + 1);

@@ -29,7 +29,8 @@ class Listener {
     // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
     // told the reason. Throws Error(timeout).
     // The connection is on the context's lane, or on the one given, whose thread this is. Throws
-    // Error(invalid_argument): that lane belongs to another context.
+    // Error(invalid_argument): that lane belongs to another context; Error(would_deadlock) in a
+    // handler of it.
     Connection accept(Deadline deadline = Deadline::never());
     Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
     // From now on callers are accepted by a thread of the listener, and their connections live on
@@ -61,7 +62,8 @@ class Context {
     // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
     // connect.timeout.
     // On the context's lane, or on the one given, whose thread this is. Throws
-    // Error(invalid_argument): that lane, or poller, belongs to another context.
+    // Error(invalid_argument): that lane, or poller, belongs to another context;
+    // Error(would_deadlock) in a handler of that lane.
     Connection connect(std::string_view host_port);
     Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
