@@ -19,8 +19,12 @@ namespace verbatim {
 
 // Threads: one at a time; once it serves, its own.
 struct Listener::Impl {
-    // Finds a lane for one more connection. Throws Error(out_of_memory).
-    using FindPlace = std::function<Welcomes::Place()>;
+    // Where connections go.
+    struct Target {
+        const Lane::Impl* lane;  // null: to several
+        // Makes room on a lane for one more connection. Throws Error(out_of_memory).
+        std::function<Welcomes::Place()> find_place;
+    };
 
     Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);
     ~Impl();
@@ -47,10 +51,10 @@ struct Listener::Impl {
     };
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
-    std::optional<Welcomes::Ready> next(const FindPlace& find_place, Deadline deadline);
+    std::optional<Welcomes::Ready> next(const Target& target, Deadline deadline);
     void take_callers();
-    void wait(Deadline deadline);
-    void hear_callers(const FindPlace& find_place);
+    void wait(const Target& target, Deadline deadline);
+    void hear_callers(const Target& target);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
     void run() noexcept;

@@ -29,15 +29,16 @@ void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connectio
 }
 
 void Listener::Impl::run() noexcept {
-    const FindPlace place = [this] {
+    const auto place = [this] {
         Lane& next_lane = lanes_[turn_++ % lanes_.size()];
         return next_lane.call([&] {
             return Welcomes::Place{next_lane.impl(),
                                    Reservation(next_lane.impl()->queue(), context->config)};
         });
     };
+    const Target target{nullptr, place};
     while (!stop_) try {
-            if (auto ready = next(place, Deadline::never())) hand_over(std::move(*ready));
+            if (auto ready = next(target, Deadline::never())) hand_over(std::move(*ready));
         } catch (const std::exception& error) {
             log::error("listener: {}", error.what());
         }

@@ -30,7 +30,8 @@ class Listener {
     // told the reason. Throws Error(timeout).
     // The connection is on the context's lane, or on the one given, whose thread this is. Throws
     // Error(invalid_argument): that lane belongs to another context; Error(would_deadlock) in a
-    // handler of it.
+    // handler of it. A caller who is slow to complete the hello stays with the lane for which it
+    // began, and waits for the next accept() on that one.
     Connection accept(Deadline deadline = Deadline::never());
     Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
     // From now on callers are accepted by a thread of the listener, and their connections live on
