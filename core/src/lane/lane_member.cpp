@@ -44,6 +44,7 @@ Message LaneMember::copy_of(Message&& message) {
 }
 
 void LaneMember::release(std::uint32_t number) noexcept {
+    const auto guard = polled_.enter("a lane whose message is given back");
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
         return ring_.receiver().release(number);

@@ -231,6 +231,23 @@ TEST(Lane, makes_connections_in_its_tasks_but_not_in_its_handlers) {
     EXPECT_EQ(code, Errc::ok);
 }
 
+#if !defined(NDEBUG)
+// Hands a message to another thread, which gives it back while this one is inside the lane.
+void give_back_elsewhere() {
+    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    pair.receiver->on(9, [](Message& message) { std::thread([&] { message.release(); }).join(); });
+    pair.sender->send_message(9, {}, {}, soon());
+    while (pair.receiver_context.lane().wait(soon())) {
+    }
+}
+
+TEST(Lane, does_not_let_another_thread_give_back_a_message) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(give_back_elsewhere(),
+                 "a lane whose message is given back is used by two threads");
+}
+#endif
+
 TEST(Lane, notices_the_end_of_one_connection_beside_others) {
     Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
     many.called.erase(many.called.begin() + 1);
