@@ -26,6 +26,12 @@ struct LoneEndpoint {
     Endpoint endpoint;
 };
 
+// The body of the next frame.
+inline std::vector<std::byte> hear(const RawSocket& socket) {
+    const auto header = socket.get(FrameHeader::kBytes);
+    return socket.get(parse_frame_header(header, "test").body_bytes);
+}
+
 class HandMadePeer {
   public:
     explicit HandMadePeer(const Config& config)
@@ -35,10 +41,10 @@ class HandMadePeer {
         std::thread accepting([&] { connection_.emplace(listener.accept(soon)); });
         socket_.emplace(RawSocket::connected(listener.port()));
         say(FrameType::hello, encode_hello(endpoint_.hello()));
-        theirs_ = parse_hello(hear());
+        theirs_ = parse_hello(hear(*socket_));
         endpoint_.connect(theirs_, soon);
         say(FrameType::ready, {});
-        hear();
+        hear(*socket_);
         accepting.join();
         endpoint_.join(own_.lane.queue(), own_.lane.polled());
     }
@@ -93,11 +99,6 @@ class HandMadePeer {
     }
 
   private:
-    std::vector<std::byte> hear() {
-        const auto header = socket_->get(FrameHeader::kBytes);
-        return socket_->get(parse_frame_header(header, "test").body_bytes);
-    }
-
     Context serving_;
     LoneEndpoint own_;
     Endpoint& endpoint_;

@@ -29,6 +29,19 @@ Context::Impl::Impl(const Config& configuration)
                Access::local_write | Access::remote_write),
       posted(*device, config.receive_arena) {}
 
+void check_lane(const Context::Impl& context, const Lane& lane) {
+    if (lane.impl() != nullptr && lane.impl()->resources() == &context) return;
+    throw Error(Errc::invalid_argument, "lane", "it belongs to another context",
+                "give a lane or a poller of the context that connects or listens");
+}
+
+void refuse_in_handler_of(const Lane::Impl& lane) {
+    if (lane.in_handler())
+        throw Error(Errc::would_deadlock, "lane",
+                    "one of its handlers called something that connects or accepts",
+                    "give a task to Lane::submit(): tasks may wait");
+}
+
 Context::Context() : Context(Config::found()) {}
 Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {
     for (Config::PollerSection section : config.pollers) {
@@ -53,7 +66,9 @@ Poller& Context::poller(std::string_view name) const {
 Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
 
 Connection Context::connect(std::string_view host_port, const Lane& on) {
+    check_lane(*impl_, on);
     const auto guard = on.impl()->enter();
+    refuse_in_handler_of(*on.impl());
     const HostPort to = HostPort::parse(host_port);
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);
@@ -70,11 +85,15 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
 void Context::connect(std::string_view host_port, Poller& poller,
                       const std::function<void(Connection&)>& setup) {
     Lane lane = poller.lane();
+    check_lane(*impl_, lane);
     const HostPort to = HostPort::parse(host_port);
+    LaneQueue& queue = lane.impl()->queue();
+    Reservation reservation = lane.call([&] {
+        refuse_in_handler_of(*lane.impl());
+        return Reservation(queue, impl_->config);
+    });
     Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
     std::string name = tcp::peer_name(socket);
-    LaneQueue& queue = lane.impl()->queue();
-    Reservation reservation = lane.call([&] { return Reservation(queue, impl_->config); });
     Meeting meeting = shake_hands(impl_, {queue.handle(), lane.impl()->mode()},
                                   SideChannel(std::move(socket), std::move(name)), std::nullopt);
     lane.call([&] { host(lane.impl(), std::move(meeting), setup); });

@@ -21,6 +21,13 @@ struct Context::Impl {
     PostedLines posted;
 };
 
+// Throws Error(invalid_argument) unless this context made the lane: queue pairs finish on its
+// completion queue, which belongs to one device.
+void check_lane(const Context::Impl& context, const Lane& lane);
+
+// Throws Error(would_deadlock) in a handler of the lane. In the lane's thread.
+void refuse_in_handler_of(const Lane::Impl& lane);
+
 // Opens the device that the configuration asks for. Throws Error(no_device), Error(config_error)
 // where faults are asked of a device that has none to make, and what the device says.
 std::unique_ptr<Device> open_configured_device(const Config& config);

@@ -38,24 +38,26 @@ Listener::Impl::~Impl() {
     if (server_.joinable()) server_.join();
 }
 
-std::optional<Welcomes::Ready> Listener::Impl::next(const FindPlace& find_place,
-                                                    Deadline deadline) {
+std::optional<Welcomes::Ready> Listener::Impl::next(const Target& target, Deadline deadline) {
     while (!stop_) {
+        if (auto ready = welcomes_.take(target.lane)) return ready;
         take_callers();
-        hear_callers(find_place);
-        if (auto ready = welcomes_.take()) return ready;
+        hear_callers(target);
         if (deadline.passed()) break;
-        wait(deadline);
+        wait(target, deadline);
     }
     return std::nullopt;
 }
 
-Connection Listener::Impl::accept(const std::shared_ptr<Lane::Impl>& on, Deadline deadline) {
-    const auto guard = on->enter();
-    const FindPlace place = [&] {
-        return Welcomes::Place{on, Reservation(on->queue(), context->config)};
+Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
+    check_lane(*context, on);
+    const auto guard = on.impl()->enter();
+    refuse_in_handler_of(*on.impl());
+    const auto place = [&] {
+        return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };
-    while (auto ready = next(place, deadline)) {
+    const Target target{on.impl().get(), place};
+    while (auto ready = next(target, deadline)) {
         const std::string name = ready->meeting.channel.name();
         try {
             auto connection =
@@ -84,11 +86,12 @@ void Listener::Impl::take_callers() try {
     starved_ = true;
 }
 
-void Listener::Impl::hear_callers(const FindPlace& find_place) {
-    for (auto it = callers_.begin(); it != callers_.end() && !welcomes_.is_full();) {
+void Listener::Impl::hear_callers(const Target& target) {
+    for (auto it = callers_.begin();
+         it != callers_.end() && welcomes_.may_start(target.lane) <= Clock::now();) {
         try {
             if (const auto hello = hear(*it)) {
-                Welcomes::Place place = find_place();  // before the channel is given away
+                Welcomes::Place place = target.find_place();  // before the channel is given away
                 welcomes_.start(context, std::move(place), std::move(it->channel), *hello);
             } else {
                 ++it;
@@ -114,15 +117,18 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     return std::nullopt;
 }
 
-void Listener::Impl::wait(Deadline deadline) {
+void Listener::Impl::wait(const Target& target, Deadline deadline) {
     const bool takes_callers = callers_.size() < kMaxCallers && !starved_;
     std::vector<pollfd> entries{{takes_callers ? socket.get() : -1, POLLIN, 0},
                                 {welcomes_.ended().get(), POLLIN, 0},
                                 {stopped_.get(), POLLIN, 0}};
     if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
-    // While no more handshakes can begin, callers need not be heard.
+    // While no more handshakes may begin, callers need not be heard.
+    const Clock::time_point start = welcomes_.may_start(target.lane);
+    const bool hears = start <= Clock::now();
+    if (!hears && !callers_.empty()) deadline.when = std::min(deadline.when, start);
     for (const Caller& caller : callers_) {
-        if (welcomes_.is_full()) break;
+        if (!hears) break;
         entries.push_back({caller.channel.socket().get(), POLLIN, 0});
         deadline.when = std::min(deadline.when, caller.deadline.when);
     }
@@ -134,11 +140,9 @@ Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl))
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
-Connection Listener::accept(Deadline deadline) {
-    return impl_->accept(impl_->lane.impl(), deadline);
-}
+Connection Listener::accept(Deadline deadline) { return impl_->accept(impl_->lane, deadline); }
 Connection Listener::accept(const Lane& lane, Deadline deadline) {
-    return impl_->accept(lane.impl(), deadline);
+    return impl_->accept(lane, deadline);
 }
 void Listener::serve(std::span<const std::unique_ptr<Poller>> pollers,
                      std::function<void(Connection&)> setup) {

@@ -19,18 +19,24 @@ namespace verbatim {
 
 // Threads: one at a time; once it serves, its own.
 struct Listener::Impl {
-    // Finds a lane for one more connection. Throws Error(out_of_memory).
-    using FindPlace = std::function<Welcomes::Place()>;
+    // Where connections go.
+    struct Target {
+        const Lane::Impl* lane;  // null: to several
+        // Makes room on a lane for one more connection. Throws Error(out_of_memory).
+        std::function<Welcomes::Place()> find_place;
+    };
 
     Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout).
-    Connection accept(const std::shared_ptr<Lane::Impl>& lane, Deadline deadline);
+    // The next caller who completes the hello, on this lane. In its thread. Throws Error(timeout),
+    // Error(invalid_argument): the lane belongs to another context.
+    Connection accept(const Lane& on, Deadline deadline);
     // From now on a thread accepts all callers, and gives them to these lanes in turn, which other
-    // threads drive. `setup`: called with each connection, in its lane's thread.
+    // threads drive. `setup`: called with each connection, in its lane's thread. Throws
+    // Error(invalid_argument).
     void serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup);
 
     std::shared_ptr<Context::Impl> context;
@@ -45,10 +51,10 @@ struct Listener::Impl {
     };
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
-    std::optional<Welcomes::Ready> next(const FindPlace& find_place, Deadline deadline);
+    std::optional<Welcomes::Ready> next(const Target& target, Deadline deadline);
     void take_callers();
-    void wait(Deadline deadline);
-    void hear_callers(const FindPlace& find_place);
+    void wait(const Target& target, Deadline deadline);
+    void hear_callers(const Target& target);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
     void run() noexcept;

@@ -22,21 +22,23 @@ void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connectio
         throw Error(Errc::invalid_argument, "listener",
                     lanes.empty() ? "it has no poller to serve with" : "it serves already",
                     "write a section [[poller]], and call serve() once");
+    for (const Lane& one : lanes) check_lane(*context, one);
     lanes_ = std::move(lanes);
     setup_ = std::make_shared<std::function<void(Connection&)>>(std::move(setup));
     server_ = std::thread([this] { run(); });
 }
 
 void Listener::Impl::run() noexcept {
-    const FindPlace place = [this] {
+    const auto place = [this] {
         Lane& next_lane = lanes_[turn_++ % lanes_.size()];
         return next_lane.call([&] {
             return Welcomes::Place{next_lane.impl(),
                                    Reservation(next_lane.impl()->queue(), context->config)};
         });
     };
+    const Target target{nullptr, place};
     while (!stop_) try {
-            if (auto ready = next(place, Deadline::never())) hand_over(std::move(*ready));
+            if (auto ready = next(target, Deadline::never())) hand_over(std::move(*ready));
         } catch (const std::exception& error) {
             log::error("listener: {}", error.what());
         }

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -61,12 +62,24 @@ void Welcomes::run(One& one, std::shared_ptr<Context::Impl> context, SideChannel
     eventfd_write(ended_.get(), 1);
 }
 
-std::optional<Welcomes::Ready> Welcomes::take() {
+Clock::time_point Welcomes::may_start(const Lane::Impl* lane) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::size_t count = 0;
+    auto when = Clock::time_point::min();
+    for (const One& one : running_) {
+        if (lane != nullptr && one.place.lane.get() != lane) continue;
+        if (++count == kMost || (lane != nullptr && one.meeting)) return Clock::time_point::max();
+        if (lane != nullptr && !one.is_done) when = std::max(when, one.begun + kHeadStart);
+    }
+    return when;
+}
+
+std::optional<Welcomes::Ready> Welcomes::take(const Lane::Impl* lane) {
     eventfd_t count = 0;
     eventfd_read(ended_.get(), &count);
     for (auto it = running_.begin(); it != running_.end();) {
         std::unique_lock lock(mutex_);
-        if (!it->is_done) {
+        if (!it->is_done || (it->meeting && lane != nullptr && it->place.lane.get() != lane)) {
             ++it;
             continue;
         }

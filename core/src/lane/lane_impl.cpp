@@ -16,7 +16,7 @@ constexpr unsigned kPollsPerClock = 64;
 Lane::Impl::Impl(std::shared_ptr<void> resources, Device& device, const Config::LaneSection& config)
     : resources_(std::move(resources)),
       queue_(device, config.completions),
-      polled_(config.hot),
+      polled_(config.hot, one_thread_),
       patience_(config) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);

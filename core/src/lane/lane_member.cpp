@@ -114,6 +114,7 @@ Errc Claim::commit(std::size_t used) noexcept {
 void Claim::abandon() noexcept { std::exchange(owner_, nullptr)->abandon(number_); }
 
 void LaneMember::release(std::uint32_t number) noexcept {
+    const auto guard = polled_.enter("a lane whose message is given back");
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
         return ring_.receiver().release(number);

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "lane_member.hpp"
+#include "one_thread.hpp"
 
 namespace verbatim {
 
 class PolledSet {
   public:
-    explicit PolledSet(std::size_t hot) : hot_(hot) {}
+    // `one_thread`: the lane's.
+    PolledSet(std::size_t hot, OneThread& one_thread) : hot_(hot), one_thread_(one_thread) {}
 
     // Room for one more member, so that add() allocates nothing. Throws std::bad_alloc.
     void reserve(std::size_t members) { polled_.reserve(members); }
@@ -25,6 +27,8 @@ class PolledSet {
     // Arms all. What the lane may do: what its most restless member lets it.
     LaneMember::Rest arm_all() noexcept;
     std::size_t size() const noexcept { return polled_.size(); }
+    // For what members do outside of calls of their connections.
+    auto enter(const char* object) noexcept { return one_thread_.enter(object); }
 
   private:
     void arm_one() noexcept;
@@ -32,6 +36,7 @@ class PolledSet {
     std::size_t hot_;
     std::vector<LaneMember*> polled_;
     std::uint64_t poll_ = 0;
+    OneThread& one_thread_;
 };
 
 }  // namespace verbatim

@@ -77,7 +77,7 @@ TEST_F(HostileArrival, generations_without_receives) {
     EXPECT_EQ(peer.connection().state(), Errc::rnr_exceeded);
 }
 
-// Honest as far as anyone can tell: its own things wait.
+// Honest as far as anyone can tell: a record waits behind all writes that were posted before it.
 TEST_F(HostileArrival, announced_records_that_do_not_come_keep_the_lane_looking) {
     posted().positions[0] = 32;
     const Deadline deadline = Deadline::after(std::chrono::milliseconds(100));

@@ -168,7 +168,7 @@ TEST(Listening, tells_a_caller_of_another_version_and_goes_on) {
 }
 
 // Says a hello that is good in every respect, of a queue pair that waits for its peer, and then
-// nothing more.
+// nothing more until it is told to.
 class FallsSilent {
   public:
     FallsSilent(const Config& config, std::uint16_t port)
@@ -179,6 +179,12 @@ class FallsSilent {
     // The listener has taken it up.
     void expect_answer() const {
         EXPECT_EQ(socket_.get(FrameHeader::kBytes).size(), FrameHeader::kBytes);
+    }
+    // Goes on with the handshake, which the listener may have begun by now, to its end.
+    void finish() {
+        own_.endpoint.connect(parse_hello(test::hear(socket_)), Deadline::after(20s));
+        EXPECT_TRUE(socket_.put(encode_frame(FrameType::ready, {})));
+        test::hear(socket_);
     }
 
   private:
@@ -273,6 +279,34 @@ TEST(Listening, a_flood_of_callers_who_fall_silent_after_their_hello_is_outlived
     test::expect_usable(good, accepting.connection());
     const std::string logged = log.text();
     EXPECT_NE(logged.find("stopped in the middle of connecting"), std::string::npos) << logged;
+}
+
+TEST(Listening, for_two_lanes_meets_callers_who_came_together_on_one_each) {
+    Context context(config_with(20s));
+    Listener listener = context.listen("127.0.0.1:0");
+    FallsSilent first(config_with(20s), listener.port()), second(config_with(20s), listener.port());
+    const std::jthread finishing([&] { first.finish(); }), too([&] { second.finish(); });
+    for (const Lane& lane : {context.make_lane(), context.make_lane()}) {
+        const Connection accepted = listener.accept(lane, Deadline::after(20s));
+        EXPECT_EQ(accepted.lane().impl(), lane.impl());
+    }
+}
+
+TEST(Listening, for_a_lane_leaves_a_caller_to_the_lane_on_which_it_was_taken_up) {
+    Context context(config_with(20s)), sending(config_with(20s));
+    Listener listener = context.listen("127.0.0.1:0");
+    const Lane early = context.make_lane(), late = context.make_lane();
+    FallsSilent slow(config_with(20s), listener.port());
+    EXPECT_EQ(error_of([&] { listener.accept(early, Deadline::after(100ms)); }).code(),
+              Errc::timeout);
+    slow.finish();
+    std::optional<Connection> good;
+    std::jthread calling([&] { good.emplace(sending.connect(local(listener.port()))); });
+    Connection second = listener.accept(late, Deadline::after(20s));
+    calling.join();
+    EXPECT_EQ(second.lane().impl(), late.impl());
+    test::expect_usable(*good, second);
+    EXPECT_EQ(listener.accept(early, Deadline::after(20s)).lane().impl(), early.impl());
 }
 
 TEST(Listening, ends_at_its_deadline_when_nobody_comes) {

@@ -197,6 +197,57 @@ TEST(Lane, serves_a_thread_of_its_own) {
     for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Lane, of_another_context_is_refused) {
+    Context mine(lane_config(LaneMode::event)), other(lane_config(LaneMode::event));
+    Listener listener = mine.listen("127.0.0.1:0");
+    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    EXPECT_EQ(test::error_code_of([&] { mine.connect(address, other.lane()); }),
+              Errc::invalid_argument);
+    EXPECT_EQ(test::error_code_of([&] { listener.accept(other.make_lane(), soon()); }),
+              Errc::invalid_argument);
+}
+
+TEST(Lane, makes_connections_in_its_tasks_but_not_in_its_handlers) {
+    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    Context& context = pair.receiver_context;
+    Listener listener = pair.sender_context.listen("127.0.0.1:0");
+    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    std::vector<Errc> codes;
+    pair.receiver->on(9, [&](Message&) {
+        Listener own = context.listen("127.0.0.1:0");
+        codes = {test::error_code_of([&] { context.connect(address); }),
+                 test::error_code_of([&] { own.accept(soon()); })};
+    });
+    pair.sender->send_message(9, {}, {}, soon());
+    while (codes.empty() && context.lane().wait(soon())) {
+    }
+    EXPECT_EQ(codes, std::vector<Errc>(2, Errc::would_deadlock));
+    std::thread accepting([&] { const Connection accepted = listener.accept(soon()); });
+    Errc code = Errc::would_block;
+    context.lane().submit(
+        [&]() noexcept { code = test::error_code_of([&] { context.connect(address); }); });
+    context.lane().poll();
+    accepting.join();
+    EXPECT_EQ(code, Errc::ok);
+}
+
+#if !defined(NDEBUG)
+// Hands a message to another thread, which gives it back while this one is inside the lane.
+void give_back_elsewhere() {
+    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    pair.receiver->on(9, [](Message& message) { std::thread([&] { message.release(); }).join(); });
+    pair.sender->send_message(9, {}, {}, soon());
+    while (pair.receiver_context.lane().wait(soon())) {
+    }
+}
+
+TEST(Lane, does_not_let_another_thread_give_back_a_message) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(give_back_elsewhere(),
+                 "a lane whose message is given back is used by two threads");
+}
+#endif
+
 TEST(Lane, notices_the_end_of_one_connection_beside_others) {
     Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
     many.called.erase(many.called.begin() + 1);

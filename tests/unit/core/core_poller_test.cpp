@@ -88,6 +88,36 @@ TEST(Poller, is_found_by_its_name) {
     EXPECT_EQ(test::error_code_of([&] { context.poller("third"); }), Errc::invalid_argument);
 }
 
+TEST(Poller, of_another_context_is_refused) {
+    Context mine(poller_config(1)), other(poller_config(1));
+    Listener listener = mine.listen("127.0.0.1:0");
+    const auto nothing = [](Connection&) {};
+    EXPECT_EQ(test::error_code_of(
+                  [&] { mine.connect(address_of(listener), *other.pollers().front(), nothing); }),
+              Errc::invalid_argument);
+    EXPECT_EQ(test::error_code_of([&] { listener.serve(other.pollers(), nothing); }),
+              Errc::invalid_argument);
+    listener.serve(mine.pollers(), nothing);  // a refusal changes nothing
+    const Connection caller = other.connect(address_of(listener));
+    EXPECT_EQ(caller.state(), Errc::ok);
+}
+
+TEST(Poller, refuses_connections_that_its_own_handlers_ask_for) {
+    Context server(poller_config(1)), client(poller_config(0));
+    Listener listener = server.listen("127.0.0.1:0");
+    std::atomic<Errc> code{Errc::ok};
+    listener.serve(server.pollers(), [&](Connection& connection) {
+        connection.on(1, [&](Message&) {
+            code.store(test::error_code_of([&] {
+                server.connect(address_of(listener), *server.pollers().front(), [](Connection&) {});
+            }));
+        });
+    });
+    Connection caller = client.connect(address_of(listener));
+    caller.send_message(1, {}, {}, soon());
+    EXPECT_TRUE(wait_until([&] { return code == Errc::would_deadlock; })) << name(code);
+}
+
 TEST(Poller, runs_where_its_section_says) {
     cpu_set_t mine;
     ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);

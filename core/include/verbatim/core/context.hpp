@@ -28,13 +28,17 @@ class Listener {
     // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
     // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
     // told the reason. Throws Error(timeout).
-    // The connection is on the context's lane, or on the one given, whose thread this is.
+    // The connection is on the context's lane, or on the one given, whose thread this is. Throws
+    // Error(invalid_argument): that lane belongs to another context; Error(would_deadlock) in a
+    // handler of it. A caller who is slow to complete the hello stays with the lane for which it
+    // began, and waits for the next accept() on that one.
     Connection accept(Deadline deadline = Deadline::never());
     Connection accept(const Lane& lane, Deadline deadline = Deadline::never());
     // From now on callers are accepted by a thread of the listener, and their connections live on
     // these pollers in turn, until they end. `setup(connection)` is called for each in its poller's
     // thread, to set handlers; it must not throw. Once, and instead of accept(). Ends with the
-    // listener; connections live on. Throws Error(invalid_argument).
+    // listener; connections live on. Throws Error(invalid_argument): no poller, or one of another
+    // context.
     void serve(std::span<const std::unique_ptr<Poller>> pollers,
                std::function<void(Connection&)> setup);
     std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
@@ -58,7 +62,9 @@ class Context {
 
     // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
     // connect.timeout.
-    // On the context's lane, or on the one given, whose thread this is.
+    // On the context's lane, or on the one given, whose thread this is. Throws
+    // Error(invalid_argument): that lane, or poller, belongs to another context;
+    // Error(would_deadlock) in a handler of that lane.
     Connection connect(std::string_view host_port);
     Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
