@@ -49,6 +49,12 @@ std::optional<Welcomes::Ready> Listener::Impl::next(const Target& target, Deadli
     return std::nullopt;
 }
 
+// Side by side, but for a lane that was named: a handshake ties its caller to that lane, and the
+// next call may name another.
+Clock::time_point Listener::Impl::may_start(const Target& target) noexcept {
+    return welcomes_.may_start(target.lane == lane.impl().get() ? nullptr : target.lane);
+}
+
 Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
     check_lane(*context, on);
     const auto guard = on.impl()->enter();
@@ -87,8 +93,7 @@ void Listener::Impl::take_callers() try {
 }
 
 void Listener::Impl::hear_callers(const Target& target) {
-    for (auto it = callers_.begin();
-         it != callers_.end() && welcomes_.may_start(target.lane) <= Clock::now();) {
+    for (auto it = callers_.begin(); it != callers_.end() && may_start(target) <= Clock::now();) {
         try {
             if (const auto hello = hear(*it)) {
                 Welcomes::Place place = target.find_place();  // before the channel is given away
@@ -124,7 +129,7 @@ void Listener::Impl::wait(const Target& target, Deadline deadline) {
                                 {stopped_.get(), POLLIN, 0}};
     if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
     // While no more handshakes may begin, callers need not be heard.
-    const Clock::time_point start = welcomes_.may_start(target.lane);
+    const Clock::time_point start = may_start(target);
     const bool hears = start <= Clock::now();
     if (!hears && !callers_.empty()) deadline.when = std::min(deadline.when, start);
     for (const Caller& caller : callers_) {

@@ -52,6 +52,8 @@ struct Listener::Impl {
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
     std::optional<Welcomes::Ready> next(const Target& target, Deadline deadline);
+    // When the next handshake may begin.
+    Clock::time_point may_start(const Target& target) noexcept;
     void take_callers();
     void wait(const Target& target, Deadline deadline);
     void hear_callers(const Target& target);

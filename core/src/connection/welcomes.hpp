@@ -21,9 +21,10 @@ namespace verbatim {
 class Welcomes {
   public:
     static constexpr std::size_t kMost = 16;
-    // A handshake for one lane is given this time before the next one for that lane begins: it ties
-    // the caller to the lane, and the next accept() may be for another. Two honest handshakes took
-    // 20 ms together on 2 cores (-O0, software NIC).
+    // A handshake for a lane that was named is given this
+    // time before the next one for that lane begins: it ties the caller to the lane, and the next
+    // accept() may be for another. Two honest handshakes took 20 ms together on 2 cores (-O0,
+    // software NIC).
     static constexpr std::chrono::milliseconds kHeadStart{200};
 
     // Throws Error(device_error) if the process may open no more descriptors.
