@@ -285,7 +285,9 @@ class ChannelReceiver {
     std::uint64_t arrived() const noexcept {
         return header_->produced.bytes.load(std::memory_order_acquire);
     }
-    std::uint64_t consumed() const noexcept { return consumed_; }
+    std::uint64_t consumed() const noexcept {
+        return __atomic_load_n(&consumed_, __ATOMIC_RELAXED);
+    }
     const std::atomic<std::uint64_t>& access_word() const noexcept { return header_->access; }
     void set_state(ReceiverState state) noexcept;
     // Control path.
