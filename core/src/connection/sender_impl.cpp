@@ -24,7 +24,8 @@ Sender::Impl::Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target,
     for (std::uint32_t i = 0; i < kSlots; ++i) free_.push(i);
     lane_->inbox().reserve(1);
     lane_->stalled().expect(lane_->queue().users() + 1);
-    take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
+    take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).leave_inbox(); };
+    retry = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
     drop = [](InboxItem& item) noexcept { static_cast<Impl&>(item).self_.reset(); };
 }
 
@@ -57,9 +58,14 @@ void Sender::Impl::announce() noexcept {
     lane_->inbox().push(*this);
 }
 
-void Sender::Impl::drain() noexcept {
+// While it is blocked, the lane retries it anyway, once.
+void Sender::Impl::leave_inbox() noexcept {
     const std::shared_ptr<Impl> alive = std::move(self_);
     queued_.exchange(false);
+    if (!blocked_) drain();
+}
+
+void Sender::Impl::drain() noexcept {
     if (blocked_) {
         if (!post(next_)) return lane_->stalled().add(shared_from_this());
         blocked_ = false;

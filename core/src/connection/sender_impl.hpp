@@ -35,10 +35,8 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     Errc try_send(const OutgoingMessage& message) noexcept;
     std::size_t max_message_bytes() const noexcept { return most_; }
 
-    // Posts what is queued, as far as there is room.
+    // Posts what is queued, as far as there is room. The caller keeps it alive.
     void drain() noexcept;
-    // Filled slots are waiting for room.
-    bool is_blocked() const noexcept { return blocked_; }
     // The connection ended: nothing is accepted any more.
     void end(Errc why) noexcept;
 
@@ -50,6 +48,7 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     using Indices = boost::lockfree::queue<std::uint32_t, boost::lockfree::capacity<kSlots>>;
     void fill(std::uint32_t index, const OutgoingMessage& message) noexcept;
     void announce() noexcept;
+    void leave_inbox() noexcept;
     bool post(std::uint32_t index) noexcept;
     std::byte* payload_of(std::uint32_t index) const noexcept {
         return payloads_.get() + index * most_;

@@ -26,7 +26,7 @@ class StalledItems {
     // Those that find no room again come back.
     void retry() noexcept {
         retried_.swap(items_);
-        for (const auto& item : retried_) item->take(*item);
+        for (const auto& item : retried_) item->retry(*item);
         retried_.clear();
     }
 

@@ -8,6 +8,9 @@ namespace verbatim {
 struct InboxItem {
     void (*take)(InboxItem& item) noexcept = nullptr;  // in the lane's thread
     void (*drop)(InboxItem& item) noexcept = nullptr;  // instead: the lane ended
+    // In the lane's thread, with each poll, of one that has found no room: StalledItems. It may be
+    // in an inbox again by then.
+    void (*retry)(InboxItem& item) noexcept = nullptr;
 };
 
 // A function as an item. It must not throw.
