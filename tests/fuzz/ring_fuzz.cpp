@@ -58,6 +58,7 @@ bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
 // A look ahead, as a sender without credits and an arming receiver take it.
 bool look_ahead(RingReceiver& receiver, std::uint64_t distance) {
     RingReceiver::Seen seen;
+    if (distance % 3 == 0) receiver.skip_pads();
     const std::uint64_t before = receiver.position();
     const Errc result = distance % 2 == 0
                             ? receiver.look_ahead(seen)

@@ -189,7 +189,7 @@ Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64
     if (impl_->has_ended()) [[unlikely]]
         return impl_->why_ended();
     // Messages come before the writes that follow them.
-    if (const Errc error = impl_->judge(impl_->member.ring().post_batch()); error != Errc::ok)
+    if (const Errc error = impl_->judge(impl_->member.ring().post_waiting()); error != Errc::ok)
         return error;
     return impl_->judge(
         impl_->writes.try_write(from, bytes, {remote_address, remote_key}, written));

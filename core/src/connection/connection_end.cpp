@@ -49,7 +49,8 @@ void Connection::Impl::note_end(Why why) noexcept {
 void Connection::Impl::settle_end() noexcept {
     if (!end_.noticed() || state != Errc::ok) [[likely]]
         return;
-    const RingReceiver& ring = member.ring().receiver();
+    RingReceiver& ring = member.ring().receiver();
+    ring.skip_pads();
     if (dispatcher.has_message() || ring.ready()) return;
     if (end_.may_be_early(ring.position())) return;
     closed = end_.is_whole(ring.position());
@@ -102,7 +103,7 @@ bool Connection::Impl::drain() noexcept {
     SendPath& path = member.path();
     MessageRing& ring = member.ring();
     ring.claims().abandon_all();  // so that what is behind them goes
-    for (unsigned round = 0; ring.has_waiting() || path.retired() != path.accepted(); ++round) {
+    for (unsigned round = 0; !ring.has_posted_all() || path.retired() != path.accepted(); ++round) {
         if (ring.progress() > Errc::would_block) return false;
         if (path.poll() != Errc::ok || limit.passed(round)) return false;
         if (path.signal_last() > Errc::would_block) return false;
@@ -118,6 +119,7 @@ bool Connection::Impl::drain() noexcept {
 
 void Connection::Impl::close() noexcept {
     if (end_.noticed() || !drain()) return;  // without a bye: the peer sees a loss, as it is one
+    member.ring().receiver().skip_pads();
     try {
         channel.send(FrameType::bye,
                      encode_bye({member.ring().sent(), member.ring().receiver().position()}),

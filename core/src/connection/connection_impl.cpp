@@ -44,6 +44,7 @@ Connection::Impl::Use::~Use() {
 void Connection::Impl::abandon() noexcept {
     handle = nullptr;
     dispatcher.close();
+    close();
     if (!end_.noticed()) note_end(Errc::peer_lost);
 }
 

@@ -66,7 +66,9 @@ struct Connection::Impl {
     }
     bool has_ended() const noexcept { return end_.noticed(); }
     Errc why_ended() const noexcept { return end_.why(); }
-    bool peer_took_all() const noexcept { return end_.took_all(member.ring().sent()); }
+    bool peer_took_all() const noexcept {
+        return member.ring().has_posted_all() && end_.took_all(member.ring().sent());
+    }
 
     Errc progress() noexcept;
     void check() const;

@@ -1,6 +1,8 @@
 // Order of messages: kept copies, then the waiting one, then the ring.
 #include "dispatcher.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace verbatim {
@@ -42,7 +44,8 @@ Errc Dispatcher::handle() noexcept {
 
 bool Dispatcher::keep(Message&& message) noexcept {
     const std::size_t bytes = message.payload().size() + sizeof(Message);
-    if (bytes > kMostKept - kept_bytes_) return false;
+    // One of any length: else the longest could never be kept.
+    if (!kept_.empty() && bytes > kMostKept - std::min(kept_bytes_, kMostKept)) return false;
     try {
         kept_.push_back(LaneMember::copy_of(std::move(message)));
     } catch (const std::bad_alloc&) {
@@ -76,13 +79,14 @@ Errc Dispatcher::receive(Message& message) noexcept {
         return Errc::ok;
     }
     if (handling_) return Errc::would_block;
-    while (!closed_) {
+    for (int left = kMostAtOnce; !closed_ && left != 0; --left) {
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
         const ChannelHandler* const handler = handler_of(message.channel());
         if (handler == nullptr) [[likely]]
             return Errc::ok;
         call(*handler, message);
     }
+    if (!closed_) member_.tell_again();
     return Errc::would_block;
 }
 

@@ -57,7 +57,7 @@ std::size_t Lane::Impl::poll_once() noexcept {
     happened += polled_.look(++polls_);
     if (polls_ % kPollsPerClock == 0) happened += look_seldom();
     if (!ending_.empty()) [[unlikely]]
-        ending_.look();
+        happened += ending_.look();
     return happened;
 }
 

@@ -47,13 +47,15 @@ class EndingMembers {
     void remove(const LaneMember& member) noexcept {
         std::erase_if(members_, [&](const LaneMember* one) { return one == &member; });
     }
-    // Owners may remove members while they are asked.
-    void look() noexcept {
+    // Owners may remove members while they are asked. Returns how many were.
+    std::size_t look() noexcept {
+        const std::size_t before = members_.size();
         for (std::size_t i = members_.size(); i-- != 0;) {
             if (i >= members_.size()) continue;
             const MemberEvents& events = members_[i]->events();
             if (events.ending != nullptr) events.ending(events.owner);
         }
+        return before - std::min(before, members_.size());
     }
 
   private:

@@ -19,6 +19,15 @@ void Message::give_back() noexcept {
 }
 
 Errc LaneMember::next(Message& message) noexcept {
+    if (broken_) [[unlikely]]
+        return Errc::protocol_error;
+    const Errc error = try_next(message);
+    if (error > Errc::would_block) [[unlikely]]
+        broken_ = true;
+    return error;
+}
+
+Errc LaneMember::try_next(Message& message) noexcept {
     Record record;
     for (int left = kMostFragments;; --left) {
         if (const Errc error = ring_.next(record); error != Errc::ok) return error;
@@ -56,6 +65,7 @@ Errc LaneMember::take_fragment(const Record& record, Message& message) noexcept 
 }
 
 Message LaneMember::copy_of(Message&& message) {
+    if (message.copy_ != nullptr) return std::move(message);
     Message copy;
     const std::size_t bytes = message.payload_.size();
     copy.copy_ = new std::byte[bytes + 1];

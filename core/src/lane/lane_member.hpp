@@ -106,6 +106,7 @@ class LaneMember {
 
   private:
     void settle() noexcept;
+    Errc try_next(Message& message) noexcept;
     Errc take_fragment(const Record& record, Message& message) noexcept;
 
     // Fragments that one call takes, before others have their turn.
@@ -122,7 +123,8 @@ class LaneMember {
     bool tells_again_ = false;
     bool always_hot_;
     bool has_left_ = false;
-    bool ended_ = false;  // failed: not armed any more
+    bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more
+    bool ended_ = false;   // failed: not armed any more
 };
 
 }  // namespace verbatim

@@ -82,6 +82,7 @@ class IncomingFragments {
   private:
     Errc begin(std::uint64_t total, const Record& record) noexcept {
         if (total > longest_) return Errc::protocol_error;
+        memory_.reset();
         // The kernel gives pages as they are filled.
         memory_.reset(new (std::nothrow) std::byte[total]);
         total_ = total;

@@ -98,12 +98,20 @@ class MessageRing {
         if (!claims_.has_closed()) return Errc::ok;
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed(), before = sender_.sent();
-        const Errc error = claims_.settle(ring::to_credit(consumed));
+        bool told = false;
+        const Errc error = claims_.settle(ring::to_credit(consumed), told);
         if (sender_.sent() == before) return error;
-        const Errc announced = announce(consumed);
+        const Errc announced = announce(told ? consumed : returned_);
         return error != Errc::ok ? error : announced;
     }
     RingClaims& claims() noexcept { return claims_; }
+    // Posts every message that was accepted and may go. would_block: the send queue is full.
+    Errc post_waiting() noexcept {
+        const Errc error = post_batch();
+        return error != Errc::ok ? error : settle_claims();
+    }
+    // Every message that was accepted has been posted.
+    bool has_posted_all() const noexcept { return batch_.empty() && !claims_.has_messages(); }
 
     // The next message, which is held until release(). would_block; protocol_error for good.
     Errc next(Record& record) noexcept {
@@ -122,16 +130,11 @@ class MessageRing {
 
     // Posts what waits, or found the send queue full before. Call it with each poll.
     Errc progress() noexcept {
-        if (!batch_.empty()) [[unlikely]]
-            if (const Errc error = post_batch(); error != Errc::ok) return error;
-        if (!claims_.empty()) [[unlikely]]
-            if (const Errc error = settle_claims(); error != Errc::ok) return error;
+        if (const Errc error = post_waiting(); error != Errc::ok) return error;
         return owes_credit() ? return_credit() : Errc::ok;
     }
-    // Messages that were accepted wait for progress().
-    bool has_waiting() const noexcept { return !batch_.empty() || claims_.has_closed(); }
     // There is something for progress() to do.
-    bool owes() const noexcept { return owes_credit() || has_waiting(); }
+    bool owes() const noexcept { return owes_credit() || !batch_.empty() || claims_.has_closed(); }
 
     // Takes the credits of records that have come and are not handed out, and the one that went
     // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
@@ -143,8 +146,12 @@ class MessageRing {
     Errc look(News& news) noexcept {
         if (load_word(*credit_word_) != seen_credit_) [[unlikely]] {
             news.has_credit = true;
-            if (const Errc error = take_written_credit(); error != Errc::ok) return error;
+            seen_credit_ = load_word(*credit_word_);
+            if (const Errc error = sender_.take_position(seen_credit_); error != Errc::ok)
+                return error;
         }
+        if (receiver_.ready()) [[unlikely]]
+            receiver_.skip_pads();
         news.records = std::exchange(unseen_, 0);
         return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
     }
@@ -182,8 +189,7 @@ class MessageRing {
     }
     // Of a message that comes while a batch or claims are open.
     Errc send_behind(const OutgoingMessage& message) noexcept {
-        if (const Errc error = post_batch(); error != Errc::ok) return error;
-        if (const Errc error = settle_claims(); error != Errc::ok) return error;
+        if (const Errc error = post_waiting(); error != Errc::ok) return error;
         if (claims_.empty()) return try_send(message);
         const std::size_t head = message.head.size(), body = message.body.size();
         RingClaims::Place place;
@@ -196,7 +202,8 @@ class MessageRing {
     }
     // Credits may lie in the word, and in records that nobody has received yet.
     Errc look_for_credits() noexcept {
-        const Errc error = take_written_credit();
+        seen_credit_ = load_word(*credit_word_);
+        const Errc error = sender_.take_position(seen_credit_);
         return error != Errc::ok ? error : take_unread_credits(unseen_);
     }
     Errc return_credit() noexcept {
@@ -214,10 +221,6 @@ class MessageRing {
         if (const Errc error = receiver_.look_ahead(seen); error != Errc::ok) return error;
         records += seen.count + seen.pads;
         return seen.count == 0 ? Errc::ok : sender_.take_credit(seen.credit);
-    }
-    Errc take_written_credit() noexcept {
-        seen_credit_ = load_word(*credit_word_);
-        return sender_.take_position(seen_credit_);
     }
 
     SendPath& path_;

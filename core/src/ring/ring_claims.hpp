@@ -4,6 +4,7 @@
 // Threads: the lane's. Data path: no allocation, lock, system call or exception.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,12 @@ class RingClaims {
     bool empty() const noexcept { return first_ == end_; }
     // settle() can get on.
     bool has_closed() const noexcept { return !empty() && at(first_).closed; }
+    // Messages wait, perhaps behind a claim that is open.
+    bool has_messages() const noexcept {
+        for (std::uint32_t number = first_; number != end_; ++number)
+            if (at(number).closed && !at(number).empty) return true;
+        return false;
+    }
 
     // Claims room for a payload of so many bytes behind all claims. Fills in `message`, whose
     // payload is empty, and returns the claim's number. would_block: no room in the ring, or kMost
@@ -51,10 +58,11 @@ class RingClaims {
     }
 
     // Posts what can be posted. ok: nothing is left, or the first claim is open. would_block: the
-    // send queue is full; again later. Errors: those of a post.
-    Errc settle(std::uint32_t credit) noexcept {
+    // send queue is full; again later. `told`: the credit went with a message; a pad carries none.
+    // Errors: those of a post.
+    Errc settle(std::uint32_t credit, bool& told) noexcept {
         for (; has_closed(); ++first_)
-            if (const Errc error = post(at(first_), credit); error != Errc::ok) return error;
+            if (const Errc error = post(at(first_), credit, told); error != Errc::ok) return error;
         return Errc::ok;
     }
 
@@ -87,18 +95,23 @@ class RingClaims {
     }
 
     // In three steps, each of which may find the queue full.
-    Errc post(Slot& slot, std::uint32_t credit) noexcept {
-        if (slot.before != 0)
-            if (const Errc error = sender_.skip(slot.before); error != Errc::ok) return error;
-        slot.before = 0;
+    Errc post(Slot& slot, std::uint32_t credit, bool& told) noexcept {
+        if (const Errc error = skip(slot.before); error != Errc::ok) return error;
         if (!slot.empty) {
             const Errc error = sender_.send_filled(slot.message, slot.used, credit);
             if (error != Errc::ok) return error;
+            told = true;
             slot.bytes -= ring::slot_bytes(slot.used);
             slot.empty = true;
         }
-        if (slot.bytes != 0)
-            if (const Errc error = sender_.skip(slot.bytes); error != Errc::ok) return error;
+        return skip(slot.bytes);
+    }
+    Errc skip(std::size_t& bytes) noexcept {
+        while (bytes != 0) {
+            const std::size_t piece = std::min(bytes, ring::kLongestPad);
+            if (const Errc error = sender_.skip(piece); error != Errc::ok) return error;
+            bytes -= piece;
+        }
         return Errc::ok;
     }
 

@@ -73,6 +73,8 @@ constexpr std::size_t max_payload(std::size_t ring_bytes) noexcept {
     return ring_bytes / 4 - kOverhead;
 }
 static_assert(max_payload(kMaxRing) < std::size_t{1} << 24);
+// A slot of the largest ring may be one step longer than what its length can say.
+inline constexpr std::size_t kLongestPad = (std::size_t{1} << 24) - kAlignment;
 
 constexpr bool valid_ring_bytes(std::uint64_t bytes) noexcept {
     return std::has_single_bit(bytes) && bytes >= kMinRing && bytes <= kMaxRing;

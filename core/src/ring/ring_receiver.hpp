@@ -56,6 +56,19 @@ class RingReceiver {
         if (held_.empty()) consumed_ = position_;
     }
 
+    // Passes pads, whose space is given back then even where no message is asked for.
+    void skip_pads() noexcept {
+        for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
+            const std::size_t at = offset();
+            const ring::Word0 word = ring::Word0::from(load(at));
+            if (batch_left_ != 0 || word.frame != ring::Frame::pad || slot_of(word, at) == 0 ||
+                load(trailer_of(word.raw())) != tag_)
+                return;
+            pass(word.length);
+            if (held_.empty()) consumed_ = position_;
+        }
+    }
+
     // True if a record is complete.
     bool ready() const noexcept {
         return batch_left_ != 0 || load(trailer_of(load(offset()))) == tag_;
@@ -128,9 +141,7 @@ class RingReceiver {
             return Errc::protocol_error;
         const bool is_new = position_ >= seen_;
         if (word.frame == ring::Frame::batch) return begin_batch(record, word, is_new);
-        move_by(slot);
-        // Also where the peer changed the record after it was seen.
-        if (seen_ < position_) seen_ = position_;
+        pass(slot);
         is_pad = word.frame == ring::Frame::pad;
         if (is_pad) [[unlikely]] {
             if (held_.empty()) consumed_ = position_;
@@ -175,6 +186,11 @@ class RingReceiver {
         return Errc::ok;
     }
 
+    // A record that was not seen is seen now; also where the peer changed it after it was.
+    void pass(std::size_t bytes) noexcept {
+        move_by(bytes);
+        if (seen_ < position_) seen_ = position_;
+    }
     void move_by(std::size_t bytes) noexcept {
         position_ += bytes;
         tag_ = ring::tag(key_, position_);

@@ -139,6 +139,18 @@ TEST(Batches, refuse_what_messages_refuse) {
     EXPECT_EQ(pair.sender->try_batch(1, {}, {}, 16), Errc::invalid_argument);
 }
 
+TEST(Batches, of_a_connection_that_its_own_handler_ends_are_sent) {
+    Pair pair(small_config(), small_config());
+    pair.receiver->on(1, [&](Connection& connection, Message&) {
+        EXPECT_EQ(connection.try_batch(2, bytes_of("farewell")), Errc::ok);
+        pair.receiver.reset();
+    });
+    ASSERT_EQ(pair.sender->try_send(1, {}), Errc::ok);
+    const Deadline deadline = soon();
+    while (pair.receiver && !deadline.passed()) (void)pair.receiver->lane().poll();
+    EXPECT_EQ(text_of(pair.sender->receive_message(soon())), "farewell");
+}
+
 TEST(Batches, wake_a_receiver_that_sleeps) {
     Pair pair(small_config(), small_config());
     std::thread other([&] {

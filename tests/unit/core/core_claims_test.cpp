@@ -152,6 +152,78 @@ TEST(Claims, that_are_open_at_the_close_are_not_sent_but_what_is_behind_them_is)
     EXPECT_TRUE(pair.receiver->peer_closed());
 }
 
+// Two claims of which nothing is left but a pad in the ring.
+void leave_a_pad(Connection& connection, std::size_t bytes = 8) {
+    Claim first = claim_of(connection, 1, bytes), second = claim_of(connection, 1, bytes);
+    first = {}, second = {};
+    (void)connection.progress();
+}
+
+TEST(Claims, that_leave_pads_do_not_swallow_the_credits_of_their_side) {
+    Pair pair(small_ring(), small_ring());
+    for (int i = 0; i < 40; ++i) {
+        pair.sender->send_message(1, bytes_of(std::string(480, 'm')), {}, Deadline::after(5s));
+        EXPECT_EQ(next_text(pair).size(), 480u);
+        leave_a_pad(*pair.receiver);
+    }
+}
+
+TEST(Claims, that_fill_both_rings_with_pads_stop_nobody) {
+    Pair pair(small_ring(), small_ring());
+    for (Connection* one : {&*pair.sender, &*pair.receiver}) {
+        Claim last = claim_of(*one, 1, 8);
+        for (int i = 0; i < 110; ++i) {
+            Claim next;
+            if (one->try_claim(1, 8, next) != Errc::ok) break;
+            last = std::move(next);
+        }
+    }
+    const std::string text(900, 'p');
+    const Deadline deadline = soon();
+    for (Connection* one : {&*pair.sender, &*pair.receiver})
+        while (one->try_send(1, bytes_of(text)) == Errc::would_block) {
+            ASSERT_FALSE(deadline.passed());
+            (void)pair.sender->progress();
+            (void)pair.receiver->progress();
+        }
+}
+
+TEST(Claims, as_long_as_the_largest_ring_takes_leave_pads_too) {
+    Config largest = test::small_config();
+    largest.ring.bytes = std::size_t{64} << 20;
+    largest.arena.max_bytes = largest.receive_arena.max_bytes = std::size_t{256} << 20;
+    Pair pair(largest, largest);
+    leave_a_pad(*pair.sender, pair.sender->max_message_bytes());
+    ASSERT_EQ(pair.sender->try_send(1, bytes_of("behind")), Errc::ok);
+    EXPECT_EQ(next_text(pair), "behind");
+}
+
+TEST(Claims, that_left_a_pad_last_do_not_hide_the_end) {
+    Pair pair(small_ring(), small_ring());
+    bool ended = false;
+    pair.receiver->on_end([&] { ended = true; });
+    ASSERT_EQ(pair.receiver->try_send(1, bytes_of("last")), Errc::ok);
+    EXPECT_EQ(text_of(pair.sender->receive_message(soon())), "last");
+    leave_a_pad(*pair.receiver);
+    leave_a_pad(*pair.sender);
+    pair.sender.reset();
+    const Deadline deadline = soon();
+    while (!ended && !deadline.passed()) (void)pair.receiver->lane().poll();
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(pair.receiver->peer_took_all());
+}
+
+TEST(Claims, that_hold_messages_back_are_not_called_taken) {
+    Pair pair(small_ring(), small_ring());
+    const Claim open = claim_of(*pair.receiver, 1, 8);
+    ASSERT_EQ(pair.receiver->try_send(1, bytes_of("behind")), Errc::ok);
+    pair.sender.reset();
+    const Deadline deadline = soon();
+    while (pair.receiver->progress() == Errc::ok && !deadline.passed()) {
+    }
+    EXPECT_FALSE(pair.receiver->peer_took_all());
+}
+
 // Claims are opened, filled and closed in any order, some are abandoned; messages are sent between.
 struct Stream {
     explicit Stream(Connection& to) : connection(to) {}

@@ -171,7 +171,9 @@ TEST(Stream, ends_for_both_sides_when_one_queue_pair_goes) {
     const Element from = pair.b.element(0, 8);
     ASSERT_EQ(pair.b.post_send(std::span(&from, 1), 6), Errc::ok);
     ASSERT_TRUE(poll_until({&pair.b}, {&pair.seen_b}, [&] { return !pair.seen_b.empty(); }));
-    EXPECT_EQ(pair.seen_b[0].status, Errc::retry_exceeded);
+    // Flushed: it had heard of the end before it posted.
+    const Errc status = pair.seen_b[0].status;
+    EXPECT_TRUE(status == Errc::retry_exceeded || status == Errc::flushed);
 }
 
 // The key ends, and with it every write that was on its way.
