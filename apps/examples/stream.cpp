@@ -29,6 +29,7 @@ int main(int argc, char** argv) try {
         for (; next.channel() == 1; ++count) next = in.receive_message(Deadline::never());
         std::printf("%d small ones, one %.*s, ", count, static_cast<int>(next.payload().size()),
                     reinterpret_cast<const char*>(next.payload().data()));
+        next.release();  // a held message keeps ring space, which the fragments need
         next = in.receive_message(Deadline::never());
         std::printf("and one of %zu bytes\n", next.payload().size());
     }

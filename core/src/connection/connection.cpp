@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <verbatim/driver/log.hpp>
+
 #include "connection_impl.hpp"
 
 namespace verbatim {
@@ -151,7 +153,18 @@ void Connection::send_message(std::uint8_t channel, std::span<const std::byte> h
 Message Connection::receive_message(Deadline deadline) {
     const auto guard = enter(*impl_);
     Message message;
-    wait_for(*impl_, deadline, [&] { return impl_->try_receive(message); });
+    bool warned = false;
+    wait_for(*impl_, deadline, [&] {
+        const Errc error = impl_->try_receive(message);
+        if (error == Errc::would_block && !warned && impl_->member.holds_up_fragments()) {
+            log::warn(
+                "{}: a message is held while one arrives that is longer than the ring; "
+                "release it first",
+                impl_->channel.name());
+            warned = true;
+        }
+        return error;
+    });
     return message;
 }
 

@@ -19,25 +19,20 @@ void Message::give_back() noexcept {
 }
 
 Errc LaneMember::next(Message& message) noexcept {
-    if (broken_) [[unlikely]]
-        return Errc::protocol_error;
-    const Errc error = try_next(message);
-    if (error > Errc::would_block) [[unlikely]]
-        broken_ = true;
-    return error;
-}
-
-Errc LaneMember::try_next(Message& message) noexcept {
     Record record;
-    for (int left = kMostFragments;; --left) {
-        if (const Errc error = ring_.next(record); error != Errc::ok) return error;
-        if (!record.is_fragment) [[likely]]
-            break;
-        if (const Errc error = take_fragment(record, message); error != Errc::would_block)
-            return error;
-        if (left != 0) continue;
-        tell_again();
-        return Errc::would_block;
+    Errc error = broken_ ? Errc::protocol_error : ring_.next(record);
+    for (int left = kMostFragments; error == Errc::ok && record.is_fragment; --left) {
+        error = take_fragment(record, message);
+        if (error == Errc::ok) return error;
+        if (error != Errc::would_block) break;
+        if (left != 0)
+            error = ring_.next(record);
+        else
+            tell_again();
+    }
+    if (error != Errc::ok) {
+        broken_ |= error > Errc::would_block;
+        return error;
     }
     message.release();
     message.owner_ = this;

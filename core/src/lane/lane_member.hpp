@@ -82,6 +82,10 @@ class LaneMember {
     bool has_ended() const noexcept { return ended_; }
     // Messages and claims that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
+    // A long message comes in, and held ones keep ring space that its fragments need.
+    bool holds_up_fragments() const noexcept {
+        return fragments_.is_begun() && ring_.receiver().holds_half();
+    }
     // The queue pair is gone; held messages are still given back.
     void leave() noexcept { has_left_ = true; }
 
@@ -106,7 +110,6 @@ class LaneMember {
 
   private:
     void settle() noexcept;
-    Errc try_next(Message& message) noexcept;
     Errc take_fragment(const Record& record, Message& message) noexcept;
 
     // Fragments that one call takes, before others have their turn.

@@ -72,6 +72,7 @@ class IncomingFragments {
         filled_ += piece.size();
         return Errc::ok;
     }
+    bool is_begun() const noexcept { return memory_ != nullptr && filled_ != total_; }
     bool is_whole() const noexcept { return memory_ != nullptr && filled_ == total_; }
     std::uint8_t channel() const noexcept { return channel_; }
     std::uint8_t kind() const noexcept { return kind_; }

@@ -94,6 +94,10 @@ class RingReceiver {
     std::uint64_t consumed() const noexcept { return consumed_; }
     std::uint32_t held() const noexcept { return held_.count(); }
     bool is_full() const noexcept { return held_.full(); }
+    // Held records keep more than half of the ring.
+    bool holds_half() const noexcept {
+        return !held_.empty() && position_ - consumed_ > (mask_ + 1) / 2;
+    }
 
   private:
     std::size_t offset() const noexcept { return position_ & mask_; }

@@ -108,6 +108,22 @@ TEST(LongMessages, that_their_sender_gave_up_are_never_received) {
     other.join();
 }
 
+TEST(LongMessages, that_wait_for_a_held_message_are_explained) {
+    Pair pair(small_ring(), small_ring());
+    test::CapturedLog log;
+    std::thread other([&] {
+        send(*pair.sender, 1, "short");
+        send(*pair.sender, 1, random_text(20000));
+    });
+    Message held = pair.receiver->receive_message(soon());
+    const Error error = error_of([&] { pair.receiver->receive_message(Deadline::after(300ms)); });
+    EXPECT_EQ(error.code(), Errc::timeout);
+    EXPECT_NE(log.text().find("release it first"), std::string::npos) << log.text();
+    held.release();
+    EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), random_text(20000));
+    other.join();
+}
+
 TEST(LongMessages, may_be_held_beyond_their_connection) {
     Pair pair(small_ring(), small_ring());
     std::thread other([&] { send(*pair.sender, 1, random_text(5000)); });

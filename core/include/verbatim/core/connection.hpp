@@ -76,7 +76,8 @@ class Connection {
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     Errc try_receive(Message& message) noexcept;
     // Longest messages of try_send(), and of send_message(), which sends longer ones in fragments;
-    // the peer keeps those in memory of their own, as its [ring] longest_message allows.
+    // the peer keeps those in memory of their own, as its [ring] longest_message allows. A receiver
+    // releases the messages that it holds before it waits for one that is longer than the ring.
     std::size_t max_message_bytes() const noexcept;
     std::size_t longest_message_bytes() const noexcept;
     // For other threads, which may send by it while this thread drives the lane.
