@@ -223,7 +223,8 @@ TEST(Handlers, may_answer_hold_and_end_their_connection_but_not_block) {
         pair.receiver.reset();
     });
     pair.sender->send_message(9, bytes_of("echo"), {}, soon());
-    EXPECT_TRUE(pair.receiver_context.lane().wait(soon()));
+    // Over tcp other things than the message may end a wait.
+    while (pair.receiver) ASSERT_TRUE(pair.receiver_context.lane().wait(soon()));
     EXPECT_EQ(text_of(pair.sender->receive_message(soon())), "echo");
     EXPECT_EQ(blocking, Errc::would_deadlock);
     EXPECT_EQ(text_of(kept), "echo");
