@@ -153,9 +153,11 @@ struct Outbound::State {
             case Phase::flush: {
                 // A receiver may close as soon as it has the graph, before its device's last
                 // answers are here.
-                const Errc code = connection.peer_took_all() ? Errc::ok : connection.try_flush();
-                if (code == Errc::would_block) return false;
-                if (code != Errc::ok && !connection.peer_took_all()) connection.check();
+                const Errc code = connection.try_flush();
+                if (code != Errc::ok && !connection.peer_took_all()) {
+                    if (code == Errc::would_block) return false;
+                    connection.check();
+                }
                 phase = Phase::done;
                 return true;
             }

@@ -1,5 +1,6 @@
 // What a peer may write into this side's ring, at any time between this side's looks. The input is
 // a list of steps: write these bytes there, put a true trailer there, look.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -37,9 +38,11 @@ bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
         fuzz::require(first + record.payload.size() <= memory.bytes.data() + kRing);
         fuzz::require(record.payload.size() <= ring::max_payload(kRing));
         fuzz::require(record.kind < ring::kKinds);
-        // Records given back out of order count until those before them are.
-        fuzz::require(receiver.held() > held.count);
         held.numbers[held.count++] = record.number;
+        // Records given back out of order count until those before them are.
+        const auto all = std::span(held.numbers).first(held.count);
+        fuzz::require(receiver.held() ==
+                      record.number + 1 - *std::min_element(all.begin(), all.end()));
         if (record.is_fragment && held.fragments.add(record) == Errc::ok &&
             held.fragments.is_whole()) {
             fuzz::require(held.fragments.size() <= kLongest);

@@ -9,28 +9,20 @@
 #include <thread>
 #include <vector>
 
-#include "objects_pair.hpp"
+#include "core_messages.hpp"
 #include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
 
 using namespace std::chrono_literals;
+using test::bytes_of;
 using test::Pair;
 using test::small_config;
+using test::small_ring;
+using test::soon;
+using test::text_of;
 
-Deadline soon() { return Deadline::after(30s); }
-Config small_ring() {
-    Config config = small_config();
-    config.ring.bytes = 4096;
-    return config;
-}
-std::span<const std::byte> bytes_of(const std::string& text) {
-    return std::as_bytes(std::span(text));
-}
-std::string text_of(const Message& message) {
-    return {reinterpret_cast<const char*>(message.payload().data()), message.payload().size()};
-}
 // The i-th message of a stream; some are too long for a batch.
 std::string nth_text(int i) {
     std::mt19937_64 random(static_cast<std::uint64_t>(i));
@@ -151,16 +143,23 @@ TEST(Batches, of_a_connection_that_its_own_handler_ends_are_sent) {
     EXPECT_EQ(text_of(pair.sender->receive_message(soon())), "farewell");
 }
 
+// Each side sleeps as soon as it waits, and goes on only when it was woken.
 TEST(Batches, wake_a_receiver_that_sleeps) {
-    Pair pair(small_config(), small_config());
+    Config sleepy = small_config();
+    sleepy.lane.mode = LaneMode::event;
+    Pair pair(sleepy, sleepy);
     std::thread other([&] {
-        for (int i = 0; i < 200; ++i)
-            ASSERT_EQ(pair.receiver->receive_message(soon()).channel(), 5);
+        for (int i = 0; i < 100; ++i) {
+            for (int one = 0; one < 2; ++one)
+                ASSERT_EQ(pair.receiver->receive_message(soon()).channel(), 5);
+            ASSERT_EQ(pair.receiver->try_batch(6, {}), Errc::ok);
+            (void)pair.receiver->progress();
+        }
     });
     for (int i = 0; i < 100; ++i) {
         for (int one = 0; one < 2; ++one) EXPECT_EQ(pair.sender->try_batch(5, {}), Errc::ok);
         (void)pair.sender->progress();
-        std::this_thread::sleep_for(200us);  // it goes to sleep, now and then
+        EXPECT_EQ(pair.sender->receive_message(soon()).channel(), 6);
     }
     other.join();
 }

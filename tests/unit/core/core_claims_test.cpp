@@ -10,26 +10,18 @@
 #include <thread>
 #include <vector>
 
-#include "objects_pair.hpp"
+#include "core_messages.hpp"
 
 namespace verbatim {
 namespace {
 
 using namespace std::chrono_literals;
+using test::bytes_of;
 using test::Pair;
+using test::small_ring;
+using test::soon;
+using test::text_of;
 
-Deadline soon() { return Deadline::after(30s); }
-Config small_ring() {
-    Config config = test::small_config();
-    config.ring.bytes = 4096;
-    return config;
-}
-std::span<const std::byte> bytes_of(const std::string& text) {
-    return std::as_bytes(std::span(text));
-}
-std::string text_of(const Message& message) {
-    return {reinterpret_cast<const char*>(message.payload().data()), message.payload().size()};
-}
 void fill(const Claim& claim, const std::string& text) {
     std::memcpy(claim.bytes().data(), text.data(), text.size());
 }

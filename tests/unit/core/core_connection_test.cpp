@@ -11,30 +11,21 @@
 #include <thread>
 #include <vector>
 
-#include "objects_pair.hpp"
+#include "core_messages.hpp"
 #include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
 
 using namespace std::chrono_literals;
+using test::bytes_of;
 using test::Pair;
 using test::small_config;
+using test::small_ring;
+using test::soon;
+using test::text_of;
 
-Config small_ring() {
-    Config config = small_config();
-    config.ring.bytes = 4096;
-    return config;
-}
 using Channels = std::vector<std::uint8_t>;
-Deadline soon() { return Deadline::after(30s); }
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-    return std::as_bytes(std::span(text));
-}
-std::string text_of(const Message& message) {
-    return {reinterpret_cast<const char*>(message.payload().data()), message.payload().size()};
-}
 
 // The i-th message of a stream: any length from none to the longest.
 std::string nth_text(std::uint64_t seed, int i, std::size_t longest) {
