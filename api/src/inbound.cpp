@@ -26,13 +26,13 @@ void check_type(const ObjectLink& link, const Arrival& arrival, const TypeInfo& 
 }
 
 Arrived take(Arrival& arrival) {
-    return {std::move(arrival.image), std::move(arrival.metadata), arrival.offer.back_pointers,
+    return {std::move(*arrival.image), std::move(arrival.metadata), arrival.offer.back_pointers,
             arrival.offer.extensions};
 }
 
 bool checksum_holds(const Arrival& arrival) {
     return arrival.offer.has_checksum == 0 ||
-           XXH3_64bits(arrival.image.data(), arrival.image.bytes()) == arrival.checksum;
+           XXH3_64bits(arrival.image->data(), arrival.image->bytes()) == arrival.checksum;
 }
 
 }  // namespace
@@ -70,6 +70,8 @@ bool Inbound::step() {
         return false;
     }
     if (!arrival->complete) return false;
+    if (!arrival->grant.has_ended()) (void)connection_.progress();
+    if (!arrival->grant.has_ended()) return false;
     try {
         check_type(link, *arrival,
                    root_);  // memory may have been lent before the type was asked for

@@ -207,6 +207,7 @@ void ObjectLink::take_end(std::span<const std::byte> payload) {
         protocol_error("an end before the graph was whole");
     arrival->complete = true;
     arrival->checksum = end.checksum;
+    arrival->grant.end();  // what is read must not change any more
 }
 
 void ObjectLink::take_cancel(std::span<const std::byte> payload) {
@@ -230,17 +231,16 @@ std::size_t ObjectLink::whole_arrivals() const noexcept {
 void ObjectLink::drop_arrival() { arrivals_.pop_front(); }
 
 void ObjectLink::grant(Connection& connection, Arrival& arrival) {
-    arrival.image = ImageMemory(connection.receive_arena_ptr(), arrival.offer.image_bytes);
-    std::uint64_t lent = 0;
-    while (lent < arrival.image.bytes()) {
-        RemoteExtent extents[16];
-        const std::size_t count =
-            connection.lend(arrival.image.data() + lent, arrival.image.bytes() - lent, extents);
-        for (std::size_t i = 0; i < count; ++i) {
-            lent += extents[i].bytes;
-            arrival.extents.push_back(extents[i]);
-        }
+    auto image =
+        std::make_shared<ImageMemory>(connection.receive_arena_ptr(), arrival.offer.image_bytes);
+    try {
+        arrival.grant =
+            Grant::begin(connection, {image->data(), image->bytes()}, Access::remote_write, image);
+    } catch (const Error& error) {
+        if (connection.state() != Errc::ok || scope_of(error.code()) == Scope::request) throw;
+        throw Error(Errc::graph_too_large, "receiver", error.cause(), error.remedy());
     }
+    arrival.image = std::move(image);
     send_pending(connection);
 }
 
@@ -295,14 +295,16 @@ void ObjectLink::send_pending(Connection& connection) {
         if (!send_grants(connection, arrival)) return;
 }
 
-// False if the ring is full.
+// False if the ring is full, or the send queue, so that the grant is not ready.
 bool ObjectLink::send_grants(Connection& connection, Arrival& arrival) {
     const std::size_t room = message_room(connection, sizeof(wire::Grant)) / sizeof(RemoteExtent);
-    while (arrival.extents_sent < arrival.extents.size()) {
-        const std::size_t count = std::min(room, arrival.extents.size() - arrival.extents_sent);
+    const std::span all = arrival.grant.extents();
+    if (arrival.extents_sent < all.size() && !arrival.grant.is_ready()) return false;
+    while (arrival.extents_sent < all.size()) {
+        const std::size_t count = std::min(room, all.size() - arrival.extents_sent);
         const wire::Grant head{arrival.offer.id, static_cast<std::uint32_t>(count),
-                               arrival.extents_sent + count == arrival.extents.size()};
-        const std::span extents(arrival.extents.data() + arrival.extents_sent, count);
+                               arrival.extents_sent + count == all.size()};
+        const std::span extents = all.subspan(arrival.extents_sent, count);
         if (connection.try_send(kChannel, wire::bytes_of(head), std::as_bytes(extents),
                                 wire::kGrant) != Errc::ok)
             return false;

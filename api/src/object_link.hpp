@@ -30,10 +30,10 @@ struct Answer {
 struct Arrival {
     wire::Offer offer{};
     std::string type_name;
-    std::string layout;               // as far as it came
-    std::vector<std::byte> metadata;  // back-pointers and extensions, as far as they came
-    ImageMemory image;
-    std::vector<RemoteExtent> extents;  // of the image
+    std::string layout;                  // as far as it came
+    std::vector<std::byte> metadata;     // back-pointers and extensions, as far as they came
+    std::shared_ptr<ImageMemory> image;  // null: none was lent yet
+    Grant grant;                         // of the image; ended before it is read
     std::size_t extents_sent = 0;
     bool complete = false;  // the end message came
     std::uint64_t checksum = 0;
@@ -42,7 +42,7 @@ struct Arrival {
         return offer.back_pointers * sizeof(BackPointer) + offer.extensions * sizeof(Extension);
     }
     bool layout_is_known() const noexcept { return layout.size() == offer.layout_bytes; }
-    bool is_granted() const noexcept { return image.data() != nullptr; }
+    bool is_granted() const noexcept { return image != nullptr; }
 };
 
 class ObjectLink {

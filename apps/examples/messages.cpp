@@ -26,10 +26,10 @@ void serve(verbatim::Context& context) {
     std::printf("asked: %.*s\n", static_cast<int>(question.payload().size()),
                 reinterpret_cast<const char*>(question.payload().data()));
     auto* page = static_cast<std::byte*>(connection.receive_arena().allocate(4096, 64));
-    verbatim::RemoteExtent extent;
-    connection.lend(page, 4096, std::span(&extent, 1));
-    connection.send_message(kMemory, std::as_bytes(std::span(&extent, 1)), {}, Deadline::never());
-    connection.receive_message(Deadline::never());           // kDone: written before it was sent
+    verbatim::Grant grant(connection, {page, 4096}, verbatim::Access::remote_write);
+    connection.send_message(kMemory, std::as_bytes(grant.extents()), {}, Deadline::never());
+    connection.receive_message(Deadline::never());  // kDone: written before it was sent
+    grant.wait_end(Deadline::never());              // from here on the peer cannot change it
     const auto* text = reinterpret_cast<const char*>(page);  // ended by the peer, or not
     std::printf("written: %.*s\n", static_cast<int>(strnlen(text, 4096)), text);
 }

@@ -115,9 +115,8 @@ class WordPair {
         in_ = static_cast<std::uint64_t*>(connection.receive_arena().allocate(64, 64));
         out_ = static_cast<std::uint64_t*>(connection.arena().allocate(64, 64));
         *in_ = 0;
-        connection.lend(reinterpret_cast<const std::byte*>(in_), 64, std::span(&mine_, 1));
-        connection.send_message(kData, std::as_bytes(std::span(&mine_, 1)), {},
-                                Deadline::after(10s));
+        grant_ = Grant(connection, {reinterpret_cast<std::byte*>(in_), 64}, Access::remote_write);
+        connection.send_message(kData, std::as_bytes(grant_.extents()), {}, Deadline::after(10s));
         const Message message = connection.receive_message(Deadline::after(10s));
         std::memcpy(&peer_, message.payload().data(), sizeof peer_);
     }
@@ -126,6 +125,7 @@ class WordPair {
     ~WordPair() {
         while (connection_.try_flush() == Errc::would_block) {
         }
+        grant_.wait_end(Deadline::after(10s));
         connection_.receive_arena().deallocate(in_, 64, 64);
         connection_.arena().deallocate(out_, 64, 64);
     }
@@ -153,7 +153,8 @@ class WordPair {
   private:
     Connection& connection_;
     std::uint64_t *in_, *out_;
-    RemoteExtent mine_, peer_;
+    Grant grant_;
+    RemoteExtent peer_;
 };
 
 void write_back(SharedPage& page) {

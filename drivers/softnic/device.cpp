@@ -87,6 +87,17 @@ class Region final : public MemoryRegion {
     bool free_ = false;  // nobody touches the memory any more
 };
 
+class Barrier final : public RevocationBarrier {
+  public:
+    explicit Barrier(std::shared_ptr<DeviceCore> core)
+        : core_(std::move(core)), revocation_(core_->keys().accesses()) {}
+    bool has_passed() noexcept override { return core_->inherited() || revocation_.settled(); }
+
+  private:
+    std::shared_ptr<DeviceCore> core_;
+    Revocation revocation_;
+};
+
 class SoftDevice final : public Device {
   public:
     explicit SoftDevice(const Options& options) : core_(std::make_shared<DeviceCore>(options)) {
@@ -103,6 +114,9 @@ class SoftDevice final : public Device {
     }
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
         return std::make_unique<Window>(core_, type);
+    }
+    std::unique_ptr<RevocationBarrier> begin_barrier() override {
+        return std::make_unique<Barrier>(core_);
     }
     using Device::create_completion_queue;
     std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {

@@ -98,13 +98,15 @@ class Lent {
     Lent(Side& side, Link& link, std::size_t bytes) : link_(link), bytes_(bytes) {
         landing_ = allocate(link->receive_arena());
         source_ = allocate(link->arena());
-        RemoteExtent mine;
-        if (link->lend(landing_, bytes, std::span(&mine, 1)) != 1 || mine.bytes < bytes)
+        grant_ = Grant(*link, {landing_, bytes}, Access::remote_write);
+        if (grant_.extents().size() != 1)
             throw std::runtime_error("lent memory is in more than one piece");
+        RemoteExtent mine = grant_.extents()[0];
         const std::string theirs = side.exchange({reinterpret_cast<char*>(&mine), sizeof mine});
         std::memcpy(&peer_, theirs.data(), sizeof peer_);
     }
     ~Lent() {
+        grant_.wait_end(Deadline::after(10s));
         link_->receive_arena().deallocate(landing_, bytes_, 64);
         link_->arena().deallocate(source_, bytes_, 64);
     }
@@ -128,6 +130,7 @@ class Lent {
     std::size_t bytes_;
     std::byte *landing_ = nullptr, *source_ = nullptr;
     RemoteExtent peer_;
+    Grant grant_;
 };
 
 // Writes that the target sees in its memory, for SlotEnd. They take effect in order.

@@ -88,13 +88,11 @@ Connection& Connection::operator=(Connection&& other) noexcept {
 
 Connection::~Connection() {
     if (impl_ == nullptr) return;
-    const std::shared_ptr<Lane::Impl> lane = impl_->lane;
+    const std::shared_ptr<Lane::Impl> lane = impl_->lane;  // goes last
+    const std::shared_ptr<Context::Impl> context = impl_->context;
     const auto guard = lane->enter();
-    // The call that is under way ends it.
-    if (impl_->in_use())
-        impl_.release()->abandon();
-    else
-        impl_.reset();
+    impl_.release()->abandon();
+    if (!lane->in_handler()) context->quarantine->sweep();
 }
 
 Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
@@ -176,8 +174,8 @@ void Connection::set_handler(std::uint8_t channel, ChannelHandler handler) {
 
 void Connection::add_end_handler(EndHandler handler) {
     const auto guard = enter(*impl_);
-    impl_->on_end.push_back(std::move(handler));
-    if (impl_->has_ended()) impl_->lane->ending().add(impl_->member);
+    impl_->told.handlers.push_back(std::move(handler));
+    if (impl_->has_ended()) impl_->lane->pending().add(impl_->member);
 }
 
 void Connection::refuse_channel(std::uint8_t channel) {
@@ -224,9 +222,9 @@ void Connection::pause(unsigned round, Deadline deadline) {
     impl_->lane->pause(round, deadline);
 }
 
-Errc Connection::state() const noexcept { return impl_->state; }
+Errc Connection::state() const noexcept { return impl_->told.state; }
 void Connection::check() const { impl_->check(); }
-bool Connection::peer_closed() const noexcept { return impl_->closed; }
+bool Connection::peer_closed() const noexcept { return impl_->told.closed; }
 bool Connection::peer_took_all() const noexcept { return impl_->peer_took_all(); }
 Lane Connection::lane() const noexcept { return Lane(impl_->lane); }
 
@@ -237,21 +235,6 @@ std::shared_ptr<Arena> Connection::arena_ptr() noexcept {
 }
 std::shared_ptr<Arena> Connection::receive_arena_ptr() noexcept {
     return impl_->context->received.arena_ptr();
-}
-
-std::size_t Connection::lend(const std::byte* p, std::size_t bytes,
-                             std::span<RemoteExtent> extents) {
-    RegionTable& table = impl_->context->received;
-    table.ensure(p, bytes);
-    std::size_t count = 0;
-    while (bytes != 0 && count < extents.size()) {
-        const std::size_t piece = std::min(bytes, table.to_segment_end(p));
-        extents[count++] = {reinterpret_cast<std::uint64_t>(p), piece, table.find(p)->remote_key(),
-                            0};
-        p += piece;
-        bytes -= piece;
-    }
-    return count;
 }
 
 const Config& Connection::config() const noexcept { return impl_->context->config; }

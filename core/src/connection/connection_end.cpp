@@ -1,7 +1,4 @@
-// How a connection notices its end and closes.
-#include <immintrin.h>
-#include <sched.h>
-
+// How a connection notices its end.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,7 +11,7 @@ namespace verbatim {
 Errc Connection::Impl::progress() noexcept {
     (void)lane->poll();
     settle_end();
-    return state;
+    return told.state;
 }
 
 void Connection::Impl::look_at_side_channel() noexcept {
@@ -36,7 +33,7 @@ void Connection::Impl::note_end(Why why) noexcept {
     if (end_.noticed()) return;
     end_.note(why);
     member.end();
-    lane->ending().add(member);
+    lane->pending().add(member);
     lane->forget(channel.socket().get());  // it would be readable for ever
     log::debug("{}: {}", channel.name(), end_.is_bye() ? "the peer closed" : describe(end_.why()));
     // What came before the bye may still be under way: it is looked for until then.
@@ -47,87 +44,73 @@ void Connection::Impl::note_end(Why why) noexcept {
 
 // The end becomes visible once nothing that came before it is left.
 void Connection::Impl::settle_end() noexcept {
-    if (!end_.noticed() || state != Errc::ok) [[likely]]
+    if (!end_.noticed() || told.state != Errc::ok) [[likely]]
         return;
     RingReceiver& ring = member.ring().receiver();
     ring.skip_pads();
     if (dispatcher.has_message() || ring.ready()) return;
     if (end_.may_be_early(ring.position())) return;
-    closed = end_.is_whole(ring.position());
-    state = end_.why();
+    told.closed = end_.is_whole(ring.position());
+    told.state = end_.why();
 }
 
-// Of a poll: tells of the end once.
-void Connection::Impl::await_end() noexcept {
+void Connection::Impl::go_on() noexcept {
+    if (handle == nullptr) {
+        (void)closing_.go_on();
+        return;
+    }
+    const bool is_done = go_on_with_grants();
+    if (handle == nullptr) return;  // an owner of lent memory ended it
     settle_end();
-    if (state == Errc::ok) return;
-    lane->ending().remove(member);
+    if (is_done && (!end_.noticed() || told.state != Errc::ok)) lane->pending().remove(member);
+    if (told.state != Errc::ok) tell_end();
+}
+
+// Owners of lent memory may end here: no call that is under way may rely on this connection or on
+// others, but for those of a poll. True: nothing is left to do.
+bool Connection::Impl::go_on_with_grants() noexcept {
+    if (end_.noticed() && !end_.is_bye()) grants.abandon();
+    const bool is_done = grants.progress();
+    context->quarantine->sweep();
+    return is_done;
+}
+
+// Once.
+void Connection::Impl::tell_end() noexcept {
     // The last of them may end this object.
-    for (const auto handlers = std::exchange(on_end, {}); const EndHandler& handler : handlers)
+    for (const auto handlers = std::exchange(told.handlers, {});
+         const EndHandler& handler : handlers)
         if (handle != nullptr) handler.call(handler.state.get(), *handle);
 }
 
 Errc Connection::Impl::nothing_to_receive() noexcept {
+    if (told.state != Errc::ok) return told.state;
     if (!end_.noticed()) [[likely]]
         return Errc::would_block;
     settle_end();
-    return state == Errc::ok ? Errc::would_block : state;
+    return told.state == Errc::ok ? Errc::would_block : told.state;
 }
 
 Errc Connection::Impl::fail(Errc why) noexcept {
     look_at_side_channel();  // the queue pair often fails because the peer closed or died
     const bool silent = why == Errc::retry_exceeded || endpoint->queue_pair().peer_lost();
     note_end(silent ? Errc::peer_lost : why);
-    if (why == Errc::protocol_error) state = end_.why();  // nothing in that ring can be believed
+    if (why == Errc::protocol_error)
+        told.state = end_.why();  // nothing in that ring can be believed
     settle_end();
-    return state != Errc::ok ? state : end_.why();
+    return told.state != Errc::ok ? told.state : end_.why();
 }
 
 void Connection::Impl::check() const {
-    if (state == Errc::ok) return;
+    if (told.state == Errc::ok) return;
     const std::string object = "connection to " + channel.name();
-    if (closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
-    if (state == Errc::peer_lost)
-        throw Error(state, object, "the peer died or can no longer be reached", "connect again");
-    const std::string why = endpoint->queue_pair().failure_text();
-    throw Error(
-        state, object,
-        why.empty() ? std::string(describe(state)) : fmt::format("{} ({})", describe(state), why),
-        "connect again");
-}
-
-// Waits until the device has done all that was accepted, so that the peer has everything before it
-// reads the bye. False: it did not, or the peer's end came first.
-bool Connection::Impl::drain() noexcept {
-    const Deadline limit = Deadline::after(context->config.connect.timeout);
-    SendPath& path = member.path();
-    MessageRing& ring = member.ring();
-    ring.claims().abandon_all();  // so that what is behind them goes
-    for (unsigned round = 0; !ring.has_posted_all() || path.retired() != path.accepted(); ++round) {
-        if (ring.progress() > Errc::would_block) return false;
-        if (path.poll() != Errc::ok || limit.passed(round)) return false;
-        if (path.signal_last() > Errc::would_block) return false;
-        if (round % 64 == 63) {
-            look_at_side_channel();
-            sched_yield();  // the peer may have to take something
-        }
-        if (end_.noticed()) return false;
-        _mm_pause();
-    }
-    return true;
-}
-
-void Connection::Impl::close() noexcept {
-    if (end_.noticed() || !drain()) return;  // without a bye: the peer sees a loss, as it is one
-    member.ring().receiver().skip_pads();
-    try {
-        channel.send(FrameType::bye,
-                     encode_bye({member.ring().sent(), member.ring().receiver().position()}),
-                     Deadline::after(context->config.connect.timeout));
-        channel.finish();
-    } catch (const std::exception& error) {
-        log::debug("{}: could not say bye ({})", channel.name(), error.what());
-    }
+    if (told.closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
+    std::string why = endpoint->queue_pair().failure_text();
+    if (why.empty()) why = context->events.last();  // a port that went down, for instance
+    std::string cause(told.state == Errc::peer_lost ? "the peer died or can no longer be reached"
+                                                    : describe(told.state));
+    if (!why.empty()) cause += fmt::format(" ({})", why);
+    throw Error(told.state, object, std::move(cause), "connect again");
 }
 
 }  // namespace verbatim

@@ -10,16 +10,16 @@ Connection::Impl::Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting)
       channel(std::move(meeting.channel)),
       member(endpoint->join(lane->queue(), lane->polled())),
       dispatcher(*lane, member, handle),
-      writes(member.path(), context->objects, context->device->info().max_message_bytes) {
+      writes(member.path(), context->objects, context->device->info().max_message_bytes),
+      grants(*lane, member, *context->device, context->quarantine) {
     member.events() = events();
     lane->join(member, channel.socket().get());
 }
 
 Connection::Impl::~Impl() {
-    if (sender) sender->end(Errc::peer_lost);
-    close();
     lane->leave(member, channel.socket().get());
     endpoint->leave();
+    grants.abandon();
     lane->queue().give_back(completions_of(context->config));
     member.events() = {};
     member.leave();
@@ -33,19 +33,31 @@ MemberEvents Connection::Impl::events() noexcept {
                 (void)use->judge(use->dispatcher.handle());
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
-            [](void* self) noexcept { Use(*static_cast<Impl*>(self))->await_end(); },
+            [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },
             [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); }};
 }
 
-Connection::Impl::Use::~Use() {
-    if (--impl_.uses_ == 0 && impl_.handle == nullptr) delete &impl_;
-}
-
 void Connection::Impl::abandon() noexcept {
+    const Use use(*this);  // whose end deletes it
     handle = nullptr;
     dispatcher.close();
-    close();
-    if (!end_.noticed()) note_end(Errc::peer_lost);
+    closing_.begin();
+    const bool lane_goes_on =
+        lane->in_handler() || lane->runner().load(std::memory_order_relaxed) != std::thread::id{};
+    if (!lane_goes_on) return closing_.wait();
+    if (!closing_.go_on()) lane->pending().add(member);
+}
+
+Connection::Impl::Use::~Use() {
+    if (--impl_.uses_ != 0 || impl_.handle != nullptr) return;
+    if (impl_.closing_.is_over()) {
+        delete &impl_;
+        return;
+    }
+    impl_.dispatcher.drop();
+    // The lane ends what is still closing, when nobody has the lane any more.
+    const std::shared_ptr<Lane::Impl> owned =
+        std::exchange(impl_.lane, {std::shared_ptr<void>(), impl_.lane.get()});
 }
 
 Errc Connection::Impl::may_send(const OutgoingMessage& message) const noexcept {
@@ -83,7 +95,7 @@ Errc Connection::Impl::handle_all() noexcept {
     if (error == Errc::out_of_memory) return error;
     if (error > Errc::would_block) (void)fail(error);
     settle_end();
-    return state;
+    return told.state;
 }
 
 }  // namespace verbatim

@@ -10,7 +10,9 @@
 #include <verbatim/core/connection.hpp>
 
 #include "../bootstrap/side_channel.hpp"
+#include "../grant/grants.hpp"
 #include "../lane/lane_impl.hpp"
+#include "closing.hpp"
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
 #include "endpoint.hpp"
@@ -27,6 +29,13 @@ struct Meeting {
     SideChannel channel;
 };
 
+// The end as the program is told of it.
+struct ToldEnd {
+    Errc state = Errc::ok;  // set once nothing is left to receive
+    bool closed = false;    // it was a bye, and everything before it was received
+    std::vector<EndHandler> handlers;
+};
+
 struct Connection::Impl {
     // Joins the lane, whose queue the endpoint was made for. In the lane's thread. Throws Error.
     Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting);
@@ -35,7 +44,7 @@ struct Connection::Impl {
     Impl& operator=(const Impl&) = delete;
 
     // Marks that a call of it, or its handler, is under way. A connection that is ended meanwhile
-    // goes when the outermost of them returns.
+    // goes when the outermost of them returns, or later, when it has closed.
     class Use {
       public:
         explicit Use(Impl& impl) noexcept : impl_(impl) { ++impl.uses_; }
@@ -47,8 +56,7 @@ struct Connection::Impl {
       private:
         Impl& impl_;
     };
-    bool in_use() const noexcept { return uses_ != 0; }
-    // The program has ended it while it is in use.
+    // The program has ended it. It deletes itself when it has closed and no call uses it.
     void abandon() noexcept;
 
     // Messages, as Connection declares them.
@@ -81,11 +89,14 @@ struct Connection::Impl {
     LaneMember& member;
     Dispatcher dispatcher;
     OneSidedWrites writes;
-    std::vector<EndHandler> on_end;
+    Grants grants;
+    ToldEnd told;
     std::shared_ptr<Sender::Impl> sender;  // made when asked for
-    Errc state = Errc::ok;    // what the caller sees: set once nothing is left to receive
-    bool sends_long = false;  // a message in fragments is under way
-    bool closed = false;      // the end was a bye, and everything before it was received
+    bool sends_long = false;               // a message in fragments is under way
+
+    // -- For the close --
+    void look_at_side_channel() noexcept;
+    bool go_on_with_grants() noexcept;
 
   private:
     Errc may_send(const OutgoingMessage& message) const noexcept;
@@ -97,13 +108,13 @@ struct Connection::Impl {
     template <class Why>
     void note_end(Why why) noexcept;
     void settle_end() noexcept;
-    void await_end() noexcept;
-    void look_at_side_channel() noexcept;
+    // Of a poll: what the connection still has to do.
+    void go_on() noexcept;
+    void tell_end() noexcept;
     MemberEvents events() noexcept;
-    bool drain() noexcept;
-    void close() noexcept;
 
     unsigned uses_ = 0;
+    Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
 };
 

@@ -10,27 +10,37 @@
 namespace verbatim {
 namespace {
 
-// Its own lane waits as the section says.
-Lane lane_of(const Context::Impl& context, const Config::PollerSection& section,
-             std::shared_ptr<void> resources) {
-    Config::LaneSection lane = context.config.lane;
+// Peers reach an arena by windows onto it alone.
+constexpr Access kLendable = Access::local_write | Access::window_bind;
+
+Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::LaneSection& section) {
+    const auto lane = std::make_shared<Lane::Impl>(
+        LaneResources{context, *context->device, *context->quarantine, context->events}, section);
+    context->events.add(lane);
+    return Lane(lane);
+}
+
+// A poller's own lane waits as the section says.
+Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::PollerSection& section) {
+    Config::LaneSection lane = context->config.lane;
     lane.mode = section.mode;
     lane.spin = section.spin;
-    return Lane(std::make_shared<Lane::Impl>(std::move(resources), *context.device, lane));
+    return lane_of(context, lane);
 }
 
 }  // namespace
 
-Context::Impl::Impl(const Config& configuration)
+Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
     : config(configuration),
-      device(open_configured_device(config)),
-      objects(*device, std::make_shared<Arena>(config.arena), Access::local_write),
-      received(*device, std::make_shared<Arena>(config.receive_arena),
-               Access::local_write | Access::remote_write),
-      posted(*device, config.receive_arena) {}
+      device(std::move(opened)),
+      objects(*device, std::make_shared<Arena>(config.arena), kLendable),
+      received(*device, std::make_shared<Arena>(config.receive_arena), kLendable),
+      posted(*device, config.receive_arena),
+      quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
+      events(*device) {}
 
 void check_lane(const Context::Impl& context, const Lane& lane) {
-    if (lane.impl() != nullptr && lane.impl()->resources() == &context) return;
+    if (lane.impl() != nullptr && lane.impl()->resources().keeps.get() == &context) return;
     throw Error(Errc::invalid_argument, "lane", "it belongs to another context",
                 "give a lane or a poller of the context that connects or listens");
 }
@@ -43,17 +53,17 @@ void refuse_in_handler_of(const Lane::Impl& lane) {
 }
 
 Context::Context() : Context(Config::found()) {}
-Context::Context(const Config& config) : impl_(std::make_shared<Impl>(config)), lane_(make_lane()) {
+Context::Context(const Config& config) : Context(config, open_configured_device(config)) {}
+Context::Context(const Config& config, std::unique_ptr<Device> device)
+    : impl_(std::make_shared<Impl>(config, std::move(device))), lane_(make_lane()) {
     for (Config::PollerSection section : config.pollers) {
         if (section.name.empty()) section.name = "poller " + std::to_string(pollers_.size());
-        pollers_.push_back(std::make_unique<Poller>(section, lane_of(*impl_, section, impl_)));
+        pollers_.push_back(std::make_unique<Poller>(section, lane_of(impl_, section)));
     }
 }
 Context::~Context() = default;
 
-Lane Context::make_lane() {
-    return Lane(std::make_shared<Lane::Impl>(impl_, *impl_->device, impl_->config.lane));
-}
+Lane Context::make_lane() { return lane_of(impl_, impl_->config.lane); }
 
 Poller& Context::poller(std::string_view name) const {
     for (const auto& poller : pollers_)

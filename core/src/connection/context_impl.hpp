@@ -6,19 +6,23 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
 
-#include "posted_lines.hpp"
-#include "region_table.hpp"
+#include "../arena/region_table.hpp"
+#include "../arrival/posted_lines.hpp"
+#include "../lane/device_events.hpp"
+#include "../lane/quarantine.hpp"
 
 namespace verbatim {
 
 struct Context::Impl {
-    explicit Impl(const Config& configuration);
+    Impl(const Config& configuration, std::unique_ptr<Device> opened);
 
     const Config config;
     const std::unique_ptr<Device> device;
-    RegionTable objects;   // arena(): sent from where they lie, never written by peers
-    RegionTable received;  // receive_arena(): lent to peers
+    RegionTable objects;   // arena(): sent from where they lie
+    RegionTable received;  // receive_arena(): for what peers write
     PostedLines posted;
+    const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
+    DeviceEvents events;
 };
 
 // Throws Error(invalid_argument) unless this context made the lane: queue pairs finish on its

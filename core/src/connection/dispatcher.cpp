@@ -66,6 +66,13 @@ Errc Dispatcher::handle_all() noexcept {
     return error;
 }
 
+void Dispatcher::drop() noexcept {
+    index_.fill(kNone);
+    waiting_.release();
+    std::exchange(kept_, {}).clear();
+    std::exchange(handlers_, {}).clear();
+}
+
 Errc Dispatcher::receive(Message& message) noexcept {
     if (!kept_.empty()) [[unlikely]] {
         message = std::move(kept_.front());

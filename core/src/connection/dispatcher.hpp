@@ -42,6 +42,8 @@ class Dispatcher {
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
     // Hands nothing out any more.
     void close() noexcept { closed_ = true; }
+    // Lets go what handlers own, and kept messages. None of them may be in use.
+    void drop() noexcept;
 
   private:
     static constexpr std::uint8_t kNone = 0xff;

@@ -10,10 +10,10 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/driver/device.hpp>
 
+#include "../arrival/posted_lines.hpp"
 #include "../bootstrap/hello.hpp"
 #include "../lane/lane_member.hpp"
 #include "context_impl.hpp"
-#include "posted_lines.hpp"
 
 namespace verbatim {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../arena/region_table.hpp"
 #include "../queue/send_path.hpp"
-#include "region_table.hpp"
 
 namespace verbatim {
 

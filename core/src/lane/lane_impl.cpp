@@ -1,6 +1,10 @@
 // Polling a lane, and its members.
 #include "lane_impl.hpp"
 
+#include "device_events.hpp"
+
+#include <sched.h>
+
 #include <utility>
 
 namespace verbatim {
@@ -13,18 +17,30 @@ constexpr unsigned kPollsPerClock = 64;
 
 }  // namespace
 
-Lane::Impl::Impl(std::shared_ptr<void> resources, Device& device, const Config::LaneSection& config)
+Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
     : resources_(std::move(resources)),
-      queue_(device, config.completions),
+      queue_(resources_.device, config.completions),
       polled_(config.hot, one_thread_),
-      patience_(config) {
+      patience_(config),
+      kept_(resources_.quarantine) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
+    if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
+}
+
+// Others keep the lane. Each has a deadline.
+Lane::Impl::~Impl() {
+    while (!pending_.empty()) {
+        (void)queue_.poll();
+        (void)take_sockets(0);
+        (void)pending_.look();
+        sched_yield();
+    }
 }
 
 void Lane::Impl::join(LaneMember& member, int socket) {
     polled_.reserve(queue_.users());
-    ending_.expect(queue_.users());
+    pending_.expect(queue_.users());
     waits_.add(socket, &member);
     polled_.add(member);
 }
@@ -32,7 +48,7 @@ void Lane::Impl::join(LaneMember& member, int socket) {
 void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
     waits_.remove(socket);
     polled_.remove(member);
-    ending_.remove(member);
+    pending_.remove(member);
 }
 
 std::size_t Lane::Impl::poll() noexcept {
@@ -51,18 +67,15 @@ std::size_t Lane::Impl::poll_once() noexcept {
     const InHandler inside(*this);
     happened += queue_.poll();
     if (queue_.has_news()) [[unlikely]] {
-        attend();
+        for (QueueUser* user : queue_.take_news())
+            static_cast<LaneMember*>(user->owner())->take_news();
         ++happened;
     }
     happened += polled_.look(++polls_);
     if (polls_ % kPollsPerClock == 0) happened += look_seldom();
-    if (!ending_.empty()) [[unlikely]]
-        happened += ending_.look();
+    if (!pending_.empty()) [[unlikely]]
+        happened += pending_.look();
     return happened;
-}
-
-void Lane::Impl::attend() noexcept {
-    for (QueueUser* user : queue_.take_news()) static_cast<LaneMember*>(user->owner())->take_news();
 }
 
 std::size_t Lane::Impl::look_seldom() noexcept {
@@ -78,8 +91,10 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
         if (key == nullptr) {
             waits_.wake_after(std::chrono::milliseconds(0));
             inbox_.quiet();
+            kept_.sweep();
             return queue_.take_events();
         }
+        if (key == &resources_.events) return resources_.events.take();
         ++events_;
         const MemberEvents& events = static_cast<LaneMember*>(key)->events();
         if (events.socket != nullptr) events.socket(events.owner);

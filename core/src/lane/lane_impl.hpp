@@ -23,10 +23,21 @@
 
 namespace verbatim {
 
-struct Lane::Impl {
+class DeviceEvents;
+
+// What the lanes of a context share; `keeps` keeps the rest alive.
+struct LaneResources {
+    std::shared_ptr<void> keeps;
+    Device& device;
+    Quarantine& quarantine;
+    DeviceEvents& events;
+};
+
+struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
   public:
-    // `resources`: kept alive as long as the lane; `device` is a part of it.
-    Impl(std::shared_ptr<void> resources, Device& device, const Config::LaneSection& config);
+    Impl(LaneResources resources, const Config::LaneSection& config);
+    // Waits for connections that are closing.
+    ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
@@ -61,8 +72,8 @@ struct Lane::Impl {
     // The side channel has told all.
     void forget(int socket) noexcept { waits_.remove(socket); }
 
-    // The resources that it was made with. Any thread.
-    const void* resources() const noexcept { return resources_.get(); }
+    // That it was made with. Any thread.
+    const LaneResources& resources() const noexcept { return resources_; }
     LaneMode mode() const noexcept { return patience_.mode(); }
     int descriptor() const noexcept { return waits_.file(); }
     // The thread of the poller that drives the lane, if one does. Any thread.
@@ -72,17 +83,16 @@ struct Lane::Impl {
     LaneQueue& queue() noexcept { return queue_; }
     PolledSet& polled() noexcept { return polled_; }
     StalledItems& stalled() noexcept { return stalled_; }
-    EndingMembers& ending() noexcept { return ending_; }
+    PendingMembers& pending() noexcept { return pending_; }
     KeptObjects& kept() noexcept { return kept_; }
 
   private:
     std::size_t poll_once() noexcept;
     bool settle_down() noexcept;
-    void attend() noexcept;
     std::size_t take_sockets(int milliseconds) noexcept;
     std::size_t look_seldom() noexcept;
 
-    const std::shared_ptr<void> resources_;
+    const LaneResources resources_;
     LaneQueue queue_;
     PolledSet polled_;
     WaitSet waits_;
@@ -91,7 +101,7 @@ struct Lane::Impl {
     OneThread one_thread_;
     LanePatience patience_;
     StalledItems stalled_;
-    EndingMembers ending_;
+    PendingMembers pending_;
     KeptObjects kept_;
     std::uint64_t polls_ = 0, events_ = 0;
     bool in_handler_ = false;

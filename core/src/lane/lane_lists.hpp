@@ -10,6 +10,7 @@
 #include <verbatim/core/inbox_item.hpp>
 
 #include "lane_member.hpp"
+#include "quarantine.hpp"
 
 namespace verbatim {
 
@@ -34,9 +35,9 @@ class StalledItems {
     std::vector<std::shared_ptr<InboxItem>> items_, retried_;
 };
 
-// Ending members wait for the end of their connection, which no event may tell of: each poll asks
-// their owners, until these need it no more.
-class EndingMembers {
+// Pending members have work that no event may tell of, such as the end of their connection: each
+// poll asks their owners, until these need it no more.
+class PendingMembers {
   public:
     void expect(std::size_t members) { members_.reserve(members); }
     bool empty() const noexcept { return members_.empty(); }
@@ -53,7 +54,7 @@ class EndingMembers {
         for (std::size_t i = members_.size(); i-- != 0;) {
             if (i >= members_.size()) continue;
             const MemberEvents& events = members_[i]->events();
-            if (events.ending != nullptr) events.ending(events.owner);
+            if (events.pending != nullptr) events.pending(events.owner);
         }
         return before - std::min(before, members_.size());
     }
@@ -66,6 +67,8 @@ class EndingMembers {
 // which messages are still held.
 class KeptObjects {
   public:
+    // `quarantine`: swept with these.
+    explicit KeptObjects(Quarantine& quarantine) noexcept : quarantine_(quarantine) {}
     // A connection, until it ends or all are cleared.
     void host(std::shared_ptr<void> connection) { hosted_.push_back(std::move(connection)); }
     void end_hosted(const void* connection) noexcept {
@@ -82,8 +85,11 @@ class KeptObjects {
     void linger(std::shared_ptr<void> object, const LaneMember& member) {
         lingering_.push_back({std::move(object), &member});
     }
+    // Something is in quarantine, of which no event tells.
+    bool must_be_swept() const noexcept { return !quarantine_.is_empty(); }
     void sweep() noexcept {
         std::erase_if(lingering_, [](const Lingering& one) { return one.member->held() == 0; });
+        quarantine_.sweep();
     }
 
   private:
@@ -91,6 +97,7 @@ class KeptObjects {
         std::shared_ptr<void> object;
         const LaneMember* member;
     };
+    Quarantine& quarantine_;
     std::vector<std::shared_ptr<void>> hosted_;
     std::vector<Lingering> lingering_;
 };

@@ -22,8 +22,8 @@ struct MemberEvents {
     void (*arrived)(void* owner) noexcept = nullptr;
     // The queue pair failed, or the peer broke the protocol. May come more than once.
     void (*failed)(void* owner, Errc why) noexcept = nullptr;
-    // Its end is awaited: look whether it is there.
-    void (*ending)(void* owner) noexcept = nullptr;
+    // It has work to go on with (PendingMembers).
+    void (*pending)(void* owner) noexcept = nullptr;
     // The side channel can be read.
     void (*socket)(void* owner) noexcept = nullptr;
 };

@@ -17,6 +17,9 @@
 
 namespace verbatim {
 
+// Of connections that end with their poller.
+constexpr std::chrono::seconds kLongestClose{10};
+
 class Poller::Impl {
   public:
     Impl(const Config::PollerSection& section, Lane lane);
@@ -31,6 +34,7 @@ class Poller::Impl {
   private:
     void run() noexcept;
     std::size_t poll() noexcept;
+    bool is_closing() const noexcept;
     void idle(unsigned round) noexcept;
     bool prepare_to_sleep() noexcept;
 
@@ -75,7 +79,15 @@ void Poller::Impl::run() noexcept {
         else
             idle(round++);
     }
+    const Deadline limit = Deadline::after(kLongestClose);
+    while (is_closing() && !limit.passed()) (void)poll();
     for (const Lane& lane : lanes_) lane.impl()->runner() = std::thread::id{};
+}
+
+// Connections that ended with the poller take some polls.
+bool Poller::Impl::is_closing() const noexcept {
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [](const Lane& lane) { return !lane.impl()->pending().empty(); });
 }
 
 // Tasks may add and remove lanes meanwhile.

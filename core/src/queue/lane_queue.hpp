@@ -42,6 +42,8 @@ class LaneQueue {
     // Its completions that still come are dropped. The device makes none any more.
     void detach(QueueUser& user) noexcept;
 
+    // By slot; null: free. Valid until the next attach().
+    std::span<QueueUser* const> all_users() const noexcept { return users_; }
     std::size_t users() const noexcept { return users_.size() - free_slots_.size(); }
 
     // Takes what has finished, a batch at most; returns its number. Data path.

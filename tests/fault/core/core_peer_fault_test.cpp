@@ -259,10 +259,9 @@ int lend_half(Connection& connection, Wire& steps) {
     if (offer.kind() != wire::kOffer) return 3;
     offer.release();
     auto* bytes = static_cast<std::byte*>(connection.receive_arena().allocate(4096, 4096));
-    RemoteExtent extent;
-    if (connection.lend(bytes, 4096, std::span(&extent, 1)) != 1) return 4;
+    const Grant grant(connection, {bytes, 4096}, Access::remote_write);
     say(connection, wire::kGrant, wire::bytes_of(wire::Grant{1, 1, 0}),
-        std::as_bytes(std::span(&extent, 1)));
+        std::as_bytes(grant.extents()));
     return steps.signal() && steps.wait() ? 0 : 5;
 }
 

@@ -93,8 +93,8 @@ TEST(Batches, go_before_a_message_a_write_and_the_close_that_follow_them) {
     EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), "second");
 
     auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(64, 64));
-    RemoteExtent extent;
-    ASSERT_EQ(pair.receiver->lend(target, 64, std::span(&extent, 1)), 1u);
+    const Grant grant(*pair.receiver, {target, 64}, Access::remote_write);
+    const RemoteExtent extent = grant.extents()[0];
     auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(64, 64));
     ASSERT_EQ(pair.sender->try_batch(1, bytes_of("third")), Errc::ok);
     std::size_t written = 0;

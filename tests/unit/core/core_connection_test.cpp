@@ -246,8 +246,9 @@ TEST(OneSided, writes_land_whole_where_they_were_lent_and_nowhere_else) {
     auto* target = static_cast<std::byte*>(to.receive_arena().allocate(kBytes + 4096, 4096));
     std::memset(target, 0x11, kBytes + 4096);
     for (std::size_t i = 0; i < kBytes; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 4096);
-    RemoteExtent extents[16];
-    const std::size_t count = to.lend(target, kBytes, extents);
+    const Grant grant(to, {target, kBytes}, Access::remote_write);
+    const std::span<const RemoteExtent> extents = grant.extents();
+    const std::size_t count = extents.size();
     ASSERT_GT(count, 1u) << "the test wants several segments";
     std::size_t done = 0;
     for (std::size_t i = 0; i < count; ++i)
@@ -271,8 +272,8 @@ TEST(OneSided, writes_of_any_length_from_memory_that_is_not_there_are_refused) {
     softnic::test::Child child([](softnic::test::Wire&) {
         Pair pair;
         auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(64, 64));
-        RemoteExtent extent;
-        pair.receiver->lend(target, 64, std::span(&extent, 1));
+        const Grant grant(*pair.receiver, {target, 64}, Access::remote_write);
+        const RemoteExtent extent = grant.extents()[0];
         Arena& arena = pair.sender->arena();
         arena.deallocate(arena.allocate(64, 64), 64, 64);  // some of it is populated
         const std::byte* const end = arena.base() + arena.usage().populated_bytes;

@@ -85,8 +85,8 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
         test::Pair pair;
         auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(8192, 64));
         auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(8192, 64));
-        RemoteExtent extent;
-        if (pair.receiver->lend(target, 8192, std::span(&extent, 1)) != 1) return 90;
+        const Grant grant(*pair.receiver, {target, 8192}, Access::remote_write);
+        const RemoteExtent extent = grant.extents()[0];
         exercise(pair, extent, source);  // the first use maps the peer's memory
         const int result = confined([&] { return exercise(pair, extent, source); });
         std::_Exit(result);  // closing is not data path

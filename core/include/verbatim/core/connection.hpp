@@ -15,6 +15,7 @@
 #include <verbatim/core/claim.hpp>
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/deadline.hpp>
+#include <verbatim/core/grant.hpp>
 #include <verbatim/core/lane.hpp>
 #include <verbatim/core/message.hpp>
 #include <verbatim/core/sender.hpp>
@@ -24,14 +25,6 @@ namespace verbatim {
 
 // Channels from here on belong to Verbatim's own layers.
 inline constexpr std::uint8_t kLayerChannels = 240;
-
-// Memory of the receiver that the peer may write.
-struct RemoteExtent {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
-    std::uint32_t remote_key = 0;
-    std::uint32_t reserved = 0;
-};
 
 class Connection;
 
@@ -149,21 +142,19 @@ class Connection {
     bool peer_took_all() const noexcept;
     Lane lane() const noexcept;
 
-    // ---- memory ----
-    Arena&
-    arena() noexcept;  // the context's: objects that are sent from where they lie; local access
-    // The context's arena for received graphs; alive as long as the shared_ptr.
+    // ---- memory; a Grant lends some of it to the peer ----
+    // The context's: objects that are sent from where they lie.
+    Arena& arena() noexcept;
+    // The context's arena for what peers write; alive as long as the shared_ptr.
     Arena& receive_arena() noexcept;
     std::shared_ptr<Arena> arena_ptr() noexcept;
     std::shared_ptr<Arena> receive_arena_ptr() noexcept;
-    // Keys for [p, p + bytes) in the receive arena, split at segment borders; returns the number of
-    // keys written.
-    std::size_t lend(const std::byte* p, std::size_t bytes, std::span<RemoteExtent> extents);
 
     const Config& config() const noexcept;          // the context's
     const std::string& peer_name() const noexcept;  // "127.0.0.1:40312"
 
   private:
+    friend class Grant;
     template <class Handle>
     static void call_handle(void* state, Connection& connection, Message& message) noexcept {
         Handle& handle = *static_cast<Handle*>(state);

@@ -56,6 +56,8 @@ class Context {
     // defaults.
     Context();
     explicit Context(const Config& config);
+    // On a device that the program has opened; [device] of the configuration is not read.
+    Context(const Config& config, std::unique_ptr<Device> device);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;

@@ -230,6 +230,18 @@ struct DeviceEvent {
     std::string text;          // for error messages: "mlx5_0 port 1: port error"
 };
 
+// A barrier behind the end of keys and the failure of queue pairs: once it has passed, nothing that
+// came by them can touch memory. It waits for nobody. It must not outlive its device.
+class RevocationBarrier {
+  public:
+    RevocationBarrier() = default;
+    virtual ~RevocationBarrier() = default;
+    RevocationBarrier(const RevocationBarrier&) = delete;
+    RevocationBarrier& operator=(const RevocationBarrier&) = delete;
+    // False while a process is in the middle of a copy; where that one is stopped, for long.
+    virtual bool has_passed() noexcept { return true; }
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -250,6 +262,11 @@ class Device {
     virtual std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
         const SharedReceiveQueueOptions& options) = 0;
     virtual std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) = 0;
+    // After keys were closed, or queue pairs failed. On a device whose calls are barriers
+    // themselves it has passed already.
+    virtual std::unique_ptr<RevocationBarrier> begin_barrier() {
+        return std::make_unique<RevocationBarrier>();
+    }
     // Counts releases of regions and resets of queue pairs. Prepared operations check themselves
     // again when it moved. It is one word, read on the data path. Control-path calls increase it: a
     // region's release after its mark_released(), a queue pair's reset.

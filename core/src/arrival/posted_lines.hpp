@@ -8,7 +8,7 @@
 #include <verbatim/core/arena.hpp>
 #include <verbatim/driver/device.hpp>
 
-#include "../arrival/arrival_words.hpp"
+#include "arrival_words.hpp"
 
 namespace verbatim {
 

@@ -1,0 +1,75 @@
+// A grant lends memory of this process to the peer of one connection: exactly these bytes, with an
+// end. The end is a barrier: after it nothing of the peer can land there. docs/grants.md has the
+// states. On the device it is a memory window of type 2 for each segment of the arena that it
+// touches.
+//
+// Threads: those of the connection's lane.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <verbatim/core/deadline.hpp>
+#include <verbatim/driver/device.hpp>
+
+namespace verbatim {
+
+// Memory of the lender that its peer may touch; for the peer.
+struct RemoteExtent {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t remote_key = 0;
+    std::uint32_t reserved = 0;
+};
+
+class Connection;
+struct LentMemory;
+
+class Grant {
+  public:
+    Grant() noexcept = default;
+    // Lends `memory`, which lies in the connection's arena() or receive_arena(). `access`: what the
+    // peer may do there. `owner` is kept until the grant has ended, in whatever thread that
+    // happens; without an owner the caller keeps the memory until has_ended(). Blocks while the
+    // send queue is full. Throws Error: invalid_argument (outside of the arenas, or nothing to
+    // lend), would_deadlock (a full queue in a handler), out_of_memory, what the device says that
+    // has no such windows, the connection's end.
+    Grant(Connection& connection, std::span<std::byte> memory, Access access,
+          std::shared_ptr<void> owner = nullptr);
+    // The same, and never blocks: the peer may be told of it once is_ready().
+    static Grant begin(Connection& connection, std::span<std::byte> memory, Access access,
+                       std::shared_ptr<void> owner = nullptr);
+    Grant(Grant&&) noexcept = default;
+    Grant& operator=(Grant&& other) noexcept {
+        if (this == &other) return *this;
+        end();
+        lent_ = std::move(other.lent_);
+        return *this;
+    }
+    ~Grant() { end(); }
+
+    // It lends, or has lent, something.
+    explicit operator bool() const noexcept { return lent_ != nullptr; }
+    // What the peer must know: addresses, lengths and keys, in the order of the memory. They work
+    // for requests that follow a message which is sent from now on, once is_ready().
+    std::span<const RemoteExtent> extents() const noexcept;
+    bool is_ready() const noexcept;
+
+    // Begins the end; more than once does no harm. Requests of the peer that come from now on fail,
+    // with an error at the peer, and end the connection there. Never blocks.
+    void end() noexcept;
+    // Nothing of the peer can land in the memory any more. The owner is let go with that. Polls of
+    // the lane bring it about; also after the connection's end.
+    bool has_ended() const noexcept;
+    // Ends it, and waits for that. Drives the lane. Throws Error: timeout (a process is stopped in
+    // the middle of a copy: the memory is not free), would_deadlock (in a handler).
+    void wait_end(Deadline deadline);
+
+  private:
+    std::shared_ptr<LentMemory> lent_;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,76 @@
+// The program's thread waits for a close, unless the lane is driven elsewhere or a handler runs.
+// Then the lane's polls go on with it.
+#include "closing.hpp"
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include <verbatim/driver/log.hpp>
+
+#include "connection_impl.hpp"
+
+namespace verbatim {
+
+void Closing::begin() noexcept {
+    ToldEnd& told = impl_.told;
+    if (told.state == Errc::ok) told.state = Errc::peer_lost;
+    impl_.member.end();
+    // What the program gave, which may hold the lane.
+    told.handlers.clear();
+    if (impl_.sender) impl_.sender->end(Errc::peer_lost);
+    impl_.sender.reset();
+    impl_.member.ring().claims().abandon_all();  // so that what is behind them goes
+    impl_.grants.end_all();
+    until_ = Deadline::after(impl_.context->config.connect.timeout);
+}
+
+bool Closing::go_on(unsigned round) noexcept {
+    is_over_ = is_over_ || look(round);
+    return is_over_;
+}
+
+bool Closing::look(unsigned round) noexcept {
+    if (impl_.has_ended()) return true;  // without a bye: the peer sees a loss, as it is one
+    const Errc error = drain();
+    if (error == Errc::would_block) return until_.passed(round);
+    if (error == Errc::ok) say_bye();
+    return true;
+}
+
+// Ok: the device has done all that was accepted, so that the peer has everything before it reads
+// the bye.
+Errc Closing::drain() noexcept {
+    SendPath& path = impl_.member.path();
+    MessageRing& ring = impl_.member.ring();
+    if (const Errc error = ring.progress(); error > Errc::would_block) return error;
+    if (const Errc error = path.poll(); error != Errc::ok) return error;
+    const bool has_taken_back = impl_.go_on_with_grants();
+    if (const Errc error = path.signal_last(); error > Errc::would_block) return error;
+    const bool is_done =
+        has_taken_back && ring.has_posted_all() && path.retired() == path.accepted();
+    return is_done ? Errc::ok : Errc::would_block;
+}
+
+void Closing::say_bye() noexcept {
+    MessageRing& ring = impl_.member.ring();
+    ring.receiver().skip_pads();
+    try {
+        impl_.channel.send(FrameType::bye, encode_bye({ring.sent(), ring.receiver().position()}),
+                           Deadline::after(impl_.context->config.connect.timeout));
+        impl_.channel.finish();
+    } catch (const std::exception& error) {
+        log::debug("{}: could not say bye ({})", impl_.channel.name(), error.what());
+    }
+}
+
+void Closing::wait() noexcept {
+    for (unsigned round = 0; !go_on(round); ++round) {
+        if (round % 64 == 63) {
+            impl_.look_at_side_channel();
+            sched_yield();  // the peer may have to take something
+        }
+        _mm_pause();
+    }
+}
+
+}  // namespace verbatim

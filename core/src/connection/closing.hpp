@@ -1,0 +1,30 @@
+// The close of a connection by its program: everything that was accepted is done, then the peer is
+// told. Threads: the lane's.
+#pragma once
+
+#include <verbatim/core/connection.hpp>
+
+namespace verbatim {
+
+class Closing {
+  public:
+    explicit Closing(Connection::Impl& impl) noexcept : impl_(impl) {}
+
+    void begin() noexcept;
+    // One look. True: nothing is left to wait for, or it would be in vain.
+    bool go_on(unsigned round = 0) noexcept;
+    // Looks until that is so.
+    void wait() noexcept;
+    bool is_over() const noexcept { return is_over_; }
+
+  private:
+    bool look(unsigned round) noexcept;
+    Errc drain() noexcept;
+    void say_bye() noexcept;
+
+    Connection::Impl& impl_;
+    Deadline until_{};
+    bool is_over_ = false;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,102 @@
+// The public face of a grant.
+#include <verbatim/core/grant.hpp>
+
+#include <fmt/format.h>
+
+#include "connection_impl.hpp"
+
+namespace verbatim {
+namespace {
+
+using Phase = LentMemory::Phase;
+
+Error in_handler() {
+    return {Errc::would_deadlock, "grant", "a handler waits for it",
+            "use Grant::begin() and is_ready(), end() and has_ended() in handlers"};
+}
+
+[[noreturn]] void raise_end(const Connection::Impl& impl) {
+    impl.check();
+    throw Error(impl.has_ended() ? impl.why_ended() : Errc::peer_lost,
+                "connection to " + impl.channel.name(), "it has ended", "connect again");
+}
+
+// The arena of the context that holds `memory`. Throws Error(invalid_argument).
+RegionTable& table_of(Context::Impl& context, std::span<const std::byte> memory) {
+    for (RegionTable* table : {&context.received, &context.objects})
+        if (table->arena().contains(memory.data())) return *table;
+    throw Error(Errc::invalid_argument, "grant",
+                fmt::format("{} bytes at {} do not lie in an arena of the connection",
+                            memory.size(), static_cast<const void*>(memory.data())),
+                "allocate what is lent from arena() or receive_arena()");
+}
+
+}  // namespace
+
+Grant Grant::begin(Connection& connection, std::span<std::byte> memory, Access access,
+                   std::shared_ptr<void> owner) {
+    const Connection::Impl::Use impl(*connection.impl_);  // lending may let go what ends it
+    const auto guard = impl->lane->enter();
+    if (impl->has_ended()) raise_end(*impl.operator->());
+    Grant grant;
+    grant.lent_ =
+        impl->grants.lend(table_of(*impl->context, memory), memory, access, std::move(owner));
+    return grant;
+}
+
+Grant::Grant(Connection& connection, std::span<std::byte> memory, Access access,
+             std::shared_ptr<void> owner)
+    : Grant(begin(connection, memory, access, std::move(owner))) {
+    const Connection::Impl::Use impl(*connection.impl_);  // its polls may end the connection
+    const auto guard = impl->lane->enter();
+    for (unsigned round = 0; lent_->phase.load(std::memory_order_relaxed) == Phase::opening;
+         ++round) {
+        if (impl->lane->in_handler()) throw in_handler();
+        (void)impl->progress();
+        impl->lane->pause(round, Deadline::never());
+    }
+    if (!is_ready()) raise_end(*impl.operator->());
+}
+
+std::span<const RemoteExtent> Grant::extents() const noexcept {
+    return lent_ ? std::span<const RemoteExtent>(lent_->extents) : std::span<const RemoteExtent>();
+}
+
+bool Grant::is_ready() const noexcept {
+    return lent_ && lent_->phase.load(std::memory_order_relaxed) == Phase::open;
+}
+
+void Grant::end() noexcept {
+    if (lent_ && lent_->grants != nullptr) lent_->grants->end(*lent_);
+}
+
+bool Grant::has_ended() const noexcept {
+    if (!lent_) return true;
+    const Phase phase = lent_->phase.load(std::memory_order_acquire);
+    if (phase == Phase::quarantine)
+        if (const auto quarantine = lent_->quarantine.lock()) quarantine->sweep();
+    return lent_->phase.load(std::memory_order_acquire) == Phase::ended;
+}
+
+void Grant::wait_end(Deadline deadline) {
+    end();
+    for (unsigned round = 0; !has_ended(); ++round) {
+        if (deadline.passed(round))
+            throw Error(Errc::timeout, "grant",
+                        "the memory may still be written: a process of the peer is stopped in the "
+                        "middle of a copy",
+                        "keep the memory until has_ended()");
+        const Grants* const grants = lent_->grants;
+        const std::shared_ptr<Lane::Impl> lane = grants != nullptr ? grants->lane() : nullptr;
+        if (lane == nullptr) {  // in quarantine
+            std::this_thread::yield();
+            continue;
+        }
+        const auto guard = lane->enter();
+        if (lane->in_handler()) throw in_handler();
+        (void)lane->poll();
+        lane->pause(round, deadline);
+    }
+}
+
+}  // namespace verbatim

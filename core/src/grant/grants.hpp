@@ -1,0 +1,77 @@
+// The grants of a connection: each is opened and closed by requests on the connection's queue pair,
+// which the lane's polls go on with where they found no room. docs/grants.md has the states.
+// Threads: the lane's. Opening allocates; closing does not.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <verbatim/driver/device.hpp>
+
+#include "../arena/region_table.hpp"
+#include "../lane/lane_impl.hpp"
+#include "lent_memory.hpp"
+
+namespace verbatim {
+
+class Grants {
+  public:
+    // All outlive the grants.
+    Grants(Lane::Impl& lane, LaneMember& member, Device& device,
+           std::shared_ptr<Quarantine> quarantine)
+        : lane_(lane), member_(member), device_(device), quarantine_(std::move(quarantine)) {}
+    Grants(const Grants&) = delete;
+    Grants& operator=(const Grants&) = delete;
+
+    // Begins to lend `memory`, which lies in the arena of `regions`. Throws Error.
+    std::shared_ptr<LentMemory> lend(RegionTable& regions, std::span<std::byte> memory,
+                                     Access access, std::shared_ptr<void> owner);
+    // Begins the end.
+    void end(LentMemory& lent) noexcept;
+    void end_all() noexcept;
+    // Goes on with what found no room, and lets go what has ended. True: nothing is left to do.
+    bool progress() noexcept;
+    // The queue pair has failed or gone: all that is lent goes to the quarantine.
+    void abandon() noexcept;
+
+    // Null: nobody has the lane any more.
+    std::shared_ptr<Lane::Impl> lane() const noexcept { return lane_.weak_from_this().lock(); }
+
+  private:
+    using List = std::list<std::shared_ptr<LentMemory>>;
+    // What the quarantine holds.
+    struct Abandoned {
+        ~Abandoned() {
+            for (const auto& lent : list) lent->let_go();
+        }
+        List list;
+        std::size_t bytes = 0;
+    };
+
+    void make_pieces(LentMemory& lent, RegionTable& regions, std::span<std::byte> memory,
+                     Access access);
+    LentPiece take_window();
+    bool go_on(LentMemory& lent) noexcept;
+    bool open(LentMemory& lent) noexcept;
+    bool close(LentMemory& lent) noexcept;
+    void keep_windows(LentMemory& lent) noexcept;
+
+    // Closed windows that are kept for the next grants.
+    static constexpr std::size_t kMostSpare = 16;
+
+    Lane::Impl& lane_;
+    LaneMember& member_;
+    Device& device_;
+    std::shared_ptr<Quarantine> quarantine_;
+    std::vector<LentPiece> spare_;
+    // All that have not ended. Made with the first one, as the quarantine takes it without
+    // allocating.
+    std::shared_ptr<Abandoned> lent_;
+    std::list<Quarantine::Lot> lot_;
+    std::size_t busy_ = 0;  // of them, opening or ending
+};
+
+}  // namespace verbatim

@@ -1,0 +1,146 @@
+// The close of a connection: everything accepted arrives first. In a handler, and on a lane that a
+// poller drives, nobody waits for that.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "core_messages.hpp"
+
+namespace verbatim::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Fills the peer's ring, so that a close has to wait for credits. The batches accepted by then are
+// what must arrive.
+int fill(Connection& connection) {
+    const std::string text(100, 'f');
+    int accepted = 0;
+    while (connection.try_batch(1, bytes_of(text)) == Errc::ok) ++accepted;
+    return accepted;
+}
+
+int receive_all(Connection& connection) {
+    int received = 0;
+    try {
+        while (true) {
+            (void)connection.receive_message(soon());
+            ++received;
+        }
+    } catch (const Error&) {
+    }
+    return received;
+}
+
+TEST(Close, of_a_program_waits_until_everything_has_arrived) {
+    Pair pair(small_ring(), small_ring());
+    const int accepted = fill(*pair.sender);
+    std::thread receiving([&] {
+        EXPECT_EQ(receive_all(*pair.receiver), accepted);
+        EXPECT_TRUE(pair.receiver->peer_closed());
+    });
+    pair.sender.reset();
+    receiving.join();
+}
+
+TEST(Close, in_a_handler_does_not_wait_and_loses_nothing) {
+    Pair pair(small_ring(), small_ring());
+    int accepted = 0;
+    Clock::duration took = 0s;
+    pair.sender->on(2, [&](Message&) {
+        accepted = fill(*pair.sender);
+        const auto began = Clock::now();
+        pair.sender.reset();
+        took = Clock::now() - began;
+    });
+    ASSERT_EQ(pair.receiver->try_send(2, {}), Errc::ok);
+    Lane lane = pair.sender_context.lane();
+    const Deadline deadline = soon();
+    while (pair.sender && !deadline.passed()) (void)lane.poll();
+    EXPECT_LT(took, small_ring().connect.timeout / 2) << "the handler waited for the peer";
+    std::atomic<bool> over = false;
+    std::thread receiving([&] {
+        EXPECT_EQ(receive_all(*pair.receiver), accepted);
+        EXPECT_TRUE(pair.receiver->peer_closed());
+        over = true;
+    });
+    while (!over) (void)lane.poll();
+    receiving.join();
+    EXPECT_EQ(lane.connections(), 0u);
+}
+
+TEST(Close, that_a_handler_began_is_finished_with_the_lane) {
+    auto other = std::make_unique<Context>(small_ring());
+    Listener listener = other->listen("127.0.0.1:0");
+    std::optional<Connection> accepted;
+    std::thread accepting([&] { accepted.emplace(listener.accept(soon())); });
+    auto context = std::make_unique<Context>(small_ring());
+    std::optional<Connection> connection;
+    connection.emplace(context->connect("127.0.0.1:" + std::to_string(listener.port())));
+    accepting.join();
+    int sent = 0;
+    Sender sender = connection->sender();  // knows the lane, too
+    connection->on(2, [&](Message&) {
+        sent = fill(*connection);
+        connection.reset();
+    });
+    ASSERT_EQ(accepted->try_send(2, {}), Errc::ok);
+    const Deadline deadline = soon();
+    while (connection && !deadline.passed()) (void)context->lane().poll();
+    std::thread receiving([&] {
+        EXPECT_EQ(receive_all(*accepted), sent);
+        EXPECT_TRUE(accepted->peer_closed());
+    });
+    context.reset();
+    sender = Sender(nullptr);
+    receiving.join();
+}
+
+TEST(Close, beside_a_silent_peer_leaves_other_connections_of_a_poller_alone) {
+    Config config = small_ring();
+    config.pollers.push_back({.name = "p"});
+    Context context(config), peers(small_ring());
+    Listener listener = peers.listen("127.0.0.1:0");
+    std::vector<Connection> accepted;
+    std::thread accepting([&] {
+        for (int i = 0; i < 2; ++i) accepted.push_back(listener.accept(soon()));
+    });
+    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    std::atomic<bool> closed = false;
+    context.connect(address, context.poller("p"), [&](Connection& connection) {
+        connection.on(2, [&closed](Connection& one, Message&) {
+            (void)fill(one);
+            { const Connection ended(std::move(one)); }  // the peer does not read yet
+            closed = true;
+        });
+    });
+    context.connect(address, context.poller("p"), [](Connection& connection) {
+        connection.on(
+            3, [](Connection& one, Message& message) { (void)one.try_send(4, message.payload()); });
+    });
+    accepting.join();
+    ASSERT_EQ(accepted[0].try_send(2, {}), Errc::ok);
+    const auto began = Clock::now();
+    for (int i = 0; i < 100; ++i) {
+        accepted[1].send_message(3, bytes_of("echo"), {}, soon());
+        EXPECT_EQ(text_of(accepted[1].receive_message(soon())), "echo");
+    }
+    EXPECT_TRUE(closed);
+    EXPECT_LT(Clock::now() - began, config.connect.timeout / 2);
+    EXPECT_GT(receive_all(accepted[0]), 0);
+}
+
+TEST(Close, in_a_handler_makes_later_calls_of_the_same_round_say_so) {
+    Pair pair;
+    Claim claim;
+    ASSERT_EQ(pair.sender->try_claim(1, 8, claim), Errc::ok);
+    pair.sender->on(2, [&](Message&) { pair.sender.reset(); });
+    ASSERT_EQ(pair.receiver->try_send(2, {}), Errc::ok);
+    Lane lane = pair.sender_context.lane();
+    const Deadline deadline = soon();
+    while (pair.sender && !deadline.passed()) (void)lane.poll();
+    EXPECT_EQ(claim.commit(8), Errc::peer_lost);
+}
+
+}  // namespace
+}  // namespace verbatim::test

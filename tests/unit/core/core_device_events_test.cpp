@@ -1,0 +1,167 @@
+// Events of the device end the connections that they concern, and explain the end of others.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <deque>
+#include <mutex>
+
+#include <verbatim/softnic/softnic.hpp>
+
+#include "core_messages.hpp"
+
+namespace verbatim::test {
+namespace {
+
+// The software NIC, whose events the test makes.
+class EventfulDevice final : public Device {
+  public:
+    EventfulDevice() : inner_(softnic::open_device({})), bell_(eventfd(0, EFD_NONBLOCK)) {}
+    ~EventfulDevice() override { close(bell_); }
+
+    void raise(DeviceEventKind kind, std::uint32_t number = 0) {
+        const std::lock_guard lock(mutex_);
+        events_.push_back({kind, number, "test0 port 1: it happened"});
+        eventfd_write(bell_, 1);
+    }
+    std::uint32_t last_queue_pair = 0, last_completion_queue = 0;
+
+    int event_file() const noexcept override { return bell_; }
+    std::optional<DeviceEvent> take_event() override {
+        const std::lock_guard lock(mutex_);
+        eventfd_t count = 0;
+        eventfd_read(bell_, &count);
+        if (events_.empty()) return std::nullopt;
+        DeviceEvent event = events_.front();
+        events_.pop_front();
+        return event;
+    }
+
+    const DeviceInfo& info() const noexcept override { return inner_->info(); }
+    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
+                                                  Access access, MemoryBacking backing) override {
+        return inner_->register_memory(address, bytes, access, backing);
+    }
+    std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        return inner_->create_memory_window(type);
+    }
+    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
+        return inner_->create_completion_channel();
+    }
+    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
+        std::uint32_t entries, CompletionChannelHandle* channel) override {
+        auto queue = inner_->create_completion_queue(entries, channel);
+        last_completion_queue = queue->view().number;
+        return queue;
+    }
+    std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
+        const SharedReceiveQueueOptions& options) override {
+        return inner_->create_shared_receive_queue(options);
+    }
+    std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        auto pair = inner_->create_queue_pair(options);
+        last_queue_pair = pair->view().number;
+        return pair;
+    }
+    std::unique_ptr<RevocationBarrier> begin_barrier() override { return inner_->begin_barrier(); }
+    const volatile std::uint64_t* invalidation_epoch() const noexcept override {
+        return inner_->invalidation_epoch();
+    }
+
+  private:
+    std::unique_ptr<Device> inner_;
+    int bell_;
+    std::mutex mutex_;
+    std::deque<DeviceEvent> events_;
+};
+
+// A context on such a device with connections to another context.
+class DeviceEvents : public testing::Test {
+  protected:
+    DeviceEvents() : listener_(other_.listen("127.0.0.1:0")) {}
+    Connection connect(const Lane& lane) {
+        std::thread accepting([this] { accepted_.push_back(listener_.accept(soon())); });
+        Connection made = context_.connect("127.0.0.1:" + std::to_string(listener_.port()), lane);
+        accepting.join();
+        return made;
+    }
+    static Errc end_of(Connection& connection) {
+        const Deadline deadline = soon();
+        while (connection.progress() == Errc::ok && !deadline.passed()) {
+        }
+        return connection.state();
+    }
+    void expect_usable(Connection& connection, std::size_t accepted) {
+        ASSERT_EQ(connection.try_send(1, bytes_of("hello")), Errc::ok);
+        EXPECT_EQ(text_of(accepted_[accepted].receive_message(soon())), "hello");
+    }
+    static std::string why(const Connection& connection) {
+        try {
+            connection.check();
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return {};
+    }
+
+    EventfulDevice* device_ = new EventfulDevice;  // the context's
+    Context context_{small_config(), std::unique_ptr<Device>(device_)};
+    Context other_{small_config()};
+    Listener listener_;
+    std::vector<Connection> accepted_;
+};
+
+TEST_F(DeviceEvents, of_a_queue_pair_end_its_connection_alone) {
+    Connection first = connect(context_.lane());
+    const std::uint32_t number = device_->last_queue_pair;
+    Connection second = connect(context_.lane());
+    device_->raise(DeviceEventKind::queue_pair_failed, number);
+    EXPECT_EQ(end_of(first), Errc::device_error);
+    EXPECT_NE(why(first).find("it happened"), std::string::npos) << why(first);
+    expect_usable(second, 1);
+}
+
+TEST_F(DeviceEvents, that_the_device_failed_end_the_connections_of_all_lanes) {
+    Lane lane = context_.make_lane();
+    Connection first = connect(context_.lane()), second = connect(lane);
+    device_->raise(DeviceEventKind::device_failed);
+    EXPECT_EQ(end_of(first), Errc::device_error);
+    EXPECT_EQ(end_of(second), Errc::device_error);
+}
+
+TEST_F(DeviceEvents, of_a_completion_queue_end_the_connections_of_its_lane) {
+    Lane lane = context_.make_lane();
+    const std::uint32_t number = device_->last_completion_queue;
+    Connection first = connect(context_.lane()), second = connect(lane);
+    device_->raise(DeviceEventKind::completion_queue_failed, number);
+    EXPECT_EQ(end_of(second), Errc::device_error);
+    expect_usable(first, 0);
+}
+
+TEST_F(DeviceEvents, that_a_port_went_down_end_nothing_but_explain_what_ends_then) {
+    Connection connection = connect(context_.lane());
+    device_->raise(DeviceEventKind::port_down);
+    expect_usable(connection, 0);
+    device_->raise(DeviceEventKind::queue_pair_failed, 0xabcdef);  // of none
+    expect_usable(connection, 0);
+}
+
+TEST_F(DeviceEvents, wake_a_lane_that_sleeps) {
+    Connection connection = connect(context_.lane());
+    std::thread raiser([this] { device_->raise(DeviceEventKind::device_failed); });
+    EXPECT_EQ(error_code_of([&] { (void)connection.receive_message(soon()); }), Errc::device_error);
+    raiser.join();
+}
+
+TEST_F(DeviceEvents, call_the_handlers_of_the_end) {
+    Connection connection = connect(context_.lane());
+    bool told = false;
+    connection.on_end([&told] { told = true; });
+    device_->raise(DeviceEventKind::device_failed);
+    const Deadline deadline = soon();
+    while (!told && !deadline.passed())
+        (void)context_.lane().wait(Deadline::after(std::chrono::milliseconds(50)));
+    EXPECT_TRUE(told);
+}
+
+}  // namespace
+}  // namespace verbatim::test
