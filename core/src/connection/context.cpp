@@ -27,7 +27,9 @@ Context::Impl::Impl(const Config& configuration)
       objects(*device, std::make_shared<Arena>(config.arena), Access::local_write),
       received(*device, std::make_shared<Arena>(config.receive_arena),
                Access::local_write | Access::remote_write),
-      posted(*device, config.receive_arena) {}
+      posted(*device, config.receive_arena),
+      rings("message rings", config.receive_arena),
+      mirrors("message mirrors", config.arena) {}
 
 void check_lane(const Context::Impl& context, const Lane& lane) {
     if (lane.impl() != nullptr && lane.impl()->resources() == &context) return;

@@ -6,6 +6,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
 
+#include "../arena/sparse_blocks.hpp"
 #include "posted_lines.hpp"
 #include "region_table.hpp"
 
@@ -19,6 +20,8 @@ struct Context::Impl {
     RegionTable objects;   // arena(): sent from where they lie, never written by peers
     RegionTable received;  // receive_arena(): lent to peers
     PostedLines posted;
+    SparseBlocks rings;    // that peers write
+    SparseBlocks mirrors;  // of peers' rings
 };
 
 // Throws Error(invalid_argument) unless this context made the lane: queue pairs finish on its

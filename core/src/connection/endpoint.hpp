@@ -17,23 +17,20 @@
 
 namespace verbatim {
 
-// Registered memory of its own: an arena that is one allocation and one region.
+// A sparse block that is one region.
 class RegisteredBlock {
   public:
-    struct Options {
-        std::string name;
-        std::size_t bytes;  // whole pages
-        Access access;
-        bool lock_memory;
-        int numa_node;
-    };
-    // Throws what the arena and the device throw.
-    RegisteredBlock(Device& device, const Options& options);
-    std::byte* address() const noexcept { return region_->address(); }
+    // `bytes`: whole pages. Throws what the blocks and the device throw.
+    RegisteredBlock(Device& device, SparseBlocks& blocks, std::size_t bytes, Access access);
+    ~RegisteredBlock();
+    RegisteredBlock(const RegisteredBlock&) = delete;
+    RegisteredBlock& operator=(const RegisteredBlock&) = delete;
+    std::byte* address() const noexcept { return block_.at; }
     const MemoryRegion& region() const noexcept { return *region_; }
 
   private:
-    Arena arena_;
+    SparseBlocks& blocks_;
+    SparseBlocks::Block block_;
     std::unique_ptr<MemoryRegion> region_;
 };
 

@@ -39,6 +39,9 @@ constexpr bool allows(Access granted, Access wanted) noexcept {
 struct MemoryBacking {
     int file = -1;
     std::uint64_t offset = 0;
+    // Pages of the file come when somebody touches them; peers take none before. For all regions of
+    // the file alike.
+    bool sparse = false;
 };
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
