@@ -83,7 +83,9 @@ std::string Runner::run_processes(const Subject& subject) {
     for (int& bell : page_->bells) bell = eventfd(0, EFD_CLOEXEC);
     const auto budget = std::chrono::milliseconds(static_cast<int>(microseconds_ / 1000));
     const std::string wrong =
-        ProcessPair([&](unsigned side) { run_side(subject, side); }).wait(kGrace + subject.of->connections * kGraceOfConnection + 2 * budget);
+        ProcessPair([&](unsigned side) {
+            run_side(subject, side);
+        }).wait(kGrace + subject.of->connections * kGraceOfConnection + 2 * budget);
     for (const int bell : page_->bells) close(bell);
     return wrong.empty() ? wrong : wrong + sayings();
 }

@@ -69,11 +69,10 @@ inline constexpr Case kIdleProcess{"idle_process", Kind::idle, 8, 1};
 // A case's place in the report.
 inline std::size_t case_order(const Case& of) {
     static constexpr const Case* kOrder[] = {
-        &kMessage8, &kWrite8,       &kMessage1k,     &kMessage64k,   &kMessage1m,
-        &kRate8,    &kThroughput1k, &kThroughput64k, &kThroughput1m, &kWake,
-        &kHot16,    &kArmed17,      &kArmed64,       &kArmed256,     &kArmed512,
-        &kIdle0,    &kIdle15,       &kIdle100,       &kIdle1k,       &kIdle10k,
-        &kFootprint, &kSetup,       &kIdleProcess};
+        &kMessage8,     &kWrite8,        &kMessage1k,    &kMessage64k, &kMessage1m,  &kRate8,
+        &kThroughput1k, &kThroughput64k, &kThroughput1m, &kWake,       &kHot16,      &kArmed17,
+        &kArmed64,      &kArmed256,      &kArmed512,     &kIdle0,      &kIdle15,     &kIdle100,
+        &kIdle1k,       &kIdle10k,       &kFootprint,    &kSetup,      &kIdleProcess};
     std::size_t place = 0;
     while (kOrder[place] != &of) ++place;
     return place;

@@ -14,22 +14,27 @@ namespace {
 enum class Use : std::uint8_t { none, few, all_of_ring };
 
 constexpr unsigned kFew = 8;
+constexpr std::size_t kLong = 16384;
+
+struct Load {
+    std::size_t bytes;
+    std::uint64_t rounds;
+};
+Load load_of(Use use, const Case& of) {
+    if (use == Use::all_of_ring) return {kLong, 2 * Config().ring.bytes / kLong};
+    return {of.bytes, use == Use::few ? kFew : 0};
+}
 
 // Messages to and fro over each connection.
-void use_all(Side& side, Many& many, const Case& of, std::uint64_t rounds) {
-    std::vector<std::byte> bytes(of.bytes);
+void use_all(Side& side, Many& many, const Load& load) {
+    std::vector<std::byte> bytes(load.bytes);
     for (std::size_t i = 1; i < many.size(); ++i)
-        for (std::uint64_t round = 0; round < rounds; ++round) {
+        for (std::uint64_t round = 0; round < load.rounds; ++round) {
             if (side.first()) many.send(i, bytes);
             (void)many.receive();
             if (!side.first()) many.send(i, bytes);
         }
     many.meet();
-}
-
-std::uint64_t rounds_of(Use use, const Case& of) {
-    if (use == Use::few) return kFew;
-    return use == Use::none ? 0 : 2 * Config().ring.bytes / of.bytes;
 }
 
 void report(Side& side, const MemoryCount& before, const MemoryCount& after, double connections) {
@@ -53,7 +58,7 @@ void footprint(Side& side, const Case& of) {
     MemoryCount before;
     if (side.first()) before = count_memory(both);
     many.add(of.connections);
-    use_all(side, many, of, rounds_of(use, of));
+    use_all(side, many, load_of(use, of));
     if (side.first()) report(side, before, count_memory(both), of.connections);
     many.meet();
     many.check();

@@ -9,9 +9,9 @@
 namespace verbatim::bench {
 namespace {
 
-constexpr std::size_t kPollsTogether = 32;   // between two readings of the counter
+constexpr std::size_t kPollsTogether = 32;  // between two readings of the counter
 constexpr std::size_t kMostReadings = 1 << 16;
-constexpr unsigned kCounts = 8;  // of instructions: one may meet a look at the clock
+constexpr unsigned kCounts = 8;              // of instructions: one may meet a look at the clock
 constexpr std::uint64_t kMostRounds = 2000;  // messages that keep the connection busy
 
 // Messages over the first connection; returns the median of one way, in microseconds.
@@ -24,8 +24,10 @@ double keep_busy(Side& side, Many& many) {
         const std::uint64_t began = __rdtsc();
         if (side.first()) many.send(0, bytes);
         number = many.receive();
-        if (side.first()) samples[i] = __rdtsc() - began;
-        else many.send(0, bytes);
+        if (side.first())
+            samples[i] = __rdtsc() - began;
+        else
+            many.send(0, bytes);
     }
     if (!side.first()) return 0;
     std::ranges::nth_element(samples, samples.begin() + kMostRounds / 2);
