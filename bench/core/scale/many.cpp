@@ -1,6 +1,7 @@
 #include "many.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -12,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint8_t kData = 0;
+constexpr std::chrono::milliseconds kQuiet = 10ms, kMostSettling = 5000ms;
 constexpr unsigned kTogether = 256;            // connections between two signs of life
 constexpr unsigned kRoundsPerLook = 1u << 20;  // polls between two looks at all connections
 
@@ -76,9 +78,15 @@ std::uint64_t Many::receive() {
     return value_;
 }
 
-void Many::poll_for(std::chrono::milliseconds time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) poll();
+void Many::settle() {
+    const auto limit = std::chrono::steady_clock::now() + kMostSettling;
+    auto quiet_since = std::chrono::steady_clock::now();
+    for (auto now = quiet_since; now < limit && now - quiet_since < kQuiet;) {
+        const bool happened = lane_.poll() != 0;
+        now = std::chrono::steady_clock::now();
+        if (happened) quiet_since = now;
+    }
+    meet();
 }
 
 void Many::meet() {

@@ -1,7 +1,6 @@
 // Many connections of one context, all on its lane: what the measurements of this folder share.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,8 +35,8 @@ class Many {
     std::uint64_t receive();
     std::size_t from() const noexcept { return from_; }
     void poll() noexcept { (void)lane_.poll(); }
-    // Polls for so long.
-    void poll_for(std::chrono::milliseconds time);
+    // Polls until nothing has happened for a while: those that become armed are.
+    void settle();
     // Both sides wait for each other, and poll meanwhile.
     void meet();
 

@@ -13,8 +13,7 @@ class ManyEnd {
   public:
     ManyEnd(Side& side, const Case& of) : side_(side), many_(side) {
         many_.add(choice == Choice::one ? 1 : of.connections);
-        // Those beyond the hot ones become armed.
-        many_.poll_for(std::chrono::milliseconds(20));
+        many_.settle();
     }
     std::byte* claim() { return reinterpret_cast<std::byte*>(&number_); }
     void post() { many_.send(next(), std::as_bytes(std::span(&number_, 1))); }

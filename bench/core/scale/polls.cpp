@@ -60,8 +60,7 @@ void idle(Side& side, const Case& of) {
     Many many(side);
     many.add(of.connections);
     std::ranges::fill(side.samples(), 0);
-    many.poll_for(std::chrono::milliseconds(20));
-    many.meet();
+    many.settle();
     const double one_way = keep_busy(side, many);
     if (side.first()) {
         side.report_amount(0, time_of_poll(side, many));
