@@ -12,7 +12,10 @@ namespace {
 
 // An honest peer has a receive for each immediate (docs/arrival.md, invariant 3).
 constexpr std::uint8_t kNotReadyRetries = 3;
-constexpr std::size_t kPage = 4096;  // the peer's words have the first one
+constexpr std::size_t kPage = 4096;
+// The ring lies behind the peer's words: a connection of few messages touches one page for both.
+constexpr std::size_t kRingAt = sizeof(PeerWords);
+static_assert(kRingAt % ring::kAlignment == 0);
 // Flushing needs no peer.
 constexpr std::chrono::seconds kFlushLimit{2};
 
@@ -81,7 +84,7 @@ Hello Endpoint::hello() const {
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
     hello.posted_address = reinterpret_cast<std::uint64_t>(&posted_.words());
     hello.posted_key = posted_.remote_key();
-    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_.address()) + kPage;
+    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_.address()) + kRingAt;
     hello.ring_bytes = config.ring.bytes;
     hello.longest_message = config.ring.longest_message;
     hello.ring_key = hello.words_key = incoming_.region().remote_key();
@@ -105,7 +108,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
-            .local = {.memory = incoming_.address() + kPage,
+            .local = {.memory = incoming_.address() + kRingAt,
                       .bytes = context_.config.ring.bytes,
                       .tag_key = tag_key_,
                       .credit_word = &words().credit},

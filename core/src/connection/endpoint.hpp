@@ -82,7 +82,7 @@ class Endpoint {
 
     Context::Impl& context_;
     LaneMode mode_;
-    RegisteredBlock incoming_;  // one page with the peer's words, then the ring; the peer writes it
+    RegisteredBlock incoming_;  // the peer's words, then the ring; the peer writes it
     PostedLines::Line posted_;
     std::optional<RegisteredBlock> mirror_;  // of the peer's ring; only the local device reads it
     std::uint64_t tag_key_;
