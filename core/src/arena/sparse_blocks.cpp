@@ -1,30 +1,13 @@
-// Blocks come from the end of the file, or are those that were given back.
+// Blocks come from the end of the last file, or are those that were given back.
 #include "sparse_blocks.hpp"
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace verbatim {
-namespace {
-
-// Addresses only: 65,000 rings of the default length.
-constexpr std::size_t kMostBytes = std::size_t{64} << 30;
-
-ArenaOptions sparse_arena(const char* name, const ArenaOptions& like) {
-    return {.name = name,
-            .segment_bytes = kSmallPageBytes,
-            .max_bytes = kMostBytes,
-            .pages = PageChoice::base_4k,
-            .lock_memory = like.lock_memory,
-            .numa_node = like.numa_node};
-}
-
-}  // namespace
-
-SparseBlocks::SparseBlocks(const char* name, const ArenaOptions& like)
-    : options_(sparse_arena(name, like)), memory_(options_, ArenaMemory::Pages::on_touch) {}
 
 SparseBlocks::Block SparseBlocks::take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -36,9 +19,27 @@ SparseBlocks::Block SparseBlocks::take(std::size_t bytes) {
 }
 
 SparseBlocks::Block SparseBlocks::grow(std::size_t bytes) {
-    const std::size_t offset = memory_.populated_bytes();
-    memory_.grow(bytes / kSmallPageBytes);
-    return {memory_.base() + offset, bytes, memory_.file_at(offset), offset};
+    if (files_.empty() || !files_.back()->has_room(bytes)) add_file(bytes);
+    ArenaMemory& memory = files_.back()->memory;
+    const std::size_t offset = memory.populated_bytes();
+    memory.grow(bytes / kSmallPageBytes);
+    return {memory.base() + offset, bytes, memory.file_at(offset), offset};
+}
+
+void SparseBlocks::add_file(std::size_t bytes) {
+    ArenaOptions options{.name = name_,
+                         .segment_bytes = kSmallPageBytes,
+                         .max_bytes = std::max(bytes, next_bytes_),
+                         .pages = PageChoice::base_4k,
+                         .lock_memory = like_.lock_memory,
+                         .numa_node = like_.numa_node};
+    try {
+        files_.push_back(std::make_unique<File>(options));
+    } catch (const Error&) {  // this block alone may find addresses still
+        options.max_bytes = bytes;
+        files_.push_back(std::make_unique<File>(options));
+    }
+    next_bytes_ = std::min(next_bytes_ * 2, kLastFile);
 }
 
 // The pages go back to the machine, or, where they are locked, are zeroed. In a forked child, which

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +53,15 @@ TEST(SparseBlocks, take_pages_when_they_are_touched_and_give_them_back) {
     const auto third = blocks.take(MiB);
     EXPECT_EQ(third.at, second.at);
     EXPECT_EQ(third.at[4096], std::byte{0});
+}
+
+TEST(SparseBlocks, of_many_sizes_need_few_files) {
+    SparseBlocks blocks("test", {});
+    std::set<int> files;
+    for (int i = 0; i < 1000; ++i) files.insert(blocks.take(MiB + 4096).file);
+    EXPECT_LE(files.size(), 8);
+    const auto large = blocks.take(2048 * MiB);
+    large.at[large.bytes - 1] = std::byte{1};
 }
 
 TEST(SparseBlocks, of_a_parent_stay_as_they_are_when_a_child_gives_them_back) {
