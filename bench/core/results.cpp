@@ -30,7 +30,7 @@ constexpr std::array<Measure, 1> kMessages = rate("msgs_per_s"), kBytes = rate("
                                  kConnections = rate("connections_per_s");
 constexpr std::array<Measure, 3> kPolls = {{{"ns", amount_of<0>, false},
                                             {"instructions", amount_of<1>, false},
-                                            {"us_one_way", amount_of<2>, false}}};
+                                            {"us_busy_one_way", amount_of<2>, false}}};
 constexpr std::array<Measure, 6> kFootprints = {{{"kib", amount_of<0>, false},
                                                  {"kib_files", amount_of<1>, false},
                                                  {"kib_tables", amount_of<2>, false},
