@@ -60,7 +60,7 @@ Json google_json(std::span<const Row> rows) {
         Json one = {{"name", "core/" + row.subject.full_name()}, {"run_type", "iteration"}};
         if (pass.error.empty())
             for (const Measure& measure : measures(*row.subject.of))
-                one[std::string(measure.name)] = pass.*measure.value;
+                one[std::string(measure.name)] = measure.value(pass);
         else
             one.update({{"error_occurred", true}, {"error_message", pass.error}});
         all.push_back(one);

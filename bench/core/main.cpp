@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "machine.hpp"
+#include "processes.hpp"
 #include "report.hpp"
 #include "run.hpp"
 #include "subject.hpp"
@@ -21,7 +22,7 @@ struct Options {
     unsigned passes = 5;
     double milliseconds = 300;
     std::string filter, json;
-    bool list = false;
+    bool list = false, takes_long = false;
     // As scripts/bench gives them to every group's program.
     std::string google_filter, google_out, google_format;
     double google_seconds = 0;
@@ -38,6 +39,7 @@ void define(CLI::App& app, Options& options) {
     app.add_option("--filter", options.filter, "only subjects whose case/subject matches REGEX");
     app.add_option("--json", options.json, "also write all figures to FILE");
     app.add_flag("--list", options.list, "print case/subject of each row and stop");
+    app.add_flag("--long", options.takes_long, "also the cases with thousands of connections");
     const std::string group = "Google Benchmark's, for scripts/bench";
     app.add_flag("--benchmark_list_tests", options.google_list)->group(group);
     app.add_option("--benchmark_filter", options.google_filter)->group(group);
@@ -50,13 +52,15 @@ void define(CLI::App& app, Options& options) {
 std::vector<Row> choose(const Options& options) {
     Subjects all;
     for (const auto add_some :
-         {add_floors, add_verbatim, add_ucx, add_libfabric, add_zeromq, add_sockets})
+         {add_floors, add_verbatim, add_ucx, add_libfabric, add_zeromq, add_sockets, add_many,
+          add_polls, add_footprints, add_setups, add_idle})
         add_some(all);
     std::ranges::stable_sort(all, {}, [](const Subject& one) { return case_order(*one.of); });
     const std::regex filter(options.filter), google(options.google_filter);
     std::vector<Row> rows;
     for (Subject& one : all)
-        if (std::regex_search(one.full_name(), filter) &&
+        if ((options.takes_long || !one.of->is_long) &&
+            std::regex_search(one.full_name(), filter) &&
             std::regex_search("core/" + one.full_name(), google))
             rows.push_back({std::move(one), {}});
     if (rows.empty()) throw std::runtime_error("no subject matches; --list shows them all");
@@ -115,6 +119,7 @@ nlohmann::ordered_json report_json(const std::vector<std::pair<std::string, std:
 }
 
 int run(const Options& options) {
+    raise_file_limit();
     std::vector<Row> rows = choose(options);
     if (options.list) return list(rows, "");
     if (options.google_list) return list(rows, "core/");

@@ -10,6 +10,9 @@
 
 namespace verbatim::bench {
 
+// Figures that a case counts itself, at most.
+inline constexpr std::size_t kAmounts = 6;
+
 // Shared by both processes and the one that started them.
 struct MeetingPage {
     struct Saying {
@@ -25,6 +28,7 @@ struct MeetingPage {
     alignas(64) std::array<std::uint64_t, 8> second_word{};
     std::size_t samples = 0;  // the first side's results
     double per_second = 0;
+    std::array<double, kAmounts> amounts{};
 };
 
 // What one process knows of the meeting.
@@ -55,6 +59,8 @@ class Side {
     std::uint64_t budget_ticks() const noexcept { return budget_ticks_; }
     void report_samples(std::size_t count) noexcept { page_.samples = count; }
     void report_rate(double per_second) noexcept { page_.per_second = per_second; }
+    // In the order of the case's measures.
+    void report_amount(std::size_t index, double value) noexcept { page_.amounts[index] = value; }
 
   private:
     // Throws std::runtime_error when a peer has been silent for too long.

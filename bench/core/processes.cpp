@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,14 @@ std::string ending(int status) {
 }
 
 }  // namespace
+
+void raise_file_limit() noexcept {
+    constexpr rlim_t kPlenty = 1 << 20;
+    rlimit limit{kPlenty, kPlenty};  // root may
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 ProcessPair::ProcessPair(const std::function<void(unsigned side)>& body) {
     for (const unsigned side : {0u, 1u}) start(side, body);

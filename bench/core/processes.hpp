@@ -10,6 +10,9 @@
 
 namespace verbatim::bench {
 
+// As far as the system allows: connections have several descriptors each.
+void raise_file_limit() noexcept;
+
 class ProcessPair {
   public:
     // Forks side 0 and side 1, which run `body` and must not return from it.

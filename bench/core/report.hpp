@@ -24,6 +24,10 @@ inline constexpr std::string_view kLegend =
     "x floor, x UCX: how many times slower than the floor and than the fastest UCX subject of the "
     "same pass, as\n"
     "a median over the passes; of `fine`, or of the rate.\n"
+    "idle_N: a poll of a lane that finds nothing, with one busy and N idle connections. footprint: "
+    "of a connection,\n"
+    "both sides: private memory, memory files and page tables; slab is the kernel's, of the whole "
+    "machine.\n"
     "wake: one wake-up of a reader that waits asleep, half of what two of them take.\n";
 
 std::string table(std::span<const Row> rows);

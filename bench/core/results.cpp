@@ -5,23 +5,46 @@
 namespace verbatim::bench {
 namespace {
 
+template <double Figures::*member>
+double value_of(const Figures& of) {
+    return of.*member;
+}
+template <std::size_t index>
+double amount_of(const Figures& of) {
+    return of.amounts[index];
+}
+
 constexpr std::array<Measure, 6> times(std::string_view first) {
-    return {{{first, &Figures::p50, false},
-             {"fine_us", &Figures::fine, false},
-             {"p99_us", &Figures::p99, false},
-             {"p99.9_us", &Figures::p99_9, false},
-             {"p99.99_us", &Figures::p99_99, false},
-             {"max_us", &Figures::max, false}}};
+    return {{{first, value_of<&Figures::p50>, false},
+             {"fine_us", value_of<&Figures::fine>, false},
+             {"p99_us", value_of<&Figures::p99>, false},
+             {"p99.9_us", value_of<&Figures::p99_9>, false},
+             {"p99.99_us", value_of<&Figures::p99_99>, false},
+             {"max_us", value_of<&Figures::max>, false}}};
+}
+constexpr std::array<Measure, 1> rate(std::string_view name) {
+    return {{{name, value_of<&Figures::per_second>, true}}};
 }
 constexpr std::array<Measure, 6> kTimes = times("us_one_way"), kWakes = times("us");
-constexpr std::array<Measure, 1> kMessages = {{{"msgs_per_s", &Figures::per_second, true}}};
-constexpr std::array<Measure, 1> kBytes = {{{"bytes_per_s", &Figures::per_second, true}}};
+constexpr std::array<Measure, 1> kMessages = rate("msgs_per_s"), kBytes = rate("bytes_per_s"),
+                                 kConnections = rate("connections_per_s");
+constexpr std::array<Measure, 3> kPolls = {{{"ns", amount_of<0>, false},
+                                            {"instructions", amount_of<1>, false},
+                                            {"us_busy_one_way", amount_of<2>, false}}};
+constexpr std::array<Measure, 6> kFootprints = {{{"kib", amount_of<0>, false},
+                                                 {"kib_files", amount_of<1>, false},
+                                                 {"kib_tables", amount_of<2>, false},
+                                                 {"kib_slab", amount_of<3>, false},
+                                                 {"descriptors", amount_of<4>, false},
+                                                 {"mappings", amount_of<5>, false}}};
+constexpr std::array<Measure, 1> kIdleTime = {{{"cpu_percent", amount_of<0>, false}}};
 
 // Of one pass: less is better. Empty if it failed.
 std::optional<double> cost(const Row& row, std::size_t pass) {
     if (pass >= row.passes.size() || !row.passes[pass].error.empty()) return std::nullopt;
     const Figures& of = row.passes[pass];
-    return of.per_second > 0 ? 1 / of.per_second : of.fine;
+    if (of.per_second > 0) return 1 / of.per_second;
+    return of.amounts[0] > 0 ? of.amounts[0] : of.fine;
 }
 
 }  // namespace
@@ -34,6 +57,14 @@ std::span<const Measure> measures(const Case& of) {
             return kWakes;
         case Kind::message_rate:
             return kMessages;
+        case Kind::poll:
+            return kPolls;
+        case Kind::footprint:
+            return kFootprints;
+        case Kind::setup:
+            return kConnections;
+        case Kind::idle:
+            return kIdleTime;
         case Kind::byte_rate:
             break;
     }
@@ -49,7 +80,7 @@ double median(std::vector<double> values) {
 std::optional<Summary> summarize(const Row& row, const Measure& measure) {
     Summary summary;
     for (const Figures& pass : row.passes)
-        if (pass.error.empty()) summary.values.push_back(pass.*measure.value);
+        if (pass.error.empty()) summary.values.push_back(measure.value(pass));
     if (summary.values.empty()) return std::nullopt;
     summary.median = median(summary.values);
     summary.best = measure.more_is_better ? std::ranges::max(summary.values)

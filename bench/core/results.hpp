@@ -20,7 +20,7 @@ struct Row {
 
 struct Measure {
     std::string_view name;
-    double Figures::*value;
+    double (*value)(const Figures&);
     bool more_is_better;
 };
 std::span<const Measure> measures(const Case& of);

@@ -18,6 +18,7 @@ namespace verbatim::bench {
 namespace {
 
 constexpr std::chrono::seconds kGrace{20};  // for setting up, warming up and taking down
+constexpr std::chrono::milliseconds kGraceOfConnection{10};
 
 // The smallest sample that at least this share of all samples does not exceed.
 double rank(std::span<const std::uint64_t> sorted, double share) {
@@ -82,7 +83,9 @@ std::string Runner::run_processes(const Subject& subject) {
     for (int& bell : page_->bells) bell = eventfd(0, EFD_CLOEXEC);
     const auto budget = std::chrono::milliseconds(static_cast<int>(microseconds_ / 1000));
     const std::string wrong =
-        ProcessPair([&](unsigned side) { run_side(subject, side); }).wait(kGrace + 2 * budget);
+        ProcessPair([&](unsigned side) {
+            run_side(subject, side);
+        }).wait(kGrace + subject.of->connections * kGraceOfConnection + 2 * budget);
     for (const int bell : page_->bells) close(bell);
     return wrong.empty() ? wrong : wrong + sayings();
 }
@@ -109,11 +112,29 @@ Figures Runner::of_rate(const Case& of) const {
     return {.error = {}, .samples = 1, .per_second = page_->per_second * bytes};
 }
 
+// A case of many connections may report samples of its own beside them.
+Figures Runner::of_amounts() const {
+    if (page_->amounts[0] <= 0) return {.error = "no result"};
+    return {.error = {}, .samples = 1, .amounts = page_->amounts};
+}
+
 Figures Runner::run(const Subject& subject) {
     if (std::string wrong = run_processes(subject); !wrong.empty()) return {.error = wrong};
     const Case& of = *subject.of;
-    const bool is_time = of.kind == Kind::latency || of.kind == Kind::wake;
-    return is_time ? of_latency() : of_rate(of);
+    switch (of.kind) {
+        case Kind::latency:
+        case Kind::wake:
+            return of_latency();
+        case Kind::message_rate:
+        case Kind::byte_rate:
+        case Kind::setup:
+            return of_rate(of);
+        case Kind::poll:
+        case Kind::footprint:
+        case Kind::idle:
+            break;
+    }
+    return of_amounts();
 }
 
 }  // namespace verbatim::bench

@@ -1,6 +1,7 @@
 // One pass of one subject, in two processes of its own.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "../support/shared_memory.hpp"
@@ -17,7 +18,8 @@ struct Figures {
     // Below a microsecond the median of the means of 32 successive samples, which is finer than the
     // counter's step; else p50.
     double fine = 0;
-    double per_second = 0;  // messages or bytes
+    double per_second = 0;  // messages, bytes or connections
+    std::array<double, kAmounts> amounts{};
 };
 
 class Runner {
@@ -37,6 +39,7 @@ class Runner {
     std::span<std::uint64_t> samples() const noexcept;
     Figures of_latency();
     Figures of_rate(const Case& of) const;
+    Figures of_amounts() const;
 
     double microseconds_;
     SharedMemory memory_{sizeof(MeetingPage)}, sample_memory_{kMaxSamples * sizeof(std::uint64_t)};

@@ -21,13 +21,24 @@
 
 namespace verbatim::bench {
 
-enum class Kind : std::uint8_t { latency, message_rate, byte_rate, wake };
+enum class Kind : std::uint8_t {
+    latency,
+    message_rate,
+    byte_rate,
+    wake,
+    poll,       // what a poll of a lane costs
+    footprint,  // memory of a connection
+    setup,      // connections a second
+    idle        // processor time of a process that waits
+};
 
 struct Case {
     std::string_view name;
     Kind kind;
     std::size_t bytes;
-    unsigned window;  // messages under way
+    unsigned window;           // messages under way
+    unsigned connections = 1;  // of one lane
+    bool is_long = false;      // only with --long
 };
 
 inline constexpr Case kMessage8{"message_8", Kind::latency, 8, 1};
@@ -40,12 +51,28 @@ inline constexpr Case kThroughput1k{"throughput_1k", Kind::byte_rate, 1024, 64};
 inline constexpr Case kThroughput64k{"throughput_64k", Kind::byte_rate, 65536, 16};
 inline constexpr Case kThroughput1m{"throughput_1m", Kind::byte_rate, 1048576, 8};
 inline constexpr Case kWake{"wake", Kind::wake, 8, 1};
+// Of many connections (bench/core/scale).
+inline constexpr Case kHot16{"hot_16", Kind::latency, 8, 1, 16};
+inline constexpr Case kArmed17{"armed_17", Kind::latency, 8, 1, 17};
+inline constexpr Case kArmed64{"armed_64", Kind::latency, 8, 1, 64};
+inline constexpr Case kArmed256{"armed_256", Kind::latency, 8, 1, 256};
+inline constexpr Case kArmed512{"armed_512", Kind::latency, 8, 1, 512};
+inline constexpr Case kIdle0{"idle_0", Kind::poll, 8, 1, 1};
+inline constexpr Case kIdle15{"idle_15", Kind::poll, 8, 1, 16};
+inline constexpr Case kIdle100{"idle_100", Kind::poll, 8, 1, 101};
+inline constexpr Case kIdle1k{"idle_1000", Kind::poll, 8, 1, 1001, true};
+inline constexpr Case kIdle10k{"idle_10000", Kind::poll, 8, 1, 10001, true};
+inline constexpr Case kFootprint{"footprint", Kind::footprint, 1024, 1, 128};
+inline constexpr Case kSetup{"setup", Kind::setup, 8, 1, 32};
+inline constexpr Case kIdleProcess{"idle_process", Kind::idle, 8, 1};
 
 // A case's place in the report.
 inline std::size_t case_order(const Case& of) {
     static constexpr const Case* kOrder[] = {
-        &kMessage8, &kWrite8,       &kMessage1k,     &kMessage64k,   &kMessage1m,
-        &kRate8,    &kThroughput1k, &kThroughput64k, &kThroughput1m, &kWake};
+        &kMessage8,     &kWrite8,        &kMessage1k,    &kMessage64k, &kMessage1m,  &kRate8,
+        &kThroughput1k, &kThroughput64k, &kThroughput1m, &kWake,       &kHot16,      &kArmed17,
+        &kArmed64,      &kArmed256,      &kArmed512,     &kIdle0,      &kIdle15,     &kIdle100,
+        &kIdle1k,       &kIdle10k,       &kFootprint,    &kSetup,      &kIdleProcess};
     std::size_t place = 0;
     while (kOrder[place] != &of) ++place;
     return place;
@@ -81,5 +108,10 @@ void add_ucx(Subjects& all);
 void add_libfabric(Subjects& all);
 void add_zeromq(Subjects& all);
 void add_sockets(Subjects& all);
+void add_many(Subjects& all);
+void add_polls(Subjects& all);
+void add_footprints(Subjects& all);
+void add_setups(Subjects& all);
+void add_idle(Subjects& all);
 
 }  // namespace verbatim::bench

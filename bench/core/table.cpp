@@ -24,9 +24,14 @@ std::string ratio(const std::optional<double>& value) {
     return value ? fmt::format("{:.2f}", *value) : "-";
 }
 
+bool is_of_times(const Subject& subject) {
+    return subject.of->kind == Kind::latency || subject.of->kind == Kind::wake;
+}
+
 Cells cells(std::span<const Row> rows, const Row& row) {
     const Subject& subject = row.subject;
-    const auto all = measures(*subject.of);
+    const auto measured = measures(*subject.of);
+    const auto all = is_of_times(subject) ? measured : measured.first(1);
     Cells line = {std::string(subject.of->name), subject.name, std::string(all.front().name)};
     for (const Measure& measure : all) {
         const std::optional<Summary> summary = summarize(row, measure);
@@ -37,6 +42,20 @@ Cells cells(std::span<const Row> rows, const Row& row) {
     line.push_back(ratio(times_slower(row, beside(rows, row, "floor"))));
     line.push_back(ratio(times_slower(row, beside(rows, row, "ucx_"))));
     return line;
+}
+
+// The measures behind the first one, where they are no percentiles: each on a line of its own.
+void add_other_measures(std::vector<Cells>& lines, const Row& row) {
+    if (is_of_times(row.subject)) return;
+    for (const Measure& measure : measures(*row.subject.of).subspan(1)) {
+        const std::optional<Summary> summary = summarize(row, measure);
+        Cells line = {std::string(row.subject.of->name), row.subject.name,
+                      std::string(measure.name)};
+        line.push_back(summary ? number(summary->median) : "FAILED");
+        line.push_back(summary ? number(summary->best) : "-");
+        line.resize(kHeader.size(), "-");
+        lines.push_back(line);
+    }
 }
 
 std::vector<std::size_t> widths_of(const std::vector<Cells>& lines) {
@@ -72,7 +91,10 @@ std::string aligned(const std::vector<Cells>& lines) {
 
 std::string table(std::span<const Row> rows) {
     std::vector<Cells> lines = {kHeader};
-    for (const Row& row : rows) lines.push_back(cells(rows, row));
+    for (const Row& row : rows) {
+        lines.push_back(cells(rows, row));
+        add_other_measures(lines, row);
+    }
     std::string text = aligned(lines);
     for (const Row& row : rows)
         if (const std::string wrong = failure(row); !wrong.empty())

@@ -33,6 +33,7 @@ void CompletionQueue::resize(CompletionQueueHandle& handle, std::uint32_t entrie
                     "the handle is another queue's", "pass the handle whose view made this queue");
     handle.resize(entries);
     move_to(handle.view());
+    handle.forget_old_buffer();
 }
 
 // The device ended the old buffer with an entry that says so, where there was room for it, and

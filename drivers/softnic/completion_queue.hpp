@@ -42,6 +42,7 @@ class CompletionQueue final : public CompletionQueueHandle {
 
     const mlx5::CompletionQueueView& view() const noexcept override { return view_; }
     void resize(std::uint32_t entries) override;
+    void forget_old_buffer() noexcept override { old_buffer_.reset(); }
     // In the caller's memory as before, with entries initialised. False: more is unpolled than
     // fits, nothing changed.
     bool move_to(const mlx5::CompletionQueueView& next);

@@ -40,7 +40,9 @@ class Region final : public MemoryRegion {
                         fmt::format("{} bytes at {}", bytes, static_cast<void*>(address)));
         address_ = address;
         bytes_ = bytes;
-        if (backing.file >= 0) file_ = core_->files().acquire(backing.file, backing.offset + bytes);
+        if (backing.file >= 0)
+            file_ = core_->files().acquire(backing.file, backing.offset + bytes,
+                                           backing.sparse ? kSparseFile : 0);
         try {
             local_key_ = core_->keys().add(
                 {reinterpret_cast<std::uintptr_t>(address), bytes, access, file_, backing.offset});

@@ -26,6 +26,8 @@ METRICS = {
     "ns_per_object": False,
     "msgs_per_s": True,
     "bytes_per_s": True,
+    "connections_per_s": True,
+    "kib": False,
 }
 SUBJECT = re.compile(r"floor|verbatim\.[\w.+-]+|(?!verbatim\b)[\w+-][\w.+-]*")
 RUN_SECONDS = 600  # a benchmark that takes longer hangs

@@ -182,7 +182,8 @@ class Bell {
 }  // namespace
 
 void add_floors(Subjects& all) {
-    add(all, "floor", run_faster<TwoLines, OneLine>, {&kMessage8, &kWrite8});
+    add(all, "floor", run_faster<TwoLines, OneLine>,
+        {&kMessage8, &kWrite8, &kHot16, &kArmed17, &kArmed64, &kArmed256, &kArmed512});
     add(all, "floor", run_faster<SlotEnd<InPlace>, SlotEnd<Copied>>,
         {&kMessage1k, &kMessage64k, &kMessage1m});
     add(all, "floor", run_case<SlotEnd<InPlace>>, {&kRate8});

@@ -1,5 +1,5 @@
 // Verbatim's public API as ends: messages in the ring, one-sided writes, and both together.
-// Everything that group `core` knows of Verbatim is in this file.
+// Everything that group `core` knows of one Verbatim connection is in this file; `scale/` has many.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>

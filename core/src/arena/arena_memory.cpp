@@ -43,8 +43,8 @@ std::size_t huge_size_for(const ArenaOptions& options) noexcept {
 
 }  // namespace
 
-ArenaMemory::ArenaMemory(const ArenaOptions& options)
-    : options_(options), huge_page_bytes_(huge_size_for(options)) {
+ArenaMemory::ArenaMemory(const ArenaOptions& options, Pages pages)
+    : options_(options), pages_(pages), huge_page_bytes_(huge_size_for(options)) {
     reserve();
 }
 
@@ -168,7 +168,8 @@ void ArenaMemory::expect_memory(std::size_t bytes) const {
 
 void ArenaMemory::populate(const Piece& piece) {
     const auto [at, bytes, file, huge] = piece;
-    if (!huge) expect_memory(bytes);
+    const bool now = pages_ == Pages::populated;
+    if (now && !huge) expect_memory(bytes);
     void* mapped =
         mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, at - base_);
     if (mapped == MAP_FAILED)
@@ -179,7 +180,7 @@ void ArenaMemory::populate(const Piece& piece) {
         bind_to_node(piece);
         // Population reports exhaustion here, as an error; a later first touch would report it as
         // SIGBUS.
-        if (madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
+        if (now && madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
             fail(Errc::out_of_memory,
                  fmt::format("cannot populate {} bytes ({})", bytes, errno_text(errno)),
                  "free memory, or use smaller arenas; Linux 5.14 or later is needed");

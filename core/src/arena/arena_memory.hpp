@@ -15,8 +15,10 @@ inline constexpr std::size_t kSmallPageBytes = 4096;
 
 class ArenaMemory {
   public:
-    // Takes checked options. Throws Error.
-    explicit ArenaMemory(const ArenaOptions& options);
+    // Pages are there when their segment is, or come when they are touched.
+    enum class Pages : std::uint8_t { populated, on_touch };
+    // Takes checked options, which live as long as this. Throws Error.
+    explicit ArenaMemory(const ArenaOptions& options, Pages pages = Pages::populated);
     ~ArenaMemory();
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
@@ -49,6 +51,7 @@ class ArenaMemory {
     [[noreturn]] void fail(Errc code, const std::string& cause, const std::string& remedy) const;
 
     const ArenaOptions& options_;
+    const Pages pages_;
     std::size_t huge_page_bytes_ = 0;  // 0: only ordinary pages
     std::byte* base_ = nullptr;
     std::size_t populated_ = 0;

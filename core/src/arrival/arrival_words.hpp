@@ -21,7 +21,7 @@ struct alignas(64) PostedWords {
 // A line of the receiver's memory, where that read ends. Owner: its device.
 using PostedCopy = PostedWords;
 
-// A page of each side's memory that the peer writes. Owner: the peer, by RDMA writes of 8 bytes.
+// Lines of each side's memory that the peer writes. Owner: the peer, by RDMA writes of 8 bytes.
 struct PeerWords {
     alignas(64) std::uint64_t credit = 0;  // how far the peer has consumed this side's records
     alignas(64) std::uint64_t armed = 0;   // the generation that the peer has issued last

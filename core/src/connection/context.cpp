@@ -36,6 +36,8 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       objects(*device, std::make_shared<Arena>(config.arena), kLendable),
       received(*device, std::make_shared<Arena>(config.receive_arena), kLendable),
       posted(*device, config.receive_arena),
+      rings("message rings", config.receive_arena),
+      mirrors("message mirrors", config.arena),
       quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
       events(*device) {}
 

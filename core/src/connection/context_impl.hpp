@@ -7,6 +7,7 @@
 #include <verbatim/core/context.hpp>
 
 #include "../arena/region_table.hpp"
+#include "../arena/sparse_blocks.hpp"
 #include "../arrival/posted_lines.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
@@ -21,6 +22,8 @@ struct Context::Impl {
     RegionTable objects;   // arena(): sent from where they lie
     RegionTable received;  // receive_arena(): for what peers write
     PostedLines posted;
+    SparseBlocks rings;                            // that peers write
+    SparseBlocks mirrors;                          // of peers' rings
     const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
     DeviceEvents events;
 };

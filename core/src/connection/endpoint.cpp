@@ -12,19 +12,12 @@ namespace {
 
 // An honest peer has a receive for each immediate (docs/arrival.md, invariant 3).
 constexpr std::uint8_t kNotReadyRetries = 3;
-constexpr std::size_t kPage = 4096;  // the peer's words have the first one
+constexpr std::size_t kPage = 4096;
+// The ring lies behind the peer's words: a connection of few messages touches one page for both.
+constexpr std::size_t kRingAt = sizeof(PeerWords);
+static_assert(kRingAt % ring::kAlignment == 0);
 // Flushing needs no peer.
 constexpr std::chrono::seconds kFlushLimit{2};
-
-ArenaOptions block_arena(const RegisteredBlock::Options& options) {
-    return {.name = options.name,
-            .segment_bytes = kPage,
-            .max_bytes = options.bytes,
-            .initial_bytes = options.bytes,
-            .pages = PageChoice::base_4k,
-            .lock_memory = options.lock_memory,
-            .numa_node = options.numa_node};
-}
 
 std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& config,
                                                  CompletionQueueHandle& completions,
@@ -48,22 +41,32 @@ std::uint64_t draw_key() {
 
 }  // namespace
 
-RegisteredBlock::RegisteredBlock(Device& device, const Options& options)
-    : arena_(block_arena(options)) {
-    void* place = arena_.allocate(options.bytes, kPage);
-    region_ = device.register_memory(static_cast<std::byte*>(place), options.bytes, options.access,
-                                     {arena_.segment(0).file, 0});
+RegisteredBlock::RegisteredBlock(Device& device, SparseBlocks& blocks, std::size_t bytes,
+                                 Access access)
+    : blocks_(blocks), block_(blocks.take(bytes)) {
+    try {
+        const bool is_for_peers = allows(access, Access::remote_write);
+        region_ = device.register_memory(
+            block_.at, bytes, access,
+            is_for_peers ? MemoryBacking{block_.file, block_.offset, true} : MemoryBacking{});
+    } catch (...) {
+        blocks_.give_back(block_);
+        throw;
+    }
+}
+
+RegisteredBlock::~RegisteredBlock() {
+    region_.reset();
+    blocks_.give_back(block_);
 }
 
 Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
                    const std::array<std::uint8_t, 16>& local_address)
     : context_(context),
       mode_(lane.mode),
-      incoming_(*context.device, {.name = "message ring",
-                                  .bytes = kPage + context.config.ring.bytes,
-                                  .access = Access::local_write | Access::remote_write,
-                                  .lock_memory = context.config.receive_arena.lock_memory,
-                                  .numa_node = context.config.receive_arena.numa_node}),
+      incoming_(std::make_shared<RegisteredBlock>(*context.device, context.rings,
+                                                  kPage + context.config.ring.bytes,
+                                                  Access::local_write | Access::remote_write)),
       posted_(context.posted),
       tag_key_(draw_key()),
       queue_pair_(
@@ -82,10 +85,10 @@ Hello Endpoint::hello() const {
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
     hello.posted_address = reinterpret_cast<std::uint64_t>(&posted_.words());
     hello.posted_key = posted_.remote_key();
-    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_.address()) + kPage;
+    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->address()) + kRingAt;
     hello.ring_bytes = config.ring.bytes;
     hello.longest_message = config.ring.longest_message;
-    hello.ring_key = hello.words_key = incoming_.region().remote_key();
+    hello.ring_key = hello.words_key = incoming_->region().remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();
     hello.process = static_cast<std::uint32_t>(getpid());
@@ -97,12 +100,7 @@ void Endpoint::connect(const Hello& peer, Deadline deadline) {
     // First, because it tells the peer's user: no memory of the size that the peer asks for before.
     queue_pair_->connect(peer.queue_pair, milliseconds_until(deadline.when));
     check_order();
-    const ArenaOptions& arena = context_.config.arena;
-    mirror_.emplace(*context_.device, RegisteredBlock::Options{.name = "message mirror",
-                                                               .bytes = peer.ring_bytes,
-                                                               .access = Access::local_read,
-                                                               .lock_memory = arena.lock_memory,
-                                                               .numa_node = arena.numa_node});
+    mirror_.emplace(*context_.device, context_.mirrors, peer.ring_bytes, Access::local_read);
     peer_ = peer;
 }
 
@@ -111,7 +109,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
-            .local = {.memory = incoming_.address() + kPage,
+            .local = {.memory = incoming_->address() + kRingAt,
                       .bytes = context_.config.ring.bytes,
                       .tag_key = tag_key_,
                       .credit_word = &words().credit},
@@ -149,6 +147,10 @@ void Endpoint::leave() noexcept {
     queue_pair_.reset();
     queue_->detach(*user_);
     queue_ = nullptr;
+    // A peer that is stopped in the middle of a copy may still write the ring.
+    lot_.front().held = incoming_;
+    lot_.front().bytes = incoming_->region().bytes();
+    context_.quarantine->put(std::move(lot_));
 }
 
 void Endpoint::flush() noexcept {

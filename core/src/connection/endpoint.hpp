@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -17,23 +18,20 @@
 
 namespace verbatim {
 
-// Registered memory of its own: an arena that is one allocation and one region.
+// A sparse block that is one region.
 class RegisteredBlock {
   public:
-    struct Options {
-        std::string name;
-        std::size_t bytes;  // whole pages
-        Access access;
-        bool lock_memory;
-        int numa_node;
-    };
-    // Throws what the arena and the device throw.
-    RegisteredBlock(Device& device, const Options& options);
-    std::byte* address() const noexcept { return region_->address(); }
+    // `bytes`: whole pages. Throws what the blocks and the device throw.
+    RegisteredBlock(Device& device, SparseBlocks& blocks, std::size_t bytes, Access access);
+    ~RegisteredBlock();
+    RegisteredBlock(const RegisteredBlock&) = delete;
+    RegisteredBlock& operator=(const RegisteredBlock&) = delete;
+    std::byte* address() const noexcept { return block_.at; }
     const MemoryRegion& region() const noexcept { return *region_; }
 
   private:
-    Arena arena_;
+    SparseBlocks& blocks_;
+    SparseBlocks::Block block_;
     std::unique_ptr<MemoryRegion> region_;
 };
 
@@ -79,13 +77,17 @@ class Endpoint {
   private:
     // Throws Error(unsupported).
     void check_order() const;
-    PeerWords& words() const noexcept { return *reinterpret_cast<PeerWords*>(incoming_.address()); }
+    PeerWords& words() const noexcept {
+        return *reinterpret_cast<PeerWords*>(incoming_->address());
+    }
     void flush() noexcept;
     MemberParts parts(LaneQueue& queue, PolledSet& polled);
 
     Context::Impl& context_;
     LaneMode mode_;
-    RegisteredBlock incoming_;  // one page with the peer's words, then the ring; the peer writes it
+    // The peer's words, then the ring; the peer writes it. In quarantine once it has left.
+    std::shared_ptr<RegisteredBlock> incoming_;
+    std::list<Quarantine::Lot> lot_{1};
     PostedLines::Line posted_;
     std::optional<RegisteredBlock> mirror_;  // of the peer's ring; only the local device reads it
     std::uint64_t tag_key_;

@@ -137,7 +137,7 @@ void LaneMember::tell_again() noexcept {
 }
 
 // The owner may end this member when it is told.
-bool LaneMember::look() noexcept {
+bool LaneMember::look_closely() noexcept {
     if (receiver_.has_read()) settle();
     if (const Errc error = ring_.progress(); error > Errc::would_block) [[unlikely]]
         fail(error);

@@ -91,7 +91,13 @@ class LaneMember {
 
     // -- For the lane --
     // Looks at memory. True if something came that was not told of before.
-    bool look() noexcept;
+    bool look() noexcept {
+        const bool is_settled = receiver_.state() == ArrivalReceiver::State::hot ||
+                                receiver_.state() == ArrivalReceiver::State::armed;
+        if (is_settled && !tells_again_ && ring_.is_quiet()) [[likely]]
+            return false;
+        return look_closely();
+    }
     // Arms it, where it can. What the lane may do now:
     enum class Rest : std::uint8_t {
         quiet,     // sleep: an immediate will come
@@ -109,6 +115,7 @@ class LaneMember {
     std::uint64_t last_active = 0;  // owner: the polled set
 
   private:
+    bool look_closely() noexcept;
     void settle() noexcept;
     Errc take_fragment(const Record& record, Message& message) noexcept;
 

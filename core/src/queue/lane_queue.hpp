@@ -48,9 +48,8 @@ class LaneQueue {
 
     // Takes what has finished, a batch at most; returns its number. Data path.
     std::size_t poll() noexcept {
-        std::array<mlx5::Completion, 16> finished;
-        const std::size_t count = completions_.poll(finished);
-        for (std::size_t i = 0; i < count; ++i) note(finished[i]);
+        const std::size_t count = completions_.poll(finished_);
+        for (std::size_t i = 0; i < count; ++i) note(finished_[i]);
         return count;
     }
     // Users with news since the last call, each once. Stays valid until the next poll().
@@ -77,6 +76,8 @@ class LaneQueue {
     std::unique_ptr<CompletionChannelHandle> channel_;
     std::unique_ptr<CompletionQueueHandle> handle_;
     mlx5::CompletionQueue completions_;
+    // Of one poll. On its stack they would be set to zero each time.
+    std::array<mlx5::Completion, 16> finished_;
     std::atomic<std::uint64_t> reserved_{0};
     std::vector<QueueUser*> users_;  // by slot; null: free
     std::vector<std::uint32_t> free_slots_;

@@ -155,6 +155,12 @@ class MessageRing {
         news.records = std::exchange(unseen_, 0);
         return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
     }
+    // progress() and look() would find nothing, as nearly always: one look at each word that the
+    // peer writes.
+    bool is_quiet() const noexcept {
+        return load_word(*credit_word_) == seen_credit_ && unseen_ == 0 && receiver_.is_quiet() &&
+               !owes();
+    }
     // ok: memory holds these things (docs/arrival.md, "settling"). would_block: not yet.
     // protocol_error: they cannot be.
     Errc holds(std::uint64_t record, std::uint64_t credit) noexcept {

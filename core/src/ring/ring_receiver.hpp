@@ -77,6 +77,8 @@ class RingReceiver {
     bool has_unseen() const noexcept {
         return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
     }
+    // Nothing has come, and all that had come before was handed out.
+    bool is_quiet() const noexcept { return seen_ == position_ && !ready(); }
     // Looks at complete records that were not seen, without handing them out, as far as `position`
     // or as there are any. `credit`: that of the last one, if `count` of them is not 0. `pads`:
     // they count apart, as no credit is in them, but their space is to be given back.

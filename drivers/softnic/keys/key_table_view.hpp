@@ -78,6 +78,8 @@ struct Grant {
     bool of_window() const noexcept { return (serves & kOfWindow) != 0; }
     // The owner may unmap the memory, and nobody else notices.
     bool may_vanish() const noexcept { return (file & kPageFile) != 0; }
+    // Its pages come when they are touched.
+    bool is_sparse() const noexcept { return (file & kSparseFile) != 0; }
     // Whether requests that arrive at this queue pair of the owner may use the key.
     bool serves_queue_pair(std::uint32_t number) const noexcept {
         const std::uint32_t served = serves & kServedMask;

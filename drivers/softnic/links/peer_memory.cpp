@@ -86,7 +86,8 @@ std::uint64_t PeerMemory::add_files(LinkQuestions::Answer answer) {
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < message.count; ++i) {
         last = message.files[i];
-        const std::string what = fmt::format("{} memory file {}", object_, last & ~kPageFile);
+        const std::string what =
+            fmt::format("{} memory file {}", object_, last & ~(kPageFile | kSparseFile));
         auto file = std::make_unique<File>();
         file->number = last;
         if ((last & kPageFile) != 0)
@@ -108,7 +109,7 @@ std::byte* PeerMemory::place(const Grant& grant) noexcept {
     std::byte* const data = known->pages != nullptr
                                 ? known->pages->place(grant.file_offset, grant.bytes)
                                 : known->memory->data() + grant.file_offset;
-    if (data == nullptr) return nullptr;
+    if (data == nullptr || grant.is_sparse()) return data;
     const std::uint32_t index = grant.key >> 8;
     std::atomic<std::uint64_t>& populated = populated_[index / kChunkKeys][index % kChunkKeys];
     if (populated.load(std::memory_order_relaxed) != grant.version) {

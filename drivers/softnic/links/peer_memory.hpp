@@ -41,7 +41,8 @@ class PeerMemory {
     Errc fetch_keys(std::uint32_t key) noexcept;
 
     const KeyTableView& keys() const noexcept { return keys_; }
-    // Where the granted range lies in this process, every page of it present. Null: its file is not
+    // Where the granted range lies in this process, every page of it present unless its file is
+    // sparse. Null: its file is not
     // known here, too short, or the machine is out of memory. One system call per key and
     // registration, none afterwards.
     std::byte* place(const Grant& grant) noexcept;

@@ -4,7 +4,9 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 
@@ -191,6 +193,39 @@ TEST(FewAddresses, for_the_arena_of_a_peer_end_that_connection_with_the_reason) 
     Connection good = sending.connect(local(listener.port()));
     accepting.join();
     test::expect_usable(good, *accepted);
+}
+
+// What this process' files of rings and mirrors hold.
+std::uintmax_t bytes_of_rings() {
+    std::uintmax_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        const std::string name = std::filesystem::read_symlink(entry.path(), gone).string();
+        struct stat status {};
+        if (name.starts_with("/memfd:verbatim:message") && stat(entry.path().c_str(), &status) == 0)
+            bytes += static_cast<std::uintmax_t>(status.st_blocks) * 512;
+    }
+    return bytes;
+}
+
+// The peer maps them and must not make their pages present either.
+TEST(Rings, of_a_connection_with_few_messages_hold_few_pages) {
+    Child child([](Wire& wire) {
+        std::uint16_t port = 0;
+        if (!wire.get(port)) return 90;
+        Context context(test::small_config());
+        Connection connection = context.connect(local(port));
+        connection.send_message(1, std::as_bytes(std::span("hello")), {}, soon());
+        return connection.receive_message(soon()).channel() == 2 ? 0 : 1;
+    });
+    Context context(test::small_config());
+    Listener listener = context.listen("127.0.0.1:0");
+    ASSERT_TRUE(child.wire().put(listener.port()));
+    Connection from_child = listener.accept(soon());
+    EXPECT_EQ(from_child.receive_message(soon()).channel(), 1);
+    EXPECT_LE(bytes_of_rings(), 65536);
+    from_child.send_message(2, std::as_bytes(std::span("hello")), {}, soon());
+    EXPECT_EQ(child.reap(), 0);
 }
 
 // Takes all descriptors that the process may still open.

@@ -13,6 +13,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 PERCENTILES = ("p99_us", "p99.9_us", "p99.99_us", "max_us")
+MAY_BE_NOTHING = ("kib_tables", "kib_slab", "descriptors", "mappings")  # of one more connection; the slab is the machine's
 SECONDS = 20  # for what takes far less
 
 
@@ -73,7 +74,7 @@ class BenchCore(unittest.TestCase):
         for key, row in rows.items():
             self.assertEqual(row["passes"], 1, key)
             for value in (row["best"], row["median"], *row["values"]):
-                self.assertTrue(math.isfinite(value) and value > 0, key)
+                self.assertTrue(math.isfinite(value) and (value > 0 or key[2] in MAY_BE_NOTHING), key)
         for case, subject, metric in rows:
             if metric in ("us_one_way", "us"):
                 values = [rows[case, subject, name]["median"] for name in (metric, *PERCENTILES)]

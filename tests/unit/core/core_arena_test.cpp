@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +13,12 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "arena/sparse_blocks.hpp"
 
 namespace verbatim {
 namespace {
@@ -28,6 +32,51 @@ ArenaOptions small_arena(std::size_t segment = 64 * KiB, std::size_t max = MiB) 
 
 std::byte* take(Arena& arena, std::size_t bytes, std::size_t alignment = 16) {
     return static_cast<std::byte*>(arena.allocate(bytes, alignment));
+}
+
+// What the file of a block holds.
+std::size_t bytes_present(int file) {
+    struct stat status {};
+    fstat(file, &status);
+    return static_cast<std::size_t>(status.st_blocks) * 512;
+}
+
+TEST(SparseBlocks, take_pages_when_they_are_touched_and_give_them_back) {
+    SparseBlocks blocks("test", {});
+    const auto first = blocks.take(MiB), second = blocks.take(MiB);
+    EXPECT_EQ(second.file, first.file);
+    EXPECT_EQ(bytes_present(first.file), 0);
+    first.at[5 * 4096] = second.at[0] = second.at[4096] = std::byte{1};
+    EXPECT_EQ(bytes_present(first.file), 3 * 4096);
+    blocks.give_back(second);
+    EXPECT_EQ(bytes_present(first.file), 4096);
+    const auto third = blocks.take(MiB);
+    EXPECT_EQ(third.at, second.at);
+    EXPECT_EQ(third.at[4096], std::byte{0});
+}
+
+TEST(SparseBlocks, of_many_sizes_need_few_files) {
+    SparseBlocks blocks("test", {});
+    std::set<int> files;
+    for (int i = 0; i < 1000; ++i) files.insert(blocks.take(MiB + 4096).file);
+    EXPECT_LE(files.size(), 8);
+    const auto large = blocks.take(2048 * MiB);
+    large.at[large.bytes - 1] = std::byte{1};
+}
+
+TEST(SparseBlocks, of_a_parent_stay_as_they_are_when_a_child_gives_them_back) {
+    SparseBlocks blocks("test", {});
+    const auto block = blocks.take(MiB);
+    block.at[0] = std::byte{7};
+    const pid_t child = fork();
+    if (child == 0) {
+        blocks.give_back(block);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(block.at[0], std::byte{7});
 }
 
 TEST(Arena, puts_consecutive_allocations_side_by_side) {

@@ -118,7 +118,7 @@ TEST(Config, every_key_changes_something) {
                                                         {"timeout", "'7ms'"},
                                                         {"loopback_only", "false"},
                                                         {"bytes", "'4K'"},
-                                                        {"send_blocks", "64"},
+                                                        {"send_blocks", "32"},
                                                         {"longest_message", "'1M'"},
                                                         {"spin", "'5us'"},
                                                         {"mode", "'busy'"},

@@ -39,6 +39,9 @@ constexpr bool allows(Access granted, Access wanted) noexcept {
 struct MemoryBacking {
     int file = -1;
     std::uint64_t offset = 0;
+    // Pages of the file come when somebody touches them; peers take none before. For all regions of
+    // the file alike.
+    bool sparse = false;
 };
 
 // A registered range. Releasing it (destructor) makes its keys invalid at once and prepared
@@ -132,6 +135,8 @@ class CompletionQueueHandle {
     // Gives the queue another buffer: for mlx5::CompletionQueue::resize(), which takes along the
     // old one's entries. Throws Error: unsupported, invalid_argument (more is unpolled than that).
     virtual void resize(std::uint32_t entries) = 0;
+    // From there: the old buffer is read no more.
+    virtual void forget_old_buffer() noexcept {}
 };
 
 // The channel on which events of armed completion queues arrive. It must outlive its queues.
