@@ -120,9 +120,10 @@ bool Connection::Impl::drain() noexcept {
 void Connection::Impl::close() noexcept {
     if (end_.noticed() || !drain()) return;  // without a bye: the peer sees a loss, as it is one
     member.ring().receiver().skip_pads();
+    // What waits for the program has left the ring, but nobody has taken it.
+    const std::uint64_t taken = dispatcher.has_message() ? 0 : member.ring().receiver().position();
     try {
-        channel.send(FrameType::bye,
-                     encode_bye({member.ring().sent(), member.ring().receiver().position()}),
+        channel.send(FrameType::bye, encode_bye({member.ring().sent(), taken}),
                      Deadline::after(context->config.connect.timeout));
         channel.finish();
     } catch (const std::exception& error) {
