@@ -23,7 +23,7 @@ inline Plan plan_of(std::uint64_t seed, double share = 1) {
     Plan plan;
     plan.seed = other != nullptr ? std::strtoull(other, nullptr, 10) : seed;
     const bool is_long = std::getenv("VERBATIM_LONG") != nullptr;
-    const double most = is_long ? 1e7 : kSanitized ? 4000 : 10000;
+    const double most = is_long ? 1e7 : kSanitized ? 1000 : 6000;
     plan.operations = static_cast<std::uint64_t>(most * share);
     return plan;
 }
@@ -33,7 +33,7 @@ inline Plan plan_of(std::uint64_t seed, double share = 1) {
 inline Config config_of(const Plan& plan, int side) {
     Config config = small_config();
     config.ring.bytes = std::size_t{4096} << (plan.seed + static_cast<unsigned>(side)) % 3;
-    config.ring.send_blocks = 64;
+    config.ring.send_blocks = 16u << plan.seed % 3;
     config.lane.hot = 2;
     config.lane.mode = static_cast<LaneMode>((plan.seed / 2 + static_cast<unsigned>(side)) % 3);
     config.connect.timeout = std::chrono::seconds(60);
