@@ -23,7 +23,7 @@ inline Plan plan_of(std::uint64_t seed, double share = 1) {
     Plan plan;
     plan.seed = other != nullptr ? std::strtoull(other, nullptr, 10) : seed;
     const bool is_long = std::getenv("VERBATIM_LONG") != nullptr;
-    const double most = is_long ? 1e7 : kSanitized ? 1000 : 6000;
+    const double most = is_long ? 1e7 : kSanitized ? 1000 : 5000;
     plan.operations = static_cast<std::uint64_t>(most * share);
     return plan;
 }

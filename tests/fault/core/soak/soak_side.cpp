@@ -232,19 +232,45 @@ bool Side::is_drained() const {
     return true;
 }
 
+// All that was sent is on its way, so the lane is woken when it comes.
+void Side::await_more() {
+    bool awaits = false;
+    for (const auto& talk : talks_) {
+        if (!talk->is_idle()) return;
+        awaits |= talk->awaits_message();
+    }
+    if (!awaits) return;
+    now(kAwait);
+    sleeps_late_ = !context_.lane().wait(Deadline::after(2s));
+}
+
+// One round: gives back and takes what is there.
+bool Side::drain_once() {
+    bool all = true;
+    const std::uint64_t before = ledger_.progress[side_];
+    for (std::size_t i = talks_.size(); i-- != 0;) {
+        all = talks_[i]->finish_sending() && talks_[i]->has_met() && all;
+        talks_[i]->release(1);
+        receive(i, 20);
+    }
+    release_kept();
+    const bool has_come = ledger_.progress[side_] != before;
+    // Once it may have come in the last moment.
+    if (std::exchange(sleeps_late_, false) && has_come && ++late_ > 1) {
+        place_.failed = ledger_.stop = true;
+        ADD_FAILURE() << "the lane slept while messages were there, seed " << plan_.seed;
+    }
+    if (!has_come && ledger_.done[0] && ledger_.done[1]) await_more();
+    return all;
+}
+
 void Side::drain() {
     outlets_.stop();
     bool finished = false;
     while (!(ledger_.drained[0] && ledger_.drained[1]) && !ledger_.stop) {
         now(kDrain);
         if (side_ == 0 && draw(20) == 0) meet_someone();
-        bool all = true;
-        for (std::size_t i = talks_.size(); i-- != 0;) {
-            all = talks_[i]->finish_sending() && talks_[i]->has_met() && all;
-            talks_[i]->release(1);
-            receive(i, 20);
-        }
-        release_kept();
+        const bool all = drain_once();
         (void)context_.lane().poll();
         if (!finished && all) finished = ledger_.done[side_] = true;
         if (finished && ledger_.done[1 - side_]) ledger_.drained[side_] = is_drained();

@@ -49,7 +49,7 @@ class Side {
     bool run();
 
   private:
-    enum Operation : std::uint32_t { kStep, kMeet, kClose, kDrain, kEnd };
+    enum Operation : std::uint32_t { kStep, kMeet, kClose, kDrain, kAwait, kEnd };
     void step();
     void do_one(Talk& talk);
     void do_many(Talk& talk);
@@ -62,6 +62,8 @@ class Side {
     void receive(std::size_t index, int most);
     void release_kept();
     void drain();
+    bool drain_once();
+    void await_more();
     bool is_drained() const;
     void now(Operation operation, const Talk* talk = nullptr) noexcept;
     std::uint64_t draw(std::uint64_t below) { return random_() % below; }
@@ -77,6 +79,8 @@ class Side {
     std::vector<std::unique_ptr<Talk>> talks_;
     Outlets outlets_;
     std::uint32_t accepted_ = 0;
+    bool sleeps_late_ = false;  // a wait has ended at its deadline
+    int late_ = 0;
     std::size_t arena_bytes_;  // allocated at the beginning
 };
 

@@ -249,6 +249,12 @@ bool Talk::has_settled() const {
     return to_answer_ == 0;
 }
 
+bool Talk::awaits_message() const {
+    for (std::size_t i = 0; i < kStreams; ++i)
+        if (received_[i] != entry().accepted[1 - place_.side][i]) return true;
+    return false;
+}
+
 // ---- ends ----
 
 void Talk::check_end() {

@@ -71,6 +71,11 @@ class Talk {
     // All that either side had accepted has come.
     bool has_settled() const;
 
+    // Nothing of this side holds messages up.
+    bool is_idle() const { return id_ != kUnknown && held_.empty() && to_answer_ == 0; }
+    // A message is on its way.
+    bool awaits_message() const;
+
     // Before it is destroyed: by this side, or since the peer has ended it. Messages that are held
     // move to `kept`.
     void leave(std::vector<Held>& kept);
