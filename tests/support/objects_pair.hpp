@@ -1,5 +1,6 @@
 // Two contexts of one process, connected: both ends of a transfer in one thread or two. The
-// environment may say by which port (VERBATIM_TEST_PORT).
+// environment may say by which port (VERBATIM_TEST_PORT), on which data path of an RDMA device
+// (VERBATIM_TEST_DATA_PATH), and with how long a send queue (VERBATIM_TEST_SEND_BLOCKS).
 #pragma once
 
 #include <cstdlib>
@@ -15,6 +16,12 @@ inline Config small_config() {
     config.device.kind = "softnic";
     config.device.strict_doorbells = true;
     if (const char* const port = std::getenv("VERBATIM_TEST_PORT")) config.softnic.port = port;
+    if (const char* const path = std::getenv("VERBATIM_TEST_DATA_PATH")) {
+        config.device.kind = "rdma";
+        config.device.data_path = path;
+    }
+    if (const char* const blocks = std::getenv("VERBATIM_TEST_SEND_BLOCKS"))
+        config.ring.send_blocks = static_cast<std::uint32_t>(std::strtoul(blocks, nullptr, 10));
     for (ArenaOptions* arena : {&config.arena, &config.receive_arena}) {
         arena->segment_bytes = std::size_t{2} << 20;
         arena->max_bytes = std::size_t{256} << 20;

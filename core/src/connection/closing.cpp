@@ -14,6 +14,7 @@ namespace verbatim {
 void Closing::begin() noexcept {
     ToldEnd& told = impl_.told;
     if (told.state == Errc::ok) told.state = Errc::peer_lost;
+    leaves_messages_ = impl_.dispatcher.has_message();
     impl_.member.end();
     // What the program gave, which may hold the lane.
     told.handlers.clear();
@@ -54,8 +55,10 @@ Errc Closing::drain() noexcept {
 void Closing::say_bye() noexcept {
     MessageRing& ring = impl_.member.ring();
     ring.receiver().skip_pads();
+    // What waits for the program has left the ring, but nobody has taken it.
+    const std::uint64_t taken = leaves_messages_ ? 0 : ring.receiver().position();
     try {
-        impl_.channel.send(FrameType::bye, encode_bye({ring.sent(), ring.receiver().position()}),
+        impl_.channel.send(FrameType::bye, encode_bye({ring.sent(), taken}),
                            Deadline::after(impl_.context->config.connect.timeout));
         impl_.channel.finish();
     } catch (const std::exception& error) {

@@ -25,6 +25,7 @@ class Closing {
     Connection::Impl& impl_;
     Deadline until_{};
     bool is_over_ = false;
+    bool leaves_messages_ = false;  // that the program has not taken
 };
 
 }  // namespace verbatim

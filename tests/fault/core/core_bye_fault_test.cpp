@@ -46,6 +46,26 @@ TEST(Bye, tells_whether_everything_was_taken) {
     }
 }
 
+// It has left the ring of the side that closes, and waits for its program: for try_receive() before
+// a handler's messages, or as a copy.
+TEST(Bye, does_not_call_taken_what_waits_for_the_program) {
+    for (const bool as_copy : {false, true}) {
+        test::Pair pair;
+        pair.receiver->on(2, [](Message&) {});
+        ASSERT_EQ(pair.sender->try_send(1, {}), Errc::ok);
+        (void)pair.receiver->progress();
+        if (as_copy) {
+            EXPECT_EQ(pair.receiver->handle_all(), Errc::ok);
+        }
+        pair.receiver.reset();
+        const Deadline deadline = soon();
+        while (pair.sender->progress() == Errc::ok && !deadline.passed()) {
+        }
+        EXPECT_TRUE(pair.sender->peer_closed());
+        EXPECT_FALSE(pair.sender->peer_took_all()) << as_copy;
+    }
+}
+
 TEST(Bye, of_a_peer_that_did_not_send_what_it_says_is_a_loss) {
     HandMadePeer peer(test::small_config());
     peer.say_bye(std::uint64_t{1} << 40);
