@@ -111,5 +111,6 @@ void Connection::Impl::check() const {
                                                     : describe(told.state));
     if (!why.empty()) cause += fmt::format(" ({})", why);
     throw Error(told.state, object, std::move(cause), "connect again");
+}
 
 }  // namespace verbatim
