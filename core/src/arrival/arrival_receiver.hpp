@@ -37,6 +37,8 @@ class ArrivalReceiver {
     // Posts both receives. Once, before the peer knows a generation.
     Errc begin() noexcept;
 
+    // Neither arming nor settling: only the ring and the credit may have something new.
+    bool is_at_rest() const noexcept { return state_ == State::hot || state_ == State::armed; }
     // Hot, and the last read has completed: a generation may be issued.
     bool can_arm() const noexcept {
         return state_ == State::hot && path_.retired() >= read_number_;

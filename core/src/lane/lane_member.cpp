@@ -132,19 +132,19 @@ void LaneMember::release(std::uint32_t number) noexcept {
 }
 
 void LaneMember::tell_again() noexcept {
-    tells_again_ = true;
+    tells_again = true;
     if (!has_left_) polled_.add(*this);
 }
 
 // The owner may end this member when it is told.
-bool LaneMember::look_closely() noexcept {
+bool LaneMember::look() noexcept {
     if (receiver_.has_read()) settle();
     if (const Errc error = ring_.progress(); error > Errc::would_block) [[unlikely]]
         fail(error);
     MessageRing::News news;
     if (const Errc error = ring_.look(news); error != Errc::ok) [[unlikely]]
         fail(error);
-    const bool tells = std::exchange(tells_again_, false) || news.records != 0;
+    const bool tells = std::exchange(tells_again, false) || news.records != 0;
     if (tells && events_.arrived != nullptr) events_.arrived(events_.owner);
     return tells || news.has_credit;
 }

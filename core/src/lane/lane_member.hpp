@@ -91,13 +91,7 @@ class LaneMember {
 
     // -- For the lane --
     // Looks at memory. True if something came that was not told of before.
-    bool look() noexcept {
-        const bool is_settled = receiver_.state() == ArrivalReceiver::State::hot ||
-                                receiver_.state() == ArrivalReceiver::State::armed;
-        if (is_settled && !tells_again_ && ring_.is_quiet()) [[likely]]
-            return false;
-        return look_closely();
-    }
+    bool look() noexcept;
     // Arms it, where it can. What the lane may do now:
     enum class Rest : std::uint8_t {
         quiet,     // sleep: an immediate will come
@@ -112,10 +106,10 @@ class LaneMember {
     void fail(Errc why) noexcept;
 
     bool is_polled = false;         // owner: the polled set
+    bool tells_again = false;       // the next look tells the owner
     std::uint64_t last_active = 0;  // owner: the polled set
 
   private:
-    bool look_closely() noexcept;
     void settle() noexcept;
     Errc take_fragment(const Record& record, Message& message) noexcept;
 
@@ -130,7 +124,6 @@ class LaneMember {
     PolledSet& polled_;
     MemberEvents events_;
     std::uint32_t claims_ = 0;  // that the program holds
-    bool tells_again_ = false;
     bool always_hot_;
     bool has_left_ = false;
     bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more

@@ -20,6 +20,15 @@ void PolledSet::remove(LaneMember& member) noexcept {
     polled_.pop_back();
 }
 
+namespace {
+
+// A look would find nothing, as nearly always.
+bool is_quiet(LaneMember& member) noexcept {
+    return !member.tells_again && member.arrival().is_at_rest() && member.ring().is_quiet();
+}
+
+}  // namespace
+
 // Handlers may end members, so the set may change under the loop. A member that is moved to a place
 // behind the loop waits for the next poll.
 std::size_t PolledSet::look(std::uint64_t poll) noexcept {
@@ -27,7 +36,7 @@ std::size_t PolledSet::look(std::uint64_t poll) noexcept {
     std::size_t happened = 0;
     for (std::size_t i = 0; i < polled_.size(); ++i) {
         LaneMember& member = *polled_[i];
-        if (member.look()) {
+        if (!is_quiet(member) && member.look()) {
             ++happened;
             if (i < polled_.size() && polled_[i] == &member) member.last_active = poll;
         } else if (member.arrival().is_armed() && !member.ring().owes()) {

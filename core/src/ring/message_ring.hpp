@@ -124,17 +124,18 @@ class MessageRing {
     }
     void release(std::uint32_t number) noexcept {
         receiver_.release(number);
-        if (owes_credit()) [[unlikely]]
-            (void)return_credit();
+        (void)return_credit();
     }
 
     // Posts what waits, or found the send queue full before. Call it with each poll.
     Errc progress() noexcept {
         if (const Errc error = post_waiting(); error != Errc::ok) return error;
-        return owes_credit() ? return_credit() : Errc::ok;
+        return return_credit();
     }
     // There is something for progress() to do.
-    bool owes() const noexcept { return owes_credit() || !batch_.empty() || claims_.has_closed(); }
+    bool owes() const noexcept {
+        return receiver_.consumed() - returned_ >= half_ || !batch_.empty() || claims_.has_closed();
+    }
 
     // Takes the credits of records that have come and are not handed out, and the one that went
     // alone. `records`: how many records had not been seen before; `has_credit`: a credit alone.
@@ -183,8 +184,6 @@ class MessageRing {
 
   private:
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
-    // Half of the ring was consumed, and the peer was not told.
-    bool owes_credit() const noexcept { return receiver_.consumed() - returned_ >= half_; }
     // Of a record that was posted with this position as credit.
     Errc announce(std::uint64_t consumed) noexcept {
         returned_ = consumed;
@@ -212,9 +211,12 @@ class MessageRing {
         const Errc error = sender_.take_position(seen_credit_);
         return error != Errc::ok ? error : take_unread_credits(unseen_);
     }
+    // Where half of the ring was consumed since the peer was told.
     Errc return_credit() noexcept {
-        path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
+        if (consumed - returned_ < half_) [[likely]]
+            return Errc::ok;
+        path_.make_room();
         if (const Errc error = path_.post(credit_write_, credit_address_, consumed);
             error != Errc::ok)
             return error;
