@@ -48,7 +48,10 @@ class Connection {
     explicit Connection(std::unique_ptr<Impl> impl) noexcept;
     Connection(Connection&&) noexcept;
     Connection& operator=(Connection&&) noexcept;
-    ~Connection();  // closes: drains accepted requests, then tells the peer
+    // Closes: everything that was accepted is done, [connect] timeout at most, then the peer is
+    // told. Waits for that, but not in handlers and on lanes that a poller drives: there the lane's
+    // polls go on with it.
+    ~Connection();
 
     // ---- messages (data path: no allocation, lock, system call or exception) ----
     // Copies head and body into one message. `kind`: below 16. would_block: the peer's ring or the
