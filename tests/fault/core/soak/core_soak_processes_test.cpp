@@ -2,6 +2,7 @@
 // not see how a ring passes from one to the other and back.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <memory>
@@ -19,6 +20,7 @@ using softnic::test::Child;
 std::unique_ptr<Child> forked(const Plan& plan, Ledger& ledger, std::uint8_t side,
                               const Config& config) {
     return std::make_unique<Child>([&](auto&) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is stopped leaves nobody behind
         const Watchdog watchdog(ledger, plan.seed);
         return Side(plan, ledger, side, config).run() ? 0 : 1;
     });
