@@ -57,7 +57,11 @@ TEST(SoakProcesses, that_are_killed_harm_nobody_else) {
     for (int i = 0; i < kills && !ledger->stop; ++i) {
         // Somewhere in the middle of what they do.
         const std::uint64_t until = ledger->messages + 200 + random() % 2000;
-        while (ledger->messages < until && !ledger->stop) usleep(200);
+        test::Stall stall;
+        while (ledger->messages < until && !ledger->stop) {
+            ASSERT_FALSE(stall.is_over(ledger->messages)) << to_text(*ledger);
+            usleep(200);
+        }
         const auto side = static_cast<std::uint8_t>(random() % 2);
         sides[side]->kill(SIGKILL);
         EXPECT_EQ(sides[side]->reap(), -SIGKILL);
