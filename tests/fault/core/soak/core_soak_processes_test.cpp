@@ -2,6 +2,7 @@
 // not see how a ring passes from one to the other and back.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <memory>
@@ -19,6 +20,7 @@ using softnic::test::Child;
 std::unique_ptr<Child> forked(const Plan& plan, Ledger& ledger, std::uint8_t side,
                               const Config& config) {
     return std::make_unique<Child>([&](auto&) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is stopped leaves nobody behind
         const Watchdog watchdog(ledger, plan.seed);
         return Side(plan, ledger, side, config).run() ? 0 : 1;
     });
@@ -55,7 +57,11 @@ TEST(SoakProcesses, that_are_killed_harm_nobody_else) {
     for (int i = 0; i < kills && !ledger->stop; ++i) {
         // Somewhere in the middle of what they do.
         const std::uint64_t until = ledger->messages + 200 + random() % 2000;
-        while (ledger->messages < until && !ledger->stop) usleep(200);
+        test::Stall stall;
+        while (ledger->messages < until && !ledger->stop) {
+            ASSERT_FALSE(stall.is_over(ledger->messages)) << to_text(*ledger);
+            usleep(200);
+        }
         const auto side = static_cast<std::uint8_t>(random() % 2);
         sides[side]->kill(SIGKILL);
         EXPECT_EQ(sides[side]->reap(), -SIGKILL);
