@@ -15,13 +15,14 @@ namespace verbatim::test {
 // Half of a connection with a device and a lane of its own.
 struct LoneEndpoint {
     explicit LoneEndpoint(const Config& config)
-        : resources(std::make_shared<Context::Impl>(config)),
-          lane(resources, *resources->device, resources->config.lane),
+        : resources(std::make_shared<Context::Impl>(config, open_configured_device(config))),
+          owned_lane(make_lane(resources, resources->config.lane)),
           reservation(lane.queue(), config),
           endpoint(*resources, {lane.queue().handle(), lane.mode()}, {}) {}
 
     std::shared_ptr<Context::Impl> resources;
-    Lane::Impl lane;
+    std::shared_ptr<Lane::Impl> owned_lane;
+    Lane::Impl& lane = *owned_lane;
     Reservation reservation;
     Endpoint endpoint;
 };

@@ -21,7 +21,6 @@ void Closing::begin() noexcept {
     if (impl_.sender) impl_.sender->end(Errc::peer_lost);
     impl_.sender.reset();
     impl_.member.ring().claims().abandon_all();  // so that what is behind them goes
-    impl_.grants.end_all();
     until_ = Deadline::after(impl_.context->config.connect.timeout);
 }
 
@@ -32,10 +31,10 @@ bool Closing::go_on(unsigned round) noexcept {
 
 bool Closing::look(unsigned round) noexcept {
     if (impl_.has_ended()) return true;  // without a bye: the peer sees a loss, as it is one
-    const Errc error = drain();
-    if (error == Errc::would_block) return until_.passed(round);
-    if (error == Errc::ok) say_bye();
-    return true;
+    Errc error = Errc::ok;
+    if (!has_said_bye_) error = drain();
+    if (error == Errc::ok) error = take_back();
+    return error != Errc::would_block || until_.passed(round);
 }
 
 // Ok: the device has done all that was accepted, so that the peer has everything before it reads
@@ -45,14 +44,21 @@ Errc Closing::drain() noexcept {
     MessageRing& ring = impl_.member.ring();
     if (const Errc error = ring.progress(); error > Errc::would_block) return error;
     if (const Errc error = path.poll(); error != Errc::ok) return error;
-    const bool has_taken_back = impl_.go_on_with_grants();
     if (const Errc error = path.signal_last(); error > Errc::would_block) return error;
-    const bool is_done =
-        has_taken_back && ring.has_posted_all() && path.retired() == path.accepted();
-    return is_done ? Errc::ok : Errc::would_block;
+    if (!ring.has_posted_all() || path.retired() != path.accepted()) return Errc::would_block;
+    say_bye();
+    return Errc::ok;
+}
+
+// Behind the bye, so that a peer whose writes fail now knows of the end.
+Errc Closing::take_back() noexcept {
+    impl_.grants.end_all();
+    if (const Errc error = impl_.member.path().poll(); error != Errc::ok) return error;
+    return impl_.go_on_with_grants() ? Errc::ok : Errc::would_block;
 }
 
 void Closing::say_bye() noexcept {
+    has_said_bye_ = true;
     MessageRing& ring = impl_.member.ring();
     ring.receiver().skip_pads();
     // What waits for the program has left the ring, but nobody has taken it.
@@ -66,8 +72,8 @@ void Closing::say_bye() noexcept {
     }
 }
 
-void Closing::wait() noexcept {
-    for (unsigned round = 0; !go_on(round); ++round) {
+void Closing::wait(Deadline limit) noexcept {
+    for (unsigned round = 0; !go_on(round) && !limit.passed(round); ++round) {
         if (round % 64 == 63) {
             impl_.look_at_side_channel();
             sched_yield();  // the peer may have to take something

@@ -13,18 +13,19 @@ class Closing {
     void begin() noexcept;
     // One look. True: nothing is left to wait for, or it would be in vain.
     bool go_on(unsigned round = 0) noexcept;
-    // Looks until that is so.
-    void wait() noexcept;
+    // Looks until that is so, or the limit has passed.
+    void wait(Deadline limit) noexcept;
     bool is_over() const noexcept { return is_over_; }
 
   private:
     bool look(unsigned round) noexcept;
     Errc drain() noexcept;
+    Errc take_back() noexcept;
     void say_bye() noexcept;
 
     Connection::Impl& impl_;
     Deadline until_{};
-    bool is_over_ = false;
+    bool has_said_bye_ = false, is_over_ = false;
     bool leaves_messages_ = false;  // that the program has not taken
 };
 

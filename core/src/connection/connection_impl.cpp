@@ -2,6 +2,12 @@
 #include "connection_impl.hpp"
 
 namespace verbatim {
+namespace {
+
+// A loop that the program drives may not poll again soon; most closes take microseconds.
+constexpr std::chrono::milliseconds kInHandler{5};
+
+}  // namespace
 
 Connection::Impl::Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting)
     : lane(std::move(on)),
@@ -42,9 +48,8 @@ void Connection::Impl::abandon() noexcept {
     handle = nullptr;
     dispatcher.close();
     closing_.begin();
-    const bool lane_goes_on =
-        lane->in_handler() || lane->runner().load(std::memory_order_relaxed) != std::thread::id{};
-    if (!lane_goes_on) return closing_.wait();
+    if (lane->runner().load(std::memory_order_relaxed) == std::thread::id{})
+        closing_.wait(lane->in_handler() ? Deadline::after(kInHandler) : Deadline::never());
     if (!closing_.go_on()) lane->pending().add(member);
 }
 

@@ -13,19 +13,12 @@ namespace {
 // Peers reach an arena by windows onto it alone.
 constexpr Access kLendable = Access::local_write | Access::window_bind;
 
-Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::LaneSection& section) {
-    const auto lane = std::make_shared<Lane::Impl>(
-        LaneResources{context, *context->device, *context->quarantine, context->events}, section);
-    context->events.add(lane);
-    return Lane(lane);
-}
-
 // A poller's own lane waits as the section says.
 Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::PollerSection& section) {
     Config::LaneSection lane = context->config.lane;
     lane.mode = section.mode;
     lane.spin = section.spin;
-    return lane_of(context, lane);
+    return Lane(make_lane(context, lane));
 }
 
 }  // namespace
@@ -40,6 +33,14 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       mirrors("message mirrors", config.arena),
       quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
       events(*device) {}
+
+std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
+                                      const Config::LaneSection& section) {
+    auto lane = std::make_shared<Lane::Impl>(
+        LaneResources{context, *context->device, *context->quarantine, context->events}, section);
+    context->events.add(lane);
+    return lane;
+}
 
 void check_lane(const Context::Impl& context, const Lane& lane) {
     if (lane.impl() != nullptr && lane.impl()->resources().keeps.get() == &context) return;
@@ -65,7 +66,7 @@ Context::Context(const Config& config, std::unique_ptr<Device> device)
 }
 Context::~Context() = default;
 
-Lane Context::make_lane() { return lane_of(impl_, impl_->config.lane); }
+Lane Context::make_lane() { return Lane(verbatim::make_lane(impl_, impl_->config.lane)); }
 
 Poller& Context::poller(std::string_view name) const {
     for (const auto& poller : pollers_)

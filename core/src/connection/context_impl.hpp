@@ -28,6 +28,10 @@ struct Context::Impl {
     DeviceEvents events;
 };
 
+// A lane of the context. Throws what the device throws.
+std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
+                                      const Config::LaneSection& section);
+
 // Throws Error(invalid_argument) unless this context made the lane: queue pairs finish on its
 // completion queue, which belongs to one device.
 void check_lane(const Context::Impl& context, const Lane& lane);

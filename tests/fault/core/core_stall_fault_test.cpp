@@ -45,9 +45,8 @@ int take_numbers(Wire& wire) {
     Context context(narrow());
     Connection connection = context.connect(local(port));
     auto* const lent = static_cast<std::byte*>(connection.receive_arena().allocate(65536, 4096));
-    RemoteExtent extent;
-    if (connection.lend(lent, 65536, std::span(&extent, 1)) != 1) return 91;
-    connection.send_message(1, std::as_bytes(std::span(&extent, 1)), {}, soon());
+    const Grant grant(connection, {lent, 65536}, Access::remote_write);
+    connection.send_message(1, std::as_bytes(grant.extents()), {}, soon());
     if (!wire.signal()) return 92;
     std::uint64_t expected = 0, written = 0;
     try {

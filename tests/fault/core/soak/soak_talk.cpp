@@ -21,7 +21,10 @@ Talk::Talk(Place& place, Connection made, std::uint32_t id)
       id_(id),
       receive_arena_(connection_.receive_arena()),
       arena_(connection_.arena()),
-      lent_(static_cast<std::byte*>(receive_arena_.allocate(kLentBytes, 64))),
+      lent_(static_cast<std::byte*>(receive_arena_.allocate(kLentBytes, 64)),
+            [arena = connection_.receive_arena_ptr()](std::byte* bytes) {
+                arena->deallocate(bytes, kLentBytes, 64);
+            }),
       source_(static_cast<std::byte*>(arena_.allocate(kLentBytes, 64))) {
     const auto handle = [this](Message& message) { take(message); };
     connection_.on(kHandled, handle);
@@ -35,10 +38,7 @@ Talk::Talk(Place& place, Connection made, std::uint32_t id)
     introduce();
 }
 
-Talk::~Talk() {
-    receive_arena_.deallocate(lent_, kLentBytes, 64);
-    arena_.deallocate(source_, kLentBytes, 64);
-}
+Talk::~Talk() { arena_.deallocate(source_, kLentBytes, 64); }
 
 void Talk::expect(bool good, const std::string& what) const {
     if (good || place_.failed) return;
@@ -56,7 +56,13 @@ void Talk::accepted(Stream stream) noexcept {
 // The first message of each side. Nothing else was sent before it, so there is room.
 void Talk::introduce() {
     Intro intro{id_, 0, {}};
-    expect(connection_.lend(lent_, kLentBytes, std::span(&intro.extent, 1)) == 1, "lend");
+    try {
+        grant_ = Grant::begin(connection_, {lent_.get(), kLentBytes}, Access::remote_write, lent_);
+        expect(grant_.is_ready(), "grant");
+        intro.extent = grant_.extents()[0];
+    } catch (const Error& error) {
+        return expect(error.code() == Errc::peer_lost || place_.plan.may_lose, error.what());
+    }
     const Errc error = connection_.try_send(1, std::as_bytes(std::span(&intro, 1)));
     // The peer may have gone already.
     expect(error == Errc::ok || error == Errc::peer_lost || place_.plan.may_lose, "introduction");
@@ -207,7 +213,7 @@ void Talk::take(Message& message) {
 void Talk::check_mark(const Text& text) {
     const std::vector<std::byte> bytes = text.written();
     const std::size_t at = marks_seen_++ % kMarkSlots * kMarkBytes;
-    expect(std::ranges::equal(bytes, std::span(lent_ + at, bytes.size())),
+    expect(std::ranges::equal(bytes, std::span(lent_.get() + at, bytes.size())),
            "a write is not there before its message, " + to_text(text.name));
     entry().marks[place_.side] = marks_seen_;
 }

@@ -114,7 +114,8 @@ class Talk {
     Connection connection_;
     std::uint32_t id_;
     Arena &receive_arena_, &arena_;
-    std::byte* lent_;    // memory that the peer writes
+    std::shared_ptr<std::byte> lent_;  // memory that the peer writes
+    Grant grant_;
     std::byte* source_;  // of this side's writes
     RemoteExtent target_;
     std::uint64_t sent_[kStreams] = {}, received_[kStreams] = {};
