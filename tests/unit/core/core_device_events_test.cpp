@@ -1,78 +1,11 @@
 // Events of the device end the connections that they concern, and explain the end of others.
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-
-#include <deque>
-#include <mutex>
-
-#include <verbatim/softnic/softnic.hpp>
 
 #include "core_messages.hpp"
+#include "core_scripted_device.hpp"
 
 namespace verbatim::test {
 namespace {
-
-// The software NIC, whose events the test makes.
-class EventfulDevice final : public Device {
-  public:
-    EventfulDevice() : inner_(softnic::open_device({})), bell_(eventfd(0, EFD_NONBLOCK)) {}
-    ~EventfulDevice() override { close(bell_); }
-
-    void raise(DeviceEventKind kind, std::uint32_t number = 0) {
-        const std::lock_guard lock(mutex_);
-        events_.push_back({kind, number, "test0 port 1: it happened"});
-        eventfd_write(bell_, 1);
-    }
-    std::uint32_t last_queue_pair = 0, last_completion_queue = 0;
-
-    int event_file() const noexcept override { return bell_; }
-    std::optional<DeviceEvent> take_event() override {
-        const std::lock_guard lock(mutex_);
-        eventfd_t count = 0;
-        eventfd_read(bell_, &count);
-        if (events_.empty()) return std::nullopt;
-        DeviceEvent event = events_.front();
-        events_.pop_front();
-        return event;
-    }
-
-    const DeviceInfo& info() const noexcept override { return inner_->info(); }
-    std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
-                                                  Access access, MemoryBacking backing) override {
-        return inner_->register_memory(address, bytes, access, backing);
-    }
-    std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
-        return inner_->create_memory_window(type);
-    }
-    std::unique_ptr<CompletionChannelHandle> create_completion_channel() override {
-        return inner_->create_completion_channel();
-    }
-    std::unique_ptr<CompletionQueueHandle> create_completion_queue(
-        std::uint32_t entries, CompletionChannelHandle* channel) override {
-        auto queue = inner_->create_completion_queue(entries, channel);
-        last_completion_queue = queue->view().number;
-        return queue;
-    }
-    std::unique_ptr<SharedReceiveQueueHandle> create_shared_receive_queue(
-        const SharedReceiveQueueOptions& options) override {
-        return inner_->create_shared_receive_queue(options);
-    }
-    std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
-        auto pair = inner_->create_queue_pair(options);
-        last_queue_pair = pair->view().number;
-        return pair;
-    }
-    std::unique_ptr<RevocationBarrier> begin_barrier() override { return inner_->begin_barrier(); }
-    const volatile std::uint64_t* invalidation_epoch() const noexcept override {
-        return inner_->invalidation_epoch();
-    }
-
-  private:
-    std::unique_ptr<Device> inner_;
-    int bell_;
-    std::mutex mutex_;
-    std::deque<DeviceEvent> events_;
-};
 
 // A context on such a device with connections to another context.
 class DeviceEvents : public testing::Test {
@@ -103,7 +36,7 @@ class DeviceEvents : public testing::Test {
         return {};
     }
 
-    EventfulDevice* device_ = new EventfulDevice;  // the context's
+    ScriptedDevice* device_ = new ScriptedDevice;  // the context's
     Context context_{small_config(), std::unique_ptr<Device>(device_)};
     Context other_{small_config()};
     Listener listener_;
