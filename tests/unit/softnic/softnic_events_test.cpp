@@ -382,8 +382,8 @@ TEST(Sleeper, armed_ring_loses_no_wake_up_among_several_writers) {
 // The counter goes back where its bits end.
 TEST(Sleeper, ring_goes_on_where_its_counter_ends) {
     // Twice; once where each step costs a microsecond.
-    constexpr std::uint32_t kBefore = kSanitized ? 0 : 1u << 24,
-                            kSteps = kSanitized ? 1u << 16 : 1u << 25;
+    constexpr std::uint32_t kBefore = verbatim::test::kSanitized ? 0 : 1u << 24,
+                            kSteps = verbatim::test::kSanitized ? 1u << 16 : 1u << 25;
     constexpr std::uint32_t kStart = (1u << 30) - kBefore - 1000;
     CompletionQueueMemory memory(64, 64, 1);
     *memory.view().doorbell_record = mlx5::be32(kStart & 0xffffff).raw();
