@@ -30,7 +30,7 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
 
 // Others keep the lane. Each has a deadline.
 Lane::Impl::~Impl() {
-    while (!pending_.empty()) {
+    while (kept_.has_closing()) {
         (void)queue_.poll();
         (void)take_sockets(0);
         (void)pending_.look();

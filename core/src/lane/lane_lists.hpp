@@ -81,6 +81,10 @@ class KeptObjects {
     void end_all_hosted() noexcept {
         while (!hosted_.empty()) end_hosted(hosted_.back().get());
     }
+    // Connections that close with the lane's polls, and belong to nobody else.
+    void begin_closing() noexcept { ++closing_; }
+    void end_closing() noexcept { --closing_; }
+    bool has_closing() const noexcept { return closing_ != 0; }
     // `object`, the memory of `member`.
     void linger(std::shared_ptr<void> object, const LaneMember& member) {
         lingering_.push_back({std::move(object), &member});
@@ -100,6 +104,7 @@ class KeptObjects {
     Quarantine& quarantine_;
     std::vector<std::shared_ptr<void>> hosted_;
     std::vector<Lingering> lingering_;
+    std::size_t closing_ = 0;
 };
 
 }  // namespace verbatim

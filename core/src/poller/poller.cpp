@@ -87,7 +87,7 @@ void Poller::Impl::run() noexcept {
 // Connections that ended with the poller take some polls.
 bool Poller::Impl::is_closing() const noexcept {
     return std::any_of(lanes_.begin(), lanes_.end(),
-                       [](const Lane& lane) { return !lane.impl()->pending().empty(); });
+                       [](const Lane& lane) { return lane.impl()->kept().has_closing(); });
 }
 
 // Tasks may add and remove lanes meanwhile.
