@@ -107,6 +107,8 @@ TEST(StreamProcesses, a_peer_that_stands_still_is_waited_for) {
     ASSERT_TRUE(meet(end, child.wire()));
     ASSERT_TRUE(child.wire().wait());
     child.kill(SIGSTOP);
+    siginfo_t stopped{};  // all of its threads are, once this is reported
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);
     const auto payload = pattern(kBytes, 9);
     std::copy(payload.begin(), payload.end(), end.at(0));
     const Element from = end.element(0, kBytes);
