@@ -55,6 +55,14 @@ RegisteredBlock::RegisteredBlock(Device& device, SparseBlocks& blocks, std::size
     }
 }
 
+bool RegisteredBlock::release() noexcept try {
+    region_->release();
+    return true;
+} catch (const std::exception& error) {
+    log::debug("message ring: {}", error.what());
+    return false;
+}
+
 RegisteredBlock::~RegisteredBlock() {
     region_.reset();
     blocks_.give_back(block_);
@@ -147,6 +155,7 @@ void Endpoint::leave() noexcept {
     queue_pair_.reset();
     queue_->detach(*user_);
     queue_ = nullptr;
+    if (incoming_->release()) return;
     // A peer that is stopped in the middle of a copy may still write the ring.
     lot_.front().held = incoming_;
     lot_.front().bytes = incoming_->region().bytes();

@@ -26,6 +26,9 @@ class RegisteredBlock {
     ~RegisteredBlock();
     RegisteredBlock(const RegisteredBlock&) = delete;
     RegisteredBlock& operator=(const RegisteredBlock&) = delete;
+    // Ends the peer's right to it. False: a process is stopped in the middle of a copy there. The
+    // memory stays until the destructor.
+    bool release() noexcept;
     std::byte* address() const noexcept { return block_.at; }
     const MemoryRegion& region() const noexcept { return *region_; }
 
