@@ -49,7 +49,14 @@ class Tools(TwoProcesses):
         self.pingpong("ibv_srq_pingpong")
 
     def test_srq_pingpong_by_events(self):
-        self.pingpong("ibv_srq_pingpong", "-e")
+        # The program counts messages over all of its queue pairs, and may end before its peer's last have arrived. A card
+        # still receives them while the program ends; here the peer finds it gone, in two to five runs of a hundred.
+        for attempt in range(3):
+            try:
+                return self.pingpong("ibv_srq_pingpong", "-e")
+            except AssertionError as error:
+                if attempt == 2 or "transport retry counter exceeded" not in str(error):
+                    raise
 
     def test_uc_pingpong(self):
         self.pingpong("ibv_uc_pingpong", "-c")
