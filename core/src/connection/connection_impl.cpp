@@ -27,7 +27,7 @@ Connection::Impl::~Impl() {
     endpoint->leave();
     grants.abandon();
     lane->queue().give_back(completions_of(context->config));
-    if (lane.use_count() == 0) lane->kept().end_closing();
+    if (is_left_to_lane()) lane->kept().end_closing();
     member.events() = {};
     member.leave();
     if (member.held() != 0) lane->kept().linger(endpoint, member);
@@ -61,7 +61,7 @@ Connection::Impl::Use::~Use() {
         return;
     }
     impl_.dispatcher.drop();
-    if (impl_.lane.use_count() == 0) return;
+    if (impl_.is_left_to_lane()) return;
     impl_.lane->kept().begin_closing();
     // The lane ends what is still closing, when nobody has the lane any more.
     const std::shared_ptr<Lane::Impl> owned =

@@ -113,6 +113,9 @@ struct Connection::Impl {
     void tell_end() noexcept;
     MemberEvents events() noexcept;
 
+    // It closes with the lane's polls, and does not keep the lane: `lane` owns nothing.
+    bool is_left_to_lane() const noexcept { return lane.use_count() == 0; }
+
     unsigned uses_ = 0;
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received

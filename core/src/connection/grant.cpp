@@ -1,6 +1,8 @@
 // The public face of a grant.
 #include <verbatim/core/grant.hpp>
 
+#include <thread>
+
 #include <fmt/format.h>
 
 #include "connection_impl.hpp"

@@ -31,9 +31,7 @@ std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::by
         refuse(Errc::invalid_argument, "it gives the peer nothing", "lend bytes, with an access");
     regions.ensure(memory.data(), memory.size());
     if (lot_.empty()) lot_.emplace_back();
-    if (lent_ == nullptr) {
-        lent_ = std::make_shared<Abandoned>();
-    }
+    if (lent_ == nullptr) lent_ = std::make_shared<Abandoned>();
     auto lent = std::make_shared<LentMemory>();
     make_pieces(*lent, regions, memory, access);
     lent->quarantine = quarantine_;

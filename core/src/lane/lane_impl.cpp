@@ -1,11 +1,11 @@
 // Polling a lane, and its members.
 #include "lane_impl.hpp"
 
-#include "device_events.hpp"
-
 #include <sched.h>
 
 #include <utility>
+
+#include "device_events.hpp"
 
 namespace verbatim {
 namespace {
