@@ -15,7 +15,7 @@
 
 namespace verbatim {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
 enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "../arrival/arrival_sender.hpp"
+#include "returned_credits.hpp"
 #include "ring_batch.hpp"
 #include "ring_claims.hpp"
 #include "ring_receiver.hpp"
@@ -24,10 +25,6 @@ struct LocalRing {
     std::uint64_t tag_key = 0;                   // drawn here, told to the peer only
     const std::uint64_t* credit_word = nullptr;  // a position; owner: the peer
 };
-struct RemoteWord {
-    std::uint64_t address = 0;
-    std::uint32_t remote_key = 0;
-};
 
 class MessageRing {
   public:
@@ -36,13 +33,9 @@ class MessageRing {
         : path_(path),
           arrival_(arrival),
           receiver_(local.memory, local.bytes, local.tag_key),
-          half_(local.bytes / 2),
+          returned_(path, arrival, local.bytes, remote_credit),
           credit_word_(local.credit_word),
-          sender_(path, remote),
-          credit_address_(remote_credit.address),
-          credit_write_{mlx5::PreparedWrite8(
-              path.queue(),
-              {.opcode = mlx5::Opcode::write, .remote_key = remote_credit.remote_key})} {}
+          sender_(path, remote) {}
 
     // Copies head and body into one message. would_block; message_too_large; protocol_error or the
     // queue pair's error, for good.
@@ -53,8 +46,9 @@ class MessageRing {
         const std::uint64_t consumed = receiver_.consumed();
         const std::uint32_t credit = ring::to_credit(consumed);
         Errc error = sender_.try_send(message, credit);
-        if (error == Errc::would_block) [[unlikely]] {
-            if (error = look_for_credits(); error != Errc::ok) return error;
+        for (int tries = 0; error == Errc::would_block && tries != 2; ++tries) {
+            if (error = tries == 0 ? look_for_credits() : sender_.pass_unread(); error != Errc::ok)
+                return error;
             error = sender_.try_send(message, credit);
         }
         if (error != Errc::ok) [[unlikely]]
@@ -88,10 +82,14 @@ class MessageRing {
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes,
                    RingClaims::Place& place) noexcept {
         if (const Errc error = post_batch(); error != Errc::ok) return error;
-        const Errc error = claims_.try_claim(message, bytes, place);
-        if (error != Errc::would_block) return error;
-        if (const Errc looked = look_for_credits(); looked != Errc::ok) return looked;
-        return claims_.try_claim(message, bytes, place);
+        Errc error = claims_.try_claim(message, bytes, place);
+        for (int tries = 0; error == Errc::would_block && tries != 2; ++tries) {
+            if (tries == 1 && !claims_.empty()) break;
+            if (error = tries == 0 ? look_for_credits() : sender_.pass_unread(); error != Errc::ok)
+                return error;
+            error = claims_.try_claim(message, bytes, place);
+        }
+        return error;
     }
     // After one was closed. would_block: the send queue is full; progress() goes on.
     Errc settle_claims() noexcept {
@@ -101,7 +99,7 @@ class MessageRing {
         bool told = false;
         const Errc error = claims_.settle(ring::to_credit(consumed), told);
         if (sender_.sent() == before) return error;
-        const Errc announced = announce(told ? consumed : returned_);
+        const Errc announced = announce(told ? consumed : returned_.last());
         return error != Errc::ok ? error : announced;
     }
     RingClaims& claims() noexcept { return claims_; }
@@ -134,7 +132,7 @@ class MessageRing {
     }
     // There is something for progress() to do.
     bool owes() const noexcept {
-        return receiver_.consumed() - returned_ >= half_ || !batch_.empty() || claims_.has_closed();
+        return returned_.is_due(receiver_.consumed()) || !batch_.empty() || claims_.has_closed();
     }
 
     // Takes the credits of records that have come and are not handed out, and the one that went
@@ -186,7 +184,7 @@ class MessageRing {
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
     // Of a record that was posted with this position as credit.
     Errc announce(std::uint64_t consumed) noexcept {
-        returned_ = consumed;
+        returned_.went_along(consumed);
         // Credits say positions modulo 512 MiB: none may stay unread for longer than half of that.
         if (sender_.sent() - looked_at_ > kLookEvery) [[unlikely]]
             if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
@@ -211,17 +209,9 @@ class MessageRing {
         const Errc error = sender_.take_position(seen_credit_);
         return error != Errc::ok ? error : take_unread_credits(unseen_);
     }
-    // Where half of the ring was consumed since the peer was told.
     Errc return_credit() noexcept {
         const std::uint64_t consumed = receiver_.consumed();
-        if (consumed - returned_ < half_) [[likely]]
-            return Errc::ok;
-        path_.make_room();
-        if (const Errc error = path_.post(credit_write_, credit_address_, consumed);
-            error != Errc::ok)
-            return error;
-        returned_ = consumed;
-        return arrival_.announce(Thing::credit, consumed);
+        return returned_.is_due(consumed) ? returned_.send(consumed) : Errc::ok;
     }
     Errc take_unread_credits(std::uint32_t& records) noexcept {
         RingReceiver::Seen seen;
@@ -234,8 +224,7 @@ class MessageRing {
     SendPath& path_;
     ArrivalSender& arrival_;
     RingReceiver receiver_;
-    std::size_t half_;
-    std::uint64_t returned_ = 0;  // how far the peer was told that we consumed
+    ReturnedCredits returned_;
     const std::uint64_t* credit_word_;
     std::uint64_t seen_credit_ = 0;
     std::uint64_t looked_at_ = 0;  // sent() at the last look at unread credits
@@ -243,8 +232,6 @@ class MessageRing {
     RingSender sender_;
     RingBatch batch_{sender_};
     RingClaims claims_{sender_};
-    std::uint64_t credit_address_;
-    PreparedWrite<mlx5::PreparedWrite8> credit_write_;
 };
 
 }  // namespace verbatim

@@ -30,8 +30,8 @@ class RingClaims {
     }
 
     // Claims room for a payload of so many bytes behind all claims. Fills in `message`, whose
-    // payload is empty, and returns the claim's number. would_block: no room in the ring, or kMost
-    // are under way. message_too_large.
+    // payload is empty, and returns the claim's number. would_block: no room in the ring or the
+    // send queue, or kMost are under way. message_too_large.
     struct Place {
         std::uint32_t number = 0;
         std::byte* payload = nullptr;
@@ -39,10 +39,14 @@ class RingClaims {
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes, Place& place) noexcept {
         if (bytes > sender_.max_payload()) return Errc::message_too_large;
         if (end_ - first_ == kMost) return Errc::would_block;
-        if (empty()) next_ = sender_.sent();
-        const std::size_t slot = ring::slot_bytes(bytes), to_end = sender_.to_end(next_);
-        const std::size_t before = slot > to_end ? to_end : 0;
-        if (!sender_.has_room_until(next_ + before + slot)) return Errc::would_block;
+        const std::size_t slot = ring::slot_bytes(bytes);
+        if (empty()) {
+            if (sender_.at().is_at_turn(slot))
+                if (const Errc error = sender_.turn(slot); error != Errc::ok) return error;
+            next_ = sender_.sent();
+        }
+        const std::size_t to_end = sender_.at().to_end(next_), before = slot > to_end ? to_end : 0;
+        if (!sender_.at().has_room_until(next_ + before + slot)) return Errc::would_block;
         place = {end_, sender_.payload_at(next_ + before)};
         at(end_++) = {message, before, slot, 0, false, false};
         next_ += before + slot;

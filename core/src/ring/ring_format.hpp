@@ -28,8 +28,8 @@ inline constexpr unsigned kKinds = 16;  // of messages, within their channel
 // What a record is.
 enum class Frame : std::uint8_t {
     message = 0,
-    // Skips `length` bytes: the rest of the lap, or of a claim. The trailer lies right behind word
-    // 0; carries no credit.
+    // Skips `length` bytes: the rest of the lap or of a claim, or what the receiver has yet to
+    // read. The trailer lies right behind word 0; carries no credit.
     pad = 1,
     // Holds small messages: for each a word 0, which carries no credit, and its payload, padded to
     // 8 bytes. One trailer makes them complete together.
@@ -75,6 +75,12 @@ constexpr std::size_t max_payload(std::size_t ring_bytes) noexcept {
 static_assert(max_payload(kMaxRing) < std::size_t{1} << 24);
 // A slot of the largest ring may be one step longer than what its length can say.
 inline constexpr std::size_t kLongestPad = (std::size_t{1} << 24) - kAlignment;
+
+// Laps may end early, where a pad can skip nearly all of the ring, and a short lap is little of it.
+inline constexpr std::size_t kShortLap = std::size_t{16} << 10;
+constexpr bool has_short_laps(std::size_t ring_bytes) noexcept {
+    return ring_bytes >= 8 * kShortLap && ring_bytes <= std::size_t{1} << 24;
+}
 
 constexpr bool valid_ring_bytes(std::uint64_t bytes) noexcept {
     return std::has_single_bit(bytes) && bytes >= kMinRing && bytes <= kMaxRing;

@@ -103,6 +103,8 @@ class RingReceiver {
 
   private:
     std::size_t offset() const noexcept { return position_ & mask_; }
+    // No honest sender is farther ahead of what was consumed: a lap that ended early, and the next.
+    std::uint64_t farthest() const noexcept { return 2 * (mask_ + 1); }
     std::uint64_t load(std::size_t at) const noexcept {
         return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory_ + at),
                                __ATOMIC_ACQUIRE);
@@ -126,10 +128,7 @@ class RingReceiver {
     std::size_t slot_of(const ring::Word0& word, std::size_t offset) const noexcept {
         const std::size_t to_end = mask_ + 1 - offset;
         if (word.frame == ring::Frame::pad)
-            return word.length % ring::kAlignment == 0 && word.length <= to_end &&
-                           word.length <= (mask_ + 1) / 4
-                       ? word.length
-                       : 0;
+            return word.length % ring::kAlignment == 0 && word.length <= to_end ? word.length : 0;
         if (word.frame > ring::Frame::fragment || word.length > ring::max_payload(mask_ + 1) ||
             ring::record_bytes(word.length) > to_end)
             return 0;

@@ -15,6 +15,7 @@
 
 #include "../queue/send_path.hpp"
 #include "ring_format.hpp"
+#include "send_positions.hpp"
 
 namespace verbatim {
 
@@ -40,6 +41,7 @@ class RingSender {
     RingSender(SendPath& path, const RemoteRing& ring)
         : path_(path),
           ring_(ring),
+          at_(ring.bytes),
           empty_(small_write<16>(path, ring)),
           small_(small_write<24>(path, ring)) {}
 
@@ -51,9 +53,9 @@ class RingSender {
         if (length > max_payload() || message.head.size() > length) [[unlikely]]
             return Errc::message_too_large;
         const std::size_t slot = ring::slot_bytes(length);
-        if (slot > to_end(sent_)) [[unlikely]]
-            if (const Errc error = pad(slot); error != Errc::ok) return error;
-        if (!has_room(slot)) [[unlikely]]
+        if (at_.is_at_turn(slot)) [[unlikely]]
+            if (const Errc error = turn(slot); error != Errc::ok) return error;
+        if (!at_.has_room(slot)) [[unlikely]]
             return Errc::would_block;
         const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
                                message.frame, credit};
@@ -66,29 +68,41 @@ class RingSender {
     // Batches and claims (ring_batch.hpp, ring_claims.hpp) are filled at payload_at() their
     // position; a batch at sent(), in at most so many bytes.
     std::size_t batch_room() const noexcept {
-        const std::uint64_t free = ring_.bytes - unconsumed();
-        const std::size_t room = std::min<std::uint64_t>(free, to_end(sent_));
+        const std::size_t room = at_.room();
         return room < ring::kOverhead ? 0 : std::min(room - ring::kOverhead, max_payload());
     }
     std::byte* payload_at(std::uint64_t position) const noexcept {
-        return ring_.mirror + (position & (ring_.bytes - 1)) + ring::kWordBytes;
+        return ring_.mirror + at_.offset_of(position) + ring::kWordBytes;
     }
-    std::size_t to_end(std::uint64_t position) const noexcept {
-        return ring_.bytes - (position & (ring_.bytes - 1));
+    const SendPositions& at() const noexcept { return at_; }
+    // Before a record, or the first of many claims, that takes `slot` bytes: ends the lap, where it
+    // does not fit or where the ring's beginning is free. would_block: no room in either ring.
+    [[gnu::noinline]] Errc turn(std::size_t slot) noexcept {
+        const SendPositions::Turn turn = at_.turn(slot);
+        if (!turn.fits) return Errc::would_block;
+        if (turn.skip == 0) return Errc::ok;
+        const Errc error = skip(turn.skip);
+        if (error == Errc::ok) at_.turned(turn);
+        return error;
     }
-    bool has_room_until(std::uint64_t position) const noexcept {
-        return position - consumed_ <= ring_.bytes;
+    // Skips what the peer has yet to read, where there is room behind it. would_block: there is
+    // not. Nothing else may be under way.
+    [[gnu::noinline]] Errc pass_unread() noexcept {
+        const std::size_t bytes = at_.unread();
+        const Errc error = bytes == 0 ? Errc::would_block : skip(bytes);
+        if (error == Errc::ok) at_.passed();
+        return error;
     }
     // The payload lies in the mirror, at sent(). Errors: those of a post, as the next.
     Errc send_filled(const OutgoingMessage& message, std::size_t length,
                      std::uint32_t credit) noexcept {
         const std::size_t padded = ring::round_up(length, ring::kWordBytes);
-        std::memset(payload_at(sent_) + length, 0, padded - length);
+        std::memset(payload_at(sent()) + length, 0, padded - length);
         const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
                                message.frame, credit};
         return send_built(word, padded);
     }
-    // A pad of so many bytes: a multiple of the alignment, a quarter of the ring at most.
+    // A pad of so many bytes: a multiple of the alignment, within the lap.
     Errc skip(std::size_t bytes) noexcept {
         const std::array<std::uint64_t, 2> record{
             ring::Word0{.length = static_cast<std::uint32_t>(bytes), .frame = ring::Frame::pad}
@@ -102,19 +116,14 @@ class RingSender {
     // The peer says it consumed everything before `position`. Old news is ignored; protocol_error:
     // more than was sent.
     Errc take_position(std::uint64_t position) noexcept {
-        return gain(static_cast<std::int64_t>(position - consumed_));
+        return gain(static_cast<std::int64_t>(position - at_.consumed()));
     }
     Errc take_credit(std::uint32_t truncated) noexcept {
-        return gain(ring::credit_gain(truncated, consumed_));
+        return gain(ring::credit_gain(truncated, at_.consumed()));
     }
 
-    bool has_room(std::size_t slot) const noexcept {
-        return sent_ + slot - consumed_ <= ring_.bytes;
-    }
     std::size_t max_payload() const noexcept { return ring::max_payload(ring_.bytes); }
-    std::uint64_t sent() const noexcept { return sent_; }
-    // What the peer has not reported as consumed.
-    std::uint64_t unconsumed() const noexcept { return sent_ - consumed_; }
+    std::uint64_t sent() const noexcept { return at_.sent(); }
 
   private:
     template <std::uint32_t kBytes>
@@ -125,10 +134,10 @@ class RingSender {
         return {{path.queue(), {.opcode = mlx5::Opcode::write, .remote_key = ring.remote_key}}};
     }
 
-    std::size_t offset() const noexcept { return sent_ & (ring_.bytes - 1); }
+    std::size_t offset() const noexcept { return at_.offset_of(sent()); }
     void advance(std::size_t slot) noexcept {
-        sent_ += slot;
-        tag_ = ring::tag(ring_.tag_key, sent_);
+        at_.advance(slot);
+        tag_ = ring::tag(ring_.tag_key, sent());
     }
 
     // Of a record whose payload, padded to so many bytes, lies in the mirror.
@@ -208,26 +217,17 @@ class RingSender {
         std::memcpy(payload + padded, &tag_, sizeof tag_);
     }
 
-    // Skips the rest of the lap, provided that the record itself will fit behind it.
-    Errc pad(std::size_t slot) noexcept {
-        const std::size_t rest = to_end(sent_);
-        return has_room(rest + slot) ? skip(rest) : Errc::would_block;
-    }
-
     Errc gain(std::int64_t bytes) noexcept {
         if (bytes <= 0) return Errc::ok;
-        if (static_cast<std::uint64_t>(bytes) > sent_ - consumed_) [[unlikely]]
-            return Errc::protocol_error;
-        consumed_ += static_cast<std::uint64_t>(bytes);
-        return Errc::ok;
+        return at_.gain(static_cast<std::uint64_t>(bytes)) ? Errc::ok : Errc::protocol_error;
     }
 
     static constexpr std::size_t kLargestInline = 256;
 
     SendPath& path_;
     RemoteRing ring_;
-    std::uint64_t sent_ = 0, consumed_ = 0;            // positions in the peer's ring
-    std::uint64_t tag_ = ring::tag(ring_.tag_key, 0);  // of sent_
+    SendPositions at_;                                 // in the peer's ring
+    std::uint64_t tag_ = ring::tag(ring_.tag_key, 0);  // of sent()
     Small<16> empty_;                                  // a record without payload
     Small<24> small_;                                  // one of up to 8 bytes
 };
