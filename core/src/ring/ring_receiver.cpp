@@ -4,7 +4,7 @@
 namespace verbatim {
 
 Errc RingReceiver::look_ahead(Seen& seen, std::uint64_t position) noexcept {
-    while (seen_ < position && seen_ - consumed_ < farthest()) {
+    while (seen_ < position && seen_ - consumed_ < kFarthest * (mask_ + 1)) {
         const std::size_t at = seen_ & mask_;
         if (!is_complete(at, seen_)) break;
         const std::uint64_t raw = load(at);  // once more, behind the trailer
@@ -25,7 +25,8 @@ Errc RingReceiver::look_ahead(Seen& seen, std::uint64_t position) noexcept {
 
 Errc RingReceiver::holds_up_to(std::uint64_t position, Seen& seen) noexcept {
     // Positions from before are old news; those beyond the ring are lies.
-    if (position > consumed_ && position - consumed_ > farthest()) return Errc::protocol_error;
+    if (position > consumed_ && position - consumed_ > kFarthest * (mask_ + 1))
+        return Errc::protocol_error;
     if (position <= seen_) return Errc::ok;
     if (const Errc error = look_ahead(seen, position); error != Errc::ok) return error;
     if (seen_ > position) return Errc::protocol_error;

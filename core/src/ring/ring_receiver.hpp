@@ -102,9 +102,11 @@ class RingReceiver {
     }
 
   private:
+    // So many rings ahead of what was consumed an honest sender may be: its lap ended early, and
+    // the next is full.
+    static constexpr std::uint64_t kFarthest = 2;
+
     std::size_t offset() const noexcept { return position_ & mask_; }
-    // No honest sender is farther ahead of what was consumed: a lap that ended early, and the next.
-    std::uint64_t farthest() const noexcept { return 2 * (mask_ + 1); }
     std::uint64_t load(std::size_t at) const noexcept {
         return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory_ + at),
                                __ATOMIC_ACQUIRE);
