@@ -1,5 +1,6 @@
 // A sender sends messages of a connection from any thread. They go through a bounded queue to the
-// thread of the connection's lane, which posts them.
+// thread of the connection's lane, which posts them with its polls. It must poll or sleep: see
+// "Senders without a poller" in docs/lanes.md.
 #pragma once
 
 #include <cstddef>
