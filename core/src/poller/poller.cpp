@@ -11,6 +11,7 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "../lane/lane_driver.hpp"
 #include "../lane/lane_impl.hpp"
 #include "../lane/wait_set.hpp"
 #include "placement.hpp"
@@ -20,22 +21,28 @@ namespace verbatim {
 // Of connections that end with their poller.
 constexpr std::chrono::seconds kLongestClose{10};
 
-class Poller::Impl {
+class Poller::Impl final : public LaneDriver {
   public:
     Impl(const Config::PollerSection& section, Lane lane);
     ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
 
     const std::string& name() const noexcept { return name_; }
     const Lane& lane() const noexcept { return own_; }
     // In its thread.
     void add(const Lane& lane);
     void remove(const Lane& lane);
+    // Of all its lanes. Tasks that wait call these too.
+    std::size_t poll() noexcept override;
+    bool may_sleep() noexcept override;
+    int descriptor() const noexcept override { return waits_.file(); }
+    bool in_handler() const noexcept override;
+    Lane home() const noexcept override { return own_; }
 
   private:
     void run() noexcept;
-    std::size_t poll() noexcept;
     bool is_closing() const noexcept;
-    void idle(unsigned round) noexcept;
     bool prepare_to_sleep() noexcept;
 
     const std::string name_;
@@ -44,6 +51,7 @@ class Poller::Impl {
     WaitSet waits_;
     Lane own_;
     std::vector<Lane> lanes_;  // its own first; owner: its thread, once that runs
+    unsigned idle_rounds_ = 0;
     Clock::time_point idle_since_{};
     std::atomic<bool> stop_{false};
     std::thread thread_;
@@ -73,11 +81,13 @@ Poller::Impl::~Impl() {
 
 void Poller::Impl::run() noexcept {
     lanes_.front().impl()->runner() = std::this_thread::get_id();
-    for (unsigned round = 0; !stop_.load(std::memory_order_relaxed);) {
-        if (poll() != 0)
-            round = 0;
+    LaneDriver::of_thread() = this;
+    while (!stop_.load(std::memory_order_relaxed)) {
+        if (poll() != 0) continue;
+        if (may_sleep())
+            (void)waits_.wait(-1, [](void*) {});  // lanes read their own descriptors
         else
-            idle(round++);
+            _mm_pause();
     }
     const Deadline limit = Deadline::after(kLongestClose);
     while (is_closing() && !limit.passed()) (void)poll();
@@ -97,18 +107,23 @@ std::size_t Poller::Impl::poll() noexcept {
         Lane lane = lanes_[i];
         happened += lane.poll();
     }
+    idle_rounds_ = happened == 0 ? idle_rounds_ + 1 : 0;
     return happened;
 }
 
-void Poller::Impl::idle(unsigned round) noexcept {
+bool Poller::Impl::may_sleep() noexcept {
     constexpr unsigned kRoundsPerClock = 16;
-    if (mode_ == LaneMode::busy) return _mm_pause();
+    if (mode_ == LaneMode::busy || idle_rounds_ == 0) return false;
+    const unsigned round = idle_rounds_ - 1;
     if (round == 0) idle_since_ = Clock::now();
     const bool spins = mode_ == LaneMode::adaptive &&
                        (round % kRoundsPerClock != 0 || Clock::now() - idle_since_ < spin_);
-    if (spins || !prepare_to_sleep()) return _mm_pause();
-    // Lanes read their own descriptors.
-    (void)waits_.wait(-1, [](void*) {});
+    return !spins && prepare_to_sleep();
+}
+
+bool Poller::Impl::in_handler() const noexcept {
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [](const Lane& lane) { return lane.impl()->in_handler(); });
 }
 
 bool Poller::Impl::prepare_to_sleep() noexcept {

@@ -71,7 +71,9 @@ class Context {
     Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
     // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
-    // of Listener::serve().
+    // of Listener::serve(). A task of another poller goes on with the lanes of its own thread
+    // meanwhile. Throws Error(would_deadlock) in a handler of any poller: give it a task
+    // (Lane::submit) that connects.
     void connect(std::string_view host_port, Poller& poller,
                  const std::function<void(Connection&)>& setup);
 

@@ -52,15 +52,20 @@ class Lane {
     void submit(Task task) {
         push(new InboxTask<Task>(std::move(task)));
     }
-    // The same, and waits for its value or exception. In the lane's own thread it is called at
-    // once. Throws Error(invalid_argument): the lane ended first.
+    // The same, and waits for its value or exception. In the thread of the poller that drives the
+    // lane it is called at once. A task of another poller goes on with the lanes of its own thread
+    // while it waits, so that two pollers may wait for each other; a handler must not wait: there
+    // it throws Error(would_deadlock). Throws Error(invalid_argument): the lane ended first.
+    // Where a loop of the program's own drives the lane, another thread calls this.
     template <class Task>
     auto call(Task task) -> std::invoke_result_t<Task&> {
         using Value = std::invoke_result_t<Task&>;
         if (is_mine()) return task();
+        Wait wait = begin_wait();
         std::promise<Value> promise;
         std::future<Value> value = promise.get_future();
-        submit([&task, promise = std::move(promise)]() mutable noexcept {
+        submit([&task, promise = std::move(promise),
+                teller = std::move(wait.teller)]() mutable noexcept {
             try {
                 if constexpr (std::is_void_v<Value>)
                     task(), promise.set_value();
@@ -70,6 +75,7 @@ class Lane {
                 promise.set_exception(std::current_exception());
             }
         });
+        go_on_until(wait);
         try {
             return value.get();
         } catch (const std::future_error&) {
@@ -86,6 +92,14 @@ class Lane {
     void push(InboxItem* task);
     // This thread is that of the poller which drives the lane.
     bool is_mine() const noexcept;
+    // A wait in a thread that drives lanes itself: a poller's. In others it is empty.
+    struct Wait {
+        std::shared_ptr<void> answer, teller;
+    };
+    // Throws Error(would_deadlock) in a handler.
+    static Wait begin_wait();
+    // Drives the lanes of this thread until the last copy of the teller has gone.
+    static void go_on_until(const Wait& wait) noexcept;
 
     std::shared_ptr<Impl> impl_;
 };

@@ -1,0 +1,139 @@
+// What goes on while a thread waits: pollers whose tasks wait for each other, and handlers, which
+// must not.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "objects_pair.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Deadline soon() { return Deadline::after(60s); }
+
+Config waits_config(std::size_t pollers, LaneMode mode) {
+    Config config = test::small_config();
+    config.ring.bytes = 4096;
+    config.lane.mode = mode;
+    for (std::size_t i = 0; i < pollers; ++i) config.pollers.push_back({.mode = mode});
+    return config;
+}
+
+std::string address_of(const Listener& listener) {
+    return "127.0.0.1:" + std::to_string(listener.port());
+}
+
+template <class Condition>
+bool wait_until(Condition condition) {
+    const Deadline deadline = soon();
+    while (!condition() && !deadline.passed()) std::this_thread::yield();
+    return condition();
+}
+
+// Threads that call meet() leave it when so many have come.
+class MeetingPoint {
+  public:
+    explicit MeetingPoint(int most) : missing_(most) {}
+    void meet() {
+        --missing_;
+        EXPECT_TRUE(wait_until([&] { return missing_ <= 0; }));
+    }
+
+  private:
+    std::atomic<int> missing_;
+};
+
+class Waits : public testing::TestWithParam<LaneMode> {};
+
+TEST_P(Waits, of_two_pollers_tasks_for_each_other_end) {
+    Context context(waits_config(2, GetParam()));
+    Lane a = context.pollers()[0]->lane(), b = context.pollers()[1]->lane();
+    MeetingPoint point(2);
+    std::atomic<int> sum{0};
+    const auto waits_for = [&](Lane& other) {
+        return [&]() noexcept {
+            point.meet();
+            for (int i = 0; i < 100; ++i) sum += other.call([] { return 1; });
+        };
+    };
+    a.submit(waits_for(b));
+    b.submit(waits_for(a));
+    EXPECT_TRUE(wait_until([&] { return sum == 200; })) << sum;
+}
+
+TEST_P(Waits, of_tasks_may_go_there_and_back) {
+    Context context(waits_config(2, GetParam()));
+    Lane a = context.pollers()[0]->lane(), b = context.pollers()[1]->lane();
+    EXPECT_EQ(a.call([&] {
+        return b.call([&] { return a.call([&] { return b.call([] { return 7; }); }); });
+    }),
+              7);
+    EXPECT_EQ(
+        test::error_code_of([&] {
+            a.call([&] { b.call([] { throw Error(Errc::bad_pointer, "test", "thrown there"); }); });
+        }),
+        Errc::bad_pointer);
+}
+
+// Each poller is also asked to make room for the caller of the other.
+TEST_P(Waits, of_two_pollers_that_connect_to_each_other_end) {
+    Context context(waits_config(2, GetParam()));
+    Listener listener = context.listen("127.0.0.1:0");
+    std::atomic<int> accepted{0}, connected{0};
+    listener.serve(context.pollers(), [&](Connection&) { ++accepted; });
+    MeetingPoint point(2);
+    std::vector<Errc> codes(2, Errc::would_block);
+    std::atomic<int> done{0};
+    for (std::size_t i = 0; i < 2; ++i)
+        context.pollers()[i]->lane().submit([&, i]() noexcept {
+            point.meet();
+            codes[i] = test::error_code_of([&] {
+                context.connect(address_of(listener), *context.pollers()[1 - i],
+                                [&](Connection&) { ++connected; });
+            });
+            ++done;
+        });
+    ASSERT_TRUE(wait_until([&] { return done == 2; }));
+    EXPECT_EQ(codes, std::vector<Errc>(2, Errc::ok));
+    EXPECT_TRUE(wait_until([&] { return accepted == 2; })) << accepted;
+    EXPECT_EQ(connected, 2);
+}
+
+TEST_P(Waits, of_handlers_for_another_poller_are_refused) {
+    Context server(waits_config(2, GetParam())), client(waits_config(0, GetParam()));
+    Listener listener = server.listen("127.0.0.1:0");
+    MeetingPoint point(2);
+    std::atomic<int> refused{0}, served{0};
+    listener.serve(server.pollers(), [&](Connection& connection) {
+        // Callers are given to the pollers in turn.
+        Poller& other = *server.pollers()[static_cast<std::size_t>(1 - served++ % 2)];
+        connection.on(1, [&](Connection& caller, Message& message) {
+            point.meet();  // both handlers run
+            try {
+                server.connect(address_of(listener), other, [](Connection&) {});
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), Errc::would_deadlock);
+                EXPECT_NE(std::string(error.what()).find("handler"), std::string::npos);
+                EXPECT_NE(std::string(error.what()).find("submit"), std::string::npos);
+                ++refused;
+            }
+            EXPECT_EQ(caller.try_send(2, message.payload()), Errc::ok);
+        });
+    });
+    Connection first = client.connect(address_of(listener));
+    Connection second = client.connect(address_of(listener));
+    for (Connection* connection : {&first, &second}) connection->send_message(1, {}, {}, soon());
+    for (Connection* connection : {&first, &second})
+        EXPECT_EQ(connection->receive_message(soon()).channel(), 2);
+    EXPECT_EQ(refused, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfModes, Waits, testing::Values(LaneMode::adaptive, LaneMode::event));
+
+}  // namespace
+}  // namespace verbatim
