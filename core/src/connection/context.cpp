@@ -93,9 +93,12 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
     const HostPort to = HostPort::parse(host_port);
-    Reservation reservation(on.impl()->queue(), impl_->config);
-    auto connection =
-        std::make_unique<Connection::Impl>(on.impl(), call_peer(impl_, *on.impl(), to));
+    const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
+    const std::shared_ptr<Lane::Impl> lane = on.impl();
+    Reservation reservation(lane->queue(), context->config);
+    WaitingLanes waiting(on, context->config.lane);
+    auto connection = std::make_unique<Connection::Impl>(
+        lane, run_beside(*waiting, [&] { return call_peer(context, *lane, to); }));
     reservation.keep();
     return Connection(std::move(connection));
 }

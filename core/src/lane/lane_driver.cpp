@@ -56,15 +56,20 @@ void LaneDriver::drive_until(const Answer& answer) noexcept {
 
 std::size_t SingleLane::poll() noexcept {
     const std::size_t happened = lane_.poll();
-    idle_rounds_ = happened == 0 ? idle_rounds_ + 1 : 0;
+    if (happened != 0) idle_rounds_ = 0;
     return happened;
 }
 
 bool SingleLane::may_sleep() noexcept {
-    return idle_rounds_ != 0 && !patience_.spins(idle_rounds_ - 1) && lane_.prepare_to_sleep();
+    return !patience_.spins(idle_rounds_++) && lane_.prepare_to_sleep();
 }
 
 bool SingleLane::in_handler() const noexcept { return lane_.impl()->in_handler(); }
+
+WaitingLanes::WaitingLanes(const Lane& lane, Config::LaneSection section) {
+    section.mode = lane.impl()->mode();
+    if (LaneDriver::of_thread() == nullptr) alone_.emplace(lane, section);
+}
 
 Lane::Wait Lane::begin_wait() {
     LaneDriver* const driver = LaneDriver::of_thread();

@@ -6,13 +6,17 @@
 #include <cstddef>
 #include <future>
 #include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
+#include <verbatim/core/config.hpp>
 #include <verbatim/core/inbox_item.hpp>
 #include <verbatim/core/lane.hpp>
+#include <verbatim/driver/error.hpp>
 
 #include "patience.hpp"
 
@@ -39,8 +43,8 @@ class LaneDriver {
   public:
     // Once. Returns how many things happened.
     virtual std::size_t poll() noexcept = 0;
-    // After a poll that found nothing. True: it is time to sleep, and a wake-up was asked for; wait
-    // for descriptor(), then poll. False: poll again.
+    // One round of a wait, after a poll. True: it is time to sleep, and a wake-up was asked for;
+    // wait for descriptor(), then poll. False: poll again.
     virtual bool may_sleep() noexcept = 0;
     virtual int descriptor() const noexcept = 0;
     virtual bool in_handler() const noexcept = 0;
@@ -69,7 +73,19 @@ class SingleLane final : public LaneDriver {
   private:
     Lane lane_;
     LanePatience patience_;
-    unsigned idle_rounds_ = 0;
+    unsigned idle_rounds_ = 0;  // since something happened
+};
+
+// The lanes to be driven by a call that waits on this lane, in its thread: all of a poller's, else
+// this one alone.
+class WaitingLanes {
+  public:
+    // `section`: of the context; the lane's own mode counts.
+    WaitingLanes(const Lane& lane, Config::LaneSection section);
+    LaneDriver& operator*() noexcept { return alone_ ? *alone_ : *LaneDriver::of_thread(); }
+
+  private:
+    std::optional<SingleLane> alone_;
 };
 
 // Runs `work()` in a thread of its own, while this one drives its lanes. Returns its value, or

@@ -50,8 +50,8 @@ class Poller::Impl final : public LaneDriver {
     const std::chrono::microseconds spin_;
     WaitSet waits_;
     Lane own_;
-    std::vector<Lane> lanes_;  // its own first; owner: its thread, once that runs
-    unsigned idle_rounds_ = 0;
+    std::vector<Lane> lanes_;   // its own first; owner: its thread, once that runs
+    unsigned idle_rounds_ = 0;  // since something happened
     Clock::time_point idle_since_{};
     std::atomic<bool> stop_{false};
     std::thread thread_;
@@ -107,14 +107,14 @@ std::size_t Poller::Impl::poll() noexcept {
         Lane lane = lanes_[i];
         happened += lane.poll();
     }
-    idle_rounds_ = happened == 0 ? idle_rounds_ + 1 : 0;
+    if (happened != 0) idle_rounds_ = 0;
     return happened;
 }
 
 bool Poller::Impl::may_sleep() noexcept {
     constexpr unsigned kRoundsPerClock = 16;
-    if (mode_ == LaneMode::busy || idle_rounds_ == 0) return false;
-    const unsigned round = idle_rounds_ - 1;
+    if (mode_ == LaneMode::busy) return false;
+    const unsigned round = idle_rounds_++;
     if (round == 0) idle_since_ = Clock::now();
     const bool spins = mode_ == LaneMode::adaptive &&
                        (round % kRoundsPerClock != 0 || Clock::now() - idle_since_ < spin_);

@@ -1,5 +1,5 @@
-// What goes on while a thread waits: pollers whose tasks wait for each other, and handlers, which
-// must not.
+// What goes on while a thread waits: pollers whose tasks wait for each other, handlers, which must
+// not, and the other connections of a lane on which somebody accepts or connects.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "objects_pair.hpp"
+#include "core_fault.hpp"
 
 namespace verbatim {
 namespace {
@@ -47,6 +47,44 @@ class MeetingPoint {
   private:
     std::atomic<int> missing_;
 };
+
+std::span<const std::byte> bytes_of(const std::uint64_t& number) {
+    return std::as_bytes(std::span(&number, 1));
+}
+
+// Connected: `asker`, driven by its own blocking calls, to `answerer`, which answers each message
+// of channel 1 by its handler when its lane is polled. A message of channel 2 ends it.
+struct Answering {
+    explicit Answering(const Config& config) : pair(config, config) {
+        pair.receiver->on(1, [](Connection& caller, Message& message) {
+            EXPECT_EQ(caller.try_send(1, message.payload()), Errc::ok);
+        });
+        pair.receiver->on(2, [this](Message&) { pair.receiver.reset(); });
+    }
+    void ask(std::uint64_t rounds) {
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+            pair.sender->send_message(1, bytes_of(i), {}, soon());
+            const Message answer = pair.sender->receive_message(soon());
+            ASSERT_EQ(answer.payload().size(), sizeof i);
+            EXPECT_EQ(std::memcmp(answer.payload().data(), &i, sizeof i), 0) << i;
+        }
+    }
+    void end_answerer() {
+        pair.sender->send_message(2, {}, {}, soon());
+        EXPECT_EQ(test::error_code_of([&] { pair.sender->receive_message(soon()); }),
+                  Errc::peer_lost);
+        EXPECT_TRUE(pair.sender->peer_closed());
+    }
+    Context& asking() { return pair.sender_context; }
+    Context& answering() { return pair.receiver_context; }
+    test::Pair pair;
+};
+
+Config patient_config(LaneMode mode) {
+    Config config = waits_config(0, mode);
+    config.connect.timeout = 60s;
+    return config;
+}
 
 class Waits : public testing::TestWithParam<LaneMode> {};
 
@@ -131,6 +169,49 @@ TEST_P(Waits, of_handlers_for_another_poller_are_refused) {
     for (Connection* connection : {&first, &second})
         EXPECT_EQ(connection->receive_message(soon()).channel(), 2);
     EXPECT_EQ(refused, 2);
+}
+
+// Only accept() polls the lane of the answering side.
+TEST_P(Waits, for_a_silent_caller_keep_no_other_connection_of_the_lane_waiting) {
+    Answering both(patient_config(GetParam()));
+    Listener listener = both.answering().listen("127.0.0.1:0");
+    const auto silent = test::RawSocket::connected(listener.port());
+    std::thread asking([&] {
+        both.ask(300);
+        EXPECT_EQ(both.answering().lane().call([] { return 7; }), 7);
+        both.end_answerer();
+        const Connection last = both.asking().connect(address_of(listener));
+    });
+    const Connection accepted = listener.accept(soon());
+    asking.join();
+    EXPECT_FALSE(both.pair.receiver);
+}
+
+TEST_P(Waits, that_end_at_their_deadline_leave_the_lane_usable) {
+    Answering both(patient_config(GetParam()));
+    Listener listener = both.answering().listen("127.0.0.1:0");
+    EXPECT_EQ(test::error_code_of([&] { (void)listener.accept(Deadline::after(1ms)); }),
+              Errc::timeout);
+    std::atomic<bool> done{false};
+    std::thread asking([&] {
+        both.ask(100);
+        done = true;
+    });
+    while (!done) (void)both.answering().lane().poll();
+    asking.join();
+}
+
+// Only connect() polls the lane of the answering side. The listener hangs up in the end.
+TEST_P(Waits, for_a_silent_listener_keep_no_other_connection_of_the_lane_waiting) {
+    Answering both(patient_config(GetParam()));
+    test::Stranger silent([&](const test::RawSocket&) {
+        both.ask(300);
+        EXPECT_EQ(both.answering().lane().call([] { return 7; }), 7);
+        both.end_answerer();
+    });
+    EXPECT_NE(test::error_code_of([&] { both.answering().connect(test::local(silent.port())); }),
+              Errc::ok);
+    EXPECT_FALSE(both.pair.receiver);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfModes, Waits, testing::Values(LaneMode::adaptive, LaneMode::event));
