@@ -98,7 +98,7 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     Reservation reservation(lane->queue(), context->config);
     WaitingLanes waiting(on, context->config.lane);
     auto connection = std::make_unique<Connection::Impl>(
-        lane, run_beside(*waiting, [&] { return call_peer(context, *lane, to); }));
+        lane, run_beside(waiting.driver(), [&] { return call_peer(context, *lane, to); }));
     reservation.keep();
     return Connection(std::move(connection));
 }
@@ -114,8 +114,8 @@ void Context::connect(std::string_view host_port, Poller& poller,
         return Reservation(lane.impl()->queue(), impl_->config);
     });
     const auto met = [&] { return call_peer(impl_, *lane.impl(), to); };
-    LaneDriver* const driver = LaneDriver::of_thread();  // a task of a poller connects
-    Meeting meeting = driver == nullptr ? met() : run_beside(*driver, met);
+    Meeting meeting =
+        run_beside(LaneDriver::of_thread(), met);  // where a task of a poller connects
     lane.call([&] { host(lane.impl(), std::move(meeting), setup); });
     reservation.keep();
 }

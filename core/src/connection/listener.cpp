@@ -24,6 +24,7 @@ constexpr int kPollsPerLook = 64;
 
 // Goes on with the lanes. True: they may sleep, and their descriptor wakes.
 bool drive(LaneDriver& driver) noexcept {
+    const LaneDriver::Wait wait;
     for (int i = 0; i < kPollsPerLook; ++i) (void)driver.poll();
     return driver.may_sleep();
 }
@@ -72,7 +73,7 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
         return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };
     WaitingLanes waiting(on, context->config.lane);
-    const Target target{on.impl().get(), place, &*waiting};
+    const Target target{on.impl().get(), place, waiting.driver()};
     while (auto ready = next(target, deadline)) {
         const std::string name = ready->meeting.channel.name();
         try {

@@ -42,7 +42,13 @@ LaneDriver*& LaneDriver::of_thread() noexcept {
     return driver;
 }
 
+unsigned& LaneDriver::depth() noexcept {
+    static thread_local unsigned waits = 0;
+    return waits;
+}
+
 void LaneDriver::drive_until(const Answer& answer) noexcept {
+    const Wait wait;
     while (!answer.has_come()) {
         if (poll() != 0) continue;
         if (!may_sleep()) {
@@ -66,20 +72,35 @@ bool SingleLane::may_sleep() noexcept {
 
 bool SingleLane::in_handler() const noexcept { return lane_.impl()->in_handler(); }
 
+void SingleLane::set_stuck(bool is) noexcept { lane_.impl()->inbox().set_stuck(is); }
+
 WaitingLanes::WaitingLanes(const Lane& lane, Config::LaneSection section) {
     section.mode = lane.impl()->mode();
     if (LaneDriver::of_thread() == nullptr) alone_.emplace(lane, section);
 }
 
-Lane::Wait Lane::begin_wait() {
+Lane::Wait Lane::begin_wait() const {
     LaneDriver* const driver = LaneDriver::of_thread();
     if (driver == nullptr) return {};
     if (driver->in_handler())
         throw Error(Errc::would_deadlock, "lane",
                     "a handler of a poller called something that waits for the thread of another",
                     "give a task to Lane::submit() and do it there: tasks may wait");
+    if (LaneDriver::is_deep()) return begin_stuck_wait();
     auto [answer, teller] = Answer::expect(driver->home());
     return {std::move(answer), std::move(teller)};
+}
+
+// Of threads that wait for each other so, the last one to begin sees that the other is stuck.
+Lane::Wait Lane::begin_stuck_wait() const {
+    LaneDriver* const driver = LaneDriver::of_thread();
+    driver->set_stuck(true);
+    std::shared_ptr<void> end(driver, [](LaneDriver* one) { one->set_stuck(false); });
+    if (impl_->inbox().is_stuck())
+        throw Error(Errc::would_deadlock, "lane",
+                    "many tasks of two pollers wait for each other, one inside the other",
+                    "give fewer tasks that wait to Lane::submit() at a time");
+    return {nullptr, nullptr, std::move(end)};
 }
 
 void Lane::go_on_until(const Wait& wait) noexcept {

@@ -50,13 +50,31 @@ class LaneDriver {
     virtual bool in_handler() const noexcept = 0;
     // Where answers come.
     virtual Lane home() const noexcept = 0;
+    // Of all its inboxes.
+    virtual void set_stuck(bool is) noexcept = 0;
 
     void drive_until(const Answer& answer) noexcept;
     // Of the poller whose thread this is; null: it is no poller's.
     static LaneDriver*& of_thread() noexcept;
 
+    // Marks a wait that drives. Tasks that it runs may wait too, one inside the other.
+    class Wait {
+      public:
+        Wait() noexcept { ++depth(); }
+        ~Wait() { --depth(); }
+        Wait(const Wait&) = delete;
+        Wait& operator=(const Wait&) = delete;
+    };
+    // So many waits are under way in this thread that the next one must not drive: each takes some
+    // stack, and a handshake a thread.
+    static bool is_deep() noexcept { return depth() >= kMostWaits; }
+
   protected:
     ~LaneDriver() = default;
+
+  private:
+    static constexpr unsigned kMostWaits = 32;
+    static unsigned& depth() noexcept;
 };
 
 // The driver of a lane in a loop of the program's own.
@@ -69,6 +87,7 @@ class SingleLane final : public LaneDriver {
     int descriptor() const noexcept override { return lane_.descriptor(); }
     bool in_handler() const noexcept override;
     Lane home() const noexcept override { return lane_; }
+    void set_stuck(bool is) noexcept override;
 
   private:
     Lane lane_;
@@ -77,24 +96,29 @@ class SingleLane final : public LaneDriver {
 };
 
 // The lanes to be driven by a call that waits on this lane, in its thread: all of a poller's, else
-// this one alone.
+// this one alone; none in too deep a wait.
 class WaitingLanes {
   public:
     // `section`: of the context; the lane's own mode counts.
     WaitingLanes(const Lane& lane, Config::LaneSection section);
-    LaneDriver& operator*() noexcept { return alone_ ? *alone_ : *LaneDriver::of_thread(); }
+    LaneDriver* driver() noexcept {
+        if (LaneDriver::is_deep()) return nullptr;
+        return alone_ ? &*alone_ : LaneDriver::of_thread();
+    }
 
   private:
     std::optional<SingleLane> alone_;
 };
 
-// Runs `work()` in a thread of its own, while this one drives its lanes. Returns its value, or
-// throws what it throws. Throws Error(out_of_memory): there is no thread for it.
+// Runs `work()` in a thread of its own, while this one drives its lanes; in this one, where it
+// drives none. Returns its value, or throws what it throws. Throws Error(out_of_memory): there is
+// no thread for it.
 template <class Work>
-std::invoke_result_t<Work&> run_beside(LaneDriver& driver, Work work) {
+std::invoke_result_t<Work&> run_beside(LaneDriver* driver, Work work) {
+    if (driver == nullptr || LaneDriver::is_deep()) return work();
     std::packaged_task<std::invoke_result_t<Work&>()> task(std::move(work));
     auto value = task.get_future();
-    auto [answer, teller] = Answer::expect(driver.home());
+    auto [answer, teller] = Answer::expect(driver->home());
     std::thread worker;
     try {
         worker = std::thread([task = std::move(task), told = std::move(teller)]() mutable {
@@ -106,7 +130,7 @@ std::invoke_result_t<Work&> run_beside(LaneDriver& driver, Work work) {
                     std::string("no thread for a handshake: ") + error.what(),
                     "raise the limit: ulimit -u");
     }
-    driver.drive_until(*answer);
+    driver->drive_until(*answer);
     worker.join();
     return value.get();
 }

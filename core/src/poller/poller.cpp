@@ -39,6 +39,9 @@ class Poller::Impl final : public LaneDriver {
     int descriptor() const noexcept override { return waits_.file(); }
     bool in_handler() const noexcept override;
     Lane home() const noexcept override { return own_; }
+    void set_stuck(bool is) noexcept override {
+        for (const Lane& lane : lanes_) lane.impl()->inbox().set_stuck(is);
+    }
 
   private:
     void run() noexcept;

@@ -118,6 +118,47 @@ TEST_P(Waits, of_tasks_may_go_there_and_back) {
         Errc::bad_pointer);
 }
 
+TEST_P(Waits, of_many_tasks_at_a_time_end) {
+    Context context(waits_config(2, GetParam()));
+    Lane a = context.pollers()[0]->lane(), b = context.pollers()[1]->lane();
+    std::atomic<int> done{0};
+    for (int i = 0; i < 1000; ++i) a.submit([&]() noexcept { done += b.call([] { return 1; }); });
+    EXPECT_TRUE(wait_until([&] { return done == 1000; })) << done;
+}
+
+// Neither may take so many at a time: some are told so, and none waits for ever.
+TEST_P(Waits, of_many_tasks_of_both_pollers_end) {
+    Context context(waits_config(2, GetParam()));
+    Lane a = context.pollers()[0]->lane(), b = context.pollers()[1]->lane();
+    MeetingPoint point(2);
+    std::atomic<int> ended{0};
+    const auto waits_for = [&](Lane& other) {
+        return [&]() noexcept {
+            const Errc code = test::error_code_of([&] { other.call([] {}); });
+            EXPECT_TRUE(code == Errc::ok || code == Errc::would_deadlock) << name(code);
+            ++ended;
+        };
+    };
+    for (Lane* lane : {&a, &b}) lane->submit([&]() noexcept { point.meet(); });
+    for (int i = 0; i < 500; ++i) a.submit(waits_for(b)), b.submit(waits_for(a));
+    EXPECT_TRUE(wait_until([&] { return ended == 1000; })) << ended;
+    EXPECT_EQ(a.call([] { return 7; }), 7);
+}
+
+TEST_P(Waits, of_many_tasks_that_connect_end) {
+    Context server(waits_config(1, GetParam())), client(waits_config(0, GetParam()));
+    Listener listener = server.listen("127.0.0.1:0");
+    std::atomic<int> accepted{0};
+    listener.serve(server.pollers(), [&](Connection&) { ++accepted; });
+    std::vector<Connection> connected;
+    for (int i = 0; i < 50; ++i)
+        client.lane().submit(
+            [&]() noexcept { connected.push_back(client.connect(address_of(listener))); });
+    (void)client.lane().poll();
+    EXPECT_EQ(connected.size(), 50u);
+    EXPECT_TRUE(wait_until([&] { return accepted == 50; })) << accepted;
+}
+
 // Each poller is also asked to make room for the caller of the other.
 TEST_P(Waits, of_two_pollers_that_connect_to_each_other_end) {
     Context context(waits_config(2, GetParam()));

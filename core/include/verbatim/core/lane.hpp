@@ -54,9 +54,10 @@ class Lane {
     }
     // The same, and waits for its value or exception. In the thread of the poller that drives the
     // lane it is called at once. A task of another poller goes on with the lanes of its own thread
-    // while it waits, so that two pollers may wait for each other; a handler must not wait: there
-    // it throws Error(would_deadlock). Throws Error(invalid_argument): the lane ended first.
-    // Where a loop of the program's own drives the lane, another thread calls this.
+    // while it waits, so that two pollers may wait for each other. It throws Error(would_deadlock)
+    // in a handler, which must not wait, and where dozens of tasks of both pollers do so, one
+    // inside the other. Throws Error(invalid_argument): the lane ended first. Where a loop of the
+    // program's own drives the lane, another thread calls this.
     template <class Task>
     auto call(Task task) -> std::invoke_result_t<Task&> {
         using Value = std::invoke_result_t<Task&>;
@@ -95,9 +96,11 @@ class Lane {
     // A wait in a thread that drives lanes itself: a poller's. In others it is empty.
     struct Wait {
         std::shared_ptr<void> answer, teller;
+        std::shared_ptr<void> stuck;  // instead: its end says that this thread takes tasks again
     };
     // Throws Error(would_deadlock) in a handler.
-    static Wait begin_wait();
+    Wait begin_wait() const;
+    Wait begin_stuck_wait() const;
     // Drives the lanes of this thread until the last copy of the teller has gone.
     static void go_on_until(const Wait& wait) noexcept;
 
