@@ -286,7 +286,7 @@ void ObjectLink::cancel(Connection& connection, std::uint64_t id) noexcept {
 void ObjectLink::send_pending(Connection& connection) {
     while (!pending_.empty()) {
         const Pending& next = pending_.front();
-        const Errc code = connection.try_send(kChannel, next.payload, {}, next.kind);
+        const Errc code = LayerChannel::try_send(connection, kChannel, next.payload, {}, next.kind);
         if (code == Errc::would_block) return;
         if (code != Errc::ok) return pending_.clear();  // the connection is over
         pending_.pop_front();
@@ -305,8 +305,8 @@ bool ObjectLink::send_grants(Connection& connection, Arrival& arrival) {
         const wire::Grant head{arrival.offer.id, static_cast<std::uint32_t>(count),
                                arrival.extents_sent + count == all.size()};
         const std::span extents = all.subspan(arrival.extents_sent, count);
-        if (connection.try_send(kChannel, wire::bytes_of(head), std::as_bytes(extents),
-                                wire::kGrant) != Errc::ok)
+        if (LayerChannel::try_send(connection, kChannel, wire::bytes_of(head),
+                                   std::as_bytes(extents), wire::kGrant) != Errc::ok)
             return false;
         arrival.extents_sent += count;
     }

@@ -48,7 +48,7 @@ struct Outbound::State {
 
     bool send(std::uint8_t kind, std::span<const std::byte> head,
               std::span<const std::byte> body = {}) {
-        const Errc code = connection.try_send(wire::kChannel, head, body, kind);
+        const Errc code = LayerChannel::try_send(connection, wire::kChannel, head, body, kind);
         if (code == Errc::would_block) return false;
         if (code != Errc::ok) {
             connection.check();

@@ -67,7 +67,7 @@ class HandMadeSender {
         return extents;
     }
     Errc say(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body) {
-        return connection_.try_send(objects::wire::kChannel, head, body, kind);
+        return LayerChannel::try_send(connection_, objects::wire::kChannel, head, body, kind);
     }
 
   private:

@@ -28,6 +28,8 @@ Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
     throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
 }
 
+bool is_of_layers(std::uint8_t channel) noexcept { return channel >= kLayerChannels; }
+
 void refuse_in_handler(const Connection::Impl& impl) {
     if (impl.lane->in_handler())
         throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
@@ -98,18 +100,24 @@ Connection::~Connection() {
 Errc Connection::try_send(std::uint8_t channel, std::span<const std::byte> head,
                           std::span<const std::byte> body, std::uint8_t kind) noexcept {
     const auto guard = enter(*impl_);
+    if (is_of_layers(channel)) [[unlikely]]
+        return Errc::invalid_argument;
     return impl_->try_send({channel, kind, head, body});
 }
 
 Errc Connection::try_batch(std::uint8_t channel, std::span<const std::byte> head,
                            std::span<const std::byte> body, std::uint8_t kind) noexcept {
     const auto guard = enter(*impl_);
+    if (is_of_layers(channel)) [[unlikely]]
+        return Errc::invalid_argument;
     return impl_->try_batch({channel, kind, head, body});
 }
 
 Errc Connection::try_claim(std::uint8_t channel, std::size_t bytes, Claim& claim,
                            std::uint8_t kind) noexcept {
     const auto guard = enter(*impl_);
+    if (is_of_layers(channel)) [[unlikely]]
+        return Errc::invalid_argument;
     return impl_->try_claim({.channel = channel, .kind = kind}, bytes, claim);
 }
 
@@ -142,6 +150,7 @@ std::size_t Connection::longest_message_bytes() const noexcept {
 void Connection::send_message(std::uint8_t channel, std::span<const std::byte> head,
                               std::span<const std::byte> body, Deadline deadline) {
     const auto guard = enter(*impl_);
+    if (is_of_layers(channel)) refuse_channel(channel);
     const std::size_t bytes = head.size() + body.size();
     if (bytes > max_message_bytes() && bytes <= longest_message_bytes()) [[unlikely]]
         return send_fragments(*impl_, {channel, 0, head, body}, deadline);
@@ -167,9 +176,22 @@ Message Connection::receive_message(Deadline deadline) {
 }
 
 void Connection::set_handler(std::uint8_t channel, ChannelHandler handler) {
-    const auto guard = enter(*impl_);
-    impl_->dispatcher.set_handler(channel, std::move(handler));
-    impl_->member.tell_again();
+    if (is_of_layers(channel)) refuse_channel(channel);
+    LayerChannel::set_handler(*this, channel, std::move(handler));
+}
+
+Errc LayerChannel::try_send(Connection& connection, std::uint8_t channel,
+                            std::span<const std::byte> head, std::span<const std::byte> body,
+                            std::uint8_t kind) noexcept {
+    const auto guard = enter(*connection.impl_);
+    return connection.impl_->try_send({channel, kind, head, body});
+}
+
+void LayerChannel::set_handler(Connection& connection, std::uint8_t channel,
+                               ChannelHandler handler) {
+    const auto guard = enter(*connection.impl_);
+    connection.impl_->dispatcher.set_handler(channel, std::move(handler));
+    connection.impl_->member.tell_again();
 }
 
 void Connection::add_end_handler(EndHandler handler) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
 #include "context_impl.hpp"
 #include "listener_impl.hpp"
@@ -19,6 +20,15 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     lane.mode = section.mode;
     lane.spin = section.spin;
     return Lane(make_lane(context, lane));
+}
+
+// Meets who listens there. `lane`: with room in its queue. Any thread. Throws Error.
+Meeting call_peer(const std::shared_ptr<Context::Impl>& context, Lane::Impl& lane,
+                  const HostPort& to) {
+    Descriptor socket = tcp::connect(to, Deadline::after(context->config.connect.timeout));
+    std::string name = tcp::peer_name(socket);
+    return shake_hands(context, {lane.queue().handle(), lane.mode()},
+                       SideChannel(std::move(socket), std::move(name)), std::nullopt);
 }
 
 }  // namespace
@@ -83,13 +93,12 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
     const HostPort to = HostPort::parse(host_port);
-    Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
-    std::string name = tcp::peer_name(socket);
-    LaneQueue& queue = on.impl()->queue();
-    Reservation reservation(queue, impl_->config);
+    const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
+    const std::shared_ptr<Lane::Impl> lane = on.impl();
+    Reservation reservation(lane->queue(), context->config);
+    WaitingLanes waiting(on, context->config.lane);
     auto connection = std::make_unique<Connection::Impl>(
-        on.impl(), shake_hands(impl_, {queue.handle(), on.impl()->mode()},
-                               SideChannel(std::move(socket), std::move(name)), std::nullopt));
+        lane, run_beside(waiting.driver(), [&] { return call_peer(context, *lane, to); }));
     reservation.keep();
     return Connection(std::move(connection));
 }
@@ -100,15 +109,13 @@ void Context::connect(std::string_view host_port, Poller& poller,
     Lane lane = poller.lane();
     check_lane(*impl_, lane);
     const HostPort to = HostPort::parse(host_port);
-    LaneQueue& queue = lane.impl()->queue();
     Reservation reservation = lane.call([&] {
         refuse_in_handler_of(*lane.impl());
-        return Reservation(queue, impl_->config);
+        return Reservation(lane.impl()->queue(), impl_->config);
     });
-    Descriptor socket = tcp::connect(to, Deadline::after(impl_->config.connect.timeout));
-    std::string name = tcp::peer_name(socket);
-    Meeting meeting = shake_hands(impl_, {queue.handle(), lane.impl()->mode()},
-                                  SideChannel(std::move(socket), std::move(name)), std::nullopt);
+    const auto met = [&] { return call_peer(impl_, *lane.impl(), to); };
+    Meeting meeting =
+        run_beside(LaneDriver::of_thread(), met);  // where a task of a poller connects
     lane.call([&] { host(lane.impl(), std::move(meeting), setup); });
     reservation.keep();
 }

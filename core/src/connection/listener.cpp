@@ -19,6 +19,16 @@ constexpr std::size_t kMaxCallers = 64;  // more wait in the kernel's queue
 // one.
 constexpr std::chrono::milliseconds kStarvedPause{20};
 
+// Of the lanes, between two looks at callers: these are system calls, and a poll is none.
+constexpr int kPollsPerLook = 64;
+
+// Goes on with the lanes. True: they may sleep, and their descriptor wakes.
+bool drive(LaneDriver& driver) noexcept {
+    const LaneDriver::Wait wait;
+    for (int i = 0; i < kPollsPerLook; ++i) (void)driver.poll();
+    return driver.may_sleep();
+}
+
 void turn_down(SideChannel& channel, const Error& reason) {
     log::warn("refused {}: {}", channel.name(), reason.cause());
     channel.refuse(reason);
@@ -62,7 +72,8 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
     const auto place = [&] {
         return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };
-    const Target target{on.impl().get(), place};
+    WaitingLanes waiting(on, context->config.lane);
+    const Target target{on.impl().get(), place, waiting.driver()};
     while (auto ready = next(target, deadline)) {
         const std::string name = ready->meeting.channel.name();
         try {
@@ -123,10 +134,12 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
 }
 
 void Listener::Impl::wait(const Target& target, Deadline deadline) {
+    const bool sleeps = target.driver == nullptr || drive(*target.driver);
     const bool takes_callers = callers_.size() < kMaxCallers && !starved_;
     std::vector<pollfd> entries{{takes_callers ? socket.get() : -1, POLLIN, 0},
                                 {welcomes_.ended().get(), POLLIN, 0},
-                                {stopped_.get(), POLLIN, 0}};
+                                {stopped_.get(), POLLIN, 0},
+                                {target.driver ? target.driver->descriptor() : -1, POLLIN, 0}};
     if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
     // While no more handshakes may begin, callers need not be heard.
     const Clock::time_point start = may_start(target);
@@ -138,7 +151,7 @@ void Listener::Impl::wait(const Target& target, Deadline deadline) {
         deadline.when = std::min(deadline.when, caller.deadline.when);
     }
     poll(entries.data(), entries.size(),
-         milliseconds_until(deadline.when));  // interrupted or not: look again
+         sleeps ? milliseconds_until(deadline.when) : 0);  // interrupted or not: look again
 }
 
 Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

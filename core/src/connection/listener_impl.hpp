@@ -12,6 +12,7 @@
 #include <verbatim/core/context.hpp>
 
 #include "../bootstrap/side_channel.hpp"
+#include "../lane/lane_driver.hpp"
 #include "context_impl.hpp"
 #include "welcomes.hpp"
 
@@ -24,6 +25,7 @@ struct Listener::Impl {
         const Lane::Impl* lane;  // null: to several
         // Makes room on a lane for one more connection. Throws Error(out_of_memory).
         std::function<Welcomes::Place()> find_place;
+        LaneDriver* driver = nullptr;  // of the lanes that this thread drives while it waits
     };
 
     Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <verbatim/core/connection.hpp>
+
 namespace verbatim {
 
 Sender::Sender(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -31,7 +33,8 @@ Sender::Impl::Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target,
 
 Errc Sender::Impl::try_send(const OutgoingMessage& message) noexcept {
     if (const Errc ended = ended_.load(std::memory_order_relaxed); ended != Errc::ok) return ended;
-    if (message.kind >= ring::kKinds) return Errc::invalid_argument;
+    if (message.kind >= ring::kKinds || message.channel >= kLayerChannels)
+        return Errc::invalid_argument;
     const std::size_t bytes = message.head.size() + message.body.size();
     if (bytes > most_ || bytes < message.head.size()) return Errc::message_too_large;
     std::uint32_t index = 0;

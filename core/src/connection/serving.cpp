@@ -36,7 +36,7 @@ void Listener::Impl::run() noexcept {
                                    Reservation(next_lane.impl()->queue(), context->config)};
         });
     };
-    const Target target{nullptr, place};
+    const Target target{nullptr, place, nullptr};
     while (!stop_) try {
             if (auto ready = next(target, Deadline::never())) hand_over(std::move(*ready));
         } catch (const std::exception& error) {

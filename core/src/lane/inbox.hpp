@@ -40,12 +40,16 @@ class Inbox {
     int bell() const noexcept { return bell_.get(); }
     void quiet() noexcept;
 
+    // Its thread waits for another and takes nothing meanwhile. By that thread; read by any.
+    void set_stuck(bool is) noexcept { stuck_.store(is, std::memory_order_seq_cst); }
+    bool is_stuck() const noexcept { return stuck_.load(std::memory_order_seq_cst); }
+
   private:
     std::size_t take_all() noexcept;
 
     boost::lockfree::queue<InboxItem*> items_;
     Descriptor bell_;  // eventfd
-    std::atomic<bool> asleep_{false};
+    std::atomic<bool> asleep_{false}, stuck_{false};
 };
 
 }  // namespace verbatim

@@ -11,6 +11,7 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "../lane/lane_driver.hpp"
 #include "../lane/lane_impl.hpp"
 #include "../lane/wait_set.hpp"
 #include "placement.hpp"
@@ -20,22 +21,31 @@ namespace verbatim {
 // Of connections that end with their poller.
 constexpr std::chrono::seconds kLongestClose{10};
 
-class Poller::Impl {
+class Poller::Impl final : public LaneDriver {
   public:
     Impl(const Config::PollerSection& section, Lane lane);
     ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
 
     const std::string& name() const noexcept { return name_; }
     const Lane& lane() const noexcept { return own_; }
     // In its thread.
     void add(const Lane& lane);
     void remove(const Lane& lane);
+    // Of all its lanes. Tasks that wait call these too.
+    std::size_t poll() noexcept override;
+    bool may_sleep() noexcept override;
+    int descriptor() const noexcept override { return waits_.file(); }
+    bool in_handler() const noexcept override;
+    Lane home() const noexcept override { return own_; }
+    void set_stuck(bool is) noexcept override {
+        for (const Lane& lane : lanes_) lane.impl()->inbox().set_stuck(is);
+    }
 
   private:
     void run() noexcept;
-    std::size_t poll() noexcept;
     bool is_closing() const noexcept;
-    void idle(unsigned round) noexcept;
     bool prepare_to_sleep() noexcept;
 
     const std::string name_;
@@ -43,7 +53,8 @@ class Poller::Impl {
     const std::chrono::microseconds spin_;
     WaitSet waits_;
     Lane own_;
-    std::vector<Lane> lanes_;  // its own first; owner: its thread, once that runs
+    std::vector<Lane> lanes_;   // its own first; owner: its thread, once that runs
+    unsigned idle_rounds_ = 0;  // since something happened
     Clock::time_point idle_since_{};
     std::atomic<bool> stop_{false};
     std::thread thread_;
@@ -73,11 +84,13 @@ Poller::Impl::~Impl() {
 
 void Poller::Impl::run() noexcept {
     lanes_.front().impl()->runner() = std::this_thread::get_id();
-    for (unsigned round = 0; !stop_.load(std::memory_order_relaxed);) {
-        if (poll() != 0)
-            round = 0;
+    LaneDriver::of_thread() = this;
+    while (!stop_.load(std::memory_order_relaxed)) {
+        if (poll() != 0) continue;
+        if (may_sleep())
+            (void)waits_.wait(-1, [](void*) {});  // lanes read their own descriptors
         else
-            idle(round++);
+            _mm_pause();
     }
     const Deadline limit = Deadline::after(kLongestClose);
     while (is_closing() && !limit.passed()) (void)poll();
@@ -97,18 +110,23 @@ std::size_t Poller::Impl::poll() noexcept {
         Lane lane = lanes_[i];
         happened += lane.poll();
     }
+    if (happened != 0) idle_rounds_ = 0;
     return happened;
 }
 
-void Poller::Impl::idle(unsigned round) noexcept {
+bool Poller::Impl::may_sleep() noexcept {
     constexpr unsigned kRoundsPerClock = 16;
-    if (mode_ == LaneMode::busy) return _mm_pause();
+    if (mode_ == LaneMode::busy) return false;
+    const unsigned round = idle_rounds_++;
     if (round == 0) idle_since_ = Clock::now();
     const bool spins = mode_ == LaneMode::adaptive &&
                        (round % kRoundsPerClock != 0 || Clock::now() - idle_since_ < spin_);
-    if (spins || !prepare_to_sleep()) return _mm_pause();
-    // Lanes read their own descriptors.
-    (void)waits_.wait(-1, [](void*) {});
+    return !spins && prepare_to_sleep();
+}
+
+bool Poller::Impl::in_handler() const noexcept {
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [](const Lane& lane) { return lane.impl()->in_handler(); });
 }
 
 bool Poller::Impl::prepare_to_sleep() noexcept {

@@ -184,7 +184,8 @@ namespace wire = objects::wire;
 void say(Connection& connection, wire::Kind kind, std::span<const std::byte> head,
          std::span<const std::byte> body = {}) {
     const Deadline deadline = soon();
-    while (connection.try_send(wire::kChannel, head, body, kind) == Errc::would_block)
+    while (LayerChannel::try_send(connection, wire::kChannel, head, body, kind) ==
+           Errc::would_block)
         ASSERT_FALSE(deadline.passed());
 }
 

@@ -111,6 +111,28 @@ TEST(Messages, longer_than_the_ring_takes_are_refused_alone) {
     EXPECT_TRUE(pair.receiver->receive_message(soon()).payload().empty());
 }
 
+TEST(Messages, on_channels_of_verbatims_layers_are_refused) {
+    Pair pair;
+    Sender other = pair.sender->sender();
+    for (const std::uint8_t channel : {kLayerChannels, std::uint8_t{255}}) {
+        Claim claim;
+        EXPECT_EQ(pair.sender->try_send(channel, {}), Errc::invalid_argument);
+        EXPECT_EQ(pair.sender->try_batch(channel, {}), Errc::invalid_argument);
+        EXPECT_EQ(pair.sender->try_claim(channel, 8, claim), Errc::invalid_argument);
+        EXPECT_EQ(other.try_send(channel, {}), Errc::invalid_argument);
+        EXPECT_EQ(test::error_code_of([&] { pair.sender->send_message(channel, {}, {}, soon()); }),
+                  Errc::invalid_argument);
+        EXPECT_EQ(test::error_code_of([&] { pair.sender->on(channel, [](Message&) {}); }),
+                  Errc::invalid_argument);
+        EXPECT_EQ(test::error_code_of([&] { pair.sender->set_handler(channel, {}); }),
+                  Errc::invalid_argument);
+    }
+    // Nothing of it was sent, and what may be sent is: by the program, and by a layer.
+    pair.sender->send_message(kLayerChannels - 1, {}, {}, soon());
+    EXPECT_EQ(pair.receiver->receive_message(soon()).channel(), kLayerChannels - 1);
+    EXPECT_EQ(*pair.transfer(std::vector<int>{1, 2, 3}), (std::vector<int>{1, 2, 3}));
+}
+
 TEST(Messages, several_are_held_and_given_back_in_any_order) {
     Pair pair(small_ring(), small_ring());
     std::vector<Message> held;

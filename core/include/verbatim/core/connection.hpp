@@ -23,7 +23,7 @@
 
 namespace verbatim {
 
-// Channels from here on belong to Verbatim's own layers.
+// Channels from here on belong to Verbatim's own layers; programs are refused there.
 inline constexpr std::uint8_t kLayerChannels = 240;
 
 class Connection;
@@ -42,6 +42,15 @@ struct EndHandler {
     std::shared_ptr<void> state;
 };
 
+// A layer channel is one of any number, for Verbatim's own layers: as Connection has these
+// functions, but nothing is refused. Programs have no use for it.
+struct LayerChannel {
+    static Errc try_send(Connection& connection, std::uint8_t channel,
+                         std::span<const std::byte> head, std::span<const std::byte> body,
+                         std::uint8_t kind) noexcept;
+    static void set_handler(Connection& connection, std::uint8_t channel, ChannelHandler handler);
+};
+
 class Connection {
   public:
     struct Impl;
@@ -55,7 +64,8 @@ class Connection {
 
     // ---- messages (data path: no allocation, lock, system call or exception) ----
     // Copies head and body into one message. `kind`: below 16. would_block: the peer's ring or the
-    // send queue is full.
+    // send queue is full. invalid_argument, of this and all other ways to send: the channel is 240
+    // or above, so a layer's.
     Errc try_send(std::uint8_t channel, std::span<const std::byte> head,
                   std::span<const std::byte> body = {}, std::uint8_t kind = 0) noexcept;
     // The same, but a message of up to 256 bytes waits for others, so that one write carries them.
@@ -92,7 +102,6 @@ class Connection {
     // arrived are handled by the next poll of the lane.
     template <class Handle>
     void on(std::uint8_t channel, Handle handle) {
-        if (channel >= kLayerChannels) refuse_channel(channel);
         set_handler(channel, {call_handle<Handle>, std::make_shared<Handle>(std::move(handle))});
     }
     void set_handler(std::uint8_t channel, ChannelHandler handler);
@@ -113,7 +122,7 @@ class Connection {
             return std::static_pointer_cast<L>(handler->state);
         }
         auto made = std::make_shared<L>(*this);
-        set_handler(L::kChannel, {call_layer<L>, made});
+        LayerChannel::set_handler(*this, L::kChannel, {call_layer<L>, made});
         return made;
     }
     // Handles all that has arrived, past messages of channels without a handler. Those are kept for
@@ -158,6 +167,7 @@ class Connection {
 
   private:
     friend class Grant;
+    friend struct LayerChannel;
     template <class Handle>
     static void call_handle(void* state, Connection& connection, Message& message) noexcept {
         Handle& handle = *static_cast<Handle*>(state);

@@ -28,7 +28,8 @@ class Listener {
     // Waits for a peer that completes the hello. A peer that fails it (other version, other magic,
     // other user, silence) is refused and logged, and the wait goes on. Where possible the peer is
     // told the reason. Throws Error(timeout).
-    // The connection is on the context's lane, or on the one given, whose thread this is. Throws
+    // The connection is on the context's lane, or on the one given, whose thread this is. Drives
+    // that lane: handlers and tasks run inside, and must not end this listener. Throws
     // Error(invalid_argument): that lane belongs to another context; Error(would_deadlock) in a
     // handler of it. A caller who is slow to complete the hello stays with the lane for which it
     // began, and waits for the next accept() on that one.
@@ -64,14 +65,17 @@ class Context {
 
     // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
     // connect.timeout.
-    // On the context's lane, or on the one given, whose thread this is. Throws
+    // On the context's lane, or on the one given, whose thread this is. Drives that lane: handlers
+    // and tasks run inside. Throws
     // Error(invalid_argument): that lane, or poller, belongs to another context;
     // Error(would_deadlock) in a handler of that lane.
     Connection connect(std::string_view host_port);
     Connection connect(std::string_view host_port, const Lane& lane);
     Listener listen(std::string_view host_port);
     // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
-    // of Listener::serve().
+    // of Listener::serve(). A task of another poller goes on with the lanes of its own thread
+    // meanwhile. Throws Error(would_deadlock) in a handler of any poller: give it a task
+    // (Lane::submit) that connects.
     void connect(std::string_view host_port, Poller& poller,
                  const std::function<void(Connection&)>& setup);
 

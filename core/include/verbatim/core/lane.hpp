@@ -52,15 +52,21 @@ class Lane {
     void submit(Task task) {
         push(new InboxTask<Task>(std::move(task)));
     }
-    // The same, and waits for its value or exception. In the lane's own thread it is called at
-    // once. Throws Error(invalid_argument): the lane ended first.
+    // The same, and waits for its value or exception. In the thread of the poller that drives the
+    // lane it is called at once. A task of another poller goes on with the lanes of its own thread
+    // while it waits, so that two pollers may wait for each other. It throws Error(would_deadlock)
+    // in a handler, which must not wait, and where dozens of tasks of both pollers do so, one
+    // inside the other. Throws Error(invalid_argument): the lane ended first. Where a loop of the
+    // program's own drives the lane, another thread calls this.
     template <class Task>
     auto call(Task task) -> std::invoke_result_t<Task&> {
         using Value = std::invoke_result_t<Task&>;
         if (is_mine()) return task();
+        Wait wait = begin_wait();
         std::promise<Value> promise;
         std::future<Value> value = promise.get_future();
-        submit([&task, promise = std::move(promise)]() mutable noexcept {
+        submit([&task, promise = std::move(promise),
+                teller = std::move(wait.teller)]() mutable noexcept {
             try {
                 if constexpr (std::is_void_v<Value>)
                     task(), promise.set_value();
@@ -70,6 +76,7 @@ class Lane {
                 promise.set_exception(std::current_exception());
             }
         });
+        go_on_until(wait);
         try {
             return value.get();
         } catch (const std::future_error&) {
@@ -86,6 +93,16 @@ class Lane {
     void push(InboxItem* task);
     // This thread is that of the poller which drives the lane.
     bool is_mine() const noexcept;
+    // A wait in a thread that drives lanes itself: a poller's. In others it is empty.
+    struct Wait {
+        std::shared_ptr<void> answer, teller;
+        std::shared_ptr<void> stuck;  // instead: its end says that this thread takes tasks again
+    };
+    // Throws Error(would_deadlock) in a handler.
+    Wait begin_wait() const;
+    Wait begin_stuck_wait() const;
+    // Drives the lanes of this thread until the last copy of the teller has gone.
+    static void go_on_until(const Wait& wait) noexcept;
 
     std::shared_ptr<Impl> impl_;
 };

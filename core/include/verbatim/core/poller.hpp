@@ -14,7 +14,8 @@
 
 namespace verbatim {
 
-// Threads: any, but not its own for adopt() and release().
+// Threads: any, but not its own for adopt() and release(). These two wait for it as Lane::call()
+// does, so a handler of another poller must not call them.
 class Poller {
   public:
     class Impl;
