@@ -35,13 +35,16 @@ inline std::vector<std::byte> hear(const RawSocket& socket) {
 
 class HandMadePeer {
   public:
-    explicit HandMadePeer(const Config& config)
+    // `features`: those of its hello that it offers.
+    explicit HandMadePeer(const Config& config, std::uint64_t features = ~std::uint64_t{0})
         : serving_(config), own_(config), endpoint_(own_.endpoint) {
         Listener listener = serving_.listen("127.0.0.1:0");
         const Deadline soon = Deadline::after(std::chrono::seconds(30));
         std::thread accepting([&] { connection_.emplace(listener.accept(soon)); });
         socket_.emplace(RawSocket::connected(listener.port()));
-        say(FrameType::hello, encode_hello(endpoint_.hello()));
+        Hello mine = endpoint_.hello();
+        mine.features &= features;
+        say(FrameType::hello, encode_hello(mine));
         theirs_ = parse_hello(hear(*socket_));
         endpoint_.connect(theirs_, soon);
         say(FrameType::ready, {});
@@ -61,6 +64,10 @@ class HandMadePeer {
     void say(FrameType type, std::span<const std::byte> body) {
         EXPECT_TRUE(socket_->put(encode_frame(type, body)));
     }
+    // Bytes as they are, perhaps several frames.
+    void put(std::span<const std::byte> bytes) { EXPECT_TRUE(socket_->put(bytes)); }
+    // The body of the next frame.
+    std::vector<std::byte> hear_frame() { return hear(*socket_); }
     void say_bye(std::uint64_t sent, std::uint64_t taken = 0) {
         say(FrameType::bye, encode_bye({sent, taken}));
     }

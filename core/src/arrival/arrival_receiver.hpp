@@ -36,6 +36,11 @@ class ArrivalReceiver {
 
     // Posts both receives. Once, before the peer knows a generation.
     Errc begin() noexcept;
+    // Another queue pair, before begin(): hot, and generations count from 0 again.
+    void restart() noexcept {
+        issued_ = taken_ = 0;
+        state_ = State::hot;
+    }
 
     // Neither arming nor settling: only the ring and the credit may have something new.
     bool is_at_rest() const noexcept { return state_ == State::hot || state_ == State::armed; }

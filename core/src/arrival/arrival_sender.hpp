@@ -27,6 +27,11 @@ class ArrivalSender {
         const std::uint64_t generation = load_word(armed_);
         return generation == notified_ ? Errc::ok : notify(generation);
     }
+    // Another queue pair, which knows no generation; `posted`: as above.
+    void restart(PostedWords* posted) noexcept {
+        posted_ = posted;
+        notified_ = 0;
+    }
     // Immediates that were posted, for counters.
     std::uint64_t notified() const noexcept { return notified_; }
 

@@ -191,7 +191,7 @@ FrameHeader parse_frame_header(std::span<const std::byte> bytes, const std::stri
     const auto type = in.get<std::uint16_t>();
     const auto body_bytes = in.get<std::uint32_t>(), zero = in.get<std::uint32_t>();
     if (in.failed() || zero != 0) broken(object, "header");
-    if (type < 1 || type > static_cast<std::uint16_t>(FrameType::bye))
+    if (type < 1 || type > static_cast<std::uint16_t>(FrameType::move))
         broken(object, "unknown type");
     if (body_bytes > FrameHeader::kMaxBody) broken(object, "body too long");
     return {static_cast<FrameType>(type), body_bytes};
@@ -281,6 +281,15 @@ void check_compatible(const Hello& mine, const Hello& peer, const std::string& o
             fmt::format("this side uses {} ({}), the peer {} ({})", kind_name(mine.queue_pair.kind),
                         mine.device_name, kind_name(peer.queue_pair.kind), peer.device_name),
             "set kind of [device] to the same on both sides");
+}
+
+void check_move(const Hello& before, const Hello& after, const std::string& object) {
+    Hello expected = before;
+    expected.queue_pair = after.queue_pair;
+    expected.features = after.features;
+    if (encode_hello(expected) != encode_hello(after) ||
+        before.queue_pair.kind != after.queue_pair.kind)
+        broken(object, "a move that changes more than the queue pair");
 }
 
 std::vector<std::byte> encode_refusal(const Refusal& refusal) {

@@ -18,7 +18,7 @@ namespace verbatim {
 inline constexpr std::uint16_t kProtocolVersion = 3;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
-enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4 };
+enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4, move = 5 };
 
 struct FrameHeader {
     static constexpr std::size_t kBytes = 24;
@@ -44,6 +44,8 @@ FrameHeader parse_frame_header(std::span<const std::byte> bytes, const std::stri
 struct Hello {
     // This side always polls, and needs no wake-ups. Where both say so there are none.
     static constexpr std::uint64_t kAlwaysPolls = 1;
+    // This side understands the frame `move`: its queue pair may be replaced.
+    static constexpr std::uint64_t kMoves = 2;
 
     std::uint32_t page_bytes = 4096;
     std::uint32_t pointer_bytes = 8;
@@ -69,6 +71,10 @@ std::vector<std::byte> encode_hello(const Hello& hello);
 Hello parse_hello(std::span<const std::byte> body, const std::string& object = "hello");
 // Throws Error(unsupported) naming what differs.
 void check_compatible(const Hello& mine, const Hello& peer, const std::string& object);
+
+// Throws Error(protocol_error) about `object`. A side that moves says a hello again, in which only
+// the queue pair and the features may differ from `before`.
+void check_move(const Hello& before, const Hello& after, const std::string& object);
 
 // Why one side turns the other down.
 struct Refusal {

@@ -42,6 +42,8 @@ class SideChannel {
     // The next frame if one is complete; throws Error(peer_lost) at the end of the stream, or
     // protocol_error.
     std::optional<Frame> try_receive();
+    // The next frame that has been read already.
+    std::optional<Frame> next() { return reader_.next(name_); }
     // Tells the peer why it is turned down, if it still listens. Never throws.
     void refuse(const Error& reason) noexcept;
     // Says no more; what the peer has sent is read, so that closing does not destroy what it has

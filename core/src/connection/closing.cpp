@@ -14,12 +14,13 @@ namespace verbatim {
 void Closing::begin() noexcept {
     ToldEnd& told = impl_.told;
     if (told.state == Errc::ok) told.state = Errc::peer_lost;
+    impl_.moving.give_up();
     leaves_messages_ = impl_.dispatcher.has_message();
     impl_.member.end();
     // What the program gave, which may hold the lane.
     told.handlers.clear();
-    if (impl_.sender) impl_.sender->end(Errc::peer_lost);
-    impl_.sender.reset();
+    if (impl_.sending.sender) impl_.sending.sender->end(Errc::peer_lost);
+    impl_.sending.sender.reset();
     impl_.member.ring().claims().abandon_all();  // so that what is behind them goes
     until_ = Deadline::after(impl_.context->config.connect.timeout);
 }
@@ -30,6 +31,10 @@ bool Closing::go_on(unsigned round) noexcept {
 }
 
 bool Closing::look(unsigned round) noexcept {
+    if (impl_.moving.is_busy()) {
+        impl_.moving.go_on();
+        return false;  // it has a deadline
+    }
     if (impl_.has_ended()) return true;  // without a bye: the peer sees a loss, as it is one
     Errc error = Errc::ok;
     if (!has_said_bye_) error = drain();

@@ -59,12 +59,12 @@ void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
 
 // One at a time: the receiver puts one message together.
 void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Deadline deadline) {
-    if (impl.sends_long)
+    if (impl.sending.is_long)
         throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
                     "a task sends a long message while another is under way",
                     "send it when that call has returned");
-    impl.sends_long = true;
-    const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sends_long,
+    impl.sending.is_long = true;
+    const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sending.is_long,
                                                       [](bool* b) { *b = false; });
     const std::size_t most = impl.member.ring().max_payload();
     for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance())
@@ -128,15 +128,15 @@ Errc Connection::try_receive(Message& message) noexcept {
 
 Sender Connection::sender() {
     const auto guard = enter(*impl_);
-    if (impl_->sender == nullptr) {
+    if (impl_->sending.sender == nullptr) {
         const SenderTarget target{impl_.get(),
                                   [](void* impl, const OutgoingMessage& message) noexcept {
                                       return static_cast<Impl*>(impl)->try_batch(message);
                                   }};
-        impl_->sender =
+        impl_->sending.sender =
             std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
     }
-    return Sender(impl_->sender);
+    return Sender(impl_->sending.sender);
 }
 
 std::size_t Connection::max_message_bytes() const noexcept {

@@ -17,11 +17,14 @@ Errc Connection::Impl::progress() noexcept {
 void Connection::Impl::look_at_side_channel() noexcept {
     if (end_.noticed()) return;
     try {
-        const auto frame = channel.try_receive();
-        if (!frame) return;
-        if (frame->type != FrameType::bye) return note_end(Errc::protocol_error);
-        note_end(parse_bye(frame->body, channel.name()));
+        // What one read brings, at most.
+        for (auto frame = channel.try_receive(); frame && !end_.noticed(); frame = channel.next())
+            if (frame->type == FrameType::bye)
+                note_end(parse_bye(frame->body, channel.name()));
+            else
+                moving.hear(*frame);
     } catch (const Error& error) {
+        log::debug("{}", error.what());
         note_end(error.code() == Errc::peer_lost ? Errc::peer_lost : Errc::protocol_error);
     } catch (...) {
         note_end(Errc::out_of_memory);
@@ -59,7 +62,8 @@ void Connection::Impl::go_on() noexcept {
         (void)closing_.go_on();
         return;
     }
-    const bool is_done = go_on_with_grants();
+    moving.go_on();
+    const bool is_done = go_on_with_grants() && !moving.is_busy();
     if (handle == nullptr) return;  // an owner of lent memory ended it
     settle_end();
     if (is_done && (!end_.noticed() || told.state != Errc::ok)) lane->pending().remove(member);

@@ -9,15 +9,16 @@
 
 #include <verbatim/core/connection.hpp>
 
+#include "../bootstrap/peer_end.hpp"
 #include "../bootstrap/side_channel.hpp"
 #include "../grant/grants.hpp"
 #include "../lane/lane_impl.hpp"
+#include "../queue/one_sided_writes.hpp"
 #include "closing.hpp"
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
 #include "endpoint.hpp"
-#include "one_sided_writes.hpp"
-#include "peer_end.hpp"
+#include "moving.hpp"
 #include "sender_impl.hpp"
 
 namespace verbatim {
@@ -34,6 +35,12 @@ struct ToldEnd {
     Errc state = Errc::ok;  // set once nothing is left to receive
     bool closed = false;    // it was a bye, and everything before it was received
     std::vector<EndHandler> handlers;
+};
+
+// Ways to send beside those of the connection itself.
+struct OtherSending {
+    std::shared_ptr<Sender::Impl> sender;  // made when asked for
+    bool is_long = false;                  // a message in fragments is under way
 };
 
 struct Connection::Impl {
@@ -91,14 +98,15 @@ struct Connection::Impl {
     OneSidedWrites writes;
     Grants grants;
     ToldEnd told;
-    std::shared_ptr<Sender::Impl> sender;  // made when asked for
-    bool sends_long = false;               // a message in fragments is under way
+    OtherSending sending;
+    Moving moving{*this};
 
     // -- For the close --
     void look_at_side_channel() noexcept;
     bool go_on_with_grants() noexcept;
 
   private:
+    friend class Moving;
     Errc may_send(const OutgoingMessage& message) const noexcept;
     // Why there is no message: none has come yet, or the connection is over.
     Errc nothing_to_receive() noexcept;
@@ -119,28 +127,6 @@ struct Connection::Impl {
     unsigned uses_ = 0;
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
-};
-
-// Takes entries of the lane's completion queue for an endpoint that is being made, and gives them
-// back unless it was made. Its end may come in any thread.
-class Reservation {
-  public:
-    // In the lane's thread, as only there the queue may be lengthened. Throws Error(out_of_memory).
-    Reservation(LaneQueue& queue, const Config& config)
-        : queue_(&queue), entries_(completions_of(config)) {
-        queue.reserve(entries_);
-    }
-    ~Reservation() {
-        if (queue_ != nullptr) queue_->give_back(entries_);
-    }
-    Reservation(Reservation&& other) noexcept
-        : queue_(std::exchange(other.queue_, nullptr)), entries_(other.entries_) {}
-    Reservation& operator=(Reservation&&) = delete;
-    void keep() noexcept { queue_ = nullptr; }
-
-  private:
-    LaneQueue* queue_;
-    std::uint32_t entries_;
 };
 
 // Brings two sides together over a connected side channel. `peer`: its hello, where it has come

@@ -18,7 +18,7 @@ void Dispatcher::set_handler(std::uint8_t channel, ChannelHandler handler) {
 }
 
 void Dispatcher::call(const ChannelHandler& handler, Message& message) noexcept {
-    const Lane::Impl::InHandler inside(lane_);
+    const Lane::Impl::InHandler inside(*lane_);
     const bool before = std::exchange(handling_, true);
     Message handed = std::move(message);
     if (handle_ != nullptr) handler.call(handler.state.get(), *handle_, handed);

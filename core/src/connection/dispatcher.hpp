@@ -22,7 +22,7 @@ class Dispatcher {
 
     // `handle`: the program's handle of the connection, where there is one.
     Dispatcher(Lane::Impl& lane, LaneMember& member, Connection* const& handle)
-        : lane_(lane), member_(member), handle_(handle) {}
+        : lane_(&lane), member_(member), handle_(handle) {}
 
     // Throws Error(invalid_argument): the channel has a handler.
     void set_handler(std::uint8_t channel, ChannelHandler handler);
@@ -40,6 +40,8 @@ class Dispatcher {
 
     // Something is there to be received.
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
+    // From now on in that lane's thread.
+    void move_to(Lane::Impl& lane) noexcept { lane_ = &lane; }
     // Hands nothing out any more.
     void close() noexcept { closed_ = true; }
     // Lets go what handlers own, and kept messages. None of them may be in use.
@@ -52,7 +54,7 @@ class Dispatcher {
 
     // Messages that one poll hands to handlers, before others have their turn.
     static constexpr int kMostAtOnce = 64;
-    Lane::Impl& lane_;
+    Lane::Impl* lane_;
     LaneMember& member_;
     Connection* const& handle_;
     std::vector<ChannelHandler> handlers_;

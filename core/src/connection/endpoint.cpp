@@ -19,18 +19,6 @@ static_assert(kRingAt % ring::kAlignment == 0);
 // Flushing needs no peer.
 constexpr std::chrono::seconds kFlushLimit{2};
 
-std::unique_ptr<QueuePairHandle> make_queue_pair(Device& device, const Config& config,
-                                                 CompletionQueueHandle& completions,
-                                                 const std::array<std::uint8_t, 16>& address) {
-    QueuePairOptions options;
-    options.local_address = address;
-    options.send_completions = options.receive_completions = &completions;
-    options.send_blocks = config.ring.send_blocks;
-    options.receive_entries = QueueUser::kReceives;
-    options.not_ready_retries = kNotReadyRetries;
-    return device.create_queue_pair(options);
-}
-
 std::uint64_t draw_key() {
     std::uint64_t key = 0;
     if (getrandom(&key, sizeof key, 0) != sizeof key)
@@ -77,18 +65,28 @@ Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
                                                   Access::local_write | Access::remote_write)),
       posted_(context.posted),
       tag_key_(draw_key()),
-      queue_pair_(
-          make_queue_pair(*context.device, context.config, lane.completions, local_address)) {}
+      queue_pair_(make_queue_pair(lane.completions, local_address)) {}
 
 Endpoint::~Endpoint() { leave(); }
 
-Hello Endpoint::hello() const {
+std::unique_ptr<QueuePairHandle> Endpoint::make_queue_pair(
+    CompletionQueueHandle& completions, const std::array<std::uint8_t, 16>& local_address) const {
+    QueuePairOptions options;
+    options.local_address = local_address;
+    options.send_completions = options.receive_completions = &completions;
+    options.send_blocks = context_.config.ring.send_blocks;
+    options.receive_entries = QueueUser::kReceives;
+    options.not_ready_retries = kNotReadyRetries;
+    return context_.device->create_queue_pair(options);
+}
+
+Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const {
     const Config& config = context_.config;
     Hello hello;
     hello.page_bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
     hello.pointer_bytes = sizeof(void*);
-    hello.features = mode_ == LaneMode::busy ? Hello::kAlwaysPolls : 0;
-    hello.queue_pair = queue_pair_->address();
+    hello.features = Hello::kMoves | (mode == LaneMode::busy ? Hello::kAlwaysPolls : 0);
+    hello.queue_pair = queue_pair.address();
     hello.credit_address = reinterpret_cast<std::uint64_t>(&words().credit);
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
     hello.posted_address = reinterpret_cast<std::uint64_t>(&posted_.words());
@@ -107,13 +105,12 @@ Hello Endpoint::hello() const {
 void Endpoint::connect(const Hello& peer, Deadline deadline) {
     // First, because it tells the peer's user: no memory of the size that the peer asks for before.
     queue_pair_->connect(peer.queue_pair, milliseconds_until(deadline.when));
-    check_order();
+    check_order(*queue_pair_);
     mirror_.emplace(*context_.device, context_.mirrors, peer.ring_bytes, Access::local_read);
     peer_ = peer;
 }
 
 MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
-    const bool polls = mode_ == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
@@ -128,7 +125,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
                        .mirror = mirror_->address(),
                        .mirror_key = mirror_->region().local_key()},
             .remote_credit = {peer_.credit_address, peer_.words_key},
-            .posted = polls ? nullptr : &posted_.words(),
+            .posted = posted(),
             .armed = words().armed,
             .remote_arrival = {peer_.armed_address, peer_.posted_address, peer_.words_key,
                                peer_.posted_key},
@@ -138,23 +135,50 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
 }
 
 LaneMember& Endpoint::join(LaneQueue& queue, PolledSet& polled) {
-    user_.emplace(*queue_pair_, context_.device->invalidation_epoch());
+    user_ = std::make_unique<QueueUser>(*queue_pair_, context_.device->invalidation_epoch());
     queue.attach(*user_);
     queue_ = &queue;
+    has_joined_ = true;
     member_.emplace(parts(queue, polled));
     if (const Errc error = member_->arrival().begin(); error != Errc::ok)
         throw Error(error, context_.device->info().name, "it takes no receives");
     return *member_;
 }
 
-void Endpoint::leave() noexcept {
-    if (queue_ == nullptr) return;
+void Endpoint::stay() noexcept {
+    user_->set_owner(&*member_);
+    member_->take_news();
+}
+
+void Endpoint::drop_queue_pair() noexcept {
+    if (queue_ == nullptr) return queue_pair_.reset();
     queue_pair_->fail();
     if (member_) flush();
     // Entries that come still are of no queue pair any more.
     queue_pair_.reset();
     queue_->detach(*user_);
     queue_ = nullptr;
+}
+
+void Endpoint::replace(Replacement by) {
+    queue_pair_ = std::move(by.queue_pair);
+    mode_ = by.lane.mode();
+    peer_ = by.peer;
+    auto user = std::make_unique<QueueUser>(*queue_pair_, context_.device->invalidation_epoch(),
+                                            member_->path().retired());
+    by.lane.queue().attach(*user);
+    queue_ = &by.lane.queue();
+    // The peer wrote it last before its move, and writes it next behind our `ready`.
+    __atomic_store_n(&words().armed, 0, __ATOMIC_RELEASE);
+    member_->rebind({*user, *queue_, by.lane.polled(), posted()});
+    user_ = std::move(user);
+    if (const Errc error = member_->arrival().begin(); error != Errc::ok)
+        throw Error(error, context_.device->info().name, "it takes no receives");
+}
+
+void Endpoint::leave() noexcept {
+    if (!std::exchange(has_joined_, false)) return;
+    drop_queue_pair();
     if (incoming_->release()) return;
     // A peer that is stopped in the middle of a copy may still write the ring.
     lot_.front().held = incoming_;
@@ -175,8 +199,8 @@ void Endpoint::flush() noexcept {
 }
 
 // Rings and images are found complete by polling their last bytes.
-void Endpoint::check_order() const {
-    if (context_.config.device.assume_in_order || queue_pair_->data_in_order()) return;
+void Endpoint::check_order(const QueuePairHandle& queue_pair) const {
+    if (context_.config.device.assume_in_order || queue_pair.data_in_order()) return;
     throw Error(Errc::unsupported, context_.device->info().name,
                 "it does not promise that the bytes of a write appear in memory in order, and "
                 "messages are found by polling memory",

@@ -13,7 +13,9 @@
 
 #include "../arrival/posted_lines.hpp"
 #include "../bootstrap/hello.hpp"
+#include "../lane/lane_impl.hpp"
 #include "../lane/lane_member.hpp"
+#include "../queue/reservation.hpp"
 #include "context_impl.hpp"
 
 namespace verbatim {
@@ -38,16 +40,17 @@ class RegisteredBlock {
     std::unique_ptr<MemoryRegion> region_;
 };
 
-// Entries of a lane's completion queue that a connection takes. They are reserved in the lane's
-// thread before the endpoint is made.
-constexpr std::uint32_t completions_of(const Config& config) noexcept {
-    return config.ring.send_blocks + QueueUser::kReceives;
-}
-
 // What an endpoint needs of its lane to be made. Any thread.
 struct LaneOfEndpoint {
     CompletionQueueHandle& completions;  // with entries reserved
     LaneMode mode;
+};
+
+// A queue pair that takes the place of another, connected to `peer`, and its lane.
+struct Replacement {
+    std::unique_ptr<QueuePairHandle> queue_pair;
+    Lane::Impl& lane;
+    const Hello& peer;
 };
 
 class Endpoint {
@@ -61,7 +64,7 @@ class Endpoint {
     Endpoint& operator=(const Endpoint&) = delete;
 
     // What the peer needs to know of this side.
-    Hello hello() const;
+    Hello hello() const { return hello_of(*queue_pair_, mode_); }
     // Connects the queue pair, and takes the memory that the peer's sizes ask for. Throws what
     // QueuePairHandle::connect throws.
     void connect(const Hello& peer, Deadline deadline);
@@ -74,16 +77,40 @@ class Endpoint {
     // Once joined:
     LaneMember& member() noexcept { return *member_; }
     QueuePairHandle& queue_pair() noexcept { return *queue_pair_; }
+    // What the peer said last.
+    const Hello& peer() const noexcept { return peer_; }
     // That the peer takes.
     std::uint64_t longest_message() const noexcept { return peer_.longest_message; }
 
+    // -- For a move to another queue pair (docs/moving.md) --
+    // Throws what the device throws.
+    std::unique_ptr<QueuePairHandle> make_queue_pair(
+        CompletionQueueHandle& completions,
+        const std::array<std::uint8_t, 16>& local_address) const;
+    // The hello with this queue pair, on a lane of this mode.
+    Hello hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const;
+    // Throws Error(unsupported) unless the connected queue pair writes in order. Any thread.
+    void check_order(const QueuePairHandle& queue_pair) const;
+    // All requests of the queue pair have retired: what happens to it now is nobody's news.
+    void part() noexcept { user_->set_owner(nullptr); }
+    // It is used on, after all.
+    void stay() noexcept;
+    // Ends the queue pair, in its lane's thread: it fails, is flushed, and goes.
+    void drop_queue_pair() noexcept;
+    // Takes the other one after that, in its lane's thread. Throws Error; then there is no data
+    // path.
+    void replace(Replacement by);
+
   private:
-    // Throws Error(unsupported).
-    void check_order() const;
     PeerWords& words() const noexcept {
         return *reinterpret_cast<PeerWords*>(incoming_->address());
     }
     void flush() noexcept;
+    // Null: both sides always poll.
+    PostedWords* posted() const noexcept {
+        const bool polls = mode_ == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
+        return polls ? nullptr : &posted_.words();
+    }
     MemberParts parts(LaneQueue& queue, PolledSet& polled);
 
     Context::Impl& context_;
@@ -98,7 +125,8 @@ class Endpoint {
     // Behind all memory that it may write: it goes first.
     std::unique_ptr<QueuePairHandle> queue_pair_;
     LaneQueue* queue_ = nullptr;  // while it is attached
-    std::optional<QueueUser> user_;
+    bool has_joined_ = false;     // and not left
+    std::unique_ptr<QueueUser> user_;
     std::optional<LaneMember> member_;
 };
 

@@ -64,11 +64,29 @@ void Sender::Impl::announce() noexcept {
 // While it is blocked, the lane retries it anyway, once.
 void Sender::Impl::leave_inbox() noexcept {
     const std::shared_ptr<Impl> alive = std::move(self_);
+    is_parked_ = parks_;
+    if (is_parked_) return;
     queued_.exchange(false);
     if (!blocked_) drain();
 }
 
+bool Sender::Impl::park() noexcept {
+    // The next poll takes it from the stalled items, where it may be.
+    if (!std::exchange(parks_, true)) return false;
+    is_parked_ = is_parked_ || !queued_.exchange(true);
+    return is_parked_;
+}
+
+// Producers see the lane by the exchange.
+void Sender::Impl::unpark(const std::shared_ptr<Lane::Impl>& lane) noexcept {
+    if (!std::exchange(parks_, false)) return;
+    lane_ = lane;
+    if (std::exchange(is_parked_, false)) queued_.exchange(false);
+    drain();
+}
+
 void Sender::Impl::drain() noexcept {
+    if (parks_) return;
     if (blocked_) {
         if (!post(next_)) return lane_->stalled().add(shared_from_this());
         blocked_ = false;

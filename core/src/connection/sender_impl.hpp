@@ -37,6 +37,11 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
 
     // Posts what is queued, as far as there is room. The caller keeps it alive.
     void drain() noexcept;
+    // The connection is about to change its lane. True: the old one does not know it any more, and
+    // no producer hands it to that. Else once more, after a poll of that lane.
+    bool park() noexcept;
+    // It goes on, on this lane.
+    void unpark(const std::shared_ptr<Lane::Impl>& lane) noexcept;
     // The connection ended: nothing is accepted any more.
     void end(Errc why) noexcept;
 
@@ -54,17 +59,18 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
         return payloads_.get() + index * most_;
     }
 
-    std::shared_ptr<Lane::Impl> lane_;
-    SenderTarget target_;  // owner: the lane's thread
+    std::shared_ptr<Lane::Impl> lane_;  // read by the producer that set `queued_`
+    SenderTarget target_;               // owner: the lane's thread
     std::size_t most_;
     std::vector<Slot> slots_;
     std::unique_ptr<std::byte[]> payloads_;
     Indices free_, filled_;
-    std::atomic<bool> queued_{false};  // in the lane's inbox
+    std::atomic<bool> queued_{false};  // in the lane's inbox, or parked
     std::shared_ptr<Impl> self_;       // while queued: alive
     std::atomic<Errc> ended_{Errc::ok};
     std::uint32_t next_ = 0;  // blocked: the slot that found no room
     bool blocked_ = false;
+    bool parks_ = false, is_parked_ = false;  // between lanes: `queued_` stays set
 };
 
 }  // namespace verbatim

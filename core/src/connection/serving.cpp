@@ -8,13 +8,17 @@ namespace verbatim {
 
 void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
           const std::function<void(Connection&)>& setup) {
-    auto hosted =
-        std::make_shared<Connection>(std::make_unique<Connection::Impl>(lane, std::move(meeting)));
+    auto made = std::make_unique<Connection::Impl>(lane, std::move(meeting));
+    const Connection::Impl::Use use(*made);  // so it does not move during this call
+    auto hosted = std::make_shared<Connection>(std::move(made));
     Connection* const raw = hosted.get();
     lane->kept().host(std::move(hosted));
     setup(*raw);
     // Last, as it ends the object. A cycle of ownership until then, or until end_all_hosted().
-    raw->on_end([lane](Connection& ended) { lane->kept().end_hosted(&ended); });
+    raw->on_end([](Connection& ended) {
+        const Lane its_own = ended.lane();  // it may have moved
+        its_own.impl()->kept().end_hosted(&ended);
+    });
 }
 
 void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup) {

@@ -41,7 +41,7 @@ std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::by
     lent_->bytes += memory.size();
     ++busy_;
     (void)go_on(*lent);
-    if (busy_ != 0) lane_.pending().add(member_);
+    if (busy_ != 0) lane_->pending().add(member_);
     return lent;
 }
 
@@ -79,14 +79,14 @@ LentPiece Grants::take_window() {
 }
 
 void Grants::end(LentMemory& lent) noexcept {
-    const auto guard = lane_.enter();
+    const auto guard = lane_->enter();
     const Phase phase = lent.phase.load(std::memory_order_relaxed);
     if (phase != Phase::opening && phase != Phase::open) return;
     if (phase == Phase::open) ++busy_;
     lent.phase.store(Phase::ending, std::memory_order_relaxed);
     // What has retired is let go by a poll: here an owner would end in the midst of its user.
     (void)go_on(lent);
-    lane_.pending().add(member_);
+    lane_->pending().add(member_);
 }
 
 void Grants::end_all() noexcept {

@@ -22,7 +22,7 @@ class Grants {
     // All outlive the grants.
     Grants(Lane::Impl& lane, LaneMember& member, Device& device,
            std::shared_ptr<Quarantine> quarantine)
-        : lane_(lane), member_(member), device_(device), quarantine_(std::move(quarantine)) {}
+        : lane_(&lane), member_(member), device_(device), quarantine_(std::move(quarantine)) {}
     Grants(const Grants&) = delete;
     Grants& operator=(const Grants&) = delete;
 
@@ -37,8 +37,13 @@ class Grants {
     // The queue pair has failed or gone: all that is lent goes to the quarantine.
     void abandon() noexcept;
 
+    // Something is lent: its windows serve the queue pair on which they were opened.
+    bool lends() const noexcept { return lent_ != nullptr && !lent_->list.empty(); }
+    // From now on in that lane's thread.
+    void move_to(Lane::Impl& lane) noexcept { lane_ = &lane; }
+
     // Null: nobody has the lane any more.
-    std::shared_ptr<Lane::Impl> lane() const noexcept { return lane_.weak_from_this().lock(); }
+    std::shared_ptr<Lane::Impl> lane() const noexcept { return lane_->weak_from_this().lock(); }
 
   private:
     using List = std::list<std::shared_ptr<LentMemory>>;
@@ -62,7 +67,7 @@ class Grants {
     // Closed windows that are kept for the next grants.
     static constexpr std::size_t kMostSpare = 16;
 
-    Lane::Impl& lane_;
+    Lane::Impl* lane_;
     LaneMember& member_;
     Device& device_;
     std::shared_ptr<Quarantine> quarantine_;

@@ -18,7 +18,7 @@ bool ends_connections(DeviceEventKind kind) noexcept {
 // In the lane's thread.
 void apply(Lane::Impl& lane, const DeviceEvent& event) noexcept {
     for (QueueUser* const user : lane.queue().all_users()) {
-        if (user == nullptr) continue;
+        if (user == nullptr || user->owner() == nullptr) continue;
         if (event.kind == DeviceEventKind::queue_pair_failed && user->number() != event.number)
             continue;
         static_cast<LaneMember*>(user->owner())->fail(Errc::device_error);

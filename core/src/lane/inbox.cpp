@@ -31,6 +31,10 @@ Inbox::~Inbox() {
 
 void Inbox::push(InboxItem& item) {
     items_.push(&item);
+    ring();
+}
+
+void Inbox::ring() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (asleep_.load(std::memory_order_relaxed) &&
         asleep_.exchange(false, std::memory_order_relaxed))

@@ -27,6 +27,9 @@ class Inbox {
     // reserved.
     void push(InboxItem& item);
 
+    // Wakes the lane where it sleeps: something happened that no descriptor tells of. Any thread.
+    void ring() noexcept;
+
     // Takes what is there, in the order of each producer; returns how many. Items that are pushed
     // meanwhile wait for the next call.
     std::size_t take() noexcept {

@@ -68,7 +68,7 @@ std::size_t Lane::Impl::poll_once() noexcept {
     happened += queue_.poll();
     if (queue_.has_news()) [[unlikely]] {
         for (QueueUser* user : queue_.take_news())
-            static_cast<LaneMember*>(user->owner())->take_news();
+            if (void* const owner = user->owner()) static_cast<LaneMember*>(owner)->take_news();
         ++happened;
     }
     happened += polled_.look(++polls_);

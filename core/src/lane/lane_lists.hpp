@@ -71,12 +71,17 @@ class KeptObjects {
     explicit KeptObjects(Quarantine& quarantine) noexcept : quarantine_(quarantine) {}
     // A connection, until it ends or all are cleared.
     void host(std::shared_ptr<void> connection) { hosted_.push_back(std::move(connection)); }
-    void end_hosted(const void* connection) noexcept {
+    // For another lane; null: it is not hosted here.
+    std::shared_ptr<void> release_hosted(const void* connection) noexcept {
         const auto at = std::find_if(hosted_.begin(), hosted_.end(),
                                      [&](const auto& one) { return one.get() == connection; });
-        if (at == hosted_.end()) return;
-        const std::shared_ptr<void> ended = std::move(*at);
+        if (at == hosted_.end()) return nullptr;
+        std::shared_ptr<void> released = std::move(*at);
         hosted_.erase(at);
+        return released;
+    }
+    void end_hosted(const void* connection) noexcept {
+        const std::shared_ptr<void> ended = release_hosted(connection);
     }
     void end_all_hosted() noexcept {
         while (!hosted_.empty()) end_hosted(hosted_.back().get());

@@ -75,7 +75,7 @@ Message LaneMember::copy_of(Message&& message) {
 Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
     const Errc error = ring_.try_batch(message);
     if (!is_polled) [[unlikely]]
-        polled_.add(*this);
+        polled_->add(*this);
     return error;
 }
 
@@ -99,7 +99,7 @@ Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
     ring_.claims().commit(claim, used);
     const Errc error = ring_.settle_claims();
     if (error > Errc::would_block) fail(error);
-    if (error == Errc::would_block) polled_.add(*this);
+    if (error == Errc::would_block) polled_->add(*this);
     return error == Errc::would_block ? Errc::ok : error;
 }
 
@@ -108,7 +108,7 @@ void LaneMember::abandon(std::uint32_t claim) noexcept {
     if (has_left_ || ended_) return;
     ring_.claims().abandon(claim);
     // What is behind it may go now.
-    if (ring_.owes()) polled_.add(*this);
+    if (ring_.owes()) polled_->add(*this);
 }
 
 Errc Claim::commit(std::size_t used) noexcept {
@@ -119,21 +119,21 @@ Errc Claim::commit(std::size_t used) noexcept {
 void Claim::abandon() noexcept { std::exchange(owner_, nullptr)->abandon(number_); }
 
 void LaneMember::release(std::uint32_t number) noexcept {
-    const auto guard = polled_.enter("a lane whose message is given back");
+    const auto guard = polled_->enter("a lane whose message is given back");
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
         return ring_.receiver().release(number);
     ring_.release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
     if (ring_.owes() && !is_polled) [[unlikely]]
-        polled_.add(*this);
+        polled_->add(*this);
     if (was_full) [[unlikely]]
         tell_again();
 }
 
 void LaneMember::tell_again() noexcept {
     tells_again = true;
-    if (!has_left_) polled_.add(*this);
+    if (!has_left_) polled_->add(*this);
 }
 
 // The owner may end this member when it is told.
@@ -157,8 +157,10 @@ void LaneMember::settle() noexcept {
 }
 
 LaneMember::Rest LaneMember::arm() noexcept {
-    if (always_hot_) return Rest::none;
+    if (is_always_hot) return Rest::none;
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
+    // A queue pair that is given up is not armed any more.
+    if (path_.is_paused()) return Rest::restless;
     if (receiver_.has_read()) settle();
     // Its completions wake a lane whose queue was full.
     if (ring_.owes()) return Rest::restless;
@@ -177,7 +179,16 @@ void LaneMember::take_news() noexcept {
     if (user.immediates() == 0) return;
     if (const Errc error = receiver_.take_immediate(user.take_immediate()); error != Errc::ok)
         return fail(error);
-    polled_.add(*this);
+    polled_->add(*this);
+}
+
+void LaneMember::rebind(const MemberQueues& queues) noexcept {
+    queues.user.set_owner(this);
+    path_.rebind(queues.queue, queues.user);
+    sender_.restart(queues.posted);
+    receiver_.restart();
+    polled_ = &queues.polled;
+    is_always_hot = queues.posted == nullptr;
 }
 
 void LaneMember::fail(Errc why) noexcept {

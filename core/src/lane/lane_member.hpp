@@ -28,6 +28,14 @@ struct MemberEvents {
     void (*socket)(void* owner) noexcept = nullptr;
 };
 
+// The queue pair of a member, and its place on a lane.
+struct MemberQueues {
+    QueueUser& user;
+    LaneQueue& queue;
+    PolledSet& polled;
+    PostedWords* posted;  // null: both sides always poll
+};
+
 // What a member is made of; all of it outlives the member.
 struct MemberParts {
     QueueUser& user;
@@ -47,13 +55,13 @@ struct MemberParts {
 class LaneMember {
   public:
     explicit LaneMember(const MemberParts& parts)
-        : path_(parts.queue, parts.user),
+        : is_always_hot(parts.posted == nullptr),
+          path_(parts.queue, parts.user),
           sender_(path_, parts.posted, parts.armed),
           receiver_(path_, parts.remote_arrival, parts.posted_copy, parts.posted_copy_key),
           ring_(path_, sender_, parts.local, parts.remote, parts.remote_credit),
           fragments_(parts.longest_message),
-          polled_(parts.polled),
-          always_hot_(parts.posted == nullptr) {
+          polled_(&parts.polled) {
         parts.user.set_owner(this);
     }
 
@@ -101,10 +109,12 @@ class LaneMember {
     Rest arm() noexcept;
     // An immediate came, or the queue pair failed.
     void take_news() noexcept;
-    // Both sides always poll: it is never armed.
-    bool is_always_hot() const noexcept { return always_hot_; }
     void fail(Errc why) noexcept;
+    // It goes on with another queue pair, perhaps of another lane; the old one's requests have all
+    // retired. It is hot, and its path paused still. Its owner adds it to the polled set.
+    void rebind(const MemberQueues& queues) noexcept;
 
+    bool is_always_hot;             // both sides always poll: it is never armed
     bool is_polled = false;         // owner: the polled set
     bool tells_again = false;       // the next look tells the owner
     std::uint64_t last_active = 0;  // owner: the polled set
@@ -121,10 +131,9 @@ class LaneMember {
     ArrivalReceiver receiver_;
     MessageRing ring_;
     IncomingFragments fragments_;
-    PolledSet& polled_;
+    PolledSet* polled_;
     MemberEvents events_;
     std::uint32_t claims_ = 0;  // that the program holds
-    bool always_hot_;
     bool has_left_ = false;
     bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more
     bool ended_ = false;   // failed: not armed any more

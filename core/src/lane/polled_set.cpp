@@ -56,7 +56,7 @@ void PolledSet::arm_one() noexcept {
         if (member->arrival().state() != ArrivalReceiver::State::hot || member->has_ended())
             continue;
         ++hot;
-        if (member->arrival().can_arm() && !member->is_always_hot() &&
+        if (member->arrival().can_arm() && !member->is_always_hot &&
             (oldest == nullptr || member->last_active < oldest->last_active))
             oldest = member;
     }

@@ -19,12 +19,16 @@ class QueueUser {
     // A request's id: the slot in the lane's table above, the running number below.
     static constexpr unsigned kNumberBits = 48;
 
-    QueueUser(const QueuePairHandle& queue_pair, const volatile std::uint64_t* invalidation_epoch)
-        : send_(queue_pair.view(), invalidation_epoch), receive_(queue_pair.view()) {}
+    // `retired`: number of the last request of the queue pair that this one replaces.
+    QueueUser(const QueuePairHandle& queue_pair, const volatile std::uint64_t* invalidation_epoch,
+              std::uint64_t retired = 0)
+        : send_(queue_pair.view(), invalidation_epoch),
+          receive_(queue_pair.view()),
+          retired_(retired) {}
     QueueUser(const QueueUser&) = delete;
     QueueUser& operator=(const QueueUser&) = delete;
 
-    // The lane member that uses the queue pair; set by it.
+    // The lane member that uses the queue pair; set by it. Null: its news are nobody's.
     void* owner() const noexcept { return owner_; }
     void set_owner(void* owner) noexcept { owner_ = owner; }
     mlx5::SendQueue& send() noexcept { return send_; }
@@ -55,7 +59,7 @@ class QueueUser {
         const bool failed = completion.status != Errc::ok;
         // An error flushes what is behind it; the request that caused it says more than "flushed".
         if (failed && (error_ == Errc::ok || error_ == Errc::flushed)) [[unlikely]]
-            error_ = completion.status;
+            if (owner_ != nullptr) error_ = completion.status;
         if (completion.kind == mlx5::CompletionKind::send_side) {
             // Sign extended, so that numbers may pass 2^48.
             retired_ += (completion.id - retired_) & kNumberMask;
@@ -80,7 +84,7 @@ class QueueUser {
     mlx5::SendQueue send_;
     mlx5::ReceiveQueue receive_;
     void* owner_ = nullptr;
-    std::uint64_t retired_ = 0;
+    std::uint64_t retired_;
     std::uint32_t slot_ = 0;
     Errc error_ = Errc::ok;
     std::uint32_t immediates_ = 0, immediate_ = 0;

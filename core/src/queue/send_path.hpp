@@ -32,7 +32,7 @@ class SendPath {
     static constexpr std::uint32_t kLongestBlocks = 5;
 
     // Both outlive the path; `user` is attached to `queue`.
-    SendPath(LaneQueue& queue, QueueUser& user) : lane_queue_(queue), user_(user) {}
+    SendPath(LaneQueue& queue, QueueUser& user) : lane_queue_(&queue), user_(&user) {}
     SendPath(const SendPath&) = delete;
     SendPath& operator=(const SendPath&) = delete;
 
@@ -43,7 +43,7 @@ class SendPath {
     }
     // The same, where the reserve may be used.
     Errc post_reserved(mlx5::WorkRequest& request) noexcept {
-        request.id = user_.id_of(accepted_ + 1);
+        request.id = user_->id_of(accepted_ + 1);
         request.signaled = wants_signal();
         const std::uint32_t room = queue().free_blocks();
         return settle(error() != Errc::ok ? error() : queue().post(request), room,
@@ -58,9 +58,12 @@ class SendPath {
         const bool signaled = wants_signal();
         if (signaled != write.signaled) write.operation.set_signaled(write.signaled = signaled);
         const std::uint32_t room = queue().free_blocks();
-        const std::uint64_t id = user_.id_of(accepted_ + 1);
-        return settle(error() != Errc::ok ? error() : write.operation.post(id, remote, payload),
-                      room, signaled);
+        const std::uint64_t id = user_->id_of(accepted_ + 1);
+        const Errc result =
+            error() != Errc::ok ? error() : write.operation.post(id, remote, payload);
+        if (result != Errc::ok) [[unlikely]]
+            return result == Errc::invalid_prepared ? post_anew(write, remote, payload) : result;
+        return settle(Errc::ok, room, signaled);
     }
     // The next request gets a completion of its own.
     void signal_next() noexcept { wanted_ = true; }
@@ -76,13 +79,33 @@ class SendPath {
     Errc post_last() noexcept {
         if (accepted_ == signaled_) return Errc::ok;
         const mlx5::WorkRequest request{.opcode = mlx5::Opcode::nop,
-                                        .id = user_.id_of(accepted_ + 1)};
+                                        .id = user_->id_of(accepted_ + 1)};
         return settle(queue().post(request), queue().free_blocks(), true);
+    }
+
+    // -- For a move to another queue pair (docs/moving.md) --
+    // Until resume() there is room for nothing, but for the reserve.
+    void pause() noexcept { needed_ = kNothing; }
+    void resume() noexcept { needed_ = kReserve + kLongestBlocks; }
+    bool is_paused() const noexcept { return needed_ == kNothing; }
+    // Everything accepted has retired. While paused: else asks for a completion of it.
+    bool drain() noexcept {
+        if (user_->retired() != accepted_) (void)post_last();
+        return user_->retired() == accepted_;
+    }
+    // Another queue pair, whose numbers go on where these end. Prepared requests follow with their
+    // next post, as the old one's end revokes them.
+    void rebind(LaneQueue& queue, QueueUser& user) noexcept {
+        lane_queue_ = &queue;
+        user_ = &user;
+        signaled_ = accepted_;
+        unsignaled_blocks_ = 0;
+        wanted_ = false;
     }
 
     // Polls the lane's queue. The first error of this queue pair, if any, for good.
     Errc poll() noexcept {
-        (void)lane_queue_.poll();
+        (void)lane_queue_->poll();
         return error();
     }
     // Polls only where the queue is half full: one look at the completion queue serves many posts.
@@ -93,22 +116,29 @@ class SendPath {
 
     // Numbers of the last request accepted and of the last one retired; requests retire in order.
     std::uint64_t accepted() const noexcept { return accepted_; }
-    std::uint64_t retired() const noexcept { return user_.retired(); }
-    Errc error() const noexcept { return user_.error(); }
-    mlx5::SendQueue& queue() noexcept { return user_.send(); }
-    QueueUser& user() noexcept { return user_; }
+    std::uint64_t retired() const noexcept { return user_->retired(); }
+    Errc error() const noexcept { return user_->error(); }
+    mlx5::SendQueue& queue() noexcept { return user_->send(); }
+    QueueUser& user() noexcept { return *user_; }
     std::uint32_t max_inline_bytes() const noexcept {
-        return user_.send().limits().max_inline_bytes;
+        return user_->send().limits().max_inline_bytes;
     }
-    std::uint32_t max_elements() const noexcept { return user_.send().limits().max_elements; }
+    std::uint32_t max_elements() const noexcept { return user_->send().limits().max_elements; }
 
   private:
-    bool has_room() const noexcept {
-        return user_.send().free_blocks() >= kReserve + kLongestBlocks;
+    static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
+
+    // Of another queue pair since its last post. By value: the caller's stay in registers.
+    template <class Prepared, class Remote, class Payload>
+    [[gnu::noinline]] Errc post_anew(PreparedWrite<Prepared>& write, Remote remote,
+                                     Payload payload) noexcept {
+        write.operation.move_to(queue());
+        return post(write, remote, payload);
     }
+    bool has_room() const noexcept { return user_->send().free_blocks() >= needed_; }
     Errc refusal() const noexcept { return error() != Errc::ok ? error() : Errc::would_block; }
     bool wants_signal() const noexcept {
-        return wanted_ || unsignaled_blocks_ >= user_.send().blocks() / 4;
+        return wanted_ || unsignaled_blocks_ >= user_->send().blocks() / 4;
     }
 
     Errc settle(Errc result, std::uint32_t room_before, bool signaled) noexcept {
@@ -125,8 +155,9 @@ class SendPath {
         return Errc::ok;
     }
 
-    LaneQueue& lane_queue_;
-    QueueUser& user_;
+    LaneQueue* lane_queue_;
+    QueueUser* user_;
+    std::uint32_t needed_ = kReserve + kLongestBlocks;  // free blocks for ordinary requests
     std::uint64_t accepted_ = 0, signaled_ = 0;
     std::uint32_t unsignaled_blocks_ = 0;
     bool wanted_ = false;

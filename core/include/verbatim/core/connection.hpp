@@ -109,7 +109,14 @@ class Connection {
     // state() says why. It may end this object. Several are called in the order of their setting.
     template <class Ended>
     void on_end(Ended ended) {
-        add_end_handler({call_ended<Ended>, std::make_shared<Ended>(std::move(ended))});
+        add_end_handler({[](void* state, Connection& connection) noexcept {
+                             Ended& call = *static_cast<Ended*>(state);
+                             if constexpr (std::is_invocable_v<Ended&>)
+                                 call();
+                             else
+                                 call(connection);
+                         },
+                         std::make_shared<Ended>(std::move(ended))});
     }
     void add_end_handler(EndHandler handler);
     // The state of a layer on this connection, made at its first use: L(Connection&), which handles
@@ -153,6 +160,13 @@ class Connection {
     // last of them all writes before it. Known as soon as the close is noticed.
     bool peer_took_all() const noexcept;
     Lane lane() const noexcept;
+    // Moves the connection to another lane of its context, with all that it holds; the peer takes
+    // part by its polls. Waits, [connect] timeout at most. Afterwards the connection, its messages
+    // and its claims belong to that lane's thread. A lane that no poller drives is used in this
+    // call. Throws Error: invalid_argument (a lane of another context; a grant is open),
+    // would_deadlock, unsupported and out_of_memory (the peer refuses), timeout; the connection is
+    // as before. peer_lost: it has ended. docs/moving.md.
+    void move_to(const Lane& lane);
 
     // ---- memory; a Grant lends some of it to the peer ----
     // The context's: objects that are sent from where they lie.
@@ -175,14 +189,6 @@ class Connection {
             handle(message);
         else
             handle(connection, message);
-    }
-    template <class Ended>
-    static void call_ended(void* state, Connection& connection) noexcept {
-        Ended& ended = *static_cast<Ended*>(state);
-        if constexpr (std::is_invocable_v<Ended&>)
-            ended();
-        else
-            ended(connection);
     }
     template <class L>
     static void call_layer(void* state, Connection&, Message& message) noexcept {

@@ -108,6 +108,11 @@ class Prepared {
     bool valid() const noexcept { return binding_.valid(); }
     // Ends the operation before its destructor does.
     void release() noexcept { binding_.release(); }
+    // The same operation of another queue, valid or not before. Allocates nothing.
+    void move_to(SendQueue& queue) noexcept requires(!Shape::kNamesRegions) {
+        image_.set_queue(queue.number());
+        binding_ = PreparedBinding(queue, {}, Shape::kBlocks);
+    }
 
   private:
     // The initial state of a request of a list, before its varying parts.

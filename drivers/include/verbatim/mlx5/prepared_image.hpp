@@ -46,6 +46,13 @@ class PreparedImage {
     bool signaled() const noexcept { return (units_.words[1] & kSignaled) != 0; }
     static constexpr std::uint64_t kSignaled = mlx5::flags_word(kCompletionAlways, 0);
 
+    // Of another queue. Word 0 has the queue's number beside the request's length.
+    void set_queue(std::uint32_t number) noexcept {
+        const auto low = static_cast<std::uint32_t>(units_.words[0]);
+        const auto high = be32::from_raw(static_cast<std::uint32_t>(units_.words[0] >> 32));
+        const be32 changed(number << 8 | (high.native() & 0xff));
+        units_.words[0] = std::uint64_t{changed.raw()} << 32 | low;
+    }
     void set_remote_key(std::uint32_t key) noexcept { units_.words[3] = Shape::key_word(key); }
     void set_immediate(std::uint32_t immediate) noexcept {
         units_.words[1] = (units_.words[1] & 0xffffffff) | std::uint64_t{be32(immediate).raw()}

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include <verbatim/core/connection.hpp>
+#include <verbatim/core/deadline.hpp>
 
-#include "../bootstrap/hello.hpp"
+#include "hello.hpp"
 
 namespace verbatim {
 

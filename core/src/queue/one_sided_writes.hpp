@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "../arena/region_table.hpp"
-#include "../queue/send_path.hpp"
+#include "send_path.hpp"
 
 namespace verbatim {
 

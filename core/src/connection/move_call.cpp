@@ -1,0 +1,78 @@
+// The call that moves a connection: its steps run in the threads of two lanes.
+#include <optional>
+#include <thread>
+
+#include "../moving/lane_visit.hpp"
+#include "connection_impl.hpp"
+
+namespace verbatim {
+namespace {
+
+Reservation make_room(Lane::Impl& lane, const Config& config) {
+    const std::size_t users = lane.queue().users() + 1;
+    lane.polled().reserve(users);
+    lane.pending().expect(users);
+    lane.stalled().expect(users);
+    lane.inbox().reserve(1);
+    return {lane.queue(), config};
+}
+
+// True: the connection is ready to leave its lane. False: the outcome is known.
+bool begin_move(Connection::Impl& impl, const Lane& lane,
+                const std::shared_ptr<MoveOutcome>& outcome) {
+    const Connection::Impl::Use use(impl);  // polls may end the connection
+    Moving& moving = impl.moving;
+    Lane::Impl& own = *impl.lane;
+    moving.check(lane);
+    std::optional<Reservation> room;
+    visit(lane.impl(), own, [&] { room.emplace(make_room(*lane.impl(), impl.context->config)); });
+    const Deadline deadline = Deadline::never();           // each move has its own
+    for (unsigned round = 0; moving.is_busy(); ++round) {  // with one of the peer's
+        (void)own.poll();
+        own.pause(round, deadline);
+    }
+    if (impl.handle == nullptr) {
+        outcome->tell(Errc::peer_lost, "a handler ended it during the call");
+        return false;
+    }
+    moving.check(lane);
+    moving.begin(moving.make(lane.impl(), std::move(*room)), outcome);
+    for (unsigned round = 0; !outcome->is_known() && !moving.may_leave(); ++round) {
+        (void)own.poll();
+        own.pause(round, deadline);
+    }
+    return !outcome->is_known();
+}
+
+// The connection is the new lane's, and perhaps gone. That lane writes the outcome.
+void await(const MoveOutcome& outcome, Lane::Impl& own, Lane::Impl& other) {
+    while (!outcome.is_known()) {
+        (void)own.poll();
+        if (!is_driven_elsewhere(other)) {
+            const auto guard = other.enter();
+            (void)other.poll();
+        }
+        std::this_thread::yield();
+    }
+}
+
+}  // namespace
+
+void Connection::move_to(const Lane& lane) {
+    const std::shared_ptr<Lane::Impl> own = impl_->lane, other = lane.impl();
+    const std::shared_ptr<Context::Impl> context = impl_->context;  // goes after the lanes
+    const std::string object = "connection to " + impl_->channel.name();
+    const auto guard = own->enter();
+    if (own == other) return;
+    const auto outcome = std::make_shared<MoveOutcome>();
+    if (begin_move(*impl_, lane, outcome)) {
+        Moving& moving = impl_->moving;
+        std::shared_ptr<void> hosted = moving.leave();
+        visit(other, *own, [&] { moving.join(std::move(hosted)); });
+        await(*outcome, *own, *other);
+    }
+    if (outcome->code() != Errc::ok)
+        throw Error(outcome->code(), object, outcome->text(), "see docs/moving.md");
+}
+
+}  // namespace verbatim
