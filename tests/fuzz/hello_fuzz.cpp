@@ -19,7 +19,8 @@ Hello example() {
 
 void parse(const Frame& frame) {
     switch (frame.type) {
-        case FrameType::hello: {
+        case FrameType::hello:
+        case FrameType::move: {
             const Hello hello = parse_hello(frame.body, "stranger");
             fuzz::require(hello.device_name.size() <= 64);
             // What was accepted can be said and is understood again as the same.
