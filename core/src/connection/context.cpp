@@ -96,7 +96,10 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
     Reservation reservation(lane->queue(), context->config);
-    WaitingLanes waiting(on, context->config.lane);
+    // Asleep soon: the handshake needs this core more than a spinning lane does.
+    Config::LaneSection soon_asleep = context->config.lane;
+    soon_asleep.spin = {};
+    WaitingLanes waiting(on, soon_asleep);
     auto connection = std::make_unique<Connection::Impl>(
         lane, run_beside(waiting.driver(), [&] { return call_peer(context, *lane, to); }));
     reservation.keep();
