@@ -17,15 +17,16 @@ Errc Sender::try_send(std::uint8_t channel, std::span<const std::byte> head,
 
 std::size_t Sender::max_message_bytes() const noexcept { return impl_->max_message_bytes(); }
 
-Sender::Impl::Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target, std::size_t most)
-    : lane_(std::move(lane)),
+Sender::Impl::Impl(const std::shared_ptr<Lane::Impl>& lane, const SenderTarget& target,
+                   std::size_t most)
+    : lane_(lane),
       target_(target),
       most_(std::min(most, kMostBytes) / 8 * 8),
       slots_(kSlots),
       payloads_(new std::byte[kSlots * most_]) {
     for (std::uint32_t i = 0; i < kSlots; ++i) free_.push(i);
-    lane_->inbox().reserve(1);
-    lane_->stalled().expect(lane_->queue().users() + 1);
+    lane->inbox().reserve(1);
+    lane->stalled().expect(lane->queue().users() + 1);
     take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).leave_inbox(); };
     retry = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
     drop = [](InboxItem& item) noexcept { static_cast<Impl&>(item).self_.reset(); };
@@ -57,8 +58,10 @@ void Sender::Impl::fill(std::uint32_t index, const OutgoingMessage& message) noe
 // Once in the inbox, until the lane takes it out: it then looks for all that was filled before.
 void Sender::Impl::announce() noexcept {
     if (queued_.exchange(true)) return;
+    const std::shared_ptr<Lane::Impl> lane = lane_.lock();
+    if (lane == nullptr) return;  // so the connection has ended
     self_ = shared_from_this();
-    lane_->inbox().push(*this);
+    lane->inbox().push(*this);
 }
 
 // While it is blocked, the lane retries it anyway, once.
@@ -88,16 +91,19 @@ void Sender::Impl::unpark(const std::shared_ptr<Lane::Impl>& lane) noexcept {
 void Sender::Impl::drain() noexcept {
     if (parks_) return;
     if (blocked_) {
-        if (!post(next_)) return lane_->stalled().add(shared_from_this());
+        if (!post(next_)) return wait_for_room();
         blocked_ = false;
     }
     for (std::uint32_t index = 0; filled_.pop(index);) {
         if (post(index)) continue;
         next_ = index;
         blocked_ = true;
-        return lane_->stalled().add(shared_from_this());
+        return wait_for_room();
     }
 }
+
+// In the lane's thread, so the lane is there.
+void Sender::Impl::wait_for_room() noexcept { lane_.lock()->stalled().add(shared_from_this()); }
 
 // False: there is no room. The message of an ended connection is dropped.
 bool Sender::Impl::post(std::uint32_t index) noexcept {

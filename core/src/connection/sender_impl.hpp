@@ -30,7 +30,7 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     static constexpr std::size_t kSlots = 256, kMostBytes = 4096;
 
     // `most`: bytes of a message of the connection. Throws std::bad_alloc.
-    Impl(std::shared_ptr<Lane::Impl> lane, const SenderTarget& target, std::size_t most);
+    Impl(const std::shared_ptr<Lane::Impl>& lane, const SenderTarget& target, std::size_t most);
 
     Errc try_send(const OutgoingMessage& message) noexcept;
     std::size_t max_message_bytes() const noexcept { return most_; }
@@ -54,13 +54,15 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     void fill(std::uint32_t index, const OutgoingMessage& message) noexcept;
     void announce() noexcept;
     void leave_inbox() noexcept;
+    void wait_for_room() noexcept;
     bool post(std::uint32_t index) noexcept;
     std::byte* payload_of(std::uint32_t index) const noexcept {
         return payloads_.get() + index * most_;
     }
 
-    std::shared_ptr<Lane::Impl> lane_;  // read by the producer that set `queued_`
-    SenderTarget target_;               // owner: the lane's thread
+    // Read by the producer that set `queued_`. Weak: what waits in a lane's inbox does not keep it.
+    std::weak_ptr<Lane::Impl> lane_;
+    SenderTarget target_;  // owner: the lane's thread
     std::size_t most_;
     std::vector<Slot> slots_;
     std::unique_ptr<std::byte[]> payloads_;

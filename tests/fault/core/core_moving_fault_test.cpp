@@ -206,7 +206,11 @@ TEST(MovingPeer, that_breaks_the_protocol_ends_its_connection) {
     for (std::size_t i = 0; i < attacks.size(); ++i) {
         HandMadePeer peer(test::small_config());
         attacks[i](peer);
-        EXPECT_EQ(peer.end_of_connection(), Errc::protocol_error) << "attack " << i;
+        const Errc why = peer.end_of_connection();
+        // Behind a valid move: its queue pair does not exist, and that may be found out first.
+        const bool begins_a_move = i >= 8;
+        EXPECT_TRUE(why == Errc::protocol_error || (begins_a_move && why == Errc::peer_lost))
+            << "attack " << i << ": " << describe(why);
     }
 }
 
