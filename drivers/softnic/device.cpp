@@ -243,9 +243,11 @@ std::string DeviceCore::describe() {
     return softnic::describe(options_.name, facts);
 }
 
-std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer, Instant deadline) {
+std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer,
+                                          std::optional<Instant> deadline) {
+    if (!deadline) return links_.known(peer.nonce);
     const LinkOptions options{nonce(), options_.same_user_only, options_.request_timeout};
-    return links_.get(peer, options, deadline, *control_, shared_from_this());
+    return links_.get(peer, options, *deadline, *control_, shared_from_this());
 }
 
 std::unique_ptr<Device> open_device(const Options& options) {
@@ -262,7 +264,9 @@ std::string failure_text(const QueuePairHandle& queue_pair) {
 }
 
 std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept {
-    return static_cast<const QueuePair&>(queue_pair).faults_injected(action);
+    const QueuePairTurns& turns = static_cast<const QueuePair&>(queue_pair).turns();
+    const FaultInjector* const faults = turns.engines().requester().faults().injector();
+    return faults == nullptr ? 0 : faults->counted(action);
 }
 
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {

@@ -65,7 +65,8 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     ObjectNumbers& numbers() noexcept { return numbers_; }
 
     // The link to the peer's device, shared with other queue pairs. Throws Error as Link::open.
-    std::shared_ptr<Link> link_to(const QueuePairAddress& peer, Instant deadline);
+    // No deadline: only if there is one already, else null.
+    std::shared_ptr<Link> link_to(const QueuePairAddress& peer, std::optional<Instant> deadline);
     void count_invalidation() noexcept { __atomic_fetch_add(&epoch_, 1, __ATOMIC_RELEASE); }
     const volatile std::uint64_t* epoch() const noexcept { return &epoch_; }
 

@@ -13,12 +13,33 @@
 namespace verbatim::softnic {
 namespace {
 
+// The answer of a control thread takes some 50 us.
+constexpr std::chrono::milliseconds kSoon{1};
+
 ChannelTerms terms_of(const QueuePairParts& parts) noexcept {
     ChannelTerms terms;
     terms.sleeps = parts.receive_completions->may_sleep();
     terms.domain = parts.domain;
     terms.names_queues = parts.xrc_domain != nullptr;
     return terms;
+}
+
+void check_peer(const DeviceCore& core, std::uint32_t number, const QueuePairAddress& peer) {
+    const std::string object = fmt::format("queue pair {}", number);
+    if (core.inherited())
+        throw Error(Errc::device_error, object, "it was inherited through fork()",
+                    "open a device in the child");
+    if (peer.kind != kAddressKind)
+        throw Error(Errc::unsupported, object, "the peer's device is no software NIC",
+                    "choose the same device.kind on both sides");
+}
+
+// Asks the peer for its ring; requests go there from then on.
+void open_channel(QueuePair& queue_pair, std::shared_ptr<Link> link, std::uint32_t peer,
+                  Instant deadline) {
+    queue_pair.setup().streams().decline();
+    ChannelSender outgoing(link->open_channel(queue_pair.view().number, peer, deadline));
+    queue_pair.states().start(std::move(link), std::move(outgoing));
 }
 
 }  // namespace
@@ -83,14 +104,26 @@ void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
     core_->ring_own_bell();
 }
 
+// The peer's control thread answers where there is a link, unless the peer has stopped. What was
+// begun then stays for connect(): the peer may have been told of it.
+bool QueuePair::connect_soon(const QueuePairAddress& peer) {
+    check_peer(*core_, view().number, peer);
+    std::shared_ptr<Link> link = core_->link_to(peer, std::nullopt);
+    if (link == nullptr || choose_port(address(), peer).tcp) return false;
+    setup_.expect({peer.nonce, peer.number});
+    try {
+        setup_.open_ring(peer.nonce);
+        open_channel(*this, std::move(link), peer.number, std::chrono::steady_clock::now() + kSoon);
+    } catch (const Error& error) {
+        if (error.code() == Errc::timeout) return false;
+        setup_.withdraw();
+        throw;
+    }
+    return true;
+}
+
 void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
-    const std::string object = fmt::format("queue pair {}", view().number);
-    if (core_->inherited())
-        throw Error(Errc::device_error, object, "it was inherited through fork()",
-                    "open a device in the child");
-    if (peer.kind != kAddressKind)
-        throw Error(Errc::unsupported, object, "the peer's device is no software NIC",
-                    "choose the same device.kind on both sides");
+    check_peer(*core_, view().number, peer);
     const Instant deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     const QueuePairAddress own = address();
@@ -99,13 +132,10 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     try {
         setup_.open_ring(peer.nonce);
         if (choice.tcp) {
-            log::info("{}: the port is tcp: {}", object, choice.reason);
+            log::info("queue pair {}: the port is tcp: {}", view().number, choice.reason);
             return states_.start(own, peer, deadline);
         }
-        setup_.streams().decline();
-        std::shared_ptr<Link> link = core_->link_to(peer, deadline);
-        ChannelSender outgoing(link->open_channel(view().number, peer.number, deadline));
-        states_.start(std::move(link), std::move(outgoing));
+        open_channel(*this, core_->link_to(peer, deadline), peer.number, deadline);
     } catch (...) {
         setup_.withdraw();
         throw;
@@ -141,16 +171,12 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     facts.bytes_received = received.bytes.load(std::memory_order_relaxed) +
                            sent.bytes_fetched.load(std::memory_order_relaxed);
     facts.not_ready = receiver_not_ready_count();
+    const FaultInjector* const faults = turns_.engines().requester().faults().injector();
     for (std::size_t i = 0; i < kFaultActions; ++i)
-        facts.faults[i] = faults_injected(static_cast<FaultAction>(i));
+        facts.faults[i] = faults == nullptr ? 0 : faults->counted(static_cast<FaultAction>(i));
     const auto peer = setup_.peer_number();
     if (peer && !datagrams()) facts.peer = *peer;
     return facts;
-}
-
-std::uint64_t QueuePair::faults_injected(FaultAction action) const noexcept {
-    const FaultInjector* const faults = turns_.engines().requester().faults().injector();
-    return faults == nullptr ? 0 : faults->counted(action);
 }
 
 }  // namespace verbatim::softnic

@@ -27,6 +27,7 @@ class QueuePair final : public QueuePairHandle {
     const mlx5::QueuePairView& view() const noexcept override { return turns_.engines().view(); }
     QueuePairAddress address() const override;
     void connect(const QueuePairAddress& peer, int timeout_ms) override;
+    bool connect_soon(const QueuePairAddress& peer) override;
     void fail() noexcept override { states_.fail(); }
     void reset() override { states_.reset(); }
     QueuePairState state() const noexcept override {
@@ -59,7 +60,6 @@ class QueuePair final : public QueuePairHandle {
     void end_session(std::uint64_t session, Instant deadline) noexcept;
 
     std::uint64_t receiver_not_ready_count() const noexcept;
-    std::uint64_t faults_injected(FaultAction action) const noexcept;
 
   private:
     const QueuePairShared& shared() const noexcept { return turns_.engines().shared(); }

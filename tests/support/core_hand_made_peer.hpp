@@ -18,7 +18,7 @@ struct LoneEndpoint {
         : resources(std::make_shared<Context::Impl>(config, open_configured_device(config))),
           owned_lane(make_lane(resources, resources->config.lane)),
           reservation(lane.queue(), config),
-          endpoint(*resources, {lane.queue().handle(), lane.mode()}, {}) {}
+          endpoint(*resources, {lane, lane.queue().handle()}, {}) {}
 
     std::shared_ptr<Context::Impl> resources;
     std::shared_ptr<Lane::Impl> owned_lane;
@@ -35,15 +35,16 @@ inline std::vector<std::byte> hear(const RawSocket& socket) {
 
 class HandMadePeer {
   public:
-    // `features`: those of its hello that it offers.
-    explicit HandMadePeer(const Config& config, std::uint64_t features = ~std::uint64_t{0})
+    // `change`: of the hello that it says.
+    explicit HandMadePeer(
+        const Config& config, void (*change)(Hello&) = [](Hello&) {})
         : serving_(config), own_(config), endpoint_(own_.endpoint) {
         Listener listener = serving_.listen("127.0.0.1:0");
         const Deadline soon = Deadline::after(std::chrono::seconds(30));
         std::thread accepting([&] { connection_.emplace(listener.accept(soon)); });
         socket_.emplace(RawSocket::connected(listener.port()));
         Hello mine = endpoint_.hello();
-        mine.features &= features;
+        change(mine);
         say(FrameType::hello, encode_hello(mine));
         theirs_ = parse_hello(hear(*socket_));
         endpoint_.connect(theirs_, soon);
@@ -72,6 +73,29 @@ class HandMadePeer {
         say(FrameType::bye, encode_bye({sent, taken}));
     }
 
+    // Asks to move, to a queue pair that does not connect yet.
+    void ask_to_move() {
+        next_ = endpoint_.make_queue_pair(own_.lane.queue().handle(), {});
+        say(FrameType::move, encode_hello(endpoint_.hello_of(*next_, own_.lane.mode(), nullptr)));
+    }
+    // Answers a move with a queue pair that connects.
+    void answer_move(const Hello& theirs) {
+        ask_to_move();
+        next_->connect(theirs.queue_pair, 5000);
+    }
+    // As if the process had died: the other side's next frame cannot be sent.
+    void reset_socket() {
+        const linger now{1, 0};
+        setsockopt(socket_->fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        socket_.reset();
+    }
+    void end_connection() { connection_.reset(); }
+
+    // Drives this side; the first error of its queue pair.
+    Errc progress() noexcept {
+        own_.lane.poll();
+        return member().path().error();
+    }
     // Requests past all rules.
     void write_word(std::uint64_t address, std::uint32_t key, std::uint64_t value) {
         mlx5::WorkRequest request{.opcode = mlx5::Opcode::write,
@@ -83,6 +107,13 @@ class HandMadePeer {
     void send_immediate(std::uint32_t immediate) {
         mlx5::WorkRequest request{.opcode = mlx5::Opcode::write_immediate, .immediate = immediate};
         EXPECT_EQ(member().path().post(request), Errc::ok);
+    }
+    // Of the honest side, which sees it then.
+    void write_armed(std::uint64_t value) {
+        write_word(theirs_.armed_address, theirs_.words_key, value);
+        const auto& word = *reinterpret_cast<const std::uint64_t*>(theirs_.armed_address);
+        const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+        while (load_word(word) != value && !deadline.passed()) own_.lane.poll();
     }
     // Drives both ends until the honest one has ended, and returns why.
     Errc end_of_connection() {
@@ -113,6 +144,7 @@ class HandMadePeer {
     Hello theirs_;
     std::optional<RawSocket> socket_;
     std::optional<Connection> connection_;
+    std::unique_ptr<QueuePairHandle> next_;
 };
 
 }  // namespace verbatim::test

@@ -12,27 +12,44 @@ Errc ArrivalReceiver::begin() noexcept {
     return Errc::ok;
 }
 
-Errc ArrivalReceiver::arm() noexcept {
+// Only one by immediate waits to be taken.
+Errc ArrivalReceiver::issue(std::uint64_t kind) noexcept {
     mlx5::WorkRequest write{.opcode = mlx5::Opcode::write,
-                            .remote_address = remote_.armed_address,
-                            .remote_key = remote_.armed_key};
-    const std::uint64_t generation = issued_ + 1;
-    write.inline_payload = std::as_bytes(std::span(&generation, 1));
-    if (const Errc error = path_.post_reserved(write); error != Errc::ok) return error;
-    issued_ = generation;
+                            .remote_address = remote_.armed.address,
+                            .remote_key = remote_.armed.key};
+    const std::uint64_t word = (issued_ + 1) | kind;
+    write.inline_payload = std::as_bytes(std::span(&word, 1));
+    const bool is_wanted = kind != armed::kSilent;
+    const Errc error = is_wanted ? path_.post_reserved(write) : path_.post(write);
+    if (error != Errc::ok) return error;
+    ++issued_;
+    if (kind != 0) taken_ = issued_;
+    return Errc::ok;
+}
+
+Errc ArrivalReceiver::arm(Wake wake) noexcept {
+    const Errc issued = issue(wake == Wake::by_note ? armed::kNote : 0);
+    if (issued != Errc::ok) return issued;
     // Behind it on the same queue pair: a read is executed after an earlier write.
     const mlx5::Element into{reinterpret_cast<std::uint64_t>(&copy_), sizeof copy_.positions,
                              copy_key_};
     mlx5::WorkRequest read{.opcode = mlx5::Opcode::read,
-                           .remote_address = remote_.posted_address,
-                           .remote_key = remote_.posted_key,
+                           .remote_address = remote_.posted.address,
+                           .remote_key = remote_.posted.key,
                            .elements = {&into, 1}};
     path_.signal_next();
     if (const Errc error = path_.post_reserved(read); error != Errc::ok)
         return error == Errc::would_block ? Errc::device_error : error;
     read_number_ = path_.accepted();
     state_ = State::arming;
+    wake_ = wake;
     return Errc::ok;
+}
+
+Errc ArrivalReceiver::silence() noexcept {
+    const Errc error = issue(armed::kSilent);
+    if (error == Errc::ok) state_ = State::hot;
+    return error;
 }
 
 void ArrivalReceiver::take_words() noexcept {

@@ -12,8 +12,7 @@ namespace verbatim {
 
 // Where the peer's words are.
 struct RemoteArrival {
-    std::uint64_t armed_address = 0, posted_address = 0;
-    std::uint32_t armed_key = 0, posted_key = 0;
+    mlx5::RemoteMemory armed, posted;
 };
 
 class ArrivalReceiver {
@@ -23,7 +22,10 @@ class ArrivalReceiver {
         arming,    // polled; the generation is written, the read under way
         settling,  // polled; things that the read named are missing
         armed,     // an immediate will come
+        noted,     // the peer writes a note with each thing
     };
+    // What a generation asks for.
+    enum class Wake : std::uint8_t { by_immediate, by_note };
 
     // `copy`: where the read ends; `copy_key`: its local key.
     ArrivalReceiver(SendPath& path, const RemoteArrival& remote, const PostedCopy& copy,
@@ -42,15 +44,23 @@ class ArrivalReceiver {
         state_ = State::hot;
     }
 
+    bool is_noted() const noexcept { return state_ == State::noted; }
+    // The last generation asked for notes, which may come already.
+    bool takes_notes() const noexcept { return state_ != State::hot && wake_ == Wake::by_note; }
     // Neither arming nor settling: only the ring and the credit may have something new.
-    bool is_at_rest() const noexcept { return state_ == State::hot || state_ == State::armed; }
-    // Hot, and the last read has completed: a generation may be issued.
+    bool is_at_rest() const noexcept {
+        return state_ != State::arming && state_ != State::settling;
+    }
+    // Hot or noted, and the last read has completed: a generation may be issued.
     bool can_arm() const noexcept {
-        return state_ == State::hot && path_.retired() >= read_number_;
+        return (state_ == State::hot || state_ == State::noted) && path_.retired() >= read_number_;
     }
     // Issues the next generation. Errors: those of a failed queue pair; would_block changes
     // nothing.
-    Errc arm() noexcept;
+    Errc arm(Wake wake) noexcept;
+    // Noted: issues a generation that asks for nothing, and is hot. Errors: as above. It has no
+    // part of the reserve: there is no hurry.
+    Errc silence() noexcept;
     // Arming: true once the read has completed, and the words are valid to look up to.
     bool has_read() noexcept {
         if (state_ == State::arming && path_.retired() >= read_number_) take_words();
@@ -61,7 +71,7 @@ class ArrivalReceiver {
         return words_.positions[static_cast<std::size_t>(thing)];
     }
     // Settling: memory holds it.
-    void settle() noexcept { state_ = State::armed; }
+    void settle() noexcept { state_ = wake_ == Wake::by_immediate ? State::armed : State::noted; }
 
     // An immediate came; the connection is hot. Errors: protocol_error, for good.
     Errc take_immediate(std::uint32_t immediate) noexcept;
@@ -71,6 +81,7 @@ class ArrivalReceiver {
 
   private:
     void take_words() noexcept;
+    Errc issue(std::uint64_t kind) noexcept;
 
     SendPath& path_;
     RemoteArrival remote_;
@@ -80,6 +91,7 @@ class ArrivalReceiver {
     std::uint64_t issued_ = 0, taken_ = 0;
     std::uint64_t read_number_ = 0;
     State state_ = State::hot;
+    Wake wake_ = Wake::by_immediate;  // of the last generation
 };
 
 }  // namespace verbatim

@@ -1,5 +1,5 @@
-// An arrival sender tells a sleeping receiver of what was posted: docs/arrival.md, "The sender, for
-// each post". Threads: the lane's. Data path.
+// An arrival sender tells a receiver that does not poll of what was posted: docs/arrival.md, "The
+// sender, for each post". Threads: the lane's. Data path.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,15 @@ namespace verbatim {
 class ArrivalSender {
   public:
     // `posted`: null where both sides always poll; then announce() does nothing. `armed`: written
-    // by the peer.
-    ArrivalSender(SendPath& path, PostedWords* posted, const std::uint64_t& armed) noexcept
-        : path_(path), posted_(posted), armed_(armed) {}
+    // by the peer. `note`: in the peer's memory.
+    ArrivalSender(SendPath& path, PostedWords* posted, const std::uint64_t& armed,
+                  mlx5::RemoteMemory note)
+        : path_(path),
+          posted_(posted),
+          armed_(armed),
+          note_address_(note.address),
+          note_{mlx5::PreparedWrite8(path.queue(),
+                                     {.opcode = mlx5::Opcode::write, .remote_key = note.key})} {}
 
     // After a thing was posted, up to `position` of its kind. Errors: protocol_error, for good;
     // those of a failed queue pair.
@@ -24,24 +30,29 @@ class ArrivalSender {
         // reads the old position.
         __atomic_exchange_n(&posted_->positions[static_cast<std::size_t>(thing)], position,
                             __ATOMIC_SEQ_CST);
-        const std::uint64_t generation = load_word(armed_);
-        return generation == notified_ ? Errc::ok : notify(generation);
+        const std::uint64_t armed = load_word(armed_);
+        return armed == notified_ ? Errc::ok : notify(armed);
     }
-    // Another queue pair, which knows no generation; `posted`: as above.
-    void restart(PostedWords* posted) noexcept {
+    // Another queue pair, which knows no generation; `posted` and `note`: as above.
+    void restart(PostedWords* posted, mlx5::RemoteMemory note) noexcept {
         posted_ = posted;
-        notified_ = 0;
+        note_address_ = note.address;
+        note_.operation.set_remote_key(note.key);
+        current_ = notified_ = 0;
     }
-    // Immediates that were posted, for counters.
-    std::uint64_t notified() const noexcept { return notified_; }
 
   private:
-    [[gnu::noinline]] Errc notify(std::uint64_t generation) noexcept;
+    [[gnu::noinline]] Errc notify(std::uint64_t armed) noexcept;
+    Errc post_immediate() noexcept;
 
     SendPath& path_;
     PostedWords* posted_;
     const std::uint64_t& armed_;
-    std::uint64_t notified_ = 0;
+    std::uint64_t current_ = 0;   // the last word of the peer's
+    std::uint64_t notified_ = 0;  // the same, where nothing more is to be told
+    std::uint64_t notes_ = 0;     // that were posted; a note is their number
+    std::uint64_t note_address_;  // 0: the peer takes none
+    PreparedWrite<mlx5::PreparedWrite8> note_;
 };
 
 }  // namespace verbatim

@@ -14,6 +14,15 @@ enum class Thing : std::uint8_t {
 };
 inline constexpr std::size_t kThings = 2;
 
+// How a receiver wants to be told of things: the upper bits of `armed`, above the generation.
+namespace armed {
+inline constexpr std::uint64_t kNote = std::uint64_t{1} << 63;    // by a note with each thing
+inline constexpr std::uint64_t kSilent = std::uint64_t{1} << 62;  // not at all: it polls
+constexpr std::uint64_t generation(std::uint64_t word) noexcept {
+    return word & ~(kNote | kSilent);
+}
+}  // namespace armed
+
 // A line of the sender's memory. Owner: the sender; the receiver reads it by RDMA.
 struct alignas(64) PostedWords {
     std::array<std::uint64_t, kThings> positions{};
@@ -24,7 +33,7 @@ using PostedCopy = PostedWords;
 // Lines of each side's memory that the peer writes. Owner: the peer, by RDMA writes of 8 bytes.
 struct PeerWords {
     alignas(64) std::uint64_t credit = 0;  // how far the peer has consumed this side's records
-    alignas(64) std::uint64_t armed = 0;   // the generation that the peer has issued last
+    alignas(64) std::uint64_t armed = 0;   // the generation that the peer has issued last, and how
 };
 
 inline std::uint64_t load_word(const std::uint64_t& word) noexcept {

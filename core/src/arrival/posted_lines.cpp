@@ -20,15 +20,18 @@ ArenaOptions lines_arena(const ArenaOptions& like) {
 PostedLines::PostedLines(Device& device, const ArenaOptions& like)
     : device_(device), arena_(lines_arena(like)) {}
 
+std::unique_ptr<MemoryRegion> PostedLines::lend(std::span<std::byte> memory, Access access) {
+    const auto offset = static_cast<std::size_t>(memory.data() - arena_.base());
+    const Arena::Segment segment = arena_.segment(offset / kSegment);
+    return device_.register_memory(memory.data(), memory.size(), access,
+                                   {segment.file, segment.file_offset + offset % kSegment});
+}
+
 PostedLines::Line::Line(PostedLines& lines)
     : arena_(lines.arena_), lines_(lines.arena_.make<Lines>()) {
-    const auto at = reinterpret_cast<std::byte*>(lines_);
-    const auto offset = static_cast<std::size_t>(at - arena_.base());
-    const Arena::Segment segment = arena_.segment(offset / kSegment);
     try {
-        region_ = lines.device_.register_memory(
-            at, sizeof *lines_, Access::remote_read | Access::local_write,
-            {segment.file, segment.file_offset + offset % kSegment});
+        region_ = lines.lend(std::as_writable_bytes(std::span(lines_, 1)),
+                             Access::remote_read | Access::local_write);
     } catch (...) {
         arena_.destroy(lines_);
         throw;

@@ -1,9 +1,12 @@
 // Two lines of memory for each connection (docs/arrival.md): the positions of what this side has
 // posted, which the peer reads, and this side's copy of the peer's. They lie together in an arena
-// of their own, each pair under a key of its own. Threads: any.
+// of their own, each pair under a key of its own. Notes (note_pool.hpp) lie there, too. Threads:
+// any.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/driver/device.hpp>
@@ -15,6 +18,10 @@ namespace verbatim {
 class PostedLines {
   public:
     PostedLines(Device& device, const ArenaOptions& like);
+
+    Arena& arena() noexcept { return arena_; }
+    // Makes memory of the arena a region. Throws what the device throws.
+    std::unique_ptr<MemoryRegion> lend(std::span<std::byte> memory, Access access);
 
     class Line {
       public:

@@ -129,7 +129,8 @@ void check_values(const Hello& hello, const std::string& object) {
         broken(object, "ring address");
     if (hello.credit_address % 8 != 0) broken(object, "credit address");
     if (hello.armed_address % 8 != 0) broken(object, "armed address");
-    if (hello.posted_address % 16 != 0) broken(object, "posted address");
+    if (hello.posted.address % 16 != 0) broken(object, "posted address");
+    if (hello.note.address % 8 != 0) broken(object, "note address");
 }
 
 constexpr std::array<std::pair<Errc, std::uint32_t>, 8> kRefusalCodes{{{Errc::version_mismatch, 1},
@@ -203,9 +204,9 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     fixed.put(hello.features).put(hello.required_features);
     put_queue_pair(fixed, hello.queue_pair);
     fixed.put(hello.ring_address).put(hello.ring_bytes).put(hello.credit_address);
-    fixed.put(hello.armed_address).put(hello.posted_address);
-    fixed.put(hello.ring_key).put(hello.words_key).put(hello.posted_key).put(std::uint32_t{0});
-    fixed.put(hello.tag_key);
+    fixed.put(hello.armed_address).put(hello.posted.address);
+    fixed.put(hello.ring_key).put(hello.words_key).put(hello.posted.key).put(hello.note.key);
+    fixed.put(hello.note.address).put(hello.tag_key);
     fixed.put(hello.user).put(hello.process);
     const std::vector<std::byte> body = fixed.take();
     ByteWriter out;
@@ -233,11 +234,12 @@ Hello parse_hello(std::span<const std::byte> body, const std::string& object) {
     hello.ring_bytes = in.get<std::uint64_t>();
     hello.credit_address = in.get<std::uint64_t>();
     hello.armed_address = in.get<std::uint64_t>();
-    hello.posted_address = in.get<std::uint64_t>();
+    hello.posted.address = in.get<std::uint64_t>();
     hello.ring_key = in.get<std::uint32_t>();
     hello.words_key = in.get<std::uint32_t>();
-    hello.posted_key = in.get<std::uint32_t>();
-    (void)in.get<std::uint32_t>();
+    hello.posted.key = in.get<std::uint32_t>();
+    hello.note.key = in.get<std::uint32_t>();
+    hello.note.address = in.get<std::uint64_t>();
     hello.tag_key = in.get<std::uint64_t>();
     hello.user = in.get<std::uint32_t>();
     hello.process = in.get<std::uint32_t>();
@@ -287,9 +289,10 @@ void check_move(const Hello& before, const Hello& after, const std::string& obje
     Hello expected = before;
     expected.queue_pair = after.queue_pair;
     expected.features = after.features;
+    expected.note = after.note;
     if (encode_hello(expected) != encode_hello(after) ||
         before.queue_pair.kind != after.queue_pair.kind)
-        broken(object, "a move that changes more than the queue pair");
+        broken(object, "a move that changes more than the queue pair and the note");
 }
 
 std::vector<std::byte> encode_refusal(const Refusal& refusal) {

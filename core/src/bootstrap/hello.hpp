@@ -12,10 +12,11 @@
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/driver/error.hpp>
+#include <verbatim/mlx5/fixed_shape.hpp>
 
 namespace verbatim {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
 enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4, move = 5 };
@@ -56,9 +57,10 @@ struct Hello {
     std::uint64_t ring_address = 0, ring_bytes = 0;  // where the peer's messages go
     std::uint64_t credit_address = 0;                // where the peer says how much it consumed
     std::uint64_t armed_address = 0;                 // where the peer writes its generations
-    std::uint64_t posted_address = 0;                // where the peer reads what was posted
     // `words_key`: of the two words that the peer writes.
-    std::uint32_t ring_key = 0, words_key = 0, posted_key = 0;
+    std::uint32_t ring_key = 0, words_key = 0;
+    mlx5::RemoteMemory posted;            // where the peer reads what was posted
+    mlx5::RemoteMemory note;              // where the peer writes its notes; address 0: nowhere
     std::uint64_t tag_key = 0;            // for the tags of records in this side's ring
     std::uint32_t user = 0, process = 0;  // for messages; proven by the device where it matters
     std::string device_name;              // for messages

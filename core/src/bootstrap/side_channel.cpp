@@ -66,10 +66,10 @@ std::optional<Frame> SideChannel::try_receive() {
     return reader_.next(name_);
 }
 
-Frame SideChannel::receive(FrameType type, Deadline deadline) {
-    std::optional<Frame> frame;
-    while (!(frame = try_receive()))
-        if (deadline.passed() || !tcp::wait_readable(socket_, deadline)) late(type);
+std::optional<Frame> SideChannel::receive(FrameType type, Deadline deadline) {
+    std::optional<Frame> frame = try_receive();
+    if (!frame && deadline.passed()) late(type);
+    if (!frame) return std::nullopt;
     if (frame->type == FrameType::refused) {
         const Refusal refusal = parse_refusal(frame->body);
         throw Error(refusal.code, name_,
@@ -81,7 +81,7 @@ Frame SideChannel::receive(FrameType type, Deadline deadline) {
                     fmt::format("frame of type {} where {} was due",
                                 static_cast<unsigned>(frame->type), static_cast<unsigned>(type)),
                     "run the same version of Verbatim on both sides");
-    return std::move(*frame);
+    return frame;
 }
 
 void SideChannel::refuse(const Error& reason) noexcept {

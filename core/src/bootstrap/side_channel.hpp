@@ -35,10 +35,15 @@ class SideChannel {
 
     // Throws Error: timeout, peer_lost, protocol_error (what listens there is not Verbatim).
     void send(FrameType type, std::span<const std::byte> body, Deadline deadline);
-    // Waits for a frame of that type. Throws Error: timeout, what a refusal says, version_mismatch,
-    // unsupported, protocol_error (also where the peer closes without a word: what listens there is
-    // not Verbatim), peer_lost.
-    Frame receive(FrameType type, Deadline deadline);
+    // The same without waiting: a channel takes a frame at once, unless the peer has stopped.
+    void say(FrameType type, std::span<const std::byte> body) {
+        send(type, body, Deadline::after(std::chrono::seconds(0)));
+    }
+    // The next frame, which must be of that type; nothing while it is incomplete. Throws Error:
+    // timeout (then the deadline has passed), what a refusal says, version_mismatch, unsupported,
+    // protocol_error (also where the peer closes without a word: what listens there is not
+    // Verbatim), peer_lost.
+    std::optional<Frame> receive(FrameType type, Deadline deadline);
     // The next frame if one is complete; throws Error(peer_lost) at the end of the stream, or
     // protocol_error.
     std::optional<Frame> try_receive();

@@ -3,7 +3,6 @@
 #include "socket.hpp"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,7 +14,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -24,26 +22,6 @@
 
 namespace verbatim {
 namespace {
-
-std::string text_of(const HostPort& where) {
-    const bool address6 = where.host.find(':') != std::string::npos;
-    return address6 ? fmt::format("[{}]:{}", where.host, where.port)
-                    : fmt::format("{}:{}", where.host, where.port);
-}
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-AddressList resolve(const HostPort& where, int flags) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = flags | AI_NUMERICSERV;
-    const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
-    if (error != 0)
-        throw Error(Errc::invalid_argument, text_of(where),
-                    fmt::format("the host name cannot be resolved ({})", gai_strerror(error)),
-                    "check the name, or use an address");
-    return {found, &freeaddrinfo};
-}
 
 bool is_loopback(const sockaddr* address) noexcept {
     if (address->sa_family == AF_INET) {
@@ -61,45 +39,9 @@ void set_option(int socket, int level, int name, int value) noexcept {
                sizeof value);  // a refused option costs speed, not function
 }
 
-// Small frames leave at once, and a peer machine that vanishes is noticed within some 10 s.
-void tune(int socket) noexcept {
-    set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-    set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-}
-
-// 0 or an errno value.
-int finish_connect(int socket, Deadline deadline) noexcept {
-    pollfd entry{socket, POLLOUT, 0};
-    int ready = 0;
-    do {
-        ready = poll(&entry, 1, milliseconds_until(deadline.when));
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) return ETIMEDOUT;
-    int error = 0;
-    socklen_t length = sizeof error;
-    if (ready < 0 || getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-    return error;
-}
-
-[[noreturn]] void cannot_connect(const HostPort& to, int error) {
-    if (error == ETIMEDOUT)
-        throw Error(Errc::timeout, text_of(to), "nobody answered in time",
-                    "check the address and firewalls, or raise timeout of [connect]");
-    if (error == ECONNREFUSED)
-        throw Error(Errc::connection_refused, text_of(to), "nobody listens there",
-                    "start the receiver first, and check the port");
-    if (error == ECONNRESET)
-        throw Error(Errc::protocol_error, text_of(to),
-                    "what listens there hung up: it is not Verbatim", "check host and port");
-    throw Error(Errc::connection_refused, text_of(to), errno_text(error), "check the address");
-}
-
 [[noreturn]] void cannot_listen(const HostPort& at, int error) {
     throw Error(error == EACCES ? Errc::permission_denied : Errc::device_error,
-                "listener " + text_of(at), errno_text(error),
+                "listener " + at.text(), errno_text(error),
                 error == EADDRINUSE
                     ? "another program listens there: choose another port, or 0 for any free one"
                     : "choose an address of this machine and a port above 1023");
@@ -142,21 +84,39 @@ HostPort HostPort::parse(std::string_view text) {
     return {std::string(host), std::string(port)};
 }
 
+std::string HostPort::text() const {
+    const bool address6 = host.find(':') != std::string::npos;
+    return address6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
 namespace tcp {
 
-Descriptor connect(const HostPort& to, Deadline deadline) {
-    const AddressList addresses = resolve(to, 0);
-    int error = EADDRNOTAVAIL;
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-        Descriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        if (!socket) continue;
-        error = ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
-        if (error == EINPROGRESS) error = finish_connect(socket.get(), deadline);
-        if (error != 0) continue;
-        tune(socket.get());
-        return socket;
-    }
-    cannot_connect(to, error);
+AddressList resolve(const HostPort& where, int flags) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags | AI_NUMERICSERV;
+    const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
+    if (error != 0)
+        throw Error(Errc::invalid_argument, where.text(),
+                    fmt::format("the host name cannot be resolved ({})", gai_strerror(error)),
+                    "check the name, or use an address");
+    return {found, &freeaddrinfo};
+}
+
+AddressList numeric_addresses(const HostPort& where) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    if (getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found) != 0) found = nullptr;
+    return {found, &freeaddrinfo};
+}
+
+void tune(const Descriptor& socket) noexcept {
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 Descriptor listen(const HostPort& at, bool loopback_only) {
@@ -164,7 +124,7 @@ Descriptor listen(const HostPort& at, bool loopback_only) {
     int error = EADDRNOTAVAIL;
     for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
         if (loopback_only && !is_loopback(a->ai_addr))
-            throw Error(Errc::permission_denied, "listener " + text_of(at),
+            throw Error(Errc::permission_denied, "listener " + at.text(),
                         "other machines can reach that address",
                         "listen on localhost, or set loopback_only = false in [connect] if every "
                         "machine that can "
@@ -187,7 +147,7 @@ Descriptor accept(const Descriptor& listener) {
         throw Error(Errc::out_of_memory, fmt::format("listener on port {}", local_port(listener)),
                     fmt::format("callers cannot be taken ({})", errno_text(error)),
                     "close connections or files, or raise the limit of open files (ulimit -n)");
-    if (socket) tune(socket.get());
+    if (socket) tune(socket);
     return socket;
 }
 
@@ -256,16 +216,6 @@ void write_all(const Descriptor& socket, std::span<const std::byte> bytes, Deadl
         if (poll(&entry, 1, milliseconds_until(deadline.when)) == 0)
             throw Error(Errc::timeout, object, "the peer takes no bytes",
                         "see whether the peer is stopped");
-    }
-}
-
-bool wait_readable(const Descriptor& socket, Deadline deadline) noexcept {
-    pollfd entry{socket.get(), POLLIN, 0};
-    while (true) {
-        const int ready = poll(&entry, 1, milliseconds_until(deadline.when));
-        if (ready > 0) return true;
-        if (ready == 0 && deadline.passed()) return false;
-        if (ready < 0 && errno != EINTR) return true;  // reading will say what is wrong
     }
 }
 

@@ -2,8 +2,11 @@
 // time.
 #pragma once
 
+#include <netdb.h>
+
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,13 +22,18 @@ struct HostPort {
     std::string host, port;
     // Throws Error(invalid_argument) that says what the form is.
     static HostPort parse(std::string_view text);
+    std::string text() const;
 };
 
 namespace tcp {
 
-// Tries each address of the name. Throws Error: connection_refused (with what to check), timeout,
-// protocol_error (taken and hung up), invalid_argument (unknown host).
-Descriptor connect(const HostPort& to, Deadline deadline);
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+// May wait for a name server. Throws Error(invalid_argument): unknown host.
+AddressList resolve(const HostPort& where, int flags);
+// Without waiting. Empty: the host is a name.
+AddressList numeric_addresses(const HostPort& where);
+// Small frames leave at once, and a peer machine that vanishes is noticed within some 10 s.
+void tune(const Descriptor& socket) noexcept;
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
 // invalid_argument, device_error (port in use).
 Descriptor listen(const HostPort& at, bool loopback_only);
@@ -47,8 +55,6 @@ Read read_some(const Descriptor& socket, std::span<std::byte> into) noexcept;
 // Throws Error about `object`: timeout, peer_lost.
 void write_all(const Descriptor& socket, std::span<const std::byte> bytes, Deadline deadline,
                const std::string& object);
-// True once there is something to read (or the end of it), false at the deadline.
-bool wait_readable(const Descriptor& socket, Deadline deadline) noexcept;
 
 }  // namespace tcp
 }  // namespace verbatim

@@ -18,17 +18,11 @@
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
 #include "endpoint.hpp"
+#include "handshake.hpp"
 #include "moving.hpp"
 #include "sender_impl.hpp"
 
 namespace verbatim {
-
-// Two sides that have shaken hands: all of a connection that needs no lane.
-struct Meeting {
-    std::shared_ptr<Context::Impl> context;
-    std::unique_ptr<Endpoint> endpoint;
-    SideChannel channel;
-};
 
 // The end as the program is told of it.
 struct ToldEnd {
@@ -128,10 +122,5 @@ struct Connection::Impl {
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
 };
-
-// Brings two sides together over a connected side channel. `peer`: its hello, where it has come
-// already (the accepting side). Any thread. Throws Error; the peer has been told why.
-Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
-                    SideChannel channel, std::optional<Hello> peer);
 
 }  // namespace verbatim

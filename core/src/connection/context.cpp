@@ -1,8 +1,11 @@
 // Contexts: configuration, device and arenas put together; connecting.
 #include <verbatim/core/context.hpp>
 
+#include <exception>
+#include <optional>
 #include <utility>
 
+#include "../bootstrap/tcp_call.hpp"
 #include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
 #include "context_impl.hpp"
@@ -22,13 +25,59 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     return Lane(make_lane(context, lane));
 }
 
-// Meets who listens there. `lane`: with room in its queue. Any thread. Throws Error.
+// A call of a listener, and the handshake with it.
+class Calling final : public Awaited {
+  public:
+    // `lane`: with room in its queue.
+    Calling(std::shared_ptr<Context::Impl> context, Lane::Impl& lane, const HostPort& to)
+        : context_(std::move(context)),
+          lane_{lane, lane.queue().handle()},
+          call_(to, Deadline::after(context_->config.connect.timeout)) {}
+    void go_on() noexcept override try {
+        if (error_ != nullptr || has_met_) return;
+        if (!shaking_) shake_hands();
+        has_met_ = shaking_ && shaking_->go_on();
+    } catch (...) {
+        error_ = std::current_exception();
+    }
+    void add_to(WaitList& list) const override {
+        if (is_over()) return;
+        if (shaking_) return shaking_->add_to(list);
+        list.files.push_back(call_.waits_for());
+        list.add(call_.deadline());
+    }
+    bool is_over() const noexcept { return has_met_ || error_ != nullptr; }
+    // Throws Error.
+    Meeting take() {
+        if (error_ != nullptr) std::rethrow_exception(error_);
+        return shaking_->take();
+    }
+
+  private:
+    void shake_hands() {
+        if (!call_.go_on()) return;
+        Descriptor socket = call_.take();
+        std::string name = tcp::peer_name(socket);
+        shaking_.emplace(context_, lane_, SideChannel(std::move(socket), std::move(name)),
+                         std::nullopt);
+    }
+
+    const std::shared_ptr<Context::Impl> context_;
+    const LaneOfEndpoint lane_;
+    TcpCall call_;
+    std::optional<Handshake> shaking_;
+    std::exception_ptr error_;
+    bool has_met_ = false;
+};
+
+// Meets the listener there. `driver`: of the lanes of this thread. Any thread. Throws Error.
 Meeting call_peer(const std::shared_ptr<Context::Impl>& context, Lane::Impl& lane,
-                  const HostPort& to) {
-    Descriptor socket = tcp::connect(to, Deadline::after(context->config.connect.timeout));
-    std::string name = tcp::peer_name(socket);
-    return shake_hands(context, {lane.queue().handle(), lane.mode()},
-                       SideChannel(std::move(socket), std::move(name)), std::nullopt);
+                  const HostPort& to, LaneDriver* driver) {
+    Calling calling(context, lane, to);
+    const Awaited::Here here(calling);
+    WaitRounds rounds(driver, Deadline::never());
+    while (!calling.is_over()) rounds.next();
+    return calling.take();
 }
 
 }  // namespace
@@ -47,7 +96,9 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section) {
     auto lane = std::make_shared<Lane::Impl>(
-        LaneResources{context, *context->device, *context->quarantine, context->events}, section);
+        LaneResources{context, *context->device, *context->quarantine, context->events,
+                      std::make_shared<NotePool>(context->posted)},
+        section);
     context->events.add(lane);
     return lane;
 }
@@ -100,8 +151,8 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     Config::LaneSection soon_asleep = context->config.lane;
     soon_asleep.spin = {};
     WaitingLanes waiting(on, soon_asleep);
-    auto connection = std::make_unique<Connection::Impl>(
-        lane, run_beside(waiting.driver(), [&] { return call_peer(context, *lane, to); }));
+    auto connection =
+        std::make_unique<Connection::Impl>(lane, call_peer(context, *lane, to, waiting.driver()));
     reservation.keep();
     return Connection(std::move(connection));
 }
@@ -116,9 +167,9 @@ void Context::connect(std::string_view host_port, Poller& poller,
         refuse_in_handler_of(*lane.impl());
         return Reservation(lane.impl()->queue(), impl_->config);
     });
-    const auto met = [&] { return call_peer(impl_, *lane.impl(), to); };
-    Meeting meeting =
-        run_beside(LaneDriver::of_thread(), met);  // where a task of a poller connects
+    // Driven where a task of a poller connects.
+    LaneDriver* const driver = LaneDriver::is_deep() ? nullptr : LaneDriver::of_thread();
+    Meeting meeting = call_peer(impl_, *lane.impl(), to, driver);
     lane.call([&] { host(lane.impl(), std::move(meeting), setup); });
     reservation.keep();
 }

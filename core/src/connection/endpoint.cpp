@@ -56,16 +56,16 @@ RegisteredBlock::~RegisteredBlock() {
     blocks_.give_back(block_);
 }
 
-Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
+Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& made_for,
                    const std::array<std::uint8_t, 16>& local_address)
     : context_(context),
-      mode_(lane.mode),
-      incoming_(std::make_shared<RegisteredBlock>(*context.device, context.rings,
-                                                  kPage + context.config.ring.bytes,
-                                                  Access::local_write | Access::remote_write)),
+      mode_(made_for.lane.mode()),
+      incoming_(new Incoming{{*context.device, context.rings, kPage + context.config.ring.bytes,
+                              Access::local_write | Access::remote_write},
+                             std::make_unique<NotePool::Note>(made_for.lane.resources().notes)}),
       posted_(context.posted),
       tag_key_(draw_key()),
-      queue_pair_(make_queue_pair(lane.completions, local_address)) {}
+      queue_pair_(make_queue_pair(made_for.completions, local_address)) {}
 
 Endpoint::~Endpoint() { leave(); }
 
@@ -80,7 +80,8 @@ std::unique_ptr<QueuePairHandle> Endpoint::make_queue_pair(
     return context_.device->create_queue_pair(options);
 }
 
-Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const {
+Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
+                         const NotePool::Note* note) const {
     const Config& config = context_.config;
     Hello hello;
     hello.page_bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
@@ -89,12 +90,15 @@ Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const
     hello.queue_pair = queue_pair.address();
     hello.credit_address = reinterpret_cast<std::uint64_t>(&words().credit);
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);
-    hello.posted_address = reinterpret_cast<std::uint64_t>(&posted_.words());
-    hello.posted_key = posted_.remote_key();
-    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->address()) + kRingAt;
+    hello.posted.address = reinterpret_cast<std::uint64_t>(&posted_.words());
+    hello.posted.key = posted_.remote_key();
+    if (note == nullptr) note = incoming_->note.get();
+    hello.note.address = note->address();
+    hello.note.key = note->remote_key();
+    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->block.address()) + kRingAt;
     hello.ring_bytes = config.ring.bytes;
     hello.longest_message = config.ring.longest_message;
-    hello.ring_key = hello.words_key = incoming_->region().remote_key();
+    hello.ring_key = hello.words_key = incoming_->block.region().remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();
     hello.process = static_cast<std::uint32_t>(getpid());
@@ -105,6 +109,16 @@ Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const
 void Endpoint::connect(const Hello& peer, Deadline deadline) {
     // First, because it tells the peer's user: no memory of the size that the peer asks for before.
     queue_pair_->connect(peer.queue_pair, milliseconds_until(deadline.when));
+    meet(peer);
+}
+
+bool Endpoint::connect_soon(const Hello& peer) {
+    if (!queue_pair_->connect_soon(peer.queue_pair)) return false;
+    meet(peer);
+    return true;
+}
+
+void Endpoint::meet(const Hello& peer) {
     check_order(*queue_pair_);
     mirror_.emplace(*context_.device, context_.mirrors, peer.ring_bytes, Access::local_read);
     peer_ = peer;
@@ -114,7 +128,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
-            .local = {.memory = incoming_->address() + kRingAt,
+            .local = {.memory = incoming_->block.address() + kRingAt,
                       .bytes = context_.config.ring.bytes,
                       .tag_key = tag_key_,
                       .credit_word = &words().credit},
@@ -127,10 +141,11 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
             .remote_credit = {peer_.credit_address, peer_.words_key},
             .posted = posted(),
             .armed = words().armed,
-            .remote_arrival = {peer_.armed_address, peer_.posted_address, peer_.words_key,
-                               peer_.posted_key},
+            .remote_arrival = {{peer_.armed_address, peer_.words_key}, peer_.posted},
             .posted_copy = posted_.copy(),
             .posted_copy_key = posted_.local_key(),
+            .note = *incoming_->note,
+            .remote_note = peer_.note,
             .longest_message = context_.config.ring.longest_message};
 }
 
@@ -170,19 +185,33 @@ void Endpoint::replace(Replacement by) {
     queue_ = &by.lane.queue();
     // The peer wrote it last before its move, and writes it next behind our `ready`.
     __atomic_store_n(&words().armed, 0, __ATOMIC_RELEASE);
-    member_->rebind({*user, *queue_, by.lane.polled(), posted()});
+    if (by.note != nullptr) incoming_->note.swap(by.note);
+    member_->rebind({*user, *queue_, by.lane.polled(), posted(), *incoming_->note, peer_.note});
     user_ = std::move(user);
+    if (by.note != nullptr) retire(std::move(by.note));
     if (const Errc error = member_->arrival().begin(); error != Errc::ok)
         throw Error(error, context_.device->info().name, "it takes no receives");
+}
+
+// A process that is stopped may still write it, as leave() has it; then the word is not given to
+// another.
+void Endpoint::retire(std::unique_ptr<NotePool::Note> note) {
+    if (note->release()) return;
+    std::list<Quarantine::Lot> lot(1);
+    lot.front().held = std::shared_ptr<NotePool::Note>(std::move(note));
+    lot.front().bytes = sizeof(std::uint64_t);
+    context_.quarantine->put(std::move(lot));
 }
 
 void Endpoint::leave() noexcept {
     if (!std::exchange(has_joined_, false)) return;
     drop_queue_pair();
-    if (incoming_->release()) return;
+    const bool is_block_free = incoming_->block.release(),
+               is_note_free = incoming_->note->release();
+    if (is_block_free && is_note_free) return;
     // A peer that is stopped in the middle of a copy may still write the ring.
     lot_.front().held = incoming_;
-    lot_.front().bytes = incoming_->region().bytes();
+    lot_.front().bytes = incoming_->block.region().bytes();
     context_.quarantine->put(std::move(lot_));
 }
 

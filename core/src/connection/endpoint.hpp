@@ -40,10 +40,10 @@ class RegisteredBlock {
     std::unique_ptr<MemoryRegion> region_;
 };
 
-// What an endpoint needs of its lane to be made. Any thread.
+// What an endpoint is made for.
 struct LaneOfEndpoint {
+    Lane::Impl& lane;                    // what any thread may use of it
     CompletionQueueHandle& completions;  // with entries reserved
-    LaneMode mode;
 };
 
 // A queue pair that takes the place of another, connected to `peer`, and its lane.
@@ -51,12 +51,13 @@ struct Replacement {
     std::unique_ptr<QueuePairHandle> queue_pair;
     Lane::Impl& lane;
     const Hello& peer;
+    std::unique_ptr<NotePool::Note> note;  // null: the old one's
 };
 
 class Endpoint {
   public:
     // `local_address`: as QueuePairOptions has it. Throws what the device throws.
-    Endpoint(Context::Impl& context, const LaneOfEndpoint& lane,
+    Endpoint(Context::Impl& context, const LaneOfEndpoint& made_for,
              const std::array<std::uint8_t, 16>& local_address);
     // Leaves the lane, if it joined. Then in the lane's thread.
     ~Endpoint();
@@ -64,10 +65,12 @@ class Endpoint {
     Endpoint& operator=(const Endpoint&) = delete;
 
     // What the peer needs to know of this side.
-    Hello hello() const { return hello_of(*queue_pair_, mode_); }
+    Hello hello() const { return hello_of(*queue_pair_, mode_, nullptr); }
     // Connects the queue pair, and takes the memory that the peer's sizes ask for. Throws what
     // QueuePairHandle::connect throws.
     void connect(const Hello& peer, Deadline deadline);
+    // The same in a millisecond. False: it takes longer, and connect() must be called.
+    bool connect_soon(const Hello& peer);
 
     // Once connected: builds the data path on the lane's queue. Throws Error.
     LaneMember& join(LaneQueue& queue, PolledSet& polled);
@@ -87,8 +90,9 @@ class Endpoint {
     std::unique_ptr<QueuePairHandle> make_queue_pair(
         CompletionQueueHandle& completions,
         const std::array<std::uint8_t, 16>& local_address) const;
-    // The hello with this queue pair, on a lane of this mode.
-    Hello hello_of(const QueuePairHandle& queue_pair, LaneMode mode) const;
+    // The hello with this queue pair, on a lane of this mode. `note`: as Replacement has it.
+    Hello hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
+                   const NotePool::Note* note) const;
     // Throws Error(unsupported) unless the connected queue pair writes in order. Any thread.
     void check_order(const QueuePairHandle& queue_pair) const;
     // All requests of the queue pair have retired: what happens to it now is nobody's news.
@@ -102,10 +106,12 @@ class Endpoint {
     void replace(Replacement by);
 
   private:
+    void meet(const Hello& peer);
     PeerWords& words() const noexcept {
-        return *reinterpret_cast<PeerWords*>(incoming_->address());
+        return *reinterpret_cast<PeerWords*>(incoming_->block.address());
     }
     void flush() noexcept;
+    void retire(std::unique_ptr<NotePool::Note> note);
     // Null: both sides always poll.
     PostedWords* posted() const noexcept {
         const bool polls = mode_ == LaneMode::busy && (peer_.features & Hello::kAlwaysPolls) != 0;
@@ -115,8 +121,12 @@ class Endpoint {
 
     Context::Impl& context_;
     LaneMode mode_;
-    // The peer's words, then the ring; the peer writes it. In quarantine once it has left.
-    std::shared_ptr<RegisteredBlock> incoming_;
+    // What the peer writes: its words, then the ring; and its note.
+    struct Incoming {
+        RegisteredBlock block;
+        std::unique_ptr<NotePool::Note> note;
+    };
+    std::shared_ptr<Incoming> incoming_;  // in quarantine once it has left
     std::list<Quarantine::Lot> lot_{1};
     PostedLines::Line posted_;
     std::optional<RegisteredBlock> mirror_;  // of the peer's ring; only the local device reads it

@@ -1,68 +1,129 @@
-// The order of things while two sides meet: hello both ways, queue pairs, ready both ways. Every
-// step has the deadline [connect] timeout.
-#include <verbatim/driver/log.hpp>
+// The order of things while two sides meet.
+#include "handshake.hpp"
 
-#include "connection_impl.hpp"
+#include <verbatim/driver/deadline.hpp>
+#include <verbatim/driver/log.hpp>
 
 namespace verbatim {
 namespace {
 
 constexpr std::chrono::milliseconds kForTheReason{200};
 
-Deadline step(const Context::Impl& context) {
-    return Deadline::after(context.config.connect.timeout);
-}
-
 // The peer noticed the failure too and may know the cause where this side only saw silence.
-[[noreturn]] void rethrow_with_cause(SideChannel& channel, const Error& error) {
-    if (error.code() == Errc::timeout || error.code() == Errc::peer_lost) {
-        try {
-            (void)channel.receive(FrameType::ready, Deadline::after(kForTheReason));
-        } catch (const Error& told) {
-            if (told.code() != Errc::timeout && told.code() != Errc::peer_lost) throw told;
-        }
-    }
-    throw error;
-}
-
-void connect_queue_pairs(const Context::Impl& context, Endpoint& endpoint, SideChannel& channel,
-                         const Hello& peer) {
-    try {
-        endpoint.connect(peer, step(context));
-    } catch (const Error& error) {
-        rethrow_with_cause(channel, error);
-    }
-    channel.send(FrameType::ready, {}, step(context));
-    (void)channel.receive(FrameType::ready, step(context));
-}
-
-Meeting meet(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
-             SideChannel& channel, std::optional<Hello>& peer) {
-    auto endpoint =
-        std::make_unique<Endpoint>(*context, lane, tcp::local_address(channel.socket()));
-    const Hello mine = endpoint->hello();
-    if (peer) check_compatible(mine, *peer, channel.name());
-    channel.send(FrameType::hello, encode_hello(mine), step(*context));
-    if (!peer) {
-        peer = parse_hello(channel.receive(FrameType::hello, step(*context)).body, channel.name());
-        check_compatible(mine, *peer, channel.name());
-    }
-    connect_queue_pairs(*context, *endpoint, channel, *peer);
-    log::debug("{}: connected to process {} of user {} over {}", channel.name(), peer->process,
-               peer->user, peer->device_name);
-    return {std::move(context), std::move(endpoint), std::move(channel)};
+bool is_silence(const Error& error) noexcept {
+    return error.code() == Errc::timeout || error.code() == Errc::peer_lost;
 }
 
 }  // namespace
 
-Meeting shake_hands(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
-                    SideChannel channel, std::optional<Hello> peer) {
+Handshake::Handshake(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+                     SideChannel channel, std::optional<Hello> peer)
+    : context_(std::move(context)),
+      lane_(lane),
+      channel_(std::move(channel)),
+      peer_(std::move(peer)) {}
+
+bool Handshake::go_on() {
     try {
-        return meet(std::move(context), lane, channel, peer);
+        while (step()) {
+        }
+        return stage_ == Stage::met;
     } catch (const Error& error) {
-        channel.refuse(error);
+        channel_.refuse(error);
         throw;
     }
+}
+
+void Handshake::begin(Stage stage) {
+    stage_ = stage;
+    deadline_ =
+        Deadline::after(stage == Stage::failing ? kForTheReason : context_->config.connect.timeout);
+}
+
+// False: it has met, or must wait.
+bool Handshake::step() {
+    switch (stage_) {
+        case Stage::greeting:
+            return greet(), true;
+        case Stage::hearing:
+            return hear();
+        case Stage::connecting:
+            return connect();
+        case Stage::failing:
+            return hear_reason();
+        case Stage::readying:
+            return hear_ready();
+        case Stage::met:
+            break;
+    }
+    return false;
+}
+
+void Handshake::greet() {
+    endpoint_ = std::make_unique<Endpoint>(*context_, lane_, tcp::local_address(channel_.socket()));
+    const Hello mine = endpoint_->hello();
+    if (peer_) check_compatible(mine, *peer_, channel_.name());
+    channel_.say(FrameType::hello, encode_hello(mine));
+    begin(peer_ ? Stage::connecting : Stage::hearing);
+}
+
+bool Handshake::hear() {
+    const auto frame = channel_.receive(FrameType::hello, deadline_);
+    if (!frame) return false;
+    peer_ = parse_hello(frame->body, channel_.name());
+    check_compatible(endpoint_->hello(), *peer_, channel_.name());
+    begin(Stage::connecting);
+    return true;
+}
+
+// In a thread where it takes long: a first connection of two processes, a peer that has stopped.
+bool Handshake::has_connected() {
+    if (!connecting_) {
+        if (endpoint_->connect_soon(*peer_)) return true;
+        connecting_.emplace([endpoint = endpoint_.get(), peer = *peer_, until = deadline_] {
+            endpoint->connect(peer, until);
+        });
+    }
+    if (!connecting_->is_over()) return false;
+    connecting_->get();
+    return true;
+}
+
+bool Handshake::connect() {
+    try {
+        if (!has_connected()) return false;
+    } catch (const Error& error) {
+        if (!is_silence(error)) throw;
+        reason_ = error;
+        begin(Stage::failing);
+        return true;
+    }
+    channel_.say(FrameType::ready, {});
+    begin(Stage::readying);
+    return true;
+}
+
+bool Handshake::hear_reason() {
+    try {
+        if (!channel_.receive(FrameType::ready, deadline_)) return false;
+    } catch (const Error& told) {
+        if (!is_silence(told)) throw;
+    }
+    throw *reason_;
+}
+
+bool Handshake::hear_ready() {
+    if (!channel_.receive(FrameType::ready, deadline_)) return false;
+    log::debug("{}: connected to process {} of user {} over {}", channel_.name(), peer_->process,
+               peer_->user, peer_->device_name);
+    stage_ = Stage::met;
+    return false;
+}
+
+void Handshake::add_to(WaitList& list) const {
+    if (stage_ == Stage::connecting) return list.add(connecting_->descriptor());
+    list.add(channel_.socket().get());
+    list.add(deadline_);
 }
 
 }  // namespace verbatim

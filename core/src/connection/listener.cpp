@@ -1,8 +1,5 @@
 // The accepting side.
-#include <poll.h>
 #include <sys/eventfd.h>
-
-#include <algorithm>
 
 #include <fmt/format.h>
 #include <verbatim/driver/deadline.hpp>
@@ -18,16 +15,6 @@ constexpr std::size_t kMaxCallers = 64;  // more wait in the kernel's queue
 // Between attempts to take a caller while there is no descriptor for it: no event tells of a free
 // one.
 constexpr std::chrono::milliseconds kStarvedPause{20};
-
-// Of the lanes, between two looks at callers: these are system calls, and a poll is none.
-constexpr int kPollsPerLook = 64;
-
-// Goes on with the lanes. True: they may sleep, and their descriptor wakes.
-bool drive(LaneDriver& driver) noexcept {
-    const LaneDriver::Wait wait;
-    for (int i = 0; i < kPollsPerLook; ++i) (void)driver.poll();
-    return driver.may_sleep();
-}
 
 void turn_down(SideChannel& channel, const Error& reason) {
     log::warn("refused {}: {}", channel.name(), reason.cause());
@@ -48,20 +35,43 @@ Listener::Impl::~Impl() {
     if (server_.joinable()) server_.join();
 }
 
+// The callers of a listener, while it accepts.
+class Listener::Impl::Accepting final : public Awaited {
+  public:
+    Accepting(Impl& impl, const Target& target) noexcept : impl_(impl), target_(target) {}
+    void go_on() noexcept override try {
+        impl_.take_callers();
+        impl_.welcomes_.go_on();
+        // Not where a handler waits for another lane: room is made between polls only.
+        if (target_.lane == nullptr || !target_.lane->in_handler()) impl_.hear_callers(target_);
+    } catch (const std::exception& error) {
+        log::error("listener: {}", error.what());
+    }
+    void add_to(WaitList& list) const override {
+        impl_.welcomes_.add_to(list);
+        impl_.add_callers_to(list, target_);
+    }
+
+  private:
+    Impl& impl_;
+    const Target& target_;
+};
+
 std::optional<Welcomes::Ready> Listener::Impl::next(const Target& target, Deadline deadline) {
+    Accepting accepting(*this, target);
+    const Awaited::Here here(accepting);
+    WaitRounds rounds(target.driver, deadline);
     while (!stop_) {
         if (auto ready = welcomes_.take(target.lane)) return ready;
-        take_callers();
-        hear_callers(target);
         if (deadline.passed()) break;
-        wait(target, deadline);
+        rounds.next();
     }
     return std::nullopt;
 }
 
 // Side by side, but for a lane that was named: a handshake ties its caller to that lane, and the
 // next call may name another.
-Clock::time_point Listener::Impl::may_start(const Target& target) noexcept {
+Clock::time_point Listener::Impl::may_start(const Target& target) const noexcept {
     return welcomes_.may_start(target.lane == lane.impl().get() ? nullptr : target.lane);
 }
 
@@ -109,6 +119,7 @@ void Listener::Impl::hear_callers(const Target& target) {
             if (const auto hello = hear(*it)) {
                 Welcomes::Place place = target.find_place();  // before the channel is given away
                 welcomes_.start(context, std::move(place), std::move(it->channel), *hello);
+                welcomes_.go_on();
             } else {
                 ++it;
                 continue;
@@ -133,25 +144,20 @@ std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     return std::nullopt;
 }
 
-void Listener::Impl::wait(const Target& target, Deadline deadline) {
-    const bool sleeps = target.driver == nullptr || drive(*target.driver);
-    const bool takes_callers = callers_.size() < kMaxCallers && !starved_;
-    std::vector<pollfd> entries{{takes_callers ? socket.get() : -1, POLLIN, 0},
-                                {welcomes_.ended().get(), POLLIN, 0},
-                                {stopped_.get(), POLLIN, 0},
-                                {target.driver ? target.driver->descriptor() : -1, POLLIN, 0}};
-    if (starved_) deadline.when = std::min(deadline.when, Clock::now() + kStarvedPause);
+void Listener::Impl::add_callers_to(WaitList& list, const Target& target) const {
+    list.add(stopped_.get());
+    if (starved_)
+        list.add(Deadline::after(kStarvedPause));
+    else if (callers_.size() < kMaxCallers)
+        list.add(socket.get());
+    if (callers_.empty()) return;
     // While no more handshakes may begin, callers need not be heard.
     const Clock::time_point start = may_start(target);
-    const bool hears = start <= Clock::now();
-    if (!hears && !callers_.empty()) deadline.when = std::min(deadline.when, start);
+    if (start > Clock::now()) return list.add(Deadline{start});
     for (const Caller& caller : callers_) {
-        if (!hears) break;
-        entries.push_back({caller.channel.socket().get(), POLLIN, 0});
-        deadline.when = std::min(deadline.when, caller.deadline.when);
+        list.add(caller.channel.socket().get());
+        list.add(caller.deadline);
     }
-    poll(entries.data(), entries.size(),
-         sleeps ? milliseconds_until(deadline.when) : 0);  // interrupted or not: look again
 }
 
 Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

@@ -46,6 +46,7 @@ struct Listener::Impl {
     Descriptor socket;
 
   private:
+    class Accepting;
     // Someone who has connected and not yet said hello.
     struct Caller {
         SideChannel channel;
@@ -55,9 +56,9 @@ struct Listener::Impl {
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
     std::optional<Welcomes::Ready> next(const Target& target, Deadline deadline);
     // When the next handshake may begin.
-    Clock::time_point may_start(const Target& target) noexcept;
+    Clock::time_point may_start(const Target& target) const noexcept;
     void take_callers();
-    void wait(const Target& target, Deadline deadline);
+    void add_callers_to(WaitList& list, const Target& target) const;
     void hear_callers(const Target& target);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);

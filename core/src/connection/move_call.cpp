@@ -13,8 +13,16 @@ Reservation make_room(Lane::Impl& lane, const Config& config) {
     lane.polled().reserve(users);
     lane.pending().expect(users);
     lane.stalled().expect(users);
-    lane.inbox().reserve(1);
     return {lane.queue(), config};
+}
+
+// Polls the lane of this thread until then. Each move has a deadline of its own.
+template <class Done>
+void poll_until(Lane::Impl& own, Done done) {
+    for (unsigned round = 0; !done(); ++round) {
+        (void)own.poll();
+        own.pause(round, Deadline::never());
+    }
 }
 
 // True: the connection is ready to leave its lane. False: the outcome is known.
@@ -26,21 +34,14 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     moving.check(lane);
     std::optional<Reservation> room;
     visit(lane.impl(), own, [&] { room.emplace(make_room(*lane.impl(), impl.context->config)); });
-    const Deadline deadline = Deadline::never();           // each move has its own
-    for (unsigned round = 0; moving.is_busy(); ++round) {  // with one of the peer's
-        (void)own.poll();
-        own.pause(round, deadline);
-    }
+    poll_until(own, [&] { return !moving.is_busy(); });  // with a move of the peer's
     if (impl.handle == nullptr) {
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");
         return false;
     }
     moving.check(lane);
     moving.begin(moving.make(lane.impl(), std::move(*room)), outcome);
-    for (unsigned round = 0; !outcome->is_known() && !moving.may_leave(); ++round) {
-        (void)own.poll();
-        own.pause(round, deadline);
-    }
+    poll_until(own, [&] { return outcome->is_known() || moving.may_leave(); });
     return !outcome->is_known();
 }
 

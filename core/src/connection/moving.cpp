@@ -21,11 +21,6 @@ struct Returning {
     }
 };
 
-// The channel takes so little at once, unless the peer has stopped.
-void say(SideChannel& channel, FrameType type, std::span<const std::byte> body) {
-    channel.send(type, body, Deadline::after(std::chrono::seconds(0)));
-}
-
 [[noreturn]] void surplus(const std::string& object, const char* frame) {
     throw Error(Errc::protocol_error, object, std::string(frame) + " where none was due",
                 "run released versions on both sides; please report it if they are");
@@ -83,15 +78,18 @@ void Moving::take_part() {
                         "move when it has");
         begin(make(impl_.lane, Reservation(impl_.lane->queue(), impl_.context->config)), nullptr);
     } catch (const Error& error) {
-        say(impl_.channel, FrameType::refused,
-            encode_refusal({error.code(), error.cause() + "; " + error.remedy()}));
+        impl_.channel.say(FrameType::refused,
+                          encode_refusal({error.code(), error.cause() + "; " + error.remedy()}));
     }
 }
 
 // ---- what this side does ----
 
 NextQueuePair Moving::make(std::shared_ptr<Lane::Impl> lane, Reservation reservation) const {
-    NextQueuePair next{std::move(lane), std::move(reservation)};
+    InboxPlace place(lane);
+    NextQueuePair next{std::move(lane), std::move(reservation), std::move(place)};
+    if (next.lane != impl_.lane)
+        next.note = std::make_unique<NotePool::Note>(next.lane->resources().notes);
     next.handle = impl_.endpoint->make_queue_pair(next.lane->queue().handle(),
                                                   tcp::local_address(impl_.channel.socket()));
     return next;
@@ -128,7 +126,9 @@ void Moving::step() {
     if (move.state == State::connected && move.outcome == nullptr) {
         impl_.endpoint->drop_queue_pair();
         give_back_entries();
+        impl_.lane->polled().leave(impl_.member);  // it may be noted
         use_next();
+        impl_.lane->polled().add(impl_.member);
     }
     if (finish()) return;
     if (move.state != State::ended) return move.until.passed() ? expire() : void();
@@ -139,8 +139,9 @@ void Moving::step() {
 void Moving::say_move() {
     impl_.endpoint->part();
     move_->state = State::offered;
-    say(impl_.channel, FrameType::move,
-        encode_hello(impl_.endpoint->hello_of(*move_->next.handle, move_->next.lane->mode())));
+    const NextQueuePair& next = move_->next;
+    impl_.channel.say(FrameType::move, encode_hello(impl_.endpoint->hello_of(
+                                           *next.handle, next.lane->mode(), next.note.get())));
 }
 
 // In a thread: it may wait for the peer's, and polls may not wait.
@@ -162,9 +163,11 @@ void Moving::give_back_entries() noexcept {
 }
 
 void Moving::use_next() {
-    impl_.endpoint->replace({std::move(move_->next.handle), *move_->next.lane, *move_->heard});
+    NextQueuePair& next = move_->next;
+    impl_.endpoint->replace(
+        {std::move(next.handle), *next.lane, *move_->heard, std::move(next.note)});
     move_->state = State::joined;
-    say(impl_.channel, FrameType::ready, {});
+    impl_.channel.say(FrameType::ready, {});
 }
 
 bool Moving::may_leave() noexcept {
@@ -186,12 +189,13 @@ void Moving::join(std::shared_ptr<void> hosted) noexcept {
     lane->pending().add(impl_.member);
     try {
         if (hosted != nullptr) lane->kept().host(std::move(hosted));
+        if (move_->next.note != nullptr) lane->polled().reserve(*move_->next.note);
         use_next();
         lane->join(impl_.member, impl_.channel.socket().get());
     } catch (const std::exception& error) {
         lose(error.what());
     }
-    if (impl_.sending.sender != nullptr) impl_.sending.sender->unpark(lane);
+    if (impl_.sending.sender != nullptr) impl_.sending.sender->unpark(&move_->next.place);
     finish();
 }
 
@@ -236,7 +240,9 @@ void Moving::lose(const std::string& cause) noexcept {
 void Moving::end(const std::string& cause) noexcept {
     move_->state = State::ended;
     if (move_->outcome != nullptr) move_->outcome->tell(Errc::peer_lost, cause);
-    if (impl_.sending.sender != nullptr) impl_.sending.sender->unpark(impl_.lane);
+    const bool has_left = impl_.lane == move_->next.lane;
+    if (impl_.sending.sender != nullptr)
+        impl_.sending.sender->unpark(has_left ? &move_->next.place : nullptr);
 }
 
 void Moving::check(const Lane& lane) const {

@@ -19,13 +19,12 @@ std::size_t Sender::max_message_bytes() const noexcept { return impl_->max_messa
 
 Sender::Impl::Impl(const std::shared_ptr<Lane::Impl>& lane, const SenderTarget& target,
                    std::size_t most)
-    : lane_(lane),
+    : place_(lane),
       target_(target),
       most_(std::min(most, kMostBytes) / 8 * 8),
       slots_(kSlots),
       payloads_(new std::byte[kSlots * most_]) {
     for (std::uint32_t i = 0; i < kSlots; ++i) free_.push(i);
-    lane->inbox().reserve(1);
     lane->stalled().expect(lane->queue().users() + 1);
     take = [](InboxItem& item) noexcept { static_cast<Impl&>(item).leave_inbox(); };
     retry = [](InboxItem& item) noexcept { static_cast<Impl&>(item).drain(); };
@@ -58,7 +57,7 @@ void Sender::Impl::fill(std::uint32_t index, const OutgoingMessage& message) noe
 // Once in the inbox, until the lane takes it out: it then looks for all that was filled before.
 void Sender::Impl::announce() noexcept {
     if (queued_.exchange(true)) return;
-    const std::shared_ptr<Lane::Impl> lane = lane_.lock();
+    const std::shared_ptr<Lane::Impl> lane = place_.lane();
     if (lane == nullptr) return;  // so the connection has ended
     self_ = shared_from_this();
     lane->inbox().push(*this);
@@ -81,9 +80,9 @@ bool Sender::Impl::park() noexcept {
 }
 
 // Producers see the lane by the exchange.
-void Sender::Impl::unpark(const std::shared_ptr<Lane::Impl>& lane) noexcept {
+void Sender::Impl::unpark(InboxPlace* place) noexcept {
     if (!std::exchange(parks_, false)) return;
-    lane_ = lane;
+    if (place != nullptr) place_.swap(*place);
     if (std::exchange(is_parked_, false)) queued_.exchange(false);
     drain();
 }
@@ -103,7 +102,7 @@ void Sender::Impl::drain() noexcept {
 }
 
 // In the lane's thread, so the lane is there.
-void Sender::Impl::wait_for_room() noexcept { lane_.lock()->stalled().add(shared_from_this()); }
+void Sender::Impl::wait_for_room() noexcept { place_.lane()->stalled().add(shared_from_this()); }
 
 // False: there is no room. The message of an ended connection is dropped.
 bool Sender::Impl::post(std::uint32_t index) noexcept {

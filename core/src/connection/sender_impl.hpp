@@ -40,8 +40,8 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     // The connection is about to change its lane. True: the old one does not know it any more, and
     // no producer hands it to that. Else once more, after a poll of that lane.
     bool park() noexcept;
-    // It goes on, on this lane.
-    void unpark(const std::shared_ptr<Lane::Impl>& lane) noexcept;
+    // It goes on, on the lane of this place; null: where it was.
+    void unpark(InboxPlace* place) noexcept;
     // The connection ended: nothing is accepted any more.
     void end(Errc why) noexcept;
 
@@ -60,8 +60,7 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
         return payloads_.get() + index * most_;
     }
 
-    // Read by the producer that set `queued_`. Weak: what waits in a lane's inbox does not keep it.
-    std::weak_ptr<Lane::Impl> lane_;
+    InboxPlace place_;     // read by the producer that set `queued_`
     SenderTarget target_;  // owner: the lane's thread
     std::size_t most_;
     std::vector<Slot> slots_;

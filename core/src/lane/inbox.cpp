@@ -29,6 +29,14 @@ Inbox::~Inbox() {
     items_.consume_all([](InboxItem* item) { item->drop(*item); });
 }
 
+void Inbox::reserve() {
+    std::size_t spare = spare_.load(std::memory_order_relaxed);
+    while (spare != 0)
+        if (spare_.compare_exchange_weak(spare, spare - 1, std::memory_order_relaxed)) return;
+    items_.reserve(1);
+    ++most_reserved_;
+}
+
 void Inbox::push(InboxItem& item) {
     items_.push(&item);
     ring();

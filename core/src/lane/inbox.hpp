@@ -11,6 +11,8 @@
 #include <verbatim/core/inbox_item.hpp>
 #include <verbatim/driver/descriptor.hpp>
 
+#include "lane_users.hpp"
+
 namespace verbatim {
 
 class Inbox {
@@ -21,8 +23,12 @@ class Inbox {
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
 
-    // Room for so many more items, so that push() need not allocate. Throws std::bad_alloc.
-    void reserve(std::size_t items) { items_.reserve(items); }
+    // Room for one more item, so that push() need not allocate. Any thread. Throws std::bad_alloc.
+    void reserve();
+    // Ends one reserve(): its room serves the next one. Any thread.
+    void give_back() noexcept { spare_.fetch_add(1, std::memory_order_relaxed); }
+    // For how many items there is or was room at a time.
+    std::size_t most_reserved() const noexcept { return most_reserved_; }
     // The item stays the caller's until it is taken. Throws std::bad_alloc where nothing was
     // reserved.
     void push(InboxItem& item);
@@ -35,13 +41,16 @@ class Inbox {
     std::size_t take() noexcept {
         if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
             asleep_.store(false, std::memory_order_relaxed);
-        return items_.empty() ? 0 : take_all();
+        return items_.empty() ? 0 : users_.run([this] { return take_all(); });
     }
     // From now on producers ring. False: there is something to take.
     bool prepare_to_sleep() noexcept;
     // Readable once the bell was rung.
     int bell() const noexcept { return bell_.get(); }
     void quiet() noexcept;
+
+    // The threads that take.
+    LaneUsers& users() noexcept { return users_; }
 
     // Its thread waits for another and takes nothing meanwhile. By that thread; read by any.
     void set_stuck(bool is) noexcept { stuck_.store(is, std::memory_order_seq_cst); }
@@ -52,7 +61,9 @@ class Inbox {
 
     boost::lockfree::queue<InboxItem*> items_;
     Descriptor bell_;  // eventfd
+    LaneUsers users_;
     std::atomic<bool> asleep_{false}, stuck_{false};
+    std::atomic<std::size_t> spare_{0}, most_reserved_{0};
 };
 
 }  // namespace verbatim

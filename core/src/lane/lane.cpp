@@ -2,9 +2,15 @@
 #include <thread>
 #include <utility>
 
+#include "lane_driver.hpp"
 #include "lane_impl.hpp"
 
 namespace verbatim {
+namespace {
+
+constexpr std::chrono::seconds kHandedOver{2};
+
+}  // namespace
 
 Lane::Lane(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 
@@ -40,7 +46,26 @@ void Lane::push(InboxItem* task) {
 }
 
 bool Lane::is_mine() const noexcept {
-    return impl_->runner().load(std::memory_order_relaxed) == std::this_thread::get_id();
+    return impl_->runner().load(std::memory_order_relaxed) == std::this_thread::get_id() ||
+           impl_->inbox().users().in_task();
+}
+
+// A poller that ends takes what came before it said so.
+void Lane::check_taken(std::atomic<bool>& has_begun) const {
+    if (impl_->inbox().users().is_left() && !has_begun.exchange(true))
+        throw Error(Errc::invalid_argument, "lane", "the poller that drove it has ended",
+                    "keep the context and its pollers until all calls have returned");
+    const bool polls_others = LaneDriver::of_thread() != nullptr;  // and goes on with them
+    if (polls_others || impl_->runner().load() != std::thread::id{} ||
+        !impl_->inbox().users().was_here())
+        return;
+    // It may have been handed to another thread, which begins soon.
+    for (const Deadline limit = Deadline::after(kHandedOver); !has_begun && !limit.passed();)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!has_begun.exchange(true))
+        throw Error(Errc::would_deadlock, "lane",
+                    "a thread waits for a task of it, and no other thread polls it",
+                    "call the function itself where the lane is this thread's own");
 }
 
 int Lane::descriptor() const noexcept { return impl_->descriptor(); }

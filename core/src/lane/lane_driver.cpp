@@ -2,7 +2,6 @@
 #include "lane_driver.hpp"
 
 #include <immintrin.h>
-#include <poll.h>
 #include <sched.h>
 
 #include <new>
@@ -11,6 +10,9 @@
 
 namespace verbatim {
 namespace {
+
+// Of the lanes, between two looks at what is awaited: these are system calls, and a poll is none.
+constexpr int kPollsPerLook = 64;
 
 // It must come. Where memory is short, the lane's thread frees room in the inbox soon.
 void push_somehow(Inbox& inbox, InboxItem& item) noexcept {
@@ -47,17 +49,19 @@ unsigned& LaneDriver::depth() noexcept {
     return waits;
 }
 
-void LaneDriver::drive_until(const Answer& answer) noexcept {
-    const Wait wait;
-    while (!answer.has_come()) {
-        if (poll() != 0) continue;
-        if (!may_sleep()) {
-            _mm_pause();
-            continue;
-        }
-        pollfd woken{descriptor(), POLLIN, 0};
-        (void)::poll(&woken, 1, -1);
-    }
+// True: the lanes may sleep.
+bool WaitRounds::drive() noexcept {
+    if (driver_ == nullptr) return true;
+    std::size_t happened = 0;
+    for (int i = 0; i < (Awaited::any() ? kPollsPerLook : 1); ++i) happened += driver_->poll();
+    // What the caller waits for may have come with that.
+    return happened == 0 && driver_->may_sleep();
+}
+
+void WaitRounds::next() noexcept {
+    const bool sleeps = drive();
+    if (!sleeps && !Awaited::any()) return _mm_pause();
+    Awaited::look(sleeps, driver_ == nullptr ? -1 : driver_->descriptor(), deadline_);
 }
 
 std::size_t SingleLane::poll() noexcept {
@@ -105,7 +109,9 @@ Lane::Wait Lane::begin_stuck_wait() const {
 
 void Lane::go_on_until(const Wait& wait) noexcept {
     if (wait.answer == nullptr) return;
-    LaneDriver::of_thread()->drive_until(*static_cast<const Answer*>(wait.answer.get()));
+    const auto& answer = *static_cast<const Answer*>(wait.answer.get());
+    WaitRounds rounds(LaneDriver::of_thread(), Deadline::never());
+    while (!answer.has_come()) rounds.next();
 }
 
 }  // namespace verbatim

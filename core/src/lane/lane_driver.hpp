@@ -1,23 +1,18 @@
 // A lane driver polls the lanes of a thread that waits for something else: an answer of another
-// thread, or callers. Their handlers and tasks run meanwhile.
+// thread, callers, a handshake. Their handlers and tasks run meanwhile.
 // Threads: that of the lanes. Control path.
 #pragma once
 
 #include <cstddef>
-#include <future>
 #include <memory>
 #include <optional>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <type_traits>
 #include <utility>
 
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/inbox_item.hpp>
 #include <verbatim/core/lane.hpp>
-#include <verbatim/driver/error.hpp>
 
+#include "../awaited/awaited.hpp"
 #include "patience.hpp"
 
 namespace verbatim {
@@ -53,7 +48,6 @@ class LaneDriver {
     // Of all its inboxes.
     virtual void set_stuck(bool is) noexcept = 0;
 
-    void drive_until(const Answer& answer) noexcept;
     // Of the poller whose thread this is; null: it is no poller's.
     static LaneDriver*& of_thread() noexcept;
 
@@ -66,7 +60,7 @@ class LaneDriver {
         Wait& operator=(const Wait&) = delete;
     };
     // So many waits are under way in this thread that the next one must not drive: each takes some
-    // stack, and a handshake a thread.
+    // stack.
     static bool is_deep() noexcept { return depth() >= kMostWaits; }
 
   protected:
@@ -110,29 +104,21 @@ class WaitingLanes {
     std::optional<SingleLane> alone_;
 };
 
-// Runs `work()` in a thread of its own, while this one drives its lanes; in this one, where it
-// drives none. Returns its value, or throws what it throws. Throws Error(out_of_memory): there is
-// no thread for it.
-template <class Work>
-std::invoke_result_t<Work&> run_beside(LaneDriver* driver, Work work) {
-    if (driver == nullptr || LaneDriver::is_deep()) return work();
-    std::packaged_task<std::invoke_result_t<Work&>()> task(std::move(work));
-    auto value = task.get_future();
-    auto [answer, teller] = Answer::expect(driver->home());
-    std::thread worker;
-    try {
-        worker = std::thread([task = std::move(task), told = std::move(teller)]() mutable {
-            task();
-            told.reset();
-        });
-    } catch (const std::system_error& error) {
-        throw Error(Errc::out_of_memory, "lane",
-                    std::string("no thread for a handshake: ") + error.what(),
-                    "raise the limit: ulimit -u");
-    }
-    driver->drive_until(*answer);
-    worker.join();
-    return value.get();
-}
+// A wait of this thread, round by round, until its caller has what it waits for. The lanes are
+// driven meanwhile, and all that the thread awaits goes on.
+class WaitRounds {
+  public:
+    // `driver`: null where no lanes are driven. A round sleeps until the deadline at most.
+    WaitRounds(LaneDriver* driver, Deadline deadline) noexcept
+        : driver_(driver), deadline_(deadline) {}
+    void next() noexcept;
+
+  private:
+    bool drive() noexcept;
+
+    LaneDriver* const driver_;
+    const Deadline deadline_;
+    const LaneDriver::Wait wait_;
+};
 
 }  // namespace verbatim

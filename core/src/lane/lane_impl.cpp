@@ -40,6 +40,7 @@ Lane::Impl::~Impl() {
 
 void Lane::Impl::join(LaneMember& member, int socket) {
     polled_.reserve(queue_.users());
+    polled_.reserve(*member.polling.note);
     pending_.expect(queue_.users());
     waits_.add(socket, &member);
     polled_.add(member);
@@ -47,7 +48,7 @@ void Lane::Impl::join(LaneMember& member, int socket) {
 
 void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
     waits_.remove(socket);
-    polled_.remove(member);
+    polled_.leave(member);
     pending_.remove(member);
 }
 
@@ -72,7 +73,7 @@ std::size_t Lane::Impl::poll_once() noexcept {
         ++happened;
     }
     happened += polled_.look(++polls_);
-    if (polls_ % kPollsPerClock == 0) happened += look_seldom();
+    if (polls_ % kPollsPerClock == 1) happened += look_seldom();
     if (!pending_.empty()) [[unlikely]]
         happened += pending_.look();
     return happened;
@@ -82,6 +83,7 @@ std::size_t Lane::Impl::look_seldom() noexcept {
     const auto now = Clock::now();
     if (now - looked_ < kLookEvery) return 0;
     looked_ = now;
+    inbox_.users().is_here();
     kept_.sweep();
     return take_sockets(0);
 }

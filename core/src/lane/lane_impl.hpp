@@ -31,6 +31,7 @@ struct LaneResources {
     Device& device;
     Quarantine& quarantine;
     DeviceEvents& events;
+    std::shared_ptr<NotePool> notes;  // of this lane's connections
 };
 
 struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
@@ -106,6 +107,26 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     std::uint64_t polls_ = 0, events_ = 0;
     bool in_handler_ = false;
     Clock::time_point looked_{};  // at the side channels
+};
+
+// Room in a lane's inbox for an item that comes again and again. Any thread.
+class InboxPlace {
+  public:
+    // Throws std::bad_alloc.
+    explicit InboxPlace(const std::shared_ptr<Lane::Impl>& lane) : lane_(lane) {
+        lane->inbox().reserve();
+    }
+    ~InboxPlace() {
+        if (const auto lane = lane_.lock()) lane->inbox().give_back();
+    }
+    InboxPlace(InboxPlace&&) noexcept = default;
+    InboxPlace& operator=(InboxPlace&&) = delete;
+    void swap(InboxPlace& other) noexcept { lane_.swap(other.lane_); }
+    // Null: the lane has ended.
+    std::shared_ptr<Lane::Impl> lane() const noexcept { return lane_.lock(); }
+
+  private:
+    std::weak_ptr<Lane::Impl> lane_;  // what waits in a lane's inbox does not keep it
 };
 
 }  // namespace verbatim

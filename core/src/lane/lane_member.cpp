@@ -74,7 +74,7 @@ Message LaneMember::copy_of(Message&& message) {
 
 Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
     const Errc error = ring_.try_batch(message);
-    if (!is_polled) [[unlikely]]
+    if (!polling.is_polled) [[unlikely]]
         polled_->add(*this);
     return error;
 }
@@ -94,6 +94,7 @@ Errc LaneMember::try_claim(const OutgoingMessage& message, std::size_t bytes,
 }
 
 Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
+    const auto guard = polled_->enter("a lane whose claim is committed");
     --claims_;
     if (has_left_ || ended_) return Errc::peer_lost;
     ring_.claims().commit(claim, used);
@@ -104,6 +105,7 @@ Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
 }
 
 void LaneMember::abandon(std::uint32_t claim) noexcept {
+    const auto guard = polled_->enter("a lane whose claim is abandoned");
     --claims_;
     if (has_left_ || ended_) return;
     ring_.claims().abandon(claim);
@@ -125,7 +127,7 @@ void LaneMember::release(std::uint32_t number) noexcept {
         return ring_.receiver().release(number);
     ring_.release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
-    if (ring_.owes() && !is_polled) [[unlikely]]
+    if (ring_.owes() && !polling.is_polled) [[unlikely]]
         polled_->add(*this);
     if (was_full) [[unlikely]]
         tell_again();
@@ -156,7 +158,7 @@ void LaneMember::settle() noexcept {
     if (error != Errc::would_block) fail(error);
 }
 
-LaneMember::Rest LaneMember::arm() noexcept {
+LaneMember::Rest LaneMember::arm(ArrivalReceiver::Wake wake) noexcept {
     if (is_always_hot) return Rest::none;
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
     // A queue pair that is given up is not armed any more.
@@ -165,7 +167,7 @@ LaneMember::Rest LaneMember::arm() noexcept {
     // Its completions wake a lane whose queue was full.
     if (ring_.owes()) return Rest::restless;
     if (receiver_.can_arm())
-        if (const Errc error = receiver_.arm(); error != Errc::ok) {
+        if (const Errc error = receiver_.arm(wake); error != Errc::ok) {
             if (error != Errc::would_block) fail(error);
             return ended_ ? Rest::quiet : Rest::restless;
         }
@@ -185,10 +187,11 @@ void LaneMember::take_news() noexcept {
 void LaneMember::rebind(const MemberQueues& queues) noexcept {
     queues.user.set_owner(this);
     path_.rebind(queues.queue, queues.user);
-    sender_.restart(queues.posted);
+    sender_.restart(queues.posted, queues.remote_note);
     receiver_.restart();
     polled_ = &queues.polled;
     is_always_hot = queues.posted == nullptr;
+    polling.note = &queues.note;
 }
 
 void LaneMember::fail(Errc why) noexcept {

@@ -8,6 +8,7 @@
 #include <verbatim/core/message.hpp>
 
 #include "../arrival/arrival_receiver.hpp"
+#include "../arrival/note_pool.hpp"
 #include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
 
@@ -33,7 +34,9 @@ struct MemberQueues {
     QueueUser& user;
     LaneQueue& queue;
     PolledSet& polled;
-    PostedWords* posted;  // null: both sides always poll
+    PostedWords* posted;         // null: both sides always poll
+    const NotePool::Note& note;  // that the peer writes
+    mlx5::RemoteMemory remote_note;
 };
 
 // What a member is made of; all of it outlives the member.
@@ -43,12 +46,14 @@ struct MemberParts {
     PolledSet& polled;
     LocalRing local;
     RemoteRing remote;
-    RemoteWord remote_credit;
+    mlx5::RemoteMemory remote_credit;
     PostedWords* posted;         // null: both sides always poll
     const std::uint64_t& armed;  // of PeerWords
     RemoteArrival remote_arrival;
     const PostedCopy& posted_copy;
     std::uint32_t posted_copy_key;
+    const NotePool::Note& note;  // that the peer writes
+    mlx5::RemoteMemory remote_note;
     std::uint64_t longest_message;  // that the peer may send
 };
 
@@ -56,8 +61,9 @@ class LaneMember {
   public:
     explicit LaneMember(const MemberParts& parts)
         : is_always_hot(parts.posted == nullptr),
+          polling{.note = &parts.note},
           path_(parts.queue, parts.user),
-          sender_(path_, parts.posted, parts.armed),
+          sender_(path_, parts.posted, parts.armed, parts.remote_note),
           receiver_(path_, parts.remote_arrival, parts.posted_copy, parts.posted_copy_key),
           ring_(path_, sender_, parts.local, parts.remote, parts.remote_credit),
           fragments_(parts.longest_message),
@@ -106,7 +112,7 @@ class LaneMember {
         restless,  // sleep, but look at memory now and then: the peer's answer may take its time
         none,      // poll: something is owed
     };
-    Rest arm() noexcept;
+    Rest arm(ArrivalReceiver::Wake wake) noexcept;
     // An immediate came, or the queue pair failed.
     void take_news() noexcept;
     void fail(Errc why) noexcept;
@@ -114,12 +120,19 @@ class LaneMember {
     // retired. It is hot, and its path paused still. Its owner adds it to the polled set.
     void rebind(const MemberQueues& queues) noexcept;
 
-    bool is_always_hot;             // both sides always poll: it is never armed
-    bool is_polled = false;         // owner: the polled set
-    bool tells_again = false;       // the next look tells the owner
-    std::uint64_t last_active = 0;  // owner: the polled set
+    bool is_always_hot;        // both sides always poll: it is never armed
+    bool tells_again = false;  // the next look tells the owner
+    // Owner: the polled set.
+    struct Polling {
+        const NotePool::Note* note;
+        bool is_polled = false;
+        std::uint64_t last_active = 0;  // in polls
+        std::uint32_t notes = 0;        // since it is noted
+    };
+    Polling polling;
 
   private:
+    bool ended_ = false;  // failed: not armed any more. Polls read it, as all above
     void settle() noexcept;
     Errc take_fragment(const Record& record, Message& message) noexcept;
 
@@ -136,7 +149,6 @@ class LaneMember {
     std::uint32_t claims_ = 0;  // that the program holds
     bool has_left_ = false;
     bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more
-    bool ended_ = false;   // failed: not armed any more
 };
 
 }  // namespace verbatim

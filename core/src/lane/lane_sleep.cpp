@@ -3,6 +3,7 @@
 
 #include <verbatim/driver/deadline.hpp>
 
+#include "../awaited/awaited.hpp"
 #include "lane_impl.hpp"
 
 namespace verbatim {
@@ -12,6 +13,8 @@ using Rest = LaneMember::Rest;
 
 // Rounds in which the answer to an arming is awaited before the lane sleeps on it.
 constexpr unsigned kRoundsForAnswer = 64;
+// Of a wait that spins, between two looks at what its thread awaits beside: these are system calls.
+constexpr unsigned kRoundsPerLook = 64;
 // The end of a connection is being awaited, which is a matter of time.
 constexpr std::chrono::milliseconds kEndLook{5};
 
@@ -43,7 +46,12 @@ bool Lane::Impl::prepare_to_sleep() noexcept {
 
 void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
     const bool is_news = patience_.is_news(events_), spins = patience_.spins(round);
-    if (is_news || spins || !settle_down()) return _mm_pause();
+    const bool sleeps = !is_news && !spins && settle_down();
+    if (Awaited::any() && (sleeps || round % kRoundsPerLook == 0)) {
+        Awaited::look(sleeps, descriptor(), deadline);
+        deadline = Deadline::after(std::chrono::seconds(0));
+    }
+    if (!sleeps) return _mm_pause();
     (void)take_sockets(milliseconds_until(deadline.when));
     // At once, whatever the caller does next: the peer of a software NIC waits for the immediate
     // that it sent to be taken.

@@ -1,6 +1,7 @@
-// A polled set is the members of a lane whose memory is polled: at most `hot` of them, and those
-// that are being armed. Of too many the one is armed that was active longest ago. So a poll costs
-// the same with ten thousand idle connections. Threads: the lane's. Data path.
+// A polled set is the members of a lane whose memory is polled: at most `hot` of them, those that
+// are being armed, and those whose note has changed. Of too many the one is armed that was active
+// longest ago (docs/arrival.md, "The receiver: notes"). So a poll costs the same with ten thousand
+// idle connections. Threads: the lane's. Data path.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "lane_member.hpp"
+#include "noted_members.hpp"
 #include "one_thread.hpp"
 
 namespace verbatim {
@@ -17,25 +19,37 @@ class PolledSet {
     // `one_thread`: the lane's.
     PolledSet(std::size_t hot, OneThread& one_thread) : hot_(hot), one_thread_(one_thread) {}
 
-    // Room for one more member, so that add() allocates nothing. Throws std::bad_alloc.
+    // Room for so many members, and for a note, so that polls allocate nothing. Throws
+    // std::bad_alloc.
     void reserve(std::size_t members) { polled_.reserve(members); }
+    void reserve(const NotePool::Note& note) { noted_.reserve(note); }
     void add(LaneMember& member) noexcept;
-    void remove(LaneMember& member) noexcept;
+    // It goes for good.
+    void leave(LaneMember& member) noexcept;
 
     // Looks at all of them; returns how many had something new. `poll`: the lane's count of polls.
     std::size_t look(std::uint64_t poll) noexcept;
-    // Arms all. What the lane may do: what its most restless member lets it.
+    // Arms all for a sleep. What the lane may do: what its most restless member lets it.
     LaneMember::Rest arm_all() noexcept;
     std::size_t size() const noexcept { return polled_.size(); }
     // For what members do outside of calls of their connections.
     auto enter(const char* object) noexcept { return one_thread_.enter(object); }
 
   private:
-    void arm_one() noexcept;
+    void push(LaneMember& member) noexcept;
+    void remove_at(std::size_t at) noexcept;
+    [[gnu::noinline]] void look_at_notes() noexcept;
+    void take_note(LaneMember& member) noexcept;
+    [[gnu::always_inline]] inline std::size_t look_at_polled() noexcept;
+    void arm_oldest(std::size_t most, std::uint64_t since) noexcept;
+    void cool() noexcept;
+    LaneMember::Rest rearm(LaneMember& noted) noexcept;
 
     std::size_t hot_;
     std::vector<LaneMember*> polled_;
+    NotedMembers noted_;
     std::uint64_t poll_ = 0;
+    std::size_t hot_now_ = 0;  // as of the last poll
     OneThread& one_thread_;
 };
 

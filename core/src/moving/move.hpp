@@ -44,6 +44,8 @@ class MoveOutcome {
 struct NextQueuePair {
     std::shared_ptr<Lane::Impl> lane;
     Reservation reservation;
+    InboxPlace place;                                // for the sender
+    std::unique_ptr<NotePool::Note> note = nullptr;  // of another lane; its own needs no other
     std::unique_ptr<QueuePairHandle> handle = nullptr;
 };
 

@@ -45,6 +45,7 @@ class Poller::Impl final : public LaneDriver {
 
   private:
     void run() noexcept;
+    static void leave(Lane::Impl& lane) noexcept;
     bool is_closing() const noexcept;
     bool prepare_to_sleep() noexcept;
 
@@ -94,7 +95,14 @@ void Poller::Impl::run() noexcept {
     }
     const Deadline limit = Deadline::after(kLongestClose);
     while (is_closing() && !limit.passed()) (void)poll();
+    for (const Lane& lane : lanes_) leave(*lane.impl());
     for (const Lane& lane : lanes_) lane.impl()->runner() = std::thread::id{};
+}
+
+void Poller::Impl::leave(Lane::Impl& lane) noexcept {
+    lane.inbox().users().leave();
+    while (lane.inbox().take() != 0) {
+    }
 }
 
 // Connections that ended with the poller take some polls.

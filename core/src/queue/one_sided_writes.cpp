@@ -22,14 +22,14 @@ OneSidedWrites::OneSidedWrites(SendPath& path, RegionTable& regions, std::uint64
       most_(std::min<std::uint64_t>(most, std::uint64_t{1} << 31)),
       word_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})} {}
 
-Errc OneSidedWrites::try_write(const std::byte* from, std::size_t bytes, WriteTarget to,
+Errc OneSidedWrites::try_write(const std::byte* from, std::size_t bytes, mlx5::RemoteMemory to,
                                std::size_t& written) noexcept {
     written = 0;
     path_.make_room();
     while (written < bytes) {
         const std::byte* at = from + written;
         std::size_t piece = bytes - written;
-        const WriteTarget target{to.address + written, to.remote_key};
+        const mlx5::RemoteMemory target{to.address + written, to.key};
         const Errc error = piece == 8 ? write_word(at, target) : write_gathered(at, piece, target);
         if (error != Errc::ok) [[unlikely]]
             return error;
@@ -39,7 +39,7 @@ Errc OneSidedWrites::try_write(const std::byte* from, std::size_t bytes, WriteTa
     return Errc::ok;
 }
 
-Errc OneSidedWrites::write_word(const std::byte* from, WriteTarget to) noexcept {
+Errc OneSidedWrites::write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept {
     // Copied by this thread: where nothing is registered nothing may be mapped.
     for (const std::byte* end : {from, from + sizeof(std::uint64_t) - 1}) {
         const MemoryRegion* region = nullptr;
@@ -49,13 +49,13 @@ Errc OneSidedWrites::write_word(const std::byte* from, WriteTarget to) noexcept 
     }
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
-    return path_.post(word_, mlx5::RemoteMemory{to.address, to.remote_key}, word);
+    return path_.post(word_, to, word);
 }
 
 Errc OneSidedWrites::write_gathered(const std::byte* from, std::size_t& bytes,
-                                    WriteTarget to) noexcept {
+                                    mlx5::RemoteMemory to) noexcept {
     std::array<mlx5::Element, kMaxElements> elements;
-    const std::size_t most = std::min<std::size_t>(kMaxElements, path_.max_elements());
+    const std::size_t most = std::min<std::size_t>(kMaxElements, path_.limits().max_elements);
     const std::size_t wanted = std::min<std::size_t>(bytes, most_);
     std::size_t count = 0, taken = 0;
     for (; count < most && taken < wanted; ++count) {
@@ -70,7 +70,7 @@ Errc OneSidedWrites::write_gathered(const std::byte* from, std::size_t& bytes,
     }
     mlx5::WorkRequest request{.opcode = mlx5::Opcode::write,
                               .remote_address = to.address,
-                              .remote_key = to.remote_key,
+                              .remote_key = to.key,
                               .elements = std::span(elements).first(count)};
     if (taken >= kSignalBytes) path_.signal_next();
     bytes = taken;

@@ -11,12 +11,6 @@
 
 namespace verbatim {
 
-// Where a write goes.
-struct WriteTarget {
-    std::uint64_t address = 0;
-    std::uint32_t remote_key = 0;
-};
-
 class OneSidedWrites {
   public:
     // `most`: bytes of one request.
@@ -24,16 +18,16 @@ class OneSidedWrites {
 
     // `written`: leading bytes that were accepted. Errors: those of SendPath::post();
     // invalid_argument where the source is not in the arena.
-    Errc try_write(const std::byte* from, std::size_t bytes, WriteTarget to,
+    Errc try_write(const std::byte* from, std::size_t bytes, mlx5::RemoteMemory to,
                    std::size_t& written) noexcept;
     // would_block until every accepted write has retired.
     Errc try_flush() noexcept;
 
   private:
-    Errc write_word(const std::byte* from, WriteTarget to) noexcept;
+    Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
     // One request: as much of the range as gather list and device take. `bytes`: in what is wanted,
     // out what went.
-    Errc write_gathered(const std::byte* from, std::size_t& bytes, WriteTarget to) noexcept;
+    Errc write_gathered(const std::byte* from, std::size_t& bytes, mlx5::RemoteMemory to) noexcept;
 
     SendPath& path_;
     RegionTable& regions_;

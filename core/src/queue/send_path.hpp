@@ -25,8 +25,8 @@ struct PreparedWrite {
 
 class SendPath {
   public:
-    // Blocks that ordinary requests leave free, for those that may not be refused: the immediate
-    // behind a record, and the write and the read that arm a connection (docs/arrival.md).
+    // Blocks that ordinary requests leave free, for those that may not be refused: the immediate or
+    // the note behind a record, and the write and the read that arm a connection (docs/arrival.md).
     static constexpr std::uint32_t kReserve = 3;
     // Of the longest request that core posts.
     static constexpr std::uint32_t kLongestBlocks = 5;
@@ -55,6 +55,11 @@ class SendPath {
               const Payload& payload) noexcept {
         if (!has_room()) [[unlikely]]
             return refusal();
+        return post_reserved(write, remote, payload);
+    }
+    template <class Prepared, class Remote, class Payload>
+    Errc post_reserved(PreparedWrite<Prepared>& write, const Remote& remote,
+                       const Payload& payload) noexcept {
         const bool signaled = wants_signal();
         if (signaled != write.signaled) write.operation.set_signaled(write.signaled = signaled);
         const std::uint32_t room = queue().free_blocks();
@@ -120,10 +125,7 @@ class SendPath {
     Errc error() const noexcept { return user_->error(); }
     mlx5::SendQueue& queue() noexcept { return user_->send(); }
     QueueUser& user() noexcept { return *user_; }
-    std::uint32_t max_inline_bytes() const noexcept {
-        return user_->send().limits().max_inline_bytes;
-    }
-    std::uint32_t max_elements() const noexcept { return user_->send().limits().max_elements; }
+    const auto& limits() const noexcept { return user_->send().limits(); }
 
   private:
     static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
@@ -133,7 +135,7 @@ class SendPath {
     [[gnu::noinline]] Errc post_anew(PreparedWrite<Prepared>& write, Remote remote,
                                      Payload payload) noexcept {
         write.operation.move_to(queue());
-        return post(write, remote, payload);
+        return post_reserved(write, remote, payload);
     }
     bool has_room() const noexcept { return user_->send().free_blocks() >= needed_; }
     Errc refusal() const noexcept { return error() != Errc::ok ? error() : Errc::would_block; }

@@ -1,7 +1,6 @@
 // Messages in both directions over one queue pair: a sending and a receiving ring that carry each
-// other's credits. Credits ride in the records of the other direction; where there are none, an
-// 8-byte write brings them once half of the ring is consumed and not reported, so a sender always
-// gets on. Threads: the lane's. Data path: no allocation, lock, system call or exception.
+// other's credits (returned_credits.hpp). Threads: the lane's. Data path: no allocation, lock,
+// system call or exception.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ struct LocalRing {
 class MessageRing {
   public:
     MessageRing(SendPath& path, ArrivalSender& arrival, const LocalRing& local,
-                const RemoteRing& remote, RemoteWord remote_credit)
+                const RemoteRing& remote, mlx5::RemoteMemory remote_credit)
         : path_(path),
           arrival_(arrival),
           receiver_(local.memory, local.bytes, local.tag_key),
@@ -45,12 +44,10 @@ class MessageRing {
         path_.make_room();
         const std::uint64_t consumed = receiver_.consumed();
         const std::uint32_t credit = ring::to_credit(consumed);
-        Errc error = sender_.try_send(message, credit);
-        for (int tries = 0; error == Errc::would_block && tries != 2; ++tries) {
-            if (error = tries == 0 ? look_for_credits() : sender_.pass_unread(); error != Errc::ok)
-                return error;
-            error = sender_.try_send(message, credit);
-        }
+        const auto attempt = [&] { return sender_.try_send(message, credit); };
+        Errc error = attempt();
+        if (error == Errc::would_block) [[unlikely]]
+            error = look_for_room(attempt);
         if (error != Errc::ok) [[unlikely]]
             return error;
         return announce(consumed);
@@ -82,14 +79,9 @@ class MessageRing {
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes,
                    RingClaims::Place& place) noexcept {
         if (const Errc error = post_batch(); error != Errc::ok) return error;
-        Errc error = claims_.try_claim(message, bytes, place);
-        for (int tries = 0; error == Errc::would_block && tries != 2; ++tries) {
-            if (tries == 1 && !claims_.empty()) break;
-            if (error = tries == 0 ? look_for_credits() : sender_.pass_unread(); error != Errc::ok)
-                return error;
-            error = claims_.try_claim(message, bytes, place);
-        }
-        return error;
+        const auto attempt = [&] { return claims_.try_claim(message, bytes, place); };
+        const Errc error = attempt();
+        return error == Errc::would_block ? look_for_room(attempt) : error;
     }
     // After one was closed. would_block: the send queue is full; progress() goes on.
     Errc settle_claims() noexcept {
@@ -203,11 +195,17 @@ class MessageRing {
         claims_.commit(place.number, head + body);
         return Errc::ok;
     }
-    // Credits may lie in the word, and in records that nobody has received yet.
-    Errc look_for_credits() noexcept {
+    // Repeats an attempt that found no room. Credits may lie in the word, and in records that
+    // nobody has received yet; there may be room behind what is unread.
+    template <class Attempt>
+    [[gnu::noinline]] Errc look_for_room(Attempt attempt) noexcept {
         seen_credit_ = load_word(*credit_word_);
-        const Errc error = sender_.take_position(seen_credit_);
-        return error != Errc::ok ? error : take_unread_credits(unseen_);
+        if (const Errc error = sender_.take_position(seen_credit_); error != Errc::ok) return error;
+        if (const Errc error = take_unread_credits(unseen_); error != Errc::ok) return error;
+        const Errc error = attempt();
+        if (error != Errc::would_block || !claims_.empty()) return error;
+        const Errc passed = sender_.pass_unread();
+        return passed != Errc::ok ? passed : attempt();
     }
     Errc return_credit() noexcept {
         const std::uint64_t consumed = receiver_.consumed();

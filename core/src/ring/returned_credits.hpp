@@ -14,21 +14,18 @@
 
 namespace verbatim {
 
-struct RemoteWord {
-    std::uint64_t address = 0;
-    std::uint32_t remote_key = 0;
-};
-
 class ReturnedCredits {
   public:
     // `bytes`: of the ring that is consumed; `word`: in the peer's memory.
-    ReturnedCredits(SendPath& path, ArrivalSender& arrival, std::size_t bytes, RemoteWord word)
+    ReturnedCredits(SendPath& path, ArrivalSender& arrival, std::size_t bytes,
+                    mlx5::RemoteMemory word)
         : path_(path),
           arrival_(arrival),
           bytes_(bytes),
+          at_first_(ring::has_short_laps(bytes) ? ring::kShortLap / 2 : bytes / 2),
           address_(word.address),
-          write_{mlx5::PreparedWrite8(
-              path.queue(), {.opcode = mlx5::Opcode::write, .remote_key = word.remote_key})} {
+          write_{mlx5::PreparedWrite8(path.queue(),
+                                      {.opcode = mlx5::Opcode::write, .remote_key = word.key})} {
         note(0);
     }
 
@@ -57,13 +54,14 @@ class ReturnedCredits {
 
     void note(std::uint64_t told) noexcept {
         last_ = told;
-        const bool soon = ring::has_short_laps(bytes_) && (told & (bytes_ - 1)) < kBeginning;
-        due_ = std::min(told + (soon ? ring::kShortLap / 2 : bytes_ / 2), announced_ + bytes_ / 2);
+        const bool is_first = (told & (bytes_ - 1)) < kBeginning;
+        due_ = std::min(told + (is_first ? at_first_ : bytes_ / 2), announced_ + bytes_ / 2);
     }
 
     SendPath& path_;
     ArrivalSender& arrival_;
     std::size_t bytes_;
+    std::size_t at_first_;                    // a credit for so many bytes at the ring's beginning
     std::uint64_t last_ = 0, announced_ = 0;  // positions
     std::uint64_t due_ = 0;                   // the next credit goes from here on
     std::uint64_t address_;

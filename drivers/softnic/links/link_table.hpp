@@ -20,6 +20,11 @@ class LinkTable {
     std::shared_ptr<Link> get(const QueuePairAddress& peer, const LinkOptions& options,
                               Instant deadline, ControlThread& control,
                               std::shared_ptr<void> device);
+    // Null: there is none yet.
+    std::shared_ptr<Link> known(const Nonce& peer) {
+        const std::lock_guard lock(mutex_);
+        return find(peer);
+    }
 
   private:
     std::shared_ptr<Link> find(const Nonce& peer);

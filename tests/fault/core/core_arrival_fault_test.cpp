@@ -16,7 +16,7 @@ Config event_config() {
 class HostileArrival : public testing::Test {
   protected:
     HandMadePeer peer{event_config()};
-    std::uint64_t posted_word() const { return peer.mine().posted_address; }
+    std::uint64_t posted_word() const { return peer.mine().posted.address; }
     PostedWords& posted() { return *reinterpret_cast<PostedWords*>(posted_word()); }
 };
 
@@ -54,8 +54,25 @@ TEST_F(HostileArrival, credits_for_more_than_was_sent) {
     EXPECT_EQ(peer.end_of_connection_after_arming(), Errc::protocol_error);
 }
 
-TEST_F(HostileArrival, generations_that_skip) {
-    peer.write_word(peer.theirs().armed_address, peer.theirs().words_key, 2);
+TEST_F(HostileArrival, generations_that_go_down) {
+    peer.write_armed(2);
+    EXPECT_EQ(peer.connection().try_send(1, {}), Errc::ok);
+    peer.write_armed(1);
+    EXPECT_EQ(peer.connection().try_send(1, {}), Errc::protocol_error);
+    EXPECT_EQ(peer.end_of_connection(), Errc::protocol_error);
+}
+
+TEST_F(HostileArrival, one_generation_of_two_kinds) {
+    peer.write_armed(1 | armed::kSilent);
+    EXPECT_EQ(peer.connection().try_send(1, {}), Errc::ok);
+    peer.write_armed(1 | armed::kNote);
+    EXPECT_EQ(peer.connection().try_send(1, {}), Errc::protocol_error);
+    EXPECT_EQ(peer.end_of_connection(), Errc::protocol_error);
+}
+
+TEST(HostileNotes, that_are_asked_for_without_a_word_for_them) {
+    HandMadePeer peer(event_config(), [](Hello& mine) { mine.note.address = 0; });
+    peer.write_armed(1 | armed::kNote);
     EXPECT_EQ(peer.connection().try_send(1, {}), Errc::protocol_error);
     EXPECT_EQ(peer.end_of_connection(), Errc::protocol_error);
 }
@@ -65,7 +82,7 @@ TEST_F(HostileArrival, generations_without_receives) {
     Errc result = Errc::ok;
     const Deadline deadline = Deadline::after(std::chrono::seconds(30));
     for (std::uint64_t generation = 1; result == Errc::ok && !deadline.passed(); ++generation) {
-        peer.write_word(peer.theirs().armed_address, peer.theirs().words_key, generation);
+        peer.write_armed(generation);
         result = peer.connection().try_send(1, {});
         while (result == Errc::would_block && !deadline.passed()) {
             const Errc state = peer.connection().progress();

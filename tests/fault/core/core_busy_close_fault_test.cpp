@@ -22,15 +22,6 @@ constexpr int kStepsAtLeast = 400;
 
 Deadline soon() { return Deadline::after(30s); }
 
-// Rings and queues that are often full, and a lane that polls one connection only.
-Config narrow() {
-    Config config = test::small_config();
-    config.ring.bytes = 4096;
-    config.ring.send_blocks = 16;
-    config.lane.hot = 1;
-    return config;
-}
-
 // One side of the connection that is closed. Threads: its lane's, but for the sender's loop.
 class BusySide {
   public:
@@ -196,7 +187,7 @@ class BusyClose : public testing::TestWithParam<Closer> {};
 // The side without a bystander.
 void run_peer(Closer closer, std::uint16_t port, std::atomic<std::uint64_t>& sent,
               std::uint64_t& sent_here) {
-    Context context(narrow());
+    Context context(test::narrow_config());
     BusySide side(context.connect("127.0.0.1:" + std::to_string(port)));
     bool asked = false;
     const Deadline limit = soon();
@@ -214,8 +205,8 @@ void run_peer(Closer closer, std::uint16_t port, std::atomic<std::uint64_t>& sen
 
 TEST_P(BusyClose, delivers_what_was_accepted_and_leaves_the_lane_to_others) {
     const Closer closer = GetParam();
-    Context context(narrow());
-    Bystander bystander(context, narrow());
+    Context context(test::narrow_config());
+    Bystander bystander(context, test::narrow_config());
     Listener listener = context.listen("127.0.0.1:0");
     std::atomic<std::uint64_t> sent{~std::uint64_t{0}};
     std::uint64_t sent_there = 0;

@@ -15,6 +15,15 @@
 
 namespace verbatim::test {
 
+// Rings and queues that are often full, and a lane that polls one connection only.
+inline Config narrow_config() {
+    Config config = small_config();
+    config.ring.bytes = 4096;
+    config.ring.send_blocks = 16;
+    config.lane.hot = 1;
+    return config;
+}
+
 class Bystander {
   public:
     // Calls a context whose default lane this thread drives.

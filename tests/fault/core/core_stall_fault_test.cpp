@@ -18,15 +18,6 @@ using test::local;
 
 Deadline soon() { return Deadline::after(30s); }
 
-// Rings and queues that are full at once, and a lane that polls one connection only.
-Config narrow() {
-    Config config = test::small_config();
-    config.ring.bytes = 4096;
-    config.ring.send_blocks = 16;
-    config.lane.hot = 1;
-    return config;
-}
-
 std::span<const std::byte> bytes_of(const std::uint64_t& number) {
     return std::as_bytes(std::span(&number, 1));
 }
@@ -42,7 +33,7 @@ std::uint64_t number_of(const Message& message) {
 int take_numbers(Wire& wire) {
     std::uint16_t port = 0;
     if (!wire.get(port)) return 90;
-    Context context(narrow());
+    Context context(test::narrow_config());
     Connection connection = context.connect(local(port));
     auto* const lent = static_cast<std::byte*>(connection.receive_arena().allocate(65536, 4096));
     const Grant grant(connection, {lent, 65536}, Access::remote_write);
@@ -63,11 +54,11 @@ int take_numbers(Wire& wire) {
 class PeerStops : public testing::Test {
   protected:
     void SetUp() override {
-        context_.emplace(narrow());
+        context_.emplace(test::narrow_config());
         Listener listener = context_->listen("127.0.0.1:0");
         ASSERT_TRUE(child_.wire().put(listener.port()));
         victim_.emplace(listener.accept(soon()));
-        bystander_.emplace(*context_, narrow());
+        bystander_.emplace(*context_, test::narrow_config());
         const Message message = victim_->receive_message(soon());
         std::memcpy(&extent_, message.payload().data(), sizeof extent_);
         ASSERT_TRUE(child_.wire().wait());
@@ -156,8 +147,8 @@ TEST_F(PeerStops, and_dies_while_everything_is_full) {
 }
 
 TEST(PeerNeverReads, holds_up_its_own_connection_alone) {
-    test::Pair pair(narrow(), narrow());
-    Bystander bystander(pair.sender_context, narrow());
+    test::Pair pair(test::narrow_config(), test::narrow_config());
+    Bystander bystander(pair.sender_context, test::narrow_config());
     std::uint64_t sent = 0;
     Sender sender = pair.sender->sender();
     for (int i = 0; i < 2000; ++i) {
@@ -182,10 +173,10 @@ TEST(PeerNeverReads, holds_up_its_own_connection_alone) {
 // Each generation asks for an immediate, for which the peer has no receive: requests are sent again
 // and again, until the queue pair fails.
 TEST(PeerWithoutReceives, ends_its_own_connection_alone) {
-    Config config = narrow();
+    Config config = test::narrow_config();
     config.lane.mode = LaneMode::event;
     HandMadePeer peer(config);
-    Bystander bystander(peer.context(), narrow());
+    Bystander bystander(peer.context(), test::narrow_config());
     Errc result = Errc::ok;
     const Deadline deadline = soon();
     for (std::uint64_t generation = 1; result <= Errc::would_block && !deadline.passed();

@@ -94,6 +94,52 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
     EXPECT_EQ(child.reap(), kClean);
 }
 
+// Connections of one lane that become hot, noted and armed by turns: one may be hot.
+struct Many {
+    static constexpr std::size_t kCount = 5;
+    static Config config() {
+        Config config = test::small_config();
+        config.lane.hot = 1;
+        return config;
+    }
+    Many() : calling(config()), serving(config()) {
+        Listener listener = serving.listen("127.0.0.1:0");
+        const Deadline soon = Deadline::after(std::chrono::seconds(30));
+        for (std::size_t i = 0; i < kCount; ++i) {
+            std::thread accepting([&] { accepted.push_back(listener.accept(soon)); });
+            called.push_back(calling.connect("127.0.0.1:" + std::to_string(listener.port())));
+            accepting.join();
+        }
+        for (Connection& connection : accepted) connection.on(1, [this](Message&) { ++received; });
+    }
+    bool exercise() {
+        Lane here = calling.lane(), there = serving.lane();
+        for (std::size_t i = 0; i < 5000; ++i) {
+            const std::uint64_t before = received;
+            // Some one after the other, then one many times.
+            const std::size_t which = i % 500 < 300 ? i % kCount : i / 500 % kCount;
+            if (called[which].try_send(1, {}) != Errc::ok) return false;
+            for (int polls = 0; received == before && polls < 100'000; ++polls)
+                here.poll(), there.poll();
+            if (received != before + 1) return false;
+        }
+        return true;
+    }
+    Context calling, serving;
+    std::vector<Connection> called, accepted;
+    std::uint64_t received = 0;
+};
+
+// A lane's polls look at its side channels now and then, which is a system call.
+TEST(DataPath, of_many_connections_allocates_nothing) {
+    if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
+    Many many;
+    ASSERT_TRUE(many.exercise());
+    const std::uint64_t before = allocations_of_this_thread;
+    EXPECT_TRUE(many.exercise());
+    EXPECT_EQ(allocations_of_this_thread, before);
+}
+
 TEST(DataPath, counters_see_an_allocation) {
     if (kSanitized)
         GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";

@@ -22,9 +22,10 @@ Hello example() {
     hello.ring_bytes = 1 << 20;
     hello.credit_address = 0x7f00'1122'3344'4000u;
     hello.armed_address = 0x7f00'1122'3344'4040u;
-    hello.posted_address = 0x7f00'1122'3344'8000u;
+    hello.posted.address = 0x7f00'1122'3344'8000u;
     hello.ring_key = hello.words_key = 0x1234;
-    hello.posted_key = 0x5678;
+    hello.posted.key = 0x5678;
+    hello.note = {0x7f00'1122'3344'a008u, 0x9abc};
     hello.tag_key = 0xfeed'beef'0011'2233u;
     hello.user = 1000;
     hello.process = 4711;

@@ -231,6 +231,31 @@ TEST(Lane, makes_connections_in_its_tasks_but_not_in_its_handlers) {
     EXPECT_EQ(code, Errc::ok);
 }
 
+TEST(Lane, calls_of_its_own_thread_run_at_once_in_tasks_and_are_refused_elsewhere) {
+    Context context(lane_config(LaneMode::event));
+    Lane lane = context.lane();
+    int value = 0;
+    lane.submit([&]() noexcept { value = lane.call([] { return 7; }); });
+    (void)lane.poll();
+    EXPECT_EQ(value, 7);
+    bool has_run = false;
+    EXPECT_EQ(test::error_code_of([&] { lane.call([&] { has_run = true; }); }),
+              Errc::would_deadlock);
+    (void)lane.poll();
+    EXPECT_FALSE(has_run);
+}
+
+TEST(Lane, senders_one_after_the_other_use_the_same_room_of_its_inbox) {
+    Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
+    Lane lane = many.called.front().lane();
+    while (!many.called.empty()) {
+        EXPECT_EQ(many.called.back().sender().try_send(1, {}), Errc::ok);
+        many.called.pop_back();
+        (void)lane.poll();  // takes what the sender had queued
+    }
+    EXPECT_EQ(lane.impl()->inbox().most_reserved(), 1u);
+}
+
 #if !defined(NDEBUG)
 // Hands a message to another thread, which gives it back while this one is inside the lane.
 void give_back_elsewhere() {
@@ -239,6 +264,28 @@ void give_back_elsewhere() {
     pair.sender->send_message(9, {}, {}, soon());
     while (pair.receiver_context.lane().wait(soon())) {
     }
+}
+
+// The same with a claim.
+template <class End>
+void end_claim_elsewhere(End end) {
+    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    pair.receiver->on(9, [&](Connection& connection, Message&) {
+        Claim claim;
+        EXPECT_EQ(connection.try_claim(9, 8, claim), Errc::ok);
+        std::thread([&] { end(claim); }).join();
+    });
+    pair.sender->send_message(9, {}, {}, soon());
+    while (pair.receiver_context.lane().wait(soon())) {
+    }
+}
+
+TEST(Lane, does_not_let_another_thread_end_a_claim) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(end_claim_elsewhere([](Claim& claim) { (void)claim.commit(8); }),
+                 "a lane whose claim is committed is used by two threads");
+    EXPECT_DEATH(end_claim_elsewhere([](Claim& claim) { claim = Claim(); }),
+                 "a lane whose claim is abandoned is used by two threads");
 }
 
 TEST(Lane, does_not_let_another_thread_give_back_a_message) {

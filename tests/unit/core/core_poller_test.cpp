@@ -79,6 +79,14 @@ TEST(Poller, sleeps_and_is_woken_by_tasks) {
     }
 }
 
+TEST(Poller, that_has_ended_takes_no_calls) {
+    auto context = std::make_unique<Context>(poller_config(1));
+    Lane lane = context->pollers().front()->lane();
+    EXPECT_EQ(lane.call([] { return 7; }), 7);
+    context.reset();
+    EXPECT_EQ(test::error_code_of([&] { lane.call([] {}); }), Errc::invalid_argument);
+}
+
 TEST(Poller, is_found_by_its_name) {
     Config config = poller_config(2);
     config.pollers[1].name = "second";

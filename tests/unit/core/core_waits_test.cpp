@@ -255,6 +255,41 @@ TEST_P(Waits, for_a_silent_listener_keep_no_other_connection_of_the_lane_waiting
     EXPECT_FALSE(both.pair.receiver);
 }
 
+// The message comes once the caller, whose wait runs the task, was accepted.
+TEST_P(Waits, of_a_task_for_a_message_keep_no_handshake_waiting) {
+    test::Pair pair(waits_config(0, GetParam()), waits_config(0, GetParam()));
+    Listener listener = pair.sender_context.listen("127.0.0.1:0");
+    std::thread accepting([&] {
+        const Connection accepted = listener.accept(soon());
+        pair.sender->send_message(1, {}, {}, soon());
+    });
+    bool received = false;
+    pair.receiver_context.lane().submit(
+        [&]() noexcept { received = pair.receiver->receive_message(soon()).channel() == 1; });
+    const Connection connected = pair.receiver_context.connect(address_of(listener));
+    EXPECT_TRUE(received);
+    accepting.join();
+}
+
+// Each side connects to the other in a task of its accept().
+TEST_P(Waits, of_tasks_that_connect_keep_no_caller_waiting) {
+    Context one(waits_config(0, GetParam())), other(waits_config(0, GetParam()));
+    Listener of_one = one.listen("127.0.0.1:0"), of_other = other.listen("127.0.0.1:0");
+    MeetingPoint point(2);
+    const auto meet = [&](Context& context, Listener& listener, const Listener& to) {
+        std::optional<Connection> connected;
+        context.lane().submit([&]() noexcept {
+            point.meet();
+            connected.emplace(context.connect(address_of(to)));
+        });
+        const Connection accepted = listener.accept(soon());
+        EXPECT_TRUE(connected);
+    };
+    std::thread beside([&] { meet(other, of_other, of_one); });
+    meet(one, of_one, of_other);
+    beside.join();
+}
+
 INSTANTIATE_TEST_SUITE_P(OfModes, Waits, testing::Values(LaneMode::adaptive, LaneMode::event));
 
 }  // namespace

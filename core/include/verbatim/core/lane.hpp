@@ -12,6 +12,7 @@
 // - wait for descriptor() in an epoll loop of your own, as prepare_to_sleep() says.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <future>
 #include <memory>
@@ -53,11 +54,12 @@ class Lane {
         push(new InboxTask<Task>(std::move(task)));
     }
     // The same, and waits for its value or exception. In the thread of the poller that drives the
-    // lane it is called at once. A task of another poller goes on with the lanes of its own thread
-    // while it waits, so that two pollers may wait for each other. It throws Error(would_deadlock)
-    // in a handler, which must not wait, and where dozens of tasks of both pollers do so, one
-    // inside the other. Throws Error(invalid_argument): the lane ended first. Where a loop of the
-    // program's own drives the lane, another thread calls this.
+    // lane, and in tasks of the lane, it is called at once. A task of another poller goes on with
+    // the lanes of its own thread while it waits, so that two pollers may wait for each other. It
+    // throws Error(would_deadlock) in a handler, which must not wait, and where dozens of tasks of
+    // both pollers do so, one inside the other. The same where this thread itself polled the lane
+    // last, or none did, and none takes the task within two seconds. Throws
+    // Error(invalid_argument): the lane, or the poller that drove it, ended first.
     template <class Task>
     auto call(Task task) -> std::invoke_result_t<Task&> {
         using Value = std::invoke_result_t<Task&>;
@@ -65,8 +67,10 @@ class Lane {
         Wait wait = begin_wait();
         std::promise<Value> promise;
         std::future<Value> value = promise.get_future();
-        submit([&task, promise = std::move(promise),
+        const auto has_begun = std::make_shared<std::atomic<bool>>(false);
+        submit([&task, has_begun, promise = std::move(promise),
                 teller = std::move(wait.teller)]() mutable noexcept {
+            if (has_begun->exchange(true)) return;  // the call has ended
             try {
                 if constexpr (std::is_void_v<Value>)
                     task(), promise.set_value();
@@ -76,6 +80,7 @@ class Lane {
                 promise.set_exception(std::current_exception());
             }
         });
+        check_taken(*has_begun);
         go_on_until(wait);
         try {
             return value.get();
@@ -91,8 +96,10 @@ class Lane {
 
   private:
     void push(InboxItem* task);
-    // This thread is that of the poller which drives the lane.
+    // This thread is that of the poller which drives the lane, or inside one of its tasks.
     bool is_mine() const noexcept;
+    // Throws Error, and keeps the task from beginning, where no thread will take it.
+    void check_taken(std::atomic<bool>& has_begun) const;
     // A wait in a thread that drives lanes itself: a poller's. In others it is empty.
     struct Wait {
         std::shared_ptr<void> answer, teller;

@@ -167,6 +167,9 @@ class QueuePairHandle {
     // user), peer_lost, unsupported (no common port; the reason is in the text), timeout. Blocks at
     // most `timeout_ms`.
     virtual void connect(const QueuePairAddress& peer, int timeout_ms) = 0;
+    // The same, for threads with other work: takes a millisecond at most. False: it takes longer;
+    // call connect() with the same peer in a thread that may wait.
+    virtual bool connect_soon(const QueuePairAddress& /*peer*/) { return false; }
     // To the error state: each outstanding work request is flushed once.
     virtual void fail() noexcept = 0;
     // Back to reset; prepared operations become invalid. Outstanding work requests are forgotten by

@@ -29,11 +29,16 @@ void Outlets::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
+// The other side may have the message before this thread goes on: it is counted before.
 bool Outlets::send_one(Outlet& outlet) {
+    auto& accepted = ledger_.entries[outlet.connection].accepted[side_][kSender];
     const Text text({outlet.connection, side_, kSender, outlet.sent});
+    accepted = outlet.sent + 1;
     const Errc error = outlet.sender.try_send(text.channel, text.bytes, {}, text.kind);
     if (error == Errc::ok)
-        ledger_.entries[outlet.connection].accepted[side_][kSender] = ++outlet.sent;
+        ++outlet.sent;
+    else
+        accepted = outlet.sent;
     return error == Errc::ok || error == Errc::would_block;
 }
 

@@ -161,6 +161,7 @@ void Talk::commit(Open& open) {
     const std::size_t bytes = Text(open.name).bytes.size();
     const Errc error = open.claim.commit(bytes);
     expect(error != Errc::would_block && error != Errc::invalid_argument, "commit");
+    if (error != Errc::ok) ++refused_;
 }
 
 void Talk::close_claim() {
@@ -279,12 +280,13 @@ void Talk::check_end() {
                "received " + std::to_string(received_[i]) + " of " + std::to_string(accepted) +
                    " of stream " + std::to_string(i));
     }
-    // Claims that are open were numbered, and are no messages yet.
+    // Claims that are open, or were closed behind the end, were numbered and are no messages.
     const auto open = std::ranges::count_if(claims_, [](const Open& one) { return !one.doomed; });
-    if (connection_.peer_took_all())
-        expect(
-            entry().received[from][kProgram] + static_cast<std::uint64_t>(open) == sent_[kProgram],
-            "the peer did not take all");
+    if (!connection_.peer_took_all()) return;
+    const std::uint64_t taken = entry().received[from][kProgram];
+    expect(taken + static_cast<std::uint64_t>(open) + refused_ == sent_[kProgram],
+           "the peer took " + std::to_string(taken) + " of " + std::to_string(sent_[kProgram]) +
+               ", and " + std::to_string(open) + " claims are open");
 }
 
 void Talk::leave(std::vector<Held>& kept) {

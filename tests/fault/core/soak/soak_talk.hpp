@@ -120,7 +120,8 @@ class Talk {
     RemoteExtent target_;
     std::uint64_t sent_[kStreams] = {}, received_[kStreams] = {};
     std::uint64_t marked_ = 0, marks_seen_ = 0;
-    bool is_written_ = false;  // the mark of the next message
+    std::uint64_t refused_ = 0;  // claims that could not be committed any more
+    bool is_written_ = false;    // the mark of the next message
     unsigned to_answer_ = 0, muted_ = 0, ends_ = 0, patience_ = 0;
     std::vector<Open> claims_;
     std::vector<Held> held_;

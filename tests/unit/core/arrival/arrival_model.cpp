@@ -1,4 +1,4 @@
-// The actions of sender and network in the model of the arrival protocol.
+// What may happen in the model of the arrival protocol, and the actions of the network.
 #include "arrival_model.hpp"
 
 #include <algorithm>
@@ -21,42 +21,50 @@ unsigned completed_immediates(const Fifo& queue) {
 
 }  // namespace
 
-std::optional<State> Model::after(State state, Action action) const {
-    const auto happens = [&] {
-        switch (action) {
-            case Action::sender:
-                return step_sender(state);
-            case Action::drain_store:
-                return drain_store(state);
-            case Action::execute_request:
-                return execute_request(state);
-            case Action::show_completion:
-                return show_completion(state);
-            case Action::write_armed:
-                return write_armed(state);
-            case Action::sample_posted:
-                return sample_posted(state);
-            case Action::answer_read:
-                return answer_read(state);
-            case Action::receiver:
-                return step_receiver(state);
-            case Action::disturb:
-                return disturb(state);
-        }
-        return false;
-    };
-    state.wrong = Wrong::nothing;
-    if (!happens()) return std::nullopt;
+State Model::beginning() const {
+    State state;
+    state.receiver.step = first_step();
+    state.arrivals.note = variant_.notes.left_over;
     return state;
 }
 
+std::optional<State> Model::after(State state, Action action) const {
+    state.wrong = Wrong::nothing;
+    if (!(is_choice(action) ? choose(state, action) : act(state, action))) return std::nullopt;
+    return state;
+}
+
+bool Model::act(State& state, Action action) const {
+    switch (action) {
+        case Action::sender:
+            return step_sender(state);
+        case Action::drain_store:
+            return drain_store(state);
+        case Action::execute_request:
+            return execute_request(state);
+        case Action::show_completion:
+            return show_completion(state);
+        case Action::write_armed:
+            return write_armed(state);
+        case Action::sample_posted:
+            return sample_posted(state);
+        case Action::answer_read:
+            return answer_read(state);
+        default:
+            return step_receiver(state);
+    }
+}
+
 Wrong Model::at_end(const State& state) const {
-    const bool asleep = state.receiver.step == ReceiverStep::asleep;
-    if (state.receiver.records != count('r', variant_.things.size()) ||
-        state.receiver.credits != count('c', variant_.things.size()))
-        return asleep ? Wrong::lost_wake_up : Wrong::waits_for_ever;
-    if (!asleep) return Wrong::waits_for_ever;
-    return state.sender.armed == state.sender.notified ? Wrong::does_not_rest : Wrong::nothing;
+    const Receiver& r = state.receiver;
+    const bool sleeps = variant_.notes.sleeps, asleep = r.step == ReceiverStep::asleep;
+    if (r.records != count('r', variant_.things.size()) ||
+        r.credits != count('c', variant_.things.size()))
+        return asleep || !polls_memory(r) ? Wrong::lost_wake_up : Wrong::waits_for_ever;
+    if (asleep != sleeps || is_settling(r) || r.awaits_read) return Wrong::waits_for_ever;
+    const bool is_told = state.sender.armed == state.sender.notified ||
+                         kind_of(state.sender.armed) != Kind::by_immediate;
+    return sleeps && is_told ? Wrong::does_not_rest : Wrong::nothing;
 }
 
 unsigned Model::outstanding_immediates(const State& state) {
@@ -74,67 +82,32 @@ Small Model::count(char kind, std::size_t first) const {
         std::count(variant_.things.begin(), variant_.things.begin() + first, kind));
 }
 
-bool Model::step_sender(State& state) const {
-    Sender& s = state.sender;
-    if (s.looks_again) {
-        if (variant_.fence && s.posted != s.sent) return false;
-        look_again(state);
-        s.looks_again = false;
-        return true;
-    }
-    if (s.sent == variant_.things.size()) return false;
-    post(state);
-    s.looks_again = variant_.second_load;
-    return true;
-}
-
-// Load, post, store: the store waits in the store buffer, the request in the queue.
-void Model::post(State& state) const {
-    Sender& s = state.sender;
-    const bool tells = variant_.first_load && s.armed != s.notified;
-    if (tells) load_armed(state);
-    state.network.requests.push(request(++s.sent, tells ? s.notified : Small{0}));
-}
-
-void Model::look_again(State& state) const {
-    Sender& s = state.sender;
-    if (s.armed == s.notified) return;
-    load_armed(state);
-    state.network.requests.push(request(0, s.notified));
-}
-
-// A generation that will be notified.
-void Model::load_armed(State& state) {
-    Sender& s = state.sender;
-    if (s.armed != s.notified + 1) state.wrong = Wrong::unexpected_armed;
-    s.notified = s.armed;
-}
-
-bool Model::drain_store(State& state) {
-    if (state.sender.posted == state.sender.sent) return false;
-    ++state.sender.posted;
-    return true;
-}
-
 // The data become visible, an immediate takes its receive; the completion may come later.
 bool Model::execute_request(State& state) const {
     Network& n = state.network;
     if (n.requests.count == 0) return false;
     if (!variant_.late_completions && n.executed.count != 0) return false;
     const Small entry = n.requests.pop();
-    if (const Small generation = generation_of(entry); generation != 0) {
-        if (n.executed.count + completed_immediates(state.arrivals.queue) == kReceives)
-            state.wrong = Wrong::no_receive;
-        n.executed.push(generation);
-    }
-    if (const Small thing = thing_of(entry); thing != 0) {
-        const char kind = variant_.things[thing - 1u];
-        Small& word = kind == 'r' ? state.arrivals.records : state.arrivals.credits;
-        const Small number = count(kind, thing);
-        if (number != word + 1) state.wrong = Wrong::out_of_order;
-        word = number;
-    }
+    if (is_note(entry)) state.arrivals.note = entry & 15;
+    if (const Small generation = generation_of(entry); generation != 0)
+        execute_immediate(state, generation);
+    if (const Small thing = thing_of(entry); thing != 0) execute_thing(state, thing);
     return true;
+}
+
+void Model::execute_thing(State& state, Small thing) const {
+    const char kind = variant_.things[thing - 1u];
+    Small& word = kind == 'r' ? state.arrivals.records : state.arrivals.credits;
+    const Small number = count(kind, thing);
+    if (number != word + 1) state.wrong = Wrong::out_of_order;
+    word = number;
+}
+
+void Model::execute_immediate(State& state, Small generation) const {
+    Network& n = state.network;
+    if (n.executed.count + completed_immediates(state.arrivals.queue) == kReceives)
+        state.wrong = Wrong::no_receive;
+    n.executed.push(generation);
 }
 
 bool Model::show_completion(State& state) {
@@ -144,9 +117,10 @@ bool Model::show_completion(State& state) {
 }
 
 bool Model::write_armed(State& state) const {
-    if (state.sender.armed == state.receiver.issued) return false;
-    if (variant_.read == Read::before_armed && state.network.reading) return false;
-    ++state.sender.armed;
+    Network& n = state.network;
+    if (n.writes.count == 0) return false;
+    if (variant_.read == Read::before_armed && n.reading) return false;
+    state.sender.armed = n.writes.pop();
     return true;
 }
 
@@ -154,7 +128,7 @@ bool Model::write_armed(State& state) const {
 bool Model::sample_posted(State& state) const {
     Network& n = state.network;
     const bool is_behind = variant_.read == Read::behind_armed;
-    if (!n.reading || (is_behind && state.sender.armed != state.receiver.issued)) return false;
+    if (!n.reading || (is_behind && n.writes.count != 0)) return false;
     const Small posted = state.sender.posted;
     const bool is_one_word = !variant_.word_for_each_kind;
     if (n.sampled++ == 0)
@@ -171,12 +145,6 @@ bool Model::answer_read(State& state) {
     state.network.answering = false;
     complete(state.arrivals, kReadDone);
     return true;
-}
-
-bool Model::disturb(State& state) const {
-    Receiver& r = state.receiver;
-    if (!variant_.disturbed || r.disturbed || r.step != ReceiverStep::asleep) return false;
-    return state.arrivals.event = r.disturbed = true;
 }
 
 }  // namespace verbatim::arrival_model

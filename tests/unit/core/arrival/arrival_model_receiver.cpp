@@ -2,45 +2,63 @@
 #include "arrival_model.hpp"
 
 namespace verbatim::arrival_model {
-namespace {
-
-constexpr Small kMostGenerations = 9;  // where nothing else limits them
 
 bool has_news(const State& state) {
     return state.arrivals.records != state.receiver.records ||
            state.arrivals.credits != state.receiver.credits;
 }
 
-}  // namespace
-
 bool Model::step_receiver(State& state) const {
     Receiver& r = state.receiver;
-    Arrivals& a = state.arrivals;
     switch (r.step) {
-        case ReceiverStep::memory:
-            if (!consume(state)) r.step = ReceiverStep::queue;
+        case ReceiverStep::notes:
+            look_at_note(state);
             return true;
+        case ReceiverStep::memory:
+            return look_at_memory(state);
         case ReceiverStep::queue:
             return poll_queue(state);
-        case ReceiverStep::arm_queue:
-            a.queue_armed = true;
-            r.step = ReceiverStep::queue_again;
-            return true;
-        case ReceiverStep::queue_again:
-            r.step = variant_.polls_queue_again && a.queue.count != 0 ? ReceiverStep::memory
-                                                                      : ReceiverStep::memory_again;
-            return true;
-        case ReceiverStep::memory_again:
-            r.step = variant_.polls_memory_again && has_news(state) ? ReceiverStep::memory
-                                                                    : ReceiverStep::asleep;
-            return true;
-        case ReceiverStep::asleep:
-            if (!a.event) return false;
-            a.event = false;
-            r.step = ReceiverStep::memory;
-            return true;
+        default:
+            return step_to_sleep(state);
     }
-    return false;
+}
+
+bool Model::step_to_sleep(State& state) const {
+    Receiver& r = state.receiver;
+    Arrivals& a = state.arrivals;
+    const bool sees_queue = variant_.polls_queue_again && a.queue.count != 0;
+    const bool sees_memory = variant_.polls_memory_again && polls_memory(r) && has_news(state);
+    if (r.step == ReceiverStep::arm_queue) {
+        a.queue_armed = true;
+        r.step = ReceiverStep::queue_again;
+    } else if (r.step == ReceiverStep::queue_again) {
+        r.step = sees_queue ? first_step() : ReceiverStep::memory_again;
+    } else if (r.step == ReceiverStep::memory_again) {
+        r.step = sees_memory ? first_step() : ReceiverStep::asleep;
+    } else {
+        if (!a.event) return false;
+        a.event = false;
+        r.step = first_step();
+    }
+    return true;
+}
+
+void Model::look_at_note(State& state) const {
+    Receiver& r = state.receiver;
+    if (r.watches && r.seen_note != state.arrivals.note) {
+        r.seen_note = state.arrivals.note;
+        r.is_visited = true;
+    }
+    r.step = ReceiverStep::memory;
+}
+
+// Until it finds nothing.
+bool Model::look_at_memory(State& state) const {
+    Receiver& r = state.receiver;
+    if (polls_memory(r) && consume(state)) return true;
+    r.is_visited = false;
+    r.step = ReceiverStep::queue;
+    return true;
 }
 
 // The next record, or the credit word if it has changed.
@@ -58,59 +76,66 @@ bool Model::consume(State& state) const {
     return true;
 }
 
-// Takes a completion; else goes on to sleep, unless it awaits what posted names.
+// Takes a completion, or waits for what posted names, or rests.
 bool Model::poll_queue(State& state) const {
     Receiver& r = state.receiver;
     if (state.arrivals.queue.count != 0) {
         take_completion(state);
-        r.step = ReceiverStep::memory;
+        r.step = first_step();
         return true;
     }
-    if (variant_.awaits_posted && (r.wanted_records | r.wanted_credits) != 0) {
-        r.step = ReceiverStep::memory;
-        return has_news(state);
+    if (!is_settling(r) && variant_.notes.sleeps) return rest(state);
+    r.step = first_step();
+    return sees_news(state);
+}
+
+// Arms, or goes on to sleep. A read that is under way will wake.
+bool Model::rest(State& state) const {
+    Receiver& r = state.receiver;
+    const bool is_forgotten = is_noted(r) && (!r.watches || variant_.notes.sleeps_noted);
+    const bool arms = !is_forgotten && !r.awaits_read && may_arm(r);
+    if (arms) issue(state, Kind::by_immediate);
+    if (!variant_.notes.keeps_look && r.kind == Kind::by_note) {
+        r.watches = false;
+        r.seen_note = 0;
     }
-    const bool arms = !r.awaits_read && may_arm(r);
-    if (arms) arm(state);
-    r.step = arms ? ReceiverStep::memory : ReceiverStep::arm_queue;
+    r.step = arms ? first_step() : ReceiverStep::arm_queue;
     return true;
 }
 
+// An immediate makes the connection hot, whatever the read of its arming has named.
 void Model::take_completion(State& state) const {
     Receiver& r = state.receiver;
-    Network& n = state.network;
     const Small entry = state.arrivals.queue.pop();
-    if (entry == kReadDone) {
-        r.awaits_read = false;
-        r.wanted_records = n.read_records;
-        r.wanted_credits = n.read_credits;
-        n.read_records = n.read_credits = 0;
-        return settle(r);
-    }
+    if (entry == kReadDone) return take_words(state);
     if (entry <= r.taken || entry > r.issued) state.wrong = Wrong::unexpected_immediate;
     r.taken = entry;
+    if (variant_.rearm == Rearm::when_notified) r.wanted_records = r.wanted_credits = 0;
     if (variant_.rearm == Rearm::after_any_arrival) r.arrived = true;
 }
 
-bool Model::may_arm(const Receiver& receiver) const {
-    if (receiver.issued == 0) return true;
-    switch (variant_.rearm) {
-        case Rearm::when_notified:
-            return receiver.taken == receiver.issued;
-        case Rearm::after_any_arrival:
-        case Rearm::after_a_record:
-            return receiver.arrived;
-        case Rearm::always:
-            return receiver.issued < kMostGenerations;
+void Model::take_words(State& state) const {
+    Receiver& r = state.receiver;
+    Network& n = state.network;
+    const bool is_hot = r.kind != Kind::by_note && r.taken == r.issued;
+    r.awaits_read = false;
+    r.unretired = r.behind_read;
+    r.behind_read = 0;
+    if (!is_hot || variant_.rearm != Rearm::when_notified) {
+        r.wanted_records = n.read_records;
+        r.wanted_credits = n.read_credits;
     }
-    return false;
+    n.read_records = n.read_credits = 0;
+    settle(r);
+    if (variant_.notes.baseline != Baseline::before_issue) watch_behind_read(state);
 }
 
-void Model::arm(State& state) const {
+void Model::watch_behind_read(State& state) const {
     Receiver& r = state.receiver;
-    ++r.issued;
-    r.arrived = false;
-    r.awaits_read = state.network.reading = variant_.read != Read::none;
+    if (r.kind != Kind::by_note) return;
+    r.watches = true;
+    r.seen_note = state.arrivals.note;
+    r.is_visited = variant_.notes.baseline == Baseline::behind_read_with_look;
 }
 
 void Model::settle(Receiver& receiver) const {

@@ -1,0 +1,60 @@
+// A handshake brings two sides together over a connected side channel, in steps that do not wait:
+// hello both ways, queue pairs, ready both ways. Each step has the deadline [connect] timeout.
+// Threads: one at a time; any.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "../awaited/awaited.hpp"
+#include "../bootstrap/side_channel.hpp"
+#include "../bootstrap/side_thread.hpp"
+#include "context_impl.hpp"
+#include "endpoint.hpp"
+
+namespace verbatim {
+
+// Two sides that have shaken hands: all of a connection that needs no lane.
+struct Meeting {
+    std::shared_ptr<Context::Impl> context;
+    std::unique_ptr<Endpoint> endpoint;
+    SideChannel channel;
+};
+
+class Handshake {
+  public:
+    // `lane`: with entries reserved. `peer`: its hello, where it has come already (the accepting
+    // side).
+    Handshake(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+              SideChannel channel, std::optional<Hello> peer);
+    // Goes on as far as it can. True: they have met. Throws Error; the peer has been told why.
+    bool go_on();
+    // What go_on() waits for.
+    void add_to(WaitList& list) const;
+    Meeting take() { return {std::move(context_), std::move(endpoint_), std::move(channel_)}; }
+    const std::string& peer_name() const noexcept { return channel_.name(); }
+
+  private:
+    enum class Stage : std::uint8_t { greeting, hearing, connecting, failing, readying, met };
+
+    bool step();
+    void begin(Stage stage);
+    void greet();
+    bool hear();
+    bool connect();
+    bool has_connected();
+    bool hear_reason();
+    bool hear_ready();
+
+    std::shared_ptr<Context::Impl> context_;
+    LaneOfEndpoint lane_;
+    SideChannel channel_;
+    std::optional<Hello> peer_;
+    Stage stage_ = Stage::greeting;
+    Deadline deadline_;            // of the stage
+    std::optional<Error> reason_;  // for failing, unless the peer knows better
+    std::unique_ptr<Endpoint> endpoint_;
+    std::optional<SideThread<void>> connecting_;  // uses the endpoint
+};
+
+}  // namespace verbatim
