@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint8_t kData = 0;
-constexpr std::chrono::milliseconds kQuiet = 10ms, kMostSettling = 5000ms;
+constexpr std::chrono::milliseconds kQuiet = 50ms, kMostSettling = 5000ms;
 constexpr unsigned kTogether = 256;            // connections between two signs of life
 constexpr unsigned kRoundsPerLook = 1u << 20;  // polls between two looks at all connections
 
