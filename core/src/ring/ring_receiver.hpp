@@ -59,10 +59,12 @@ class RingReceiver {
     // Passes pads, whose space is given back then even where no message is asked for.
     void skip_pads() noexcept {
         for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
+            if (batch_left_ != 0 || !ready()) return;
             const std::size_t at = offset();
-            const ring::Word0 word = ring::Word0::from(load(at));
-            if (batch_left_ != 0 || word.frame != ring::Frame::pad || slot_of(word, at) == 0 ||
-                load(trailer_of(word.raw())) != tag_)
+            const std::uint64_t raw = load(at);  // once more, behind the trailer
+            const ring::Word0 word = ring::Word0::from(raw);
+            if (load(trailer_of(raw)) != tag_ || word.frame != ring::Frame::pad ||
+                slot_of(word, at) == 0)
                 return;
             pass(word.length);
             if (held_.empty()) consumed_ = position_;

@@ -1,11 +1,16 @@
 // The receiving end of a message ring against a model and against forged bytes, in plain memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <verbatim/core/deadline.hpp>
 
 #include "ring/ring_receiver.hpp"
 
@@ -275,6 +280,39 @@ TEST(RingReceiver, passes_pads_and_gives_their_space_back) {
     Record record;
     EXPECT_EQ(receiver.next(record), Errc::would_block);
     EXPECT_EQ(receiver.consumed(), 96u);
+}
+
+// Pads of other lengths lay there in earlier laps, and a trailer's place does not tell them apart.
+TEST(RingReceiver, skips_pads_by_what_is_written_and_not_by_what_was_there) {
+    constexpr std::uint64_t kBytes = 4096, kSteps = 300'000;
+    std::vector<std::uint64_t> words(kBytes / 8);
+    const auto store = [&](std::uint64_t at, std::uint64_t value) {
+        __atomic_store_n(&words[at % kBytes / 8], value, __ATOMIC_RELEASE);
+    };
+    std::atomic<std::uint64_t> sent = 0, consumed = 0;
+    std::atomic<bool> has_ended = false;
+    std::thread writer([&] {
+        std::mt19937_64 random(5);
+        for (std::uint64_t step = 0, at = 0; step < kSteps && !has_ended; ++step) {
+            const std::uint64_t length =
+                std::min((1 + random() % 4) * ring::kAlignment, kBytes - at % kBytes);
+            while (at + length > consumed + kBytes && !has_ended) std::this_thread::yield();
+            store(at, pad_of(length).raw());
+            store(at + 8, ring::tag(kKey, at));
+            sent = at += length;
+        }
+        has_ended = true;
+    });
+    RingReceiver receiver(reinterpret_cast<const std::byte*>(words.data()), kBytes, kKey);
+    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    while (!(has_ended && receiver.consumed() == sent) && !deadline.passed()) {
+        receiver.skip_pads();
+        consumed = receiver.consumed();
+        if (consumed == sent) std::this_thread::yield();
+    }
+    has_ended = true;
+    writer.join();
+    EXPECT_EQ(receiver.consumed(), sent);
 }
 
 TEST(RingFormat, credits_count_on_when_they_wrap) {
