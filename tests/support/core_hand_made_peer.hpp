@@ -17,13 +17,11 @@ struct LoneEndpoint {
     explicit LoneEndpoint(const Config& config)
         : resources(std::make_shared<Context::Impl>(config, open_configured_device(config))),
           owned_lane(make_lane(resources, resources->config.lane)),
-          reservation(lane.queue(), config),
-          endpoint(*resources, {lane, lane.queue().handle()}, {}) {}
+          endpoint(*resources, {owned_lane, Reservation(lane.queue(), config)}, {}) {}
 
     std::shared_ptr<Context::Impl> resources;
     std::shared_ptr<Lane::Impl> owned_lane;
     Lane::Impl& lane = *owned_lane;
-    Reservation reservation;
     Endpoint endpoint;
 };
 
@@ -75,7 +73,8 @@ class HandMadePeer {
 
     // Asks to move, to a queue pair that does not connect yet.
     void ask_to_move() {
-        next_ = endpoint_.make_queue_pair(own_.lane.queue().handle(), {});
+        next_room_.emplace(own_.lane.queue(), own_.resources->config);
+        next_ = endpoint_.make_queue_pair(*next_room_, {});
         say(FrameType::move, encode_hello(endpoint_.hello_of(*next_, own_.lane.mode(), nullptr)));
     }
     // Answers a move with a queue pair that connects.
@@ -144,6 +143,7 @@ class HandMadePeer {
     Hello theirs_;
     std::optional<RawSocket> socket_;
     std::optional<Connection> connection_;
+    std::optional<Reservation> next_room_;
     std::unique_ptr<QueuePairHandle> next_;
 };
 

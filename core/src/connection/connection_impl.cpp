@@ -9,8 +9,8 @@ constexpr std::chrono::milliseconds kInHandler{5};
 
 }  // namespace
 
-Connection::Impl::Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting)
-    : lane(std::move(on)),
+Connection::Impl::Impl(Meeting meeting)
+    : lane(std::move(meeting.lane)),
       context(std::move(meeting.context)),
       endpoint(std::move(meeting.endpoint)),
       channel(std::move(meeting.channel)),
@@ -26,7 +26,6 @@ Connection::Impl::~Impl() {
     lane->leave(member, channel.socket().get());
     endpoint->leave();
     grants.abandon();
-    lane->queue().give_back(completions_of(context->config));
     if (is_left_to_lane()) lane->kept().end_closing();
     member.events() = {};
     member.leave();

@@ -39,7 +39,7 @@ struct OtherSending {
 
 struct Connection::Impl {
     // Joins the lane, whose queue the endpoint was made for. In the lane's thread. Throws Error.
-    Impl(std::shared_ptr<Lane::Impl> on, Meeting meeting);
+    explicit Impl(Meeting meeting);
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;

@@ -28,10 +28,9 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
 // A call of a listener, and the handshake with it.
 class Calling final : public Awaited {
   public:
-    // `lane`: with room in its queue.
-    Calling(std::shared_ptr<Context::Impl> context, Lane::Impl& lane, const HostPort& to)
+    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const HostPort& to)
         : context_(std::move(context)),
-          lane_{lane, lane.queue().handle()},
+          lane_(std::move(lane)),
           call_(to, Deadline::after(context_->config.connect.timeout)) {}
     void go_on() noexcept override try {
         if (error_ != nullptr || has_met_) return;
@@ -58,12 +57,12 @@ class Calling final : public Awaited {
         if (!call_.go_on()) return;
         Descriptor socket = call_.take();
         std::string name = tcp::peer_name(socket);
-        shaking_.emplace(context_, lane_, SideChannel(std::move(socket), std::move(name)),
-                         std::nullopt);
+        shaking_.emplace(context_, std::move(lane_),
+                         SideChannel(std::move(socket), std::move(name)), std::nullopt);
     }
 
     const std::shared_ptr<Context::Impl> context_;
-    const LaneOfEndpoint lane_;
+    LaneOfEndpoint lane_;  // until it shakes hands
     TcpCall call_;
     std::optional<Handshake> shaking_;
     std::exception_ptr error_;
@@ -71,9 +70,9 @@ class Calling final : public Awaited {
 };
 
 // Meets the listener there. `driver`: of the lanes of this thread. Any thread. Throws Error.
-Meeting call_peer(const std::shared_ptr<Context::Impl>& context, Lane::Impl& lane,
+Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
                   const HostPort& to, LaneDriver* driver) {
-    Calling calling(context, lane, to);
+    Calling calling(context, std::move(lane), to);
     const Awaited::Here here(calling);
     WaitRounds rounds(driver, Deadline::never());
     while (!calling.is_over()) rounds.next();
@@ -146,15 +145,13 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     const HostPort to = HostPort::parse(host_port);
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
-    Reservation reservation(lane->queue(), context->config);
+    LaneOfEndpoint place{lane, Reservation(lane->queue(), context->config)};
     // Asleep soon: the handshake needs this core more than a spinning lane does.
     Config::LaneSection soon_asleep = context->config.lane;
     soon_asleep.spin = {};
     WaitingLanes waiting(on, soon_asleep);
-    auto connection =
-        std::make_unique<Connection::Impl>(lane, call_peer(context, *lane, to, waiting.driver()));
-    reservation.keep();
-    return Connection(std::move(connection));
+    return Connection(std::make_unique<Connection::Impl>(
+        call_peer(context, std::move(place), to, waiting.driver())));
 }
 
 // The poller's thread only makes room and takes the connection: it does not wait for the peer.
@@ -163,15 +160,14 @@ void Context::connect(std::string_view host_port, Poller& poller,
     Lane lane = poller.lane();
     check_lane(*impl_, lane);
     const HostPort to = HostPort::parse(host_port);
-    Reservation reservation = lane.call([&] {
+    LaneOfEndpoint place = lane.call([&] {
         refuse_in_handler_of(*lane.impl());
-        return Reservation(lane.impl()->queue(), impl_->config);
+        return LaneOfEndpoint{lane.impl(), Reservation(lane.impl()->queue(), impl_->config)};
     });
     // Driven where a task of a poller connects.
     LaneDriver* const driver = LaneDriver::is_deep() ? nullptr : LaneDriver::of_thread();
-    Meeting meeting = call_peer(impl_, *lane.impl(), to, driver);
-    lane.call([&] { host(lane.impl(), std::move(meeting), setup); });
-    reservation.keep();
+    Meeting meeting = call_peer(impl_, std::move(place), to, driver);
+    lane.call([&] { host(std::move(meeting), setup); });
 }
 
 Listener Context::listen(std::string_view host_port) {

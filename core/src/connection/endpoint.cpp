@@ -56,24 +56,25 @@ RegisteredBlock::~RegisteredBlock() {
     blocks_.give_back(block_);
 }
 
-Endpoint::Endpoint(Context::Impl& context, const LaneOfEndpoint& made_for,
+Endpoint::Endpoint(Context::Impl& context, LaneOfEndpoint made_for,
                    const std::array<std::uint8_t, 16>& local_address)
     : context_(context),
-      mode_(made_for.lane.mode()),
+      mode_(made_for.lane->mode()),
       incoming_(new Incoming{{*context.device, context.rings, kPage + context.config.ring.bytes,
                               Access::local_write | Access::remote_write},
-                             std::make_unique<NotePool::Note>(made_for.lane.resources().notes)}),
+                             std::make_unique<NotePool::Note>(made_for.lane->resources().notes)}),
       posted_(context.posted),
       tag_key_(draw_key()),
-      queue_pair_(make_queue_pair(made_for.completions, local_address)) {}
+      reservation_(std::move(made_for.reservation)),
+      queue_pair_(make_queue_pair(*reservation_, local_address)) {}
 
 Endpoint::~Endpoint() { leave(); }
 
 std::unique_ptr<QueuePairHandle> Endpoint::make_queue_pair(
-    CompletionQueueHandle& completions, const std::array<std::uint8_t, 16>& local_address) const {
+    const Reservation& reservation, const std::array<std::uint8_t, 16>& local_address) const {
     QueuePairOptions options;
     options.local_address = local_address;
-    options.send_completions = options.receive_completions = &completions;
+    options.send_completions = options.receive_completions = &reservation.completions().handle();
     options.send_blocks = context_.config.ring.send_blocks;
     options.receive_entries = QueueUser::kReceives;
     options.not_ready_retries = kNotReadyRetries;
@@ -151,7 +152,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
 
 LaneMember& Endpoint::join(LaneQueue& queue, PolledSet& polled) {
     user_ = std::make_unique<QueueUser>(*queue_pair_, context_.device->invalidation_epoch());
-    queue.attach(*user_);
+    queue.attach(*user_, reservation_->completions());
     queue_ = &queue;
     has_joined_ = true;
     member_.emplace(parts(queue, polled));
@@ -171,17 +172,18 @@ void Endpoint::drop_queue_pair() noexcept {
     if (member_) flush();
     // Entries that come still are of no queue pair any more.
     queue_pair_.reset();
-    queue_->detach(*user_);
-    queue_ = nullptr;
+    std::exchange(queue_, nullptr)->detach(*user_, reservation_->completions());
+    reservation_.reset();
 }
 
 void Endpoint::replace(Replacement by) {
+    reservation_ = std::move(by.reservation);
     queue_pair_ = std::move(by.queue_pair);
     mode_ = by.lane.mode();
     peer_ = by.peer;
     auto user = std::make_unique<QueueUser>(*queue_pair_, context_.device->invalidation_epoch(),
                                             member_->path().retired());
-    by.lane.queue().attach(*user);
+    by.lane.queue().attach(*user, reservation_->completions());
     queue_ = &by.lane.queue();
     // The peer wrote it last before its move, and writes it next behind our `ready`.
     __atomic_store_n(&words().armed, 0, __ATOMIC_RELEASE);

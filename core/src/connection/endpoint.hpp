@@ -42,12 +42,13 @@ class RegisteredBlock {
 
 // What an endpoint is made for.
 struct LaneOfEndpoint {
-    Lane::Impl& lane;                    // what any thread may use of it
-    CompletionQueueHandle& completions;  // with entries reserved
+    std::shared_ptr<Lane::Impl> lane;  // what any thread may use of it
+    Reservation reservation;
 };
 
 // A queue pair that takes the place of another, connected to `peer`, and its lane.
 struct Replacement {
+    Reservation reservation;
     std::unique_ptr<QueuePairHandle> queue_pair;
     Lane::Impl& lane;
     const Hello& peer;
@@ -57,7 +58,7 @@ struct Replacement {
 class Endpoint {
   public:
     // `local_address`: as QueuePairOptions has it. Throws what the device throws.
-    Endpoint(Context::Impl& context, const LaneOfEndpoint& made_for,
+    Endpoint(Context::Impl& context, LaneOfEndpoint made_for,
              const std::array<std::uint8_t, 16>& local_address);
     // Leaves the lane, if it joined. Then in the lane's thread.
     ~Endpoint();
@@ -88,8 +89,7 @@ class Endpoint {
     // -- For a move to another queue pair (docs/moving.md) --
     // Throws what the device throws.
     std::unique_ptr<QueuePairHandle> make_queue_pair(
-        CompletionQueueHandle& completions,
-        const std::array<std::uint8_t, 16>& local_address) const;
+        const Reservation& reservation, const std::array<std::uint8_t, 16>& local_address) const;
     // The hello with this queue pair, on a lane of this mode. `note`: as Replacement has it.
     Hello hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
                    const NotePool::Note* note) const;
@@ -132,6 +132,7 @@ class Endpoint {
     std::optional<RegisteredBlock> mirror_;  // of the peer's ring; only the local device reads it
     std::uint64_t tag_key_;
     Hello peer_;
+    std::optional<Reservation> reservation_;  // for the queue pair
     // Behind all memory that it may write: it goes first.
     std::unique_ptr<QueuePairHandle> queue_pair_;
     LaneQueue* queue_ = nullptr;  // while it is attached

@@ -16,10 +16,10 @@ bool is_silence(const Error& error) noexcept {
 
 }  // namespace
 
-Handshake::Handshake(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
+Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
                      SideChannel channel, std::optional<Hello> peer)
     : context_(std::move(context)),
-      lane_(lane),
+      lane_(std::move(lane)),
       channel_(std::move(channel)),
       peer_(std::move(peer)) {}
 
@@ -60,7 +60,9 @@ bool Handshake::step() {
 }
 
 void Handshake::greet() {
-    endpoint_ = std::make_unique<Endpoint>(*context_, lane_, tcp::local_address(channel_.socket()));
+    endpoint_ = std::make_unique<Endpoint>(*context_,
+                                           LaneOfEndpoint{lane_.lane, std::move(lane_.reservation)},
+                                           tcp::local_address(channel_.socket()));
     const Hello mine = endpoint_->hello();
     if (peer_) check_compatible(mine, *peer_, channel_.name());
     channel_.say(FrameType::hello, encode_hello(mine));

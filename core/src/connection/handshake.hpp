@@ -14,24 +14,28 @@
 
 namespace verbatim {
 
-// Two sides that have shaken hands: all of a connection that needs no lane.
+// Two sides that have shaken hands: a connection that only has to join its lane.
 struct Meeting {
     std::shared_ptr<Context::Impl> context;
+    std::shared_ptr<Lane::Impl> lane;
     std::unique_ptr<Endpoint> endpoint;
     SideChannel channel;
 };
 
 class Handshake {
   public:
-    // `lane`: with entries reserved. `peer`: its hello, where it has come already (the accepting
-    // side).
-    Handshake(std::shared_ptr<Context::Impl> context, const LaneOfEndpoint& lane,
-              SideChannel channel, std::optional<Hello> peer);
+    // `peer`: its hello, where it has come already (the accepting side).
+    Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
+              std::optional<Hello> peer);
     // Goes on as far as it can. True: they have met. Throws Error; the peer has been told why.
     bool go_on();
     // What go_on() waits for.
     void add_to(WaitList& list) const;
-    Meeting take() { return {std::move(context_), std::move(endpoint_), std::move(channel_)}; }
+    Meeting take() {
+        return {std::move(context_), std::move(lane_.lane), std::move(endpoint_),
+                std::move(channel_)};
+    }
+    const Lane::Impl* lane() const noexcept { return lane_.lane.get(); }
     const std::string& peer_name() const noexcept { return channel_.name(); }
 
   private:
@@ -47,7 +51,7 @@ class Handshake {
     bool hear_ready();
 
     std::shared_ptr<Context::Impl> context_;
-    LaneOfEndpoint lane_;
+    LaneOfEndpoint lane_;  // the endpoint has the reservation
     SideChannel channel_;
     std::optional<Hello> peer_;
     Stage stage_ = Stage::greeting;

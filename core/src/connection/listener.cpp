@@ -57,7 +57,7 @@ class Listener::Impl::Accepting final : public Awaited {
     const Target& target_;
 };
 
-std::optional<Welcomes::Ready> Listener::Impl::next(const Target& target, Deadline deadline) {
+std::optional<Meeting> Listener::Impl::next(const Target& target, Deadline deadline) {
     Accepting accepting(*this, target);
     const Awaited::Here here(accepting);
     WaitRounds rounds(target.driver, deadline);
@@ -80,17 +80,14 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
     const auto place = [&] {
-        return Welcomes::Place{on.impl(), Reservation(on.impl()->queue(), context->config)};
+        return LaneOfEndpoint{on.impl(), Reservation(on.impl()->queue(), context->config)};
     };
     WaitingLanes waiting(on, context->config.lane);
     const Target target{on.impl().get(), place, waiting.driver()};
-    while (auto ready = next(target, deadline)) {
-        const std::string name = ready->meeting.channel.name();
+    while (auto meeting = next(target, deadline)) {
+        const std::string name = meeting->channel.name();
         try {
-            auto connection =
-                std::make_unique<Connection::Impl>(ready->place.lane, std::move(ready->meeting));
-            ready->place.reservation.keep();
-            return Connection(std::move(connection));
+            return Connection(std::make_unique<Connection::Impl>(std::move(*meeting)));
         } catch (const Error& error) {
             log::warn("refused {}: {}", name, error.cause());
         }
@@ -117,7 +114,7 @@ void Listener::Impl::hear_callers(const Target& target) {
     for (auto it = callers_.begin(); it != callers_.end() && may_start(target) <= Clock::now();) {
         try {
             if (const auto hello = hear(*it)) {
-                Welcomes::Place place = target.find_place();  // before the channel is given away
+                LaneOfEndpoint place = target.find_place();  // before the channel is given away
                 welcomes_.start(context, std::move(place), std::move(it->channel), *hello);
                 welcomes_.go_on();
             } else {

@@ -24,7 +24,7 @@ struct Listener::Impl {
     struct Target {
         const Lane::Impl* lane;  // null: to several
         // Makes room on a lane for one more connection. Throws Error(out_of_memory).
-        std::function<Welcomes::Place()> find_place;
+        std::function<LaneOfEndpoint()> find_place;
         LaneDriver* driver = nullptr;  // of the lanes that this thread drives while it waits
     };
 
@@ -54,7 +54,7 @@ struct Listener::Impl {
     };
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.
-    std::optional<Welcomes::Ready> next(const Target& target, Deadline deadline);
+    std::optional<Meeting> next(const Target& target, Deadline deadline);
     // When the next handshake may begin.
     Clock::time_point may_start(const Target& target) const noexcept;
     void take_callers();
@@ -63,7 +63,7 @@ struct Listener::Impl {
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
     std::optional<Hello> hear(Caller& caller);
     void run() noexcept;
-    void hand_over(Welcomes::Ready ready);
+    void hand_over(Meeting meeting);
 
     std::vector<Caller> callers_;
     bool starved_ = false;  // the last caller could not be taken for want of a descriptor
@@ -78,7 +78,6 @@ struct Listener::Impl {
 };
 
 // Makes a connection of a meeting, in its lane's thread, and lets the lane keep it until it ends.
-void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
-          const std::function<void(Connection&)>& setup);
+void host(Meeting meeting, const std::function<void(Connection&)>& setup);
 
 }  // namespace verbatim

@@ -90,7 +90,7 @@ NextQueuePair Moving::make(std::shared_ptr<Lane::Impl> lane, Reservation reserva
     NextQueuePair next{std::move(lane), std::move(reservation), std::move(place)};
     if (next.lane != impl_.lane)
         next.note = std::make_unique<NotePool::Note>(next.lane->resources().notes);
-    next.handle = impl_.endpoint->make_queue_pair(next.lane->queue().handle(),
+    next.handle = impl_.endpoint->make_queue_pair(next.reservation,
                                                   tcp::local_address(impl_.channel.socket()));
     return next;
 }
@@ -125,7 +125,6 @@ void Moving::step() {
     }
     if (move.state == State::connected && move.outcome == nullptr) {
         impl_.endpoint->drop_queue_pair();
-        give_back_entries();
         impl_.lane->polled().leave(impl_.member);  // it may be noted
         use_next();
         impl_.lane->polled().add(impl_.member);
@@ -156,16 +155,10 @@ void Moving::connect() {
     });
 }
 
-// Those of the old queue pair. The new one's are the connection's from now on.
-void Moving::give_back_entries() noexcept {
-    impl_.lane->queue().give_back(completions_of(impl_.context->config));
-    move_->next.reservation.keep();
-}
-
 void Moving::use_next() {
     NextQueuePair& next = move_->next;
-    impl_.endpoint->replace(
-        {std::move(next.handle), *next.lane, *move_->heard, std::move(next.note)});
+    impl_.endpoint->replace({std::move(next.reservation), std::move(next.handle), *next.lane,
+                             *move_->heard, std::move(next.note)});
     move_->state = State::joined;
     impl_.channel.say(FrameType::ready, {});
 }
@@ -177,7 +170,6 @@ bool Moving::may_leave() noexcept {
 
 std::shared_ptr<void> Moving::leave() noexcept {
     impl_.endpoint->drop_queue_pair();
-    give_back_entries();
     impl_.lane->leave(impl_.member, impl_.channel.socket().get());
     return impl_.lane->kept().release_hosted(impl_.handle);
 }

@@ -44,7 +44,6 @@ class Moving {
     void step();
     void say_move();
     void connect();
-    void give_back_entries() noexcept;
     void use_next();
     bool finish() noexcept;
     void resume(Errc code, std::string text) noexcept;

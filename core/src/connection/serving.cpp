@@ -6,9 +6,9 @@
 
 namespace verbatim {
 
-void host(const std::shared_ptr<Lane::Impl>& lane, Meeting meeting,
-          const std::function<void(Connection&)>& setup) {
-    auto made = std::make_unique<Connection::Impl>(lane, std::move(meeting));
+void host(Meeting meeting, const std::function<void(Connection&)>& setup) {
+    const std::shared_ptr<Lane::Impl> lane = meeting.lane;
+    auto made = std::make_unique<Connection::Impl>(std::move(meeting));
     const Connection::Impl::Use use(*made);  // so it does not move during this call
     auto hosted = std::make_shared<Connection>(std::move(made));
     Connection* const raw = hosted.get();
@@ -36,24 +36,23 @@ void Listener::Impl::run() noexcept {
     const auto place = [this] {
         Lane& next_lane = lanes_[turn_++ % lanes_.size()];
         return next_lane.call([&] {
-            return Welcomes::Place{next_lane.impl(),
-                                   Reservation(next_lane.impl()->queue(), context->config)};
+            return LaneOfEndpoint{next_lane.impl(),
+                                  Reservation(next_lane.impl()->queue(), context->config)};
         });
     };
     const Target target{nullptr, place, nullptr};
     while (!stop_) try {
-            if (auto ready = next(target, Deadline::never())) hand_over(std::move(*ready));
+            if (auto meeting = next(target, Deadline::never())) hand_over(std::move(*meeting));
         } catch (const std::exception& error) {
             log::error("listener: {}", error.what());
         }
 }
 
-void Listener::Impl::hand_over(Welcomes::Ready ready) {
-    Lane(ready.place.lane).submit([ready = std::move(ready), setup = setup_]() mutable noexcept {
-        const std::string name = ready.meeting.channel.name();
+void Listener::Impl::hand_over(Meeting meeting) {
+    Lane(meeting.lane).submit([meeting = std::move(meeting), setup = setup_]() mutable noexcept {
+        const std::string name = meeting.channel.name();
         try {
-            host(ready.place.lane, std::move(ready.meeting), *setup);
-            ready.place.reservation.keep();
+            host(std::move(meeting), *setup);
         } catch (const std::exception& error) {
             log::warn("refused {}: {}", name, error.what());
         }

@@ -8,10 +8,9 @@
 
 namespace verbatim {
 
-void Welcomes::start(const std::shared_ptr<Context::Impl>& context, Place place,
+void Welcomes::start(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
                      SideChannel channel, const Hello& hello) {
-    const LaneOfEndpoint lane{*place.lane, place.lane->queue().handle()};
-    running_.push_back({std::move(place), {context, lane, std::move(channel), hello}});
+    running_.push_back({{context, std::move(lane), std::move(channel), hello}});
 }
 
 void Welcomes::go_on() noexcept {
@@ -37,19 +36,19 @@ Clock::time_point Welcomes::may_start(const Lane::Impl* lane) const noexcept {
     std::size_t count = 0;
     auto when = Clock::time_point::min();
     for (const One& one : running_) {
-        if (lane != nullptr && one.place.lane.get() != lane) continue;
+        if (lane != nullptr && one.shaking.lane() != lane) continue;
         if (++count == kMost || (lane != nullptr && one.has_met)) return Clock::time_point::max();
         if (lane != nullptr) when = std::max(when, one.begun + kHeadStart);
     }
     return when;
 }
 
-std::optional<Welcomes::Ready> Welcomes::take(const Lane::Impl* lane) {
+std::optional<Meeting> Welcomes::take(const Lane::Impl* lane) {
     const auto ready = std::find_if(running_.begin(), running_.end(), [&](const One& one) {
-        return one.has_met && (lane == nullptr || one.place.lane.get() == lane);
+        return one.has_met && (lane == nullptr || one.shaking.lane() == lane);
     });
     if (ready == running_.end()) return std::nullopt;
-    Ready taken{std::move(ready->place), ready->shaking.take()};
+    Meeting taken = ready->shaking.take();
     running_.erase(ready);
     return taken;
 }

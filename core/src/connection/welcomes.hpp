@@ -27,30 +27,19 @@ class Welcomes {
     // When one more handshake may begin for this lane: in the past, after a head start, or (max)
     // after another one has ended. Null: for any lane, and without head starts.
     Clock::time_point may_start(const Lane::Impl* lane) const noexcept;
-    // A lane for one more connection, with room in its queue.
-    struct Place {
-        std::shared_ptr<Lane::Impl> lane;
-        Reservation reservation;
-    };
-    // A connection that only has to join its lane.
-    struct Ready {
-        Place place;
-        Meeting meeting;
-    };
     // Takes a caller whose hello has come. Not before may_start().
-    void start(const std::shared_ptr<Context::Impl>& context, Place place, SideChannel channel,
-               const Hello& hello);
+    void start(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
+               SideChannel channel, const Hello& hello);
     // Goes on with all of them. Callers that failed are told and logged.
     void go_on() noexcept;
     // What go_on() waits for.
     void add_to(WaitList& list) const;
     // One for this lane, as its queue pair belongs to that lane's queue. Null: for any. Nothing
     // where none is ready.
-    std::optional<Ready> take(const Lane::Impl* lane);
+    std::optional<Meeting> take(const Lane::Impl* lane);
 
   private:
     struct One {
-        Place place;
         Handshake shaking;
         Clock::time_point begun = Clock::now();
         bool has_met = false;

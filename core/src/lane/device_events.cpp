@@ -26,8 +26,7 @@ void apply(Lane::Impl& lane, const DeviceEvent& event) noexcept {
 }
 
 bool concerns(Lane::Impl& lane, const DeviceEvent& event) noexcept {
-    return event.kind != DeviceEventKind::completion_queue_failed ||
-           lane.queue().handle().view().number == event.number;
+    return event.kind != DeviceEventKind::completion_queue_failed || lane.queue().has(event.number);
 }
 
 }  // namespace

@@ -7,29 +7,69 @@
 #include <fmt/format.h>
 
 namespace verbatim {
+namespace {
 
-LaneQueue::LaneQueue(Device& device, std::uint32_t entries)
-    : channel_(device.create_completion_channel()),
-      handle_(device.create_completion_queue(entries, channel_.get())),
-      completions_(handle_->view()) {}
+// What cards take (PRM, log_max_cq_sz: 22 on all of ConnectX).
+constexpr std::uint32_t kMostEntries = 1U << 22;
 
-void LaneQueue::reserve(std::uint32_t entries) {
-    const std::uint64_t taken = reserved_.load(std::memory_order_relaxed), wanted = taken + entries;
-    if (wanted > completions_.entries()) {
-        try {
-            completions_.resize(*handle_, static_cast<std::uint32_t>(std::bit_ceil(wanted)));
-        } catch (const Error& error) {
-            throw Error(Errc::out_of_memory, "lane",
-                        fmt::format("its completion queue has {} entries, of which {} are taken, "
-                                    "and cannot grow: {}",
-                                    completions_.entries(), taken, error.cause()),
-                        "raise completions of [lane], or make another lane");
-        }
+bool can_lengthen(SharedCompletions& completions, std::uint32_t entries) {
+    try {
+        completions.lengthen(entries);
+        return true;
+    } catch (const Error& error) {
+        if (error.code() != Errc::unsupported) throw;
+        return false;
     }
-    reserved_.fetch_add(entries, std::memory_order_relaxed);
 }
 
-void LaneQueue::attach(QueueUser& user) {
+}  // namespace
+
+LaneQueue::LaneQueue(Device& device, std::uint32_t entries)
+    : device_(device),
+      channel_(device.create_completion_channel()),
+      first_(device, entries, *channel_) {}
+
+bool LaneQueue::has(std::uint32_t number) const noexcept {
+    return first_.number() == number ||
+           std::ranges::any_of(further_, [=](const auto& one) { return one->number() == number; });
+}
+
+SharedCompletions* LaneQueue::find_room(std::uint32_t entries) noexcept {
+    if (first_.take(entries)) return &first_;
+    for (const auto& one : further_)
+        if (one->take(entries)) return one.get();
+    return nullptr;
+}
+
+// Twice the entries each time, so that few queues have to be polled.
+SharedCompletions& LaneQueue::grow(std::uint32_t entries) {
+    if (further_.empty()) {
+        const std::uint64_t wanted = std::bit_ceil(first_.taken() + entries);
+        if (wanted <= kMostEntries && can_lengthen(first_, static_cast<std::uint32_t>(wanted)))
+            return first_;
+    }
+    const SharedCompletions& last = further_.empty() ? first_ : *further_.back();
+    const std::uint32_t twice = std::min(kMostEntries, 2 * last.entries()),
+                        wanted = std::max(twice, entries);
+    further_.push_back(std::make_unique<SharedCompletions>(device_, wanted, *channel_));
+    return *further_.back();
+}
+
+SharedCompletions& LaneQueue::reserve(std::uint32_t entries) {
+    if (SharedCompletions* const room = find_room(entries)) return *room;
+    try {
+        SharedCompletions& grown = grow(entries);
+        (void)grown.take(entries);
+        return grown;
+    } catch (const Error& error) {
+        throw Error(Errc::out_of_memory, "lane",
+                    fmt::format("its {} completion queues have no {} entries left: {}",
+                                1 + further_.size(), entries, error.cause()),
+                    "raise completions of [lane], or make another lane");
+    }
+}
+
+void LaneQueue::attach(QueueUser& user, SharedCompletions& completions) {
     if (free_slots_.empty()) {
         if (users_.size() == kMostUsers)
             throw Error(Errc::out_of_memory, "lane",
@@ -42,21 +82,36 @@ void LaneQueue::attach(QueueUser& user) {
         free_slots_.push_back(static_cast<std::uint32_t>(users_.size() - 1));
     }
     const std::uint32_t slot = free_slots_.back();
-    completions_.attach(&user.send(), &user.receive());
+    completions.attach(user);
     free_slots_.pop_back();
     users_[slot] = &user;
     user.set_slot(slot);
 }
 
-void LaneQueue::detach(QueueUser& user) noexcept {
-    completions_.detach(user.number());
+void LaneQueue::detach(QueueUser& user, SharedCompletions& completions) noexcept {
+    completions.detach(user);
     std::erase(news_, &user);
     users_[user.slot()] = nullptr;
     free_slots_.push_back(user.slot());
 }
 
+std::size_t LaneQueue::poll_further() noexcept {
+    std::size_t count = 0;
+    for (const auto& one : further_) count += poll(*one);
+    return count;
+}
+
+bool LaneQueue::arm() noexcept {
+    return first_.arm() &&
+           std::ranges::all_of(further_, [](const auto& one) { return one->arm(); });
+}
+
 void LaneQueue::take_events() noexcept {
-    while (channel_->take_event() != nullptr) completions_.count_event();
+    while (const CompletionQueueHandle* const of = channel_->take_event()) {
+        if (of == &first_.handle()) first_.count_event();
+        for (const auto& one : further_)
+            if (of == &one->handle()) one->count_event();
+    }
 }
 
 }  // namespace verbatim

@@ -1,10 +1,9 @@
-// A lane queue is the one completion queue of a lane, shared by all its queue pairs. Each request's
-// id names its queue pair, so a completion finds it by one load. The queue has an entry for every
-// send block and receive of its users, because errors flush all. Threads: the lane's.
+// A lane queue is where all requests of a lane finish: one completion queue, shared by all its
+// queue pairs, and further ones where the device cannot lengthen the first. Each request's id names
+// its queue pair, so a completion finds it by one load. Threads: the lane's.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,9 +11,9 @@
 #include <vector>
 
 #include <verbatim/driver/device.hpp>
-#include <verbatim/mlx5/completion_queue.hpp>
 
 #include "queue_user.hpp"
+#include "shared_completions.hpp"
 
 namespace verbatim {
 
@@ -25,32 +24,28 @@ class LaneQueue {
     // `entries`: to begin with. Throws what the device throws.
     LaneQueue(Device& device, std::uint32_t entries);
 
-    CompletionQueueHandle& handle() noexcept { return *handle_; }
     CompletionChannelHandle& channel() noexcept { return *channel_; }
+    // One of its completion queues has this number.
+    bool has(std::uint32_t number) const noexcept;
 
-    // Makes room for completions of one more queue pair; before that is created. Throws
-    // Error(out_of_memory) where the device cannot lengthen the queue.
-    void reserve(std::uint32_t entries);
-    // That queue pair is gone.
-    // Any thread.
-    void give_back(std::uint32_t entries) noexcept {
-        reserved_.fetch_sub(entries, std::memory_order_relaxed);
-    }
+    // Makes room for completions of one more queue pair; before that is created. The entries are
+    // taken until they are given back there. Throws Error(out_of_memory) where the device has none.
+    SharedCompletions& reserve(std::uint32_t entries);
 
-    // `user` outlives the attachment. Throws Error(out_of_memory): the lane has 65536 queue pairs.
-    void attach(QueueUser& user);
+    // `user` outlives the attachment; its queue pair was made for `completions`. Throws
+    // Error(out_of_memory): the lane has 65536 queue pairs.
+    void attach(QueueUser& user, SharedCompletions& completions);
     // Its completions that still come are dropped. The device makes none any more.
-    void detach(QueueUser& user) noexcept;
+    void detach(QueueUser& user, SharedCompletions& completions) noexcept;
 
     // By slot; null: free. Valid until the next attach().
     std::span<QueueUser* const> all_users() const noexcept { return users_; }
     std::size_t users() const noexcept { return users_.size() - free_slots_.size(); }
 
-    // Takes what has finished, a batch at most; returns its number. Data path.
+    // Takes what has finished, a batch of each queue at most; returns its number. Data path.
     std::size_t poll() noexcept {
-        const std::size_t count = completions_.poll(finished_);
-        for (std::size_t i = 0; i < count; ++i) note(finished_[i]);
-        return count;
+        const std::size_t count = poll(first_);
+        return further_.empty() ? count : count + poll_further();
     }
     // Users with news since the last call, each once. Stays valid until the next poll().
     std::span<QueueUser* const> take_news() noexcept {
@@ -62,23 +57,31 @@ class LaneQueue {
     bool has_news() const noexcept { return !news_.empty(); }
 
     // Asks for an event. Poll once more before sleeping. False: the device has no events.
-    bool arm() noexcept { return completions_.arm() == Errc::ok; }
+    bool arm() noexcept;
     // After the channel could be read.
     void take_events() noexcept;
 
   private:
+    std::size_t poll(SharedCompletions& completions) noexcept {
+        const std::size_t count = completions.poll(finished_);
+        for (std::size_t i = 0; i < count; ++i) note(finished_[i]);
+        return count;
+    }
+    [[gnu::noinline]] std::size_t poll_further() noexcept;
     void note(const mlx5::Completion& completion) noexcept {
         QueueUser* const user = users_[completion.id >> QueueUser::kNumberBits];
         if (user->note(completion) && user->wants_attention()) [[unlikely]]
             news_.push_back(user);
     }
+    SharedCompletions* find_room(std::uint32_t entries) noexcept;
+    SharedCompletions& grow(std::uint32_t entries);
 
+    Device& device_;
     std::unique_ptr<CompletionChannelHandle> channel_;
-    std::unique_ptr<CompletionQueueHandle> handle_;
-    mlx5::CompletionQueue completions_;
+    SharedCompletions first_;
+    std::vector<std::unique_ptr<SharedCompletions>> further_;
     // Of one poll. On its stack they would be set to zero each time.
     std::array<mlx5::Completion, 16> finished_;
-    std::atomic<std::uint64_t> reserved_{0};
     std::vector<QueueUser*> users_;  // by slot; null: free
     std::vector<std::uint32_t> free_slots_;
     // Room for all users is reserved when they are attached: noting allocates nothing.

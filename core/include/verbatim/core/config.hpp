@@ -57,8 +57,8 @@ struct Config {
         LaneMode mode = LaneMode::adaptive;
         std::chrono::microseconds spin{20};  // adaptive: before sleeping
         std::uint32_t hot = 16;              // connections whose memory is polled; others announce
-        // Entries of the completion queue to begin with. A device that cannot lengthen it needs all
-        // at once: send_blocks + 2 for each connection.
+        // Entries of the completion queue to begin with; a connection takes send_blocks + 2. Where
+        // the device cannot lengthen it, the lane gets further ones, which it polls, too.
         std::uint32_t completions = 1024;
     } lane;
     // A dedicated thread that drives lanes; a [[poller]] section each.
