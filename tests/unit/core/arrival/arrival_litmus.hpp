@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <random>
+#include <thread>
 
 namespace verbatim::arrival_litmus {
 
@@ -37,6 +38,19 @@ struct Shared {
 inline void pause(std::uint64_t times) {
     for (; times != 0; --times) _mm_pause();
 }
+
+// A wait for the other thread, which may have no processor: gives up this one's after a while.
+class Spin {
+  public:
+    void once() {
+        _mm_pause();
+        if (++times_ % kTimes == 0) std::this_thread::yield();
+    }
+
+  private:
+    static constexpr unsigned kTimes = 2000;
+    unsigned times_ = 0;
+};
 
 class Sender {
   public:
@@ -80,9 +94,10 @@ inline void send_all(Shared& shared, std::uint64_t records) {
         pause(random() % kLongestPause);
         sender.send(random() % kLongestDelay);
         ++sent;
+        Spin spin;
         while (shared.consumed.load(std::memory_order_acquire) != sent) {
             if (shared.gave_up.load()) return;
-            _mm_pause();
+            spin.once();
         }
     }
 }

@@ -54,7 +54,8 @@ class Receiver {
         if (taken_ != issued_) return false;
         shared_.armed.exchange(++issued_);
         const std::uint64_t posted = shared_.posted.load();
-        while (shared_.records.load(std::memory_order_acquire) < posted) _mm_pause();
+        Spin spin;
+        while (shared_.records.load(std::memory_order_acquire) < posted) spin.once();
         return true;
     }
     bool sleep() {

@@ -62,7 +62,11 @@ class ChangingReceiver {
         is_noted_ = kind == kByNote;
         issue(kind);
         const std::uint64_t posted = shared_.posted.load();
-        while (consumed_ < posted) look_at_memory();
+        Spin spin;
+        while (consumed_ < posted) {
+            look_at_memory();
+            spin.once();
+        }
     }
     void go_silent() {
         issue(kSilent);
