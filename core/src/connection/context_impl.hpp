@@ -1,6 +1,8 @@
 // What the connections of a context share. Kept alive by each of them.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include <verbatim/core/config.hpp>
@@ -14,6 +16,11 @@
 
 namespace verbatim {
 
+// Requests of the connections that have ended. Each that was accepted must have retired, once.
+struct EndedRequests {
+    std::atomic<std::uint64_t> accepted{0}, retired{0};
+};
+
 struct Context::Impl {
     Impl(const Config& configuration, std::unique_ptr<Device> opened);
 
@@ -26,6 +33,7 @@ struct Context::Impl {
     SparseBlocks mirrors;                          // of peers' rings
     const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
     DeviceEvents events;
+    EndedRequests ended;
 };
 
 // A lane of the context. Throws what the device throws.

@@ -208,6 +208,10 @@ void Endpoint::retire(std::unique_ptr<NotePool::Note> note) {
 void Endpoint::leave() noexcept {
     if (!std::exchange(has_joined_, false)) return;
     drop_queue_pair();
+    if (member_) {
+        context_.ended.accepted += member_->path().accepted();
+        context_.ended.retired += member_->path().retired();
+    }
     const bool is_block_free = incoming_->block.release(),
                is_note_free = incoming_->note->release();
     if (is_block_free && is_note_free) return;

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <utility>
 
+#include "connection/context_impl.hpp"
+#include "lane/lane_impl.hpp"
+
 namespace verbatim::test::soak {
 namespace {
 
@@ -92,6 +95,12 @@ bool Side::run() {
     if (!ledger_.stop) {
         EXPECT_EQ(context_.arena().usage().allocated_bytes, arena_bytes_) << plan_.seed;
         EXPECT_EQ(context_.lane().connections(), 0u);
+    }
+    if (context_.lane().connections() == 0) {
+        const auto& ended =
+            static_cast<Context::Impl*>(context_.lane().impl()->resources().keeps.get())->ended;
+        EXPECT_EQ(ended.retired, ended.accepted) << plan_.seed;
+        EXPECT_TRUE(ended.accepted != 0 || ledger_.stop);
     }
     return !place_.failed && !testing::Test::HasFailure();
 }
