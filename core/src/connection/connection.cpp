@@ -6,56 +6,12 @@
 
 #include <verbatim/driver/log.hpp>
 
-#include "connection_impl.hpp"
+#include "waiting.hpp"
 
 namespace verbatim {
 namespace {
 
-// Inside a call: of the lane's thread, and not to be destroyed.
-class Inside {
-  public:
-    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {}
-
-  private:
-    Connection::Impl::Use use_;  // ends last, as it may end the lane
-    [[maybe_unused]] decltype(std::declval<Lane::Impl&>().enter()) guard_;
-};
-
-Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
-
-[[noreturn]] void raise(const Connection::Impl& impl, Errc error) {
-    impl.check();
-    throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
-}
-
 bool is_of_layers(std::uint8_t channel) noexcept { return channel >= kLayerChannels; }
-
-void refuse_in_handler(const Connection::Impl& impl) {
-    if (impl.lane->in_handler())
-        throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
-                    "a handler of its lane called something that blocks",
-                    "use try_send and try_receive in handlers");
-}
-
-// Repeats `attempt` until it neither succeeds nor would block.
-template <class Attempt>
-void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
-    for (unsigned round = 0;; ++round) {
-        const Errc error = attempt();
-        if (error == Errc::ok) return;
-        if (error != Errc::would_block) raise(impl, error);
-        refuse_in_handler(impl);
-        if (deadline.passed(round))
-            throw Error(Errc::timeout, "connection to " + impl.channel.name(),
-                        "the peer did not act in time",
-                        "see whether the peer is busy or stopped, or allow more time");
-        (void)impl.progress();
-        if (impl.handle == nullptr)
-            throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
-                        "a handler ended it during the call", "connect again");
-        impl.lane->pause(round, deadline);
-    }
-}
 
 // One at a time: the receiver puts one message together.
 void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Deadline deadline) {
@@ -224,13 +180,15 @@ Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64
     // Messages come before the writes that follow them.
     if (const Errc error = impl_->judge(impl_->member.ring().post_waiting()); error != Errc::ok)
         return error;
-    return impl_->judge(
-        impl_->writes.try_write(from, bytes, {remote_address, remote_key}, written));
+    // The device reads from there only.
+    auto* const local = const_cast<std::byte*>(from);
+    return impl_->judge(impl_->one_sided.try_transfer(
+        {mlx5::Opcode::write, false, local, bytes, {remote_address, remote_key}}, written));
 }
 
 Errc Connection::try_flush() noexcept {
     const auto guard = enter(*impl_);
-    return impl_->judge(impl_->writes.try_flush());
+    return impl_->judge(impl_->one_sided.try_flush());
 }
 
 Errc Connection::progress() noexcept {

@@ -16,7 +16,8 @@ Connection::Impl::Impl(Meeting meeting)
       channel(std::move(meeting.channel)),
       member(endpoint->join(lane->queue(), lane->polled())),
       dispatcher(*lane, member, handle),
-      writes(member.path(), context->objects, context->device->info().max_message_bytes),
+      one_sided(member.path(), {context->objects, context->received},
+                context->device->info().max_message_bytes),
       grants(*lane, member, *context->device, context->quarantine) {
     member.events() = events();
     lane->join(member, channel.socket().get());

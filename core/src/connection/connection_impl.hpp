@@ -13,7 +13,7 @@
 #include "../bootstrap/side_channel.hpp"
 #include "../grant/grants.hpp"
 #include "../lane/lane_impl.hpp"
-#include "../queue/one_sided_writes.hpp"
+#include "../queue/one_sided_requests.hpp"
 #include "closing.hpp"
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
@@ -89,7 +89,7 @@ struct Connection::Impl {
     SideChannel channel;
     LaneMember& member;
     Dispatcher dispatcher;
-    OneSidedWrites writes;
+    OneSidedRequests one_sided;
     Grants grants;
     ToldEnd told;
     OtherSending sending;

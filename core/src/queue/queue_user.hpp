@@ -2,6 +2,7 @@
 // told about them so far. Threads: the lane's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -43,6 +44,14 @@ class QueueUser {
     std::uint64_t retired() const noexcept { return retired_; }
     // The first error of the queue pair, for good.
     Errc error() const noexcept { return error_; }
+    // would_block until that request has retired; then ok, or the error of the queue pair, which
+    // fails all requests from the first one on.
+    Errc outcome(std::uint64_t request) const noexcept {
+        if (request > retired_) return Errc::would_block;
+        if (request < first_failed_) [[likely]]
+            return Errc::ok;
+        return error_ != Errc::ok ? error_ : Errc::flushed;
+    }
 
     // Immediates that have come and were not taken: at most kReceives.
     std::uint32_t immediates() const noexcept { return immediates_; }
@@ -63,6 +72,8 @@ class QueueUser {
         if (completion.kind == mlx5::CompletionKind::send_side) {
             // Sign extended, so that numbers may pass 2^48.
             retired_ += (completion.id - retired_) & kNumberMask;
+            if (failed) [[unlikely]]
+                first_failed_ = std::min(first_failed_, retired_);
             return failed;
         }
         if (!failed) {
@@ -84,7 +95,7 @@ class QueueUser {
     mlx5::SendQueue send_;
     mlx5::ReceiveQueue receive_;
     void* owner_ = nullptr;
-    std::uint64_t retired_;
+    std::uint64_t retired_, first_failed_ = ~std::uint64_t{0};
     std::uint32_t slot_ = 0;
     Errc error_ = Errc::ok;
     std::uint32_t immediates_ = 0, immediate_ = 0;

@@ -4,6 +4,7 @@
 // allocation, lock, system call or exception.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -70,6 +71,22 @@ class SendPath {
             return result == Errc::invalid_prepared ? post_anew(write, remote, payload) : result;
         return settle(Errc::ok, room, signaled);
     }
+    // Posts requests of one block each under one doorbell: `posted` of them, as many as there is
+    // room for. The last one gets a completion. Errors: as above, and none is posted.
+    Errc post_list(std::span<mlx5::WorkRequest> requests, std::size_t& posted) noexcept {
+        const std::uint32_t room = queue().free_blocks();
+        if (room < needed_) return refusal();
+        const auto some = requests.first(std::min<std::size_t>(requests.size(), room - kReserve));
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            some[i].id = user_->id_of(accepted_ + 1 + i);
+            some[i].signaled = i + 1 == some.size();
+        }
+        const Errc result = error() != Errc::ok ? error() : queue().post(some);
+        if (result != Errc::ok) return result;
+        posted = some.size();
+        accepted_ += posted - 1;
+        return settle(Errc::ok, 0, true);
+    }
     // The next request gets a completion of its own.
     void signal_next() noexcept { wanted_ = true; }
     // Makes everything accepted retire without waiting for later requests. would_block: poll, then
@@ -125,7 +142,6 @@ class SendPath {
     Errc error() const noexcept { return user_->error(); }
     mlx5::SendQueue& queue() noexcept { return user_->send(); }
     QueueUser& user() noexcept { return *user_; }
-    const auto& limits() const noexcept { return user_->send().limits(); }
 
   private:
     static constexpr std::uint32_t kNothing = ~std::uint32_t{0};

@@ -148,7 +148,7 @@ class RingSender {
         std::memcpy(record + ring::kWordBytes + padded, &tag_, sizeof tag_);
         const std::size_t bytes = padded + ring::kOverhead;
         const bool is_short =
-            bytes <= std::min<std::size_t>(path_.limits().max_inline_bytes, kLargestInline);
+            bytes <= std::min<std::size_t>(path_.queue().limits().max_inline_bytes, kLargestInline);
         const Errc error =
             is_short ? write_inline({record, bytes}) : write_from_mirror(record, bytes);
         if (error == Errc::ok) [[likely]]
@@ -160,7 +160,7 @@ class RingSender {
                std::span<const std::byte> body) noexcept {
         if (word.length <= 8) return write_small(word, head, body);
         const std::size_t bytes = ring::record_bytes(word.length);
-        if (bytes <= path_.limits().max_inline_bytes) {
+        if (bytes <= path_.queue().limits().max_inline_bytes) {
             alignas(16) std::array<std::byte, kLargestInline> record;
             if (bytes <= record.size()) {
                 build(record.data(), word, head, body);

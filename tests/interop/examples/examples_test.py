@@ -55,6 +55,9 @@ class Examples(unittest.TestCase):
     def test_a_loop_of_ones_own(self):
         self.assertEqual(self.both("epoll", "serve", "ask"), "hello from a loop\n")
 
+    def test_remote_memory(self):
+        self.assertEqual(self.both("remote", "serve", "ask"), "30 35\n")
+
     def test_many_in_place_and_long_messages(self):
         self.assertEqual(self.both("stream", "receive", "send"),
                          "1000 small ones, one in place, and one of 4194304 bytes\n")

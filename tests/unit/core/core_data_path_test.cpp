@@ -5,9 +5,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <thread>
+
+#include <verbatim/core/one_sided.hpp>
 
 #include "counted_allocations.hpp"
 #include "objects_pair.hpp"
@@ -43,6 +46,36 @@ int confined(Body body) {
     });
     worker.join();
     return result;
+}
+
+// A flush polls the completion queue alone; a lane's polls look at its side channels, too.
+bool await(const OneSided& one_sided, Connection& connection, const Operation& operation) {
+    while (connection.try_flush() == Errc::would_block) {
+    }
+    return one_sided.result(operation) == Errc::ok;
+}
+
+// Reads, writes, lists and atomics of typed memory.
+bool exercise_one_sided(test::Pair& pair, const RemoteExtent& extent, std::byte* local) {
+    OneSided one_sided(*pair.sender);
+    const RemoteSpan<std::uint64_t> remote(extent);
+    const std::span words(reinterpret_cast<std::uint64_t*>(local), remote.size());
+    std::array<RemoteRead, 40> reads;
+    for (std::size_t i = 0; i < reads.size(); ++i) reads[i] = {remote[i].extent(), local + 8 * i};
+    for (std::size_t i = 0; i < 300; ++i) {
+        Operation read, write, all, add;
+        const auto some = words.first(1 + i);
+        if (one_sided.try_read(remote.subspan(0, 1 + i), some, read) != Errc::ok ||
+            one_sided.try_write(std::span<const std::uint64_t>(some), remote.subspan(0, 1 + i),
+                                write) != Errc::ok ||
+            !await(one_sided, *pair.sender, write) || one_sided.result(read) != Errc::ok)
+            return false;
+        if (one_sided.try_read_all(reads, all) != Errc::ok ||
+            one_sided.try_fetch_add(remote[i], 1, &words[i], add) != Errc::ok ||
+            !await(one_sided, *pair.sender, add) || one_sided.result(all) != Errc::ok)
+            return false;
+    }
+    return true;
 }
 
 // Messages of every way of sending (prepared, inline, from the mirror), pads, credits, one-sided
@@ -85,10 +118,14 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
         test::Pair pair;
         auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(8192, 64));
         auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(8192, 64));
-        const Grant grant(*pair.receiver, {target, 8192}, Access::remote_write);
+        const Grant grant(*pair.receiver, {target, 8192},
+                          Access::remote_write | Access::remote_read | Access::remote_atomic);
         const RemoteExtent extent = grant.extents()[0];
-        exercise(pair, extent, source);  // the first use maps the peer's memory
-        const int result = confined([&] { return exercise(pair, extent, source); });
+        const auto all = [&] {
+            return exercise(pair, extent, source) && exercise_one_sided(pair, extent, source);
+        };
+        all();  // the first use maps the peer's memory
+        const int result = confined(all);
         std::_Exit(result);  // closing is not data path
     });
     EXPECT_EQ(child.reap(), kClean);

@@ -137,7 +137,7 @@ class Connection {
     // state(). Allocates.
     Errc handle_all() noexcept;
 
-    // ---- one-sided writes ----
+    // ---- one-sided writes; reads, atomics and typed memory: one_sided.hpp ----
     // Writes [from, from + bytes), which lies in arena(), to the peer, split at segment and device
     // limits. would_block: the send queue is full; `written` is the number of leading bytes that
     // were accepted.
@@ -181,6 +181,7 @@ class Connection {
 
   private:
     friend class Grant;
+    friend class OneSided;
     friend struct LayerChannel;
     template <class Handle>
     static void call_handle(void* state, Connection& connection, Message& message) noexcept {

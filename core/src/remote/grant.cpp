@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "connection_impl.hpp"
+#include "../connection/connection_impl.hpp"
 
 namespace verbatim {
 namespace {

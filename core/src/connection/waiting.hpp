@@ -1,0 +1,60 @@
+// Calls of a connection's public face, and waits in them. Threads: the lane's.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "connection_impl.hpp"
+
+namespace verbatim {
+
+// Inside a call: of the lane's thread, and not to be destroyed.
+class Inside {
+  public:
+    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {}
+
+  private:
+    Connection::Impl::Use use_;  // ends last, as it may end the lane
+    [[maybe_unused]] decltype(std::declval<Lane::Impl&>().enter()) guard_;
+};
+
+inline Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
+
+[[noreturn]] inline void raise(const Connection::Impl& impl, Errc error) {
+    impl.check();
+    throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
+}
+
+inline void refuse_in_handler(const Connection::Impl& impl) {
+    if (impl.lane->in_handler())
+        throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),
+                    "a handler of its lane called something that blocks",
+                    "use try_send and try_receive in handlers");
+}
+
+// One round of a wait, after an attempt that would block. `round`: how many came before it.
+inline void wait_once(Connection::Impl& impl, unsigned round, Deadline deadline) {
+    refuse_in_handler(impl);
+    if (deadline.passed(round))
+        throw Error(Errc::timeout, "connection to " + impl.channel.name(),
+                    "the peer did not act in time",
+                    "see whether the peer is busy or stopped, or allow more time");
+    (void)impl.progress();
+    if (impl.handle == nullptr)
+        throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
+                    "a handler ended it during the call", "connect again");
+    impl.lane->pause(round, deadline);
+}
+
+// Repeats `attempt` until it neither succeeds nor would block.
+template <class Attempt>
+void wait_for(Connection::Impl& impl, Deadline deadline, Attempt attempt) {
+    for (unsigned round = 0;; ++round) {
+        const Errc error = attempt();
+        if (error == Errc::ok) return;
+        if (error != Errc::would_block) raise(impl, error);
+        wait_once(impl, round, deadline);
+    }
+}
+
+}  // namespace verbatim

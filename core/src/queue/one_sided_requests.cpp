@@ -1,0 +1,147 @@
+// The work requests of one-sided operations.
+#include "one_sided_requests.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kMaxElements = 16;
+// From here on a write gets a completion of its own, so that a flush need not post one more
+// request; copying this much takes several times as long as a completion.
+constexpr std::size_t kSignalBytes = 4096;
+
+}  // namespace
+
+OneSidedRequests::OneSidedRequests(SendPath& path, LocalMemory local, std::uint64_t most)
+    : path_(path),
+      local_(local),
+      most_(std::min<std::uint64_t>(most, std::uint64_t{1} << 31)),
+      word_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})} {}
+
+Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done) noexcept {
+    path_.make_room();
+    while (done < transfer.bytes) {
+        Transfer rest = transfer;
+        rest.local += done, rest.bytes -= done, rest.remote.address += done;
+        std::size_t went = rest.bytes;
+        if (transfer.signaled) path_.signal_next();
+        const bool is_word = went == sizeof(std::uint64_t) && rest.opcode == mlx5::Opcode::write;
+        const Errc error = is_word ? write_word(rest.local, rest.remote) : post_some(rest, went);
+        if (error != Errc::ok) [[unlikely]]
+            return error;
+        done += went;
+        last_ = path_.accepted();
+    }
+    return Errc::ok;
+}
+
+Errc OneSidedRequests::write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept {
+    // Copied by this thread: where nothing is registered nothing may be mapped.
+    for (const std::byte* end : {from, from + sizeof(std::uint64_t) - 1}) {
+        const MemoryRegion* region = nullptr;
+        const Errc error = table_of(from).find_or_register(end, region);
+        if (error != Errc::ok) [[unlikely]]
+            return error;
+    }
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, sizeof word);
+    return path_.post(word_, to, word);
+}
+
+Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexcept {
+    std::array<mlx5::Element, kMaxElements> elements;
+    RegionTable& regions = table_of(rest.local);
+    const std::size_t most =
+        std::min<std::size_t>(kMaxElements, path_.queue().limits().max_elements);
+    const std::size_t wanted = std::min<std::size_t>(rest.bytes, most_);
+    std::size_t count = 0;
+    for (went = 0; count < most && went < wanted; ++count) {
+        const MemoryRegion* region = nullptr;
+        const std::byte* const at = rest.local + went;
+        if (const Errc error = regions.find_or_register(at, region); error != Errc::ok)
+            return error;
+        const std::size_t piece = std::min(wanted - went, regions.to_segment_end(at));
+        elements[count] = {reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(piece),
+                           region->local_key()};
+        went += piece;
+    }
+    mlx5::WorkRequest request{.opcode = rest.opcode,
+                              .remote_address = rest.remote.address,
+                              .remote_key = rest.remote.key,
+                              .elements = std::span(elements).first(count)};
+    if (went >= kSignalBytes) path_.signal_next();
+    return path_.post(request);
+}
+
+Errc OneSidedRequests::translate(const RemoteRead& read, mlx5::Element& into,
+                                 mlx5::WorkRequest& request) const noexcept {
+    const MemoryRegion* region = nullptr;
+    RegionTable& regions = table_of(read.into);
+    if (const Errc error = regions.find_or_register(read.into, region); error != Errc::ok)
+        return error;
+    const std::uint64_t most = std::min<std::uint64_t>(most_, regions.to_segment_end(read.into));
+    if (read.from.bytes == 0 || read.from.bytes > most) return Errc::invalid_argument;
+    into = {reinterpret_cast<std::uint64_t>(read.into), static_cast<std::uint32_t>(read.from.bytes),
+            region->local_key()};
+    request.opcode = mlx5::Opcode::read;
+    request.remote_address = read.from.address;
+    request.remote_key = read.from.remote_key;
+    request.elements = {&into, 1};
+    return Errc::ok;
+}
+
+Errc OneSidedRequests::try_read_all(std::span<const RemoteRead> reads, std::size_t& done) noexcept {
+    std::array<mlx5::Element, kMostReads> elements;
+    std::array<mlx5::WorkRequest, kMostReads> requests;
+    path_.make_room();
+    while (done < reads.size()) {
+        const std::size_t count = std::min(reads.size() - done, kMostReads);
+        for (std::size_t i = 0; i < count; ++i)
+            if (const Errc error = translate(reads[done + i], elements[i], requests[i]);
+                error != Errc::ok)
+                return error;
+        std::size_t posted = 0;
+        const Errc error = path_.post_list(std::span(requests).first(count), posted);
+        if (error != Errc::ok) return error;
+        done += posted;
+        last_ = path_.accepted();
+    }
+    return Errc::ok;
+}
+
+Errc OneSidedRequests::try_atomic(const AtomicOperands& operands, std::byte* before,
+                                  mlx5::RemoteMemory word) noexcept {
+    path_.make_room();
+    const MemoryRegion* region = nullptr;
+    if (const Errc error = table_of(before).find_or_register(before, region); error != Errc::ok)
+        return error;
+    const mlx5::Element element{reinterpret_cast<std::uint64_t>(before), sizeof(std::uint64_t),
+                                region->local_key()};
+    mlx5::WorkRequest request{.opcode = operands.opcode,
+                              .remote_address = word.address,
+                              .remote_key = word.key,
+                              .elements = {&element, 1},
+                              .compare = operands.compare,
+                              .swap_or_add = operands.swap_or_add,
+                              .compare_mask = operands.compare_mask,
+                              .swap_mask = operands.swap_mask};
+    path_.signal_next();
+    const Errc error = path_.post(request);
+    if (error == Errc::ok) last_ = path_.accepted();
+    return error;
+}
+
+Errc OneSidedRequests::try_flush() noexcept {
+    for (bool asked = false; path_.retired() < last_; asked = true) {
+        if (const Errc error = path_.poll(); error != Errc::ok) return error;
+        if (path_.retired() >= last_) break;
+        if (asked) return Errc::would_block;
+        if (const Errc error = path_.signal_last(); error != Errc::ok) return error;
+    }
+    return path_.error();
+}
+
+}  // namespace verbatim

@@ -1,0 +1,81 @@
+// One-sided requests: writes, reads and atomics between the context's arenas and memory that the
+// peer has lent. Threads: the lane's. Data path: no allocation, lock, system call or exception, but
+// at the first use of a segment of an arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <verbatim/core/remote_span.hpp>
+
+#include "../arena/region_table.hpp"
+#include "send_path.hpp"
+
+namespace verbatim {
+
+// What local memory may belong to.
+struct LocalMemory {
+    RegionTable &objects, &received;
+};
+
+// The operands of an atomic; its opcode says which of them count.
+struct AtomicOperands {
+    mlx5::Opcode opcode;
+    std::uint64_t compare = 0, swap_or_add = 0;
+    std::uint64_t compare_mask = 0, swap_mask = 0;
+};
+
+class OneSidedRequests {
+  public:
+    // `most`: bytes of one request.
+    OneSidedRequests(SendPath& path, LocalMemory local, std::uint64_t most);
+
+    // Bytes go from local memory to the peer's (write) or back (read). `done`: leading bytes that
+    // were accepted, here or by earlier calls; those behind go now. would_block: call again with
+    // the same `done`. Errors: those of SendPath::post(); invalid_argument where the local memory
+    // is not in an arena.
+    struct Transfer {
+        mlx5::Opcode opcode;
+        bool signaled;  // each request gets a completion, whatever its length
+        std::byte* local;
+        std::size_t bytes;
+        mlx5::RemoteMemory remote;
+    };
+    Errc try_transfer(const Transfer& transfer, std::size_t& done) noexcept;
+    // Reads, many under one doorbell: `done` of them, as above. invalid_argument, too: one of a
+    // length that one request cannot have, or over the end of a segment.
+    Errc try_read_all(std::span<const RemoteRead> reads, std::size_t& done) noexcept;
+    // `before`: 8 bytes of local memory that get the word as it was.
+    Errc try_atomic(const AtomicOperands& operands, std::byte* before,
+                    mlx5::RemoteMemory word) noexcept;
+    // would_block until every accepted request has retired.
+    Errc try_flush() noexcept;
+
+    // Number of the last request, for outcome().
+    std::uint64_t last() const noexcept { return last_; }
+    // would_block until that request has retired; then ok, or why it failed.
+    Errc outcome(std::uint64_t request) const noexcept { return path_.user().outcome(request); }
+
+  private:
+    // Reads under one doorbell.
+    static constexpr std::size_t kMostReads = 32;
+
+    Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
+    // One request: as much of the rest as gather list and device take, which goes.
+    Errc post_some(const Transfer& rest, std::size_t& went) noexcept;
+    // One read of a list.
+    Errc translate(const RemoteRead& read, mlx5::Element& into,
+                   mlx5::WorkRequest& request) const noexcept;
+    RegionTable& table_of(const std::byte* at) const noexcept {
+        return local_.received.arena().contains(at) ? local_.received : local_.objects;
+    }
+
+    SendPath& path_;
+    LocalMemory local_;
+    std::uint64_t most_;
+    PreparedWrite<mlx5::PreparedWrite8> word_;
+    std::uint64_t last_ = 0;  // number of the last request
+};
+
+}  // namespace verbatim

@@ -1,0 +1,107 @@
+// The public face of one-sided operations.
+#include <verbatim/core/one_sided.hpp>
+
+#include "../connection/waiting.hpp"
+
+namespace verbatim {
+namespace {
+
+// Posts by `attempt`, behind the messages that wait.
+template <class Attempt>
+Errc accept(Connection::Impl& impl, Operation& operation, Attempt attempt) noexcept {
+    const auto guard = enter(impl);
+    if (impl.has_ended()) [[unlikely]]
+        return impl.why_ended();
+    if (const Errc error = impl.judge(impl.member.ring().post_waiting()); error != Errc::ok)
+        return error;
+    const Errc error = attempt(impl.one_sided);
+    operation.number = impl.one_sided.last();
+    return impl.judge(error);
+}
+
+// Eight bytes at both ends, each at a multiple of eight.
+bool is_word(const RemoteSpan<std::uint64_t>& word, const std::uint64_t* before) noexcept {
+    return word.size() == 1 && word.extent().address % sizeof(std::uint64_t) == 0 &&
+           reinterpret_cast<std::uintptr_t>(before) % sizeof(std::uint64_t) == 0;
+}
+
+Errc accept_atomic(Connection::Impl& impl, const AtomicOperands& operands,
+                   const RemoteSpan<std::uint64_t>& word, std::uint64_t* before,
+                   Operation& operation) noexcept {
+    if (!is_word(word, before)) return Errc::invalid_argument;
+    return accept(impl, operation, [&](OneSidedRequests& requests) {
+        return requests.try_atomic(operands, reinterpret_cast<std::byte*>(before),
+                                   {word.extent().address, word.extent().remote_key});
+    });
+}
+
+}  // namespace
+
+Errc OneSided::read_bytes(const RemoteExtent& from, std::span<std::byte> into,
+                          Operation& operation) noexcept {
+    if (into.empty() || into.size() != from.bytes) return Errc::invalid_argument;
+    return accept(impl_, operation, [&](OneSidedRequests& requests) {
+        return requests.try_transfer(
+            {mlx5::Opcode::read, true, into.data(), into.size(), {from.address, from.remote_key}},
+            operation.done);
+    });
+}
+
+Errc OneSided::write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
+                           Operation& operation) noexcept {
+    if (from.empty() || from.size() != to.bytes) return Errc::invalid_argument;
+    return accept(impl_, operation, [&](OneSidedRequests& requests) {
+        // The device reads from there only.
+        auto* const local = const_cast<std::byte*>(from.data());
+        return requests.try_transfer(
+            {mlx5::Opcode::write, true, local, from.size(), {to.address, to.remote_key}},
+            operation.done);
+    });
+}
+
+Errc OneSided::try_read_all(std::span<const RemoteRead> reads, Operation& operation) noexcept {
+    if (reads.empty()) return Errc::invalid_argument;
+    return accept(impl_, operation, [&](OneSidedRequests& requests) {
+        return requests.try_read_all(reads, operation.done);
+    });
+}
+
+Errc OneSided::try_compare_swap(RemoteSpan<std::uint64_t> word, std::uint64_t expected,
+                                std::uint64_t desired, std::uint64_t* before,
+                                Operation& operation) noexcept {
+    return accept_atomic(
+        impl_, {.opcode = mlx5::Opcode::compare_swap, .compare = expected, .swap_or_add = desired},
+        word, before, operation);
+}
+
+Errc OneSided::try_fetch_add(RemoteSpan<std::uint64_t> word, std::uint64_t addend,
+                             std::uint64_t* before, Operation& operation) noexcept {
+    return accept_atomic(impl_, {.opcode = mlx5::Opcode::fetch_add, .swap_or_add = addend}, word,
+                         before, operation);
+}
+
+Errc OneSided::try_swap(RemoteSpan<std::uint64_t> word, std::uint64_t desired,
+                        std::uint64_t* before, Operation& operation, std::uint64_t mask) noexcept {
+    return accept_atomic(
+        impl_,
+        {.opcode = mlx5::Opcode::masked_compare_swap, .swap_or_add = desired, .swap_mask = mask},
+        word, before, operation);
+}
+
+Errc OneSided::result(const Operation& operation) const noexcept {
+    const auto guard = enter(impl_);
+    return impl_.judge(impl_.one_sided.outcome(operation.number));
+}
+
+void OneSided::wait_for_room(unsigned round, Errc error, Deadline deadline) {
+    const auto guard = enter(impl_);
+    if (error != Errc::would_block) raise(impl_, error);
+    wait_once(impl_, round, deadline);
+}
+
+void OneSided::wait(const Operation& operation, Deadline deadline) {
+    const auto guard = enter(impl_);
+    wait_for(impl_, deadline, [&] { return result(operation); });
+}
+
+}  // namespace verbatim

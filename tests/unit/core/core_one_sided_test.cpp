@@ -1,0 +1,284 @@
+// One-sided reads, writes and atomics on memory that the peer lends.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <verbatim/core/one_sided.hpp>
+
+#include "core_messages.hpp"
+
+namespace verbatim::test {
+namespace {
+
+constexpr Access kAll = Access::remote_read | Access::remote_write | Access::remote_atomic;
+
+struct Item {
+    std::uint64_t key;
+    double value;
+};
+
+// Memory of an arena.
+template <class T>
+class Local {
+  public:
+    Local(Arena& arena, std::size_t count)
+        : arena_(arena), items_(static_cast<T*>(arena.allocate(count * sizeof(T), 64)), count) {
+        std::memset(static_cast<void*>(items_.data()), 0, items_.size_bytes());
+    }
+    ~Local() { arena_.deallocate(items_.data(), items_.size_bytes(), 64); }
+    Local(const Local&) = delete;
+    Local& operator=(const Local&) = delete;
+    std::span<T> operator*() const { return items_; }
+    const std::span<T>* operator->() const { return &items_; }
+    T& operator[](std::size_t index) const { return items_[index]; }
+
+  private:
+    Arena& arena_;
+    std::span<T> items_;
+};
+
+// Memory of the receiver of a pair, lent to its sender, in whose thread everything happens. The
+// peer's thread only polls.
+template <class T>
+class Lent {
+  public:
+    explicit Lent(std::size_t count, Access access = kAll) : there(pair_.receiver->arena(), count) {
+        grant_.emplace(*pair_.receiver, std::as_writable_bytes(*there), access);
+        RemoteSpan<T> span(grant_->extents()[0]);
+        EXPECT_EQ(pair_.receiver->try_send(1, span.bytes()), Errc::ok);
+        peer_ = std::thread([this] {
+            while (!stop_) {
+                (void)pair_.receiver->progress();
+                std::this_thread::yield();
+            }
+        });
+        const Message message = pair_.sender->receive_message(soon());
+        remote = RemoteSpan<T>::parse(message.payload()).value();
+    }
+    ~Lent() {
+        stop_peer();
+        grant_->wait_end(soon());
+    }
+    void stop_peer() {
+        stop_ = true;
+        if (peer_.joinable()) peer_.join();
+    }
+    Connection& connection() { return *pair_.sender; }
+    Arena& arena() { return pair_.sender->arena(); }
+    Pair& pair() { return pair_; }
+    Errc wait_for(OneSided& one_sided, const Operation& operation) {
+        Errc error = Errc::would_block;
+        const Deadline deadline = soon();
+        while ((error = one_sided.result(operation)) == Errc::would_block && !deadline.passed())
+            (void)connection().progress();
+        return error;
+    }
+
+  private:
+    Pair pair_;
+    std::optional<Grant> grant_;
+    std::atomic<bool> stop_{false};
+    std::thread peer_;
+
+  public:
+    Local<T> there;
+    RemoteSpan<T> remote;
+};
+
+TEST(OneSided, reads_and_writes_typed_memory_of_the_peer) {
+    Lent<Item> lent(100);
+    for (std::size_t i = 0; i < 100; ++i) lent.there[i] = {i, 0.5 * static_cast<double>(i)};
+    OneSided one_sided(lent.connection());
+    const Local<Item> here(lent.arena(), 100);
+    one_sided.read(lent.remote, *here, soon());
+    EXPECT_EQ(std::memcmp(here->data(), lent.there->data(), here->size_bytes()), 0);
+    here[7] = {700, 3.25};
+    one_sided.write(std::span<const Item>(here->subspan(7, 1)), lent.remote[7], soon());
+    EXPECT_EQ(lent.there[7].key, 700u);
+    EXPECT_EQ(lent.there[8].key, 8u);
+    one_sided.read(lent.remote.subspan(50, 10), here->subspan(0, 10), soon());
+    EXPECT_EQ(here[9].key, 59u);
+}
+
+TEST(OneSided, transfers_over_the_segments_of_an_arena) {
+    constexpr std::size_t kWords = (std::size_t{1} << 20) / 8;
+    Lent<std::uint64_t> lent(kWords);
+    std::iota(lent.there->begin(), lent.there->end(), 5);
+    const Local<std::uint64_t> here(lent.arena(), 5 * kWords);  // more than two segments
+    OneSided one_sided(lent.connection());
+    for (std::size_t at = 0; at + kWords <= here->size(); at += kWords / 2) {
+        const auto part = here->subspan(at, kWords);
+        std::memset(part.data(), 0, part.size_bytes());
+        one_sided.read(lent.remote, part, soon());
+        ASSERT_EQ(std::memcmp(part.data(), lent.there->data(), part.size_bytes()), 0) << at;
+        part[kWords / 3] = at;
+        one_sided.write(std::span<const std::uint64_t>(part), lent.remote, soon());
+        ASSERT_EQ(lent.there[kWords / 3], at);
+        lent.there[kWords / 3] = 5 + kWords / 3;
+    }
+}
+
+TEST(OneSided, counts_swaps_and_compares) {
+    Lent<std::uint64_t> lent(2);
+    lent.there[1] = 40;
+    const Local<std::uint64_t> before(lent.arena(), 3);
+    OneSided one_sided(lent.connection());
+    Operation add, swap, other;
+    ASSERT_EQ(one_sided.try_fetch_add(lent.remote[1], 2, &before[0], add), Errc::ok);
+    ASSERT_EQ(one_sided.try_compare_swap(lent.remote[1], 42, 100, &before[1], swap), Errc::ok);
+    ASSERT_EQ(one_sided.try_compare_swap(lent.remote[1], 42, 7, &before[2], other), Errc::ok);
+    one_sided.wait(other, soon());
+    EXPECT_EQ(one_sided.result(add), Errc::ok);
+    EXPECT_EQ(before[0], 40u);
+    EXPECT_EQ(before[1], 42u);
+    EXPECT_EQ(before[2], 100u) << "no swap";
+    EXPECT_EQ(lent.there[1], 100u);
+    EXPECT_EQ(lent.there[0], 0u);
+}
+
+// Verbs have no atomics by masks.
+TEST(OneSided, swaps_bits_where_the_device_can) {
+    Lent<std::uint64_t> lent(1);
+    lent.there[0] = 100;
+    const Local<std::uint64_t> before(lent.arena(), 2);
+    OneSided one_sided(lent.connection());
+    Operation operation;
+    const Errc error = one_sided.try_swap(lent.remote, 0xff, &before[0], operation, 0xf);
+    if (error == Errc::ok) {
+        one_sided.wait(operation, soon());
+        EXPECT_EQ(before[0], 100u);
+        EXPECT_EQ(lent.there[0], 0x6fu);
+    } else {
+        EXPECT_EQ(error, Errc::unsupported);
+        EXPECT_EQ(small_config().device.data_path, "verbs") << "unsupported";
+    }
+    one_sided.read(lent.remote, before->first(1), soon());
+    EXPECT_EQ(before[0], lent.there[0]);
+}
+
+// Lists of every length around what one doorbell and the send queue take.
+TEST(OneSided, reads_many_keys_at_once) {
+    constexpr std::size_t kKeys = 1000;
+    Lent<Item> lent(kKeys);
+    for (std::size_t i = 0; i < kKeys; ++i) lent.there[i].key = i;
+    const Local<Item> here(lent.arena(), kKeys);
+    OneSided one_sided(lent.connection());
+    for (const std::size_t count : {1u, 2u, 31u, 32u, 33u, 55u, 56u, 64u, 65u, 100u, 1000u}) {
+        std::vector<RemoteRead> reads(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            here[i].key = ~std::uint64_t{0};
+            reads[i] = {lent.remote[(i * 7) % kKeys].extent(),
+                        reinterpret_cast<std::byte*>(&here[i])};
+        }
+        one_sided.read_all(reads, soon());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(here[i].key, (i * 7) % kKeys) << count;
+    }
+}
+
+TEST(OneSided, goes_on_where_the_queue_was_full) {
+    constexpr std::size_t kCount = 5000;
+    Lent<std::uint64_t> lent(1);
+    const Local<std::uint64_t> before(lent.arena(), kCount);
+    OneSided one_sided(lent.connection());
+    std::vector<Operation> operations(kCount);
+    std::size_t full = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+        Errc error = Errc::ok;
+        while ((error = one_sided.try_fetch_add(lent.remote, 1, &before[i], operations[i])) ==
+               Errc::would_block) {
+            ++full;
+            (void)lent.connection().progress();
+        }
+        ASSERT_EQ(error, Errc::ok);
+    }
+    for (const Operation& one : operations) ASSERT_EQ(lent.wait_for(one_sided, one), Errc::ok);
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(before[i], i) << "each took effect once";
+    EXPECT_EQ(lent.there[0], kCount);
+    RecordProperty("full", static_cast<int>(full));
+}
+
+TEST(OneSided, refuses_what_does_not_fit_and_loses_nothing) {
+    Lent<std::uint64_t> lent(8);
+    const Local<std::uint64_t> here(lent.arena(), 8);
+    std::array<std::uint64_t, 8> outside{};
+    OneSided one_sided(lent.connection());
+    Operation operation;
+    EXPECT_EQ(one_sided.try_read(lent.remote, here->first(7), operation), Errc::invalid_argument);
+    EXPECT_EQ(one_sided.try_read(lent.remote.subspan(4, 5), here->first(5), operation),
+              Errc::invalid_argument)
+        << "beyond what was lent";
+    EXPECT_EQ(one_sided.try_read(lent.remote[8], here->first(1), operation),
+              Errc::invalid_argument);
+    EXPECT_EQ(one_sided.try_read(lent.remote.subspan(0, 0), here->first(0), operation),
+              Errc::invalid_argument);
+    EXPECT_EQ(one_sided.try_read(lent.remote, std::span(outside), operation),
+              Errc::invalid_argument)
+        << "in no arena";
+    EXPECT_EQ(one_sided.try_fetch_add(lent.remote, 1, &here[0], operation), Errc::invalid_argument)
+        << "more than a word";
+    EXPECT_EQ(one_sided.try_read_all({}, operation), Errc::invalid_argument);
+    const RemoteRead none{lent.remote[8].extent(), reinterpret_cast<std::byte*>(&here[0])};
+    EXPECT_EQ(one_sided.try_read_all({&none, 1}, operation), Errc::invalid_argument);
+    one_sided.read(lent.remote, *here, soon());
+}
+
+TEST(OneSided, without_the_right_fails_and_what_came_before_does_not) {
+    Lent<std::uint64_t> lent(8, Access::remote_read);
+    const Local<std::uint64_t> here(lent.arena(), 8);
+    OneSided one_sided(lent.connection());
+    Operation read, write, behind;
+    ASSERT_EQ(one_sided.try_read(lent.remote, *here, read), Errc::ok);
+    ASSERT_EQ(one_sided.try_write(std::span<const std::uint64_t>(*here), lent.remote, write),
+              Errc::ok);
+    // It may have failed by now.
+    const Errc third = one_sided.try_read(lent.remote, *here, behind);
+    EXPECT_EQ(lent.wait_for(one_sided, write), Errc::remote_access);
+    EXPECT_EQ(one_sided.result(read), Errc::ok);
+    if (third == Errc::ok) {
+        EXPECT_NE(lent.wait_for(one_sided, behind), Errc::ok);
+    }
+    EXPECT_NE(one_sided.try_read(lent.remote, *here, behind), Errc::ok);
+    EXPECT_EQ(error_code_of([&] { one_sided.read(lent.remote, *here, soon()); }),
+              Errc::remote_access);
+}
+
+TEST(OneSided, of_a_peer_that_closed_retires_with_an_error) {
+    Lent<std::uint64_t> lent(8);
+    const Local<std::uint64_t> here(lent.arena(), 8);
+    OneSided one_sided(lent.connection());
+    one_sided.read(lent.remote, *here, soon());
+    lent.stop_peer();
+    lent.pair().receiver.reset();
+    Operation operation;
+    Errc error = Errc::ok;
+    const Deadline deadline = soon();
+    while (error == Errc::ok && !deadline.passed()) {
+        error = one_sided.try_read(lent.remote, *here, operation);
+        if (error == Errc::ok) error = lent.wait_for(one_sided, operation);
+    }
+    EXPECT_GT(error, Errc::would_block);
+}
+
+TEST(RemoteSpan, takes_only_what_can_be_one_out_of_a_message) {
+    const RemoteSpan<Item> span(RemoteExtent{4096, 3 * sizeof(Item) + 5, 77, 0});
+    EXPECT_EQ(span.size(), 3u);
+    const auto parsed = RemoteSpan<Item>::parse(span.bytes());
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(parsed->extent().address, 4096u);
+    EXPECT_EQ(parsed->size(), 3u);
+    EXPECT_FALSE(RemoteSpan<Item>::parse(span.bytes().first(23)));
+    for (const RemoteExtent& wrong :
+         {RemoteExtent{4097, 16, 77, 0}, {4096, 17, 77, 0}, {4096, 16, 77, 1}})
+        EXPECT_FALSE(RemoteSpan<Item>::parse(std::as_bytes(std::span(&wrong, 1))));
+    EXPECT_TRUE(span.subspan(1, ~std::size_t{0}).empty());
+    EXPECT_TRUE(span.subspan(4, 0).empty());
+    EXPECT_EQ(span.subspan(1, 2).extent().address, 4096 + sizeof(Item));
+}
+
+}  // namespace
+}  // namespace verbatim::test
