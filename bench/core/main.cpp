@@ -53,7 +53,7 @@ std::vector<Row> choose(const Options& options) {
     Subjects all;
     for (const auto add_some :
          {add_floors, add_verbatim, add_ucx, add_libfabric, add_zeromq, add_sockets, add_many,
-          add_polls, add_footprints, add_setups, add_idle})
+          add_reads, add_polls, add_footprints, add_setups, add_idle})
         add_some(all);
     std::ranges::stable_sort(all, {}, [](const Subject& one) { return case_order(*one.of); });
     const std::regex filter(options.filter), google(options.google_filter);

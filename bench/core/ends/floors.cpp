@@ -185,7 +185,7 @@ void add_floors(Subjects& all) {
     add(all, "floor", run_faster<TwoLines, OneLine>,
         {&kMessage8, &kWrite8, &kHot16, &kArmed17, &kArmed64, &kArmed256, &kArmed512});
     add(all, "floor", run_faster<SlotEnd<InPlace>, SlotEnd<Copied>>,
-        {&kMessage1k, &kMessage64k, &kMessage1m});
+        {&kMessage64, &kMessage1k, &kMessage64k, &kMessage1m});
     add(all, "floor", run_case<SlotEnd<InPlace>>, {&kRate8});
     add(all, "floor", copy, {&kThroughput1k, &kThroughput64k, &kThroughput1m});
     add(all, "by_hand", run_case<SlotEnd<Copied>>,

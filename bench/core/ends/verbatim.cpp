@@ -230,7 +230,8 @@ class WriteAndMessage {
 
 void add_verbatim(Subjects& all) {
     add(all, "verbatim.ring", run_case<Ring<RingUse::polled>>,
-        {&kMessage8, &kMessage1k, &kMessage64k, &kRate8, &kThroughput1k, &kThroughput64k});
+        {&kMessage8, &kMessage64, &kMessage1k, &kMessage64k, &kRate8, &kThroughput1k,
+         &kThroughput64k});
     add(all, "verbatim.ring", run_case<Ring<RingUse::blocking>>, {&kWake});
     add(all, "verbatim.batch", run_case<Ring<RingUse::batched>>, {&kRate8});
     add(all, "verbatim.write", run_case<SlotEnd<Writes>>, kWriteCases);

@@ -1,0 +1,120 @@
+// One-sided reads of the peer's memory: one of 64 bytes, and a hundred keys by one list or one
+// after the other. A sample is twice the time of all of them, as the report halves it.
+#include <verbatim/core/one_sided.hpp>
+
+#include "../workloads.hpp"
+#include "many.hpp"
+
+namespace verbatim::bench {
+namespace {
+
+constexpr std::size_t kKeys = 4096, kLine = 64;
+
+struct Value {
+    std::uint64_t words[kLine / 8];
+};
+
+// Memory that the first side reads, lent by the second.
+class Table {
+  public:
+    Table(Side& side, Many& many) : connection_(many[0]) {
+        auto* const values =
+            static_cast<Value*>(connection_.arena().allocate(kKeys * sizeof(Value), kLine));
+        values_ = {values, kKeys};
+        for (std::size_t i = 0; i < kKeys; ++i) values_[i].words[0] = side.first() ? 0 : i;
+        grant_ = Grant(connection_, std::as_writable_bytes(values_), Access::remote_read);
+        const std::string theirs = side.exchange(
+            {reinterpret_cast<const char*>(grant_.extents().data()), sizeof(RemoteExtent)},
+            [&] { many.poll(); });
+        remote = RemoteSpan<Value>::parse(std::as_bytes(std::span(theirs))).value();
+    }
+    std::span<Value> here() const noexcept { return values_; }
+
+    RemoteSpan<Value> remote;
+
+  private:
+    Connection& connection_;
+    std::span<Value> values_;
+    Grant grant_;
+};
+
+// Keys that lie apart, each time others.
+std::size_t key_of(std::size_t round, std::size_t i) { return (round * 61 + i * 37) % kKeys; }
+
+class Reader {
+  public:
+    Reader(Many& many, const Table& table) : many_(many), table_(table), one_sided_(many[0]) {}
+    void read_one_by_one(std::size_t round, std::size_t keys) {
+        for (std::size_t i = 0; i < keys; ++i) {
+            Operation one;
+            require(one_sided_.try_read(table_.remote[key_of(round, i)],
+                                        table_.here().subspan(i, 1), one));
+            wait(one);
+        }
+    }
+    void read_list(std::size_t round, std::size_t keys) {
+        reads_.resize(keys);
+        for (std::size_t i = 0; i < keys; ++i)
+            reads_[i] = {table_.remote[key_of(round, i)].extent(),
+                         reinterpret_cast<std::byte*>(&table_.here()[i])};
+        Operation all;
+        Errc error = Errc::ok;
+        while ((error = one_sided_.try_read_all(reads_, all)) == Errc::would_block) many_.poll();
+        require(error);
+        wait(all);
+    }
+    void check(std::size_t round, std::size_t keys) const {
+        for (std::size_t i = 0; i < keys; ++i)
+            if (table_.here()[i].words[0] != key_of(round, i)) refuse_data();
+    }
+
+  private:
+    static void require(Errc error) {
+        if (error != Errc::ok) throw Error(error, "benchmark", std::string(describe(error)));
+    }
+    void wait(const Operation& operation) {
+        Errc error = Errc::ok;
+        while ((error = one_sided_.result(operation)) == Errc::would_block) many_.poll();
+        require(error);
+    }
+
+    Many& many_;
+    const Table& table_;
+    OneSided one_sided_;
+    std::vector<RemoteRead> reads_;
+};
+
+template <void (Reader::*kRead)(std::size_t, std::size_t)>
+void measure(Side& side, const Case& of) {
+    Many many(side);
+    many.add(1);
+    {
+        const Table table(side, many);
+        if (side.first()) {
+            Reader reader(many, table);
+            const std::size_t keys = of.bytes / kLine;
+            const std::span<std::uint64_t> samples = side.samples();
+            const std::uint64_t limit = __rdtsc() + side.budget_ticks();
+            std::size_t count = 0;
+            for (std::size_t round = 0; count < samples.size() && __rdtsc() < limit; ++round) {
+                const std::uint64_t began = __rdtsc();
+                (reader.*kRead)(round, keys);
+                samples[count++] = 2 * (__rdtsc() - began);
+                reader.check(round, keys);
+            }
+            side.report_samples(count);
+        }
+        many.meet();
+    }
+    many.meet();
+}
+
+}  // namespace
+
+void add_reads(Subjects& all) {
+    add(all, "verbatim.read", measure<&Reader::read_one_by_one>, {&kRead64});
+    add(all, "verbatim.list", measure<&Reader::read_list>, {&kKeys100});
+    add(all, "verbatim.singles", measure<&Reader::read_one_by_one>, {&kKeys100});
+}
+
+}  // namespace verbatim::bench
