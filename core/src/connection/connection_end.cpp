@@ -60,10 +60,12 @@ void Connection::Impl::settle_end() noexcept {
 void Connection::Impl::go_on() noexcept {
     if (handle == nullptr) {
         (void)closing_.go_on();
-        return;
+        return one_sided.waiters().look();
     }
     moving.go_on();
-    const bool is_done = go_on_with_grants() && !moving.is_busy();
+    one_sided.waiters().look();
+    if (handle == nullptr) return;
+    const bool is_done = go_on_with_grants() && !moving.is_busy() && one_sided.waiters().empty();
     if (handle == nullptr) return;  // an owner of lent memory ended it
     settle_end();
     if (is_done && (!end_.noticed() || told.state != Errc::ok)) lane->pending().remove(member);

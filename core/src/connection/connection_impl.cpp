@@ -26,6 +26,7 @@ Connection::Impl::Impl(Meeting meeting)
 Connection::Impl::~Impl() {
     lane->leave(member, channel.socket().get());
     endpoint->leave();
+    one_sided.waiters().fail(Errc::flushed);
     grants.abandon();
     if (is_left_to_lane()) lane->kept().end_closing();
     member.events() = {};
@@ -52,6 +53,7 @@ void Connection::Impl::abandon() noexcept {
     if (lane->runner().load(std::memory_order_relaxed) == std::thread::id{})
         closing_.wait(lane->in_handler() ? Deadline::after(kInHandler) : Deadline::never());
     if (!closing_.go_on()) lane->pending().add(member);
+    one_sided.waiters().look();
 }
 
 Connection::Impl::Use::~Use() {

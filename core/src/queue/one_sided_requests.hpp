@@ -10,6 +10,7 @@
 #include <verbatim/core/remote_span.hpp>
 
 #include "../arena/region_table.hpp"
+#include "outcome_waiters.hpp"
 #include "send_path.hpp"
 
 namespace verbatim {
@@ -52,6 +53,8 @@ class OneSidedRequests {
     // would_block until every accepted request has retired.
     Errc try_flush() noexcept;
 
+    // Of its operations.
+    OutcomeWaiters& waiters() noexcept { return waiters_; }
     // Number of the last request, for outcome().
     std::uint64_t last() const noexcept { return last_; }
     // would_block until that request has retired; then ok, or why it failed.
@@ -76,6 +79,7 @@ class OneSidedRequests {
     std::uint64_t most_;
     PreparedWrite<mlx5::PreparedWrite8> word_;
     std::uint64_t last_ = 0;  // number of the last request
+    OutcomeWaiters waiters_;
 };
 
 }  // namespace verbatim

@@ -12,6 +12,7 @@ Errc accept(Connection::Impl& impl, Operation& operation, Attempt attempt) noexc
     const auto guard = enter(impl);
     if (impl.has_ended()) [[unlikely]]
         return impl.why_ended();
+    if (impl.handle == nullptr) return Errc::flushed;  // it closes
     if (const Errc error = impl.judge(impl.member.ring().post_waiting()); error != Errc::ok)
         return error;
     const Errc error = attempt(impl.one_sided);
@@ -91,6 +92,16 @@ Errc OneSided::try_swap(RemoteSpan<std::uint64_t> word, std::uint64_t desired,
 Errc OneSided::result(const Operation& operation) const noexcept {
     const auto guard = enter(impl_);
     return impl_.judge(impl_.one_sided.outcome(operation.number));
+}
+
+void OneSided::add(OutcomeWaiter& waiter) noexcept {
+    const auto guard = enter(impl_);
+    impl_.one_sided.waiters().add(waiter);
+    impl_.lane->pending().add(impl_.member);
+}
+
+void OneSided::remove(const OutcomeWaiter& waiter) noexcept {
+    impl_.one_sided.waiters().remove(waiter);
 }
 
 void OneSided::wait_for_room(unsigned round, Errc error, Deadline deadline) {

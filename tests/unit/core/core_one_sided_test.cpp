@@ -1,8 +1,11 @@
 // One-sided reads, writes and atomics on memory that the peer lends.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <coroutine>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -262,6 +265,103 @@ TEST(OneSided, of_a_peer_that_closed_retires_with_an_error) {
         if (error == Errc::ok) error = lent.wait_for(one_sided, operation);
     }
     EXPECT_GT(error, Errc::would_block);
+}
+
+// A coroutine that nobody waits for.
+struct Started {
+    struct promise_type {
+        Started get_return_object() noexcept { return {}; }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_never final_suspend() noexcept { return {}; }
+        void return_void() noexcept {}
+        void unhandled_exception() noexcept { std::terminate(); }
+    };
+};
+
+// Adds `times` to a word by compare-and-swap, as often as it takes.
+Started add_by_swaps(OneSided one_sided, RemoteSpan<std::uint64_t> word, std::uint64_t* local,
+                     int times, Errc& outcome) {
+    outcome = Errc::would_block;
+    Errc error = Errc::ok;
+    std::uint64_t known = 0;
+    for (int done = 0; done < times && error == Errc::ok;) {
+        error = co_await one_sided.async([&](Operation& one) {
+            return one_sided.try_compare_swap(word, known, known + 1, local, one);
+        });
+        done += error == Errc::ok && *local == known;
+        known = *local + (*local == known);
+    }
+    outcome = error;
+}
+
+TEST(OneSided, lets_coroutines_go_on_with_the_lane) {
+    Lent<std::uint64_t> lent(1);
+    constexpr std::size_t kCoroutines = 20;
+    const Local<std::uint64_t> local(lent.arena(), kCoroutines);
+    std::array<Errc, kCoroutines> outcomes;
+    for (std::size_t i = 0; i < kCoroutines; ++i)
+        add_by_swaps(OneSided(lent.connection()), lent.remote, &local[i], 50, outcomes[i]);
+    const Deadline deadline = soon();
+    const auto is_over = [&] { return std::ranges::count(outcomes, Errc::would_block) == 0; };
+    while (!is_over() && !deadline.passed()) (void)lent.connection().progress();
+    for (const Errc outcome : outcomes) EXPECT_EQ(outcome, Errc::ok);
+    EXPECT_EQ(lent.there[0], 50 * kCoroutines);
+}
+
+// Callbacks that count what they are told.
+struct Counts {
+    int ok = 0, failed = 0;
+};
+auto counting(OneSided& one_sided, const RemoteSpan<std::uint64_t>& word, std::uint64_t* before,
+              Counts& counts) {
+    auto attempt = [one_sided, word, before](Operation& one) mutable {
+        return one_sided.try_fetch_add(word, 1, before, one);
+    };
+    auto done = [&counts](Errc outcome) { ++(outcome == Errc::ok ? counts.ok : counts.failed); };
+    using Waiter = WhenDone<decltype(attempt), decltype(done)>;
+    return std::make_unique<Waiter>(one_sided, attempt, done);
+}
+
+TEST(OneSided, calls_back_once_for_each_operation_beyond_its_queue) {
+    Lent<std::uint64_t> lent(1);
+    const Local<std::uint64_t> before(lent.arena(), 1000);
+    OneSided one_sided(lent.connection());
+    Counts counts, forgotten;
+    std::vector<decltype(counting(one_sided, lent.remote, nullptr, counts))> waiters;
+    for (std::size_t i = 0; i < 1000; ++i) {
+        waiters.push_back(counting(one_sided, lent.remote, &before[i], counts));
+        (void)counting(one_sided, lent.remote, &before[i], forgotten);  // ends at once
+    }
+    const Deadline deadline = soon();
+    while (counts.ok + counts.failed < 1000 && !deadline.passed())
+        (void)lent.connection().progress();
+    for (int i = 0; i < 100; ++i) (void)lent.connection().progress();
+    EXPECT_EQ(counts.ok, 1000);
+    EXPECT_EQ(counts.failed, 0);
+    EXPECT_GE(lent.there[0], 1000u);
+}
+
+TEST(OneSided, of_a_connection_that_ends_calls_back_with_the_reason) {
+    for (const bool is_destroyed : {false, true}) {
+        Lent<std::uint64_t> lent(1);
+        const Local<std::uint64_t> before(lent.arena(), 200);
+        OneSided one_sided(lent.connection());
+        Counts counts;
+        std::vector<decltype(counting(one_sided, lent.remote, nullptr, counts))> waiters;
+        for (std::size_t i = 0; i < 200; ++i)
+            waiters.push_back(counting(one_sided, lent.remote, &before[i], counts));
+        lent.stop_peer();
+        if (is_destroyed) {
+            lent.pair().sender.reset();
+        } else {
+            lent.pair().receiver.reset();
+            const Deadline deadline = soon();
+            while (counts.ok + counts.failed < 200 && !deadline.passed())
+                (void)lent.connection().progress();
+        }
+        EXPECT_EQ(counts.ok + counts.failed, 200) << is_destroyed;
+        EXPECT_GE(lent.there[0], static_cast<std::uint64_t>(counts.ok));
+    }
 }
 
 TEST(RemoteSpan, takes_only_what_can_be_one_out_of_a_message) {

@@ -6,12 +6,15 @@
 // posting; a read may see what writes behind it have changed.
 #pragma once
 
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/outcome_waiter.hpp>
 #include <verbatim/core/remote_span.hpp>
 
 namespace verbatim {
@@ -57,6 +60,13 @@ class OneSided {
     // where the grant has ended or does not allow it, and the connection ends with that.
     Errc result(const Operation& operation) const noexcept;
 
+    // ---- told by the lane's polls, as handlers are ----
+    // `co_await async(attempt)` gives the outcome of one operation, which `attempt(Operation&)`
+    // offers: again with each poll while there is no room. The coroutine goes on inside a poll.
+    // WhenDone is the same with a callback. Neither allocates. A connection that ends tells all.
+    template <class Attempt>
+    auto async(Attempt attempt) noexcept;
+
     // ---- blocking forms ----
     // They drive the lane. Throw Error: timeout (the device may still use the local memory, until
     // the connection has ended), would_deadlock, and as above.
@@ -75,6 +85,11 @@ class OneSided {
     void wait(const Operation& operation, Deadline deadline);
 
   private:
+    template <class Attempt>
+    friend class OfferedOperation;
+    // To tell it of its outcome, and not to.
+    void add(OutcomeWaiter& waiter) noexcept;
+    void remove(const OutcomeWaiter& waiter) noexcept;
     Errc read_bytes(const RemoteExtent& from, std::span<std::byte> into,
                     Operation& operation) noexcept;
     Errc write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
@@ -91,5 +106,96 @@ class OneSided {
 
     Connection::Impl& impl_;
 };
+
+// An offered operation waits for room, then for its outcome.
+template <class Attempt>
+class OfferedOperation : public OutcomeWaiter {
+  protected:
+    OfferedOperation(OneSided& one_sided, Attempt attempt, Tell tell) noexcept
+        : OutcomeWaiter(&step_of, tell), one_sided_(one_sided), attempt_(std::move(attempt)) {}
+    ~OfferedOperation() {
+        if (waits_) one_sided_.remove(*this);
+    }
+    // would_block: there is no outcome yet.
+    Errc step() noexcept {
+        if (!accepted_) {
+            if (const Errc error = attempt_(operation_); error != Errc::ok) return error;
+            accepted_ = true;
+        }
+        return one_sided_.result(operation_);
+    }
+    void wait() noexcept {
+        waits_ = true;
+        one_sided_.add(*this);
+    }
+    void is_told() noexcept { waits_ = false; }
+
+  private:
+    static Errc step_of(OutcomeWaiter& self) noexcept {
+        return static_cast<OfferedOperation&>(self).step();
+    }
+    OneSided one_sided_;
+    Attempt attempt_;
+    Operation operation_;
+    bool accepted_ = false, waits_ = false;
+};
+
+// Calls `done(Errc)` once, by a poll of the lane, or already in the constructor. It may end this
+// object. Its end before that forgets the callback, not what was accepted.
+template <class Attempt, class Done>
+class WhenDone final : private OfferedOperation<Attempt> {
+    using Base = OfferedOperation<Attempt>;
+
+  public:
+    WhenDone(OneSided& one_sided, Attempt attempt, Done done) noexcept
+        : Base(one_sided, std::move(attempt), &tell), done_(std::move(done)) {
+        if (const Errc outcome = Base::step(); outcome != Errc::would_block)
+            done_(outcome);
+        else
+            Base::wait();
+    }
+
+  private:
+    static void tell(OutcomeWaiter& self, Errc outcome) noexcept {
+        auto& one = static_cast<WhenDone&>(self);
+        one.is_told();
+        one.done_(outcome);
+    }
+    Done done_;
+};
+
+// What OneSided::async() gives to co_await.
+template <class Attempt>
+class AwaitedOperation final : private OfferedOperation<Attempt> {
+    using Base = OfferedOperation<Attempt>;
+
+  public:
+    AwaitedOperation(OneSided& one_sided, Attempt attempt) noexcept
+        : Base(one_sided, std::move(attempt), &tell) {}
+    bool await_ready() noexcept {
+        outcome_ = Base::step();
+        return outcome_ != Errc::would_block;
+    }
+    void await_suspend(std::coroutine_handle<> waiting) noexcept {
+        waiting_ = waiting;
+        Base::wait();
+    }
+    Errc await_resume() const noexcept { return outcome_; }
+
+  private:
+    static void tell(OutcomeWaiter& self, Errc outcome) noexcept {
+        auto& one = static_cast<AwaitedOperation&>(self);
+        one.is_told();
+        one.outcome_ = outcome;
+        one.waiting_.resume();
+    }
+    std::coroutine_handle<> waiting_;
+    Errc outcome_ = Errc::would_block;
+};
+
+template <class Attempt>
+auto OneSided::async(Attempt attempt) noexcept {
+    return AwaitedOperation<Attempt>(*this, std::move(attempt));
+}
 
 }  // namespace verbatim
