@@ -117,7 +117,9 @@ void Moving::go_on() noexcept {
 void Moving::step() {
     Move& move = *move_;
     (void)impl_.member.path().poll();
-    if (move.state == State::draining && impl_.member.path().drain()) say_move();
+    // An error that was polled just now is told by the lane's next poll, and ends the move.
+    SendPath& path = impl_.member.path();
+    if (move.state == State::draining && path.drain() && path.error() == Errc::ok) say_move();
     if (move.state == State::offered && move.heard) connect();
     if (move.state == State::connecting && move.thread_is_over()) {
         move.connecting.get();

@@ -32,6 +32,12 @@ inline void refuse_in_handler(const Connection::Impl& impl) {
                     "use try_send and try_receive in handlers");
 }
 
+inline void refuse_ended(const Connection::Impl& impl) {
+    if (impl.handle == nullptr)
+        throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
+                    "a handler ended it during the call", "connect again");
+}
+
 // One round of a wait, after an attempt that would block. `round`: how many came before it.
 inline void wait_once(Connection::Impl& impl, unsigned round, Deadline deadline) {
     refuse_in_handler(impl);
@@ -40,10 +46,9 @@ inline void wait_once(Connection::Impl& impl, unsigned round, Deadline deadline)
                     "the peer did not act in time",
                     "see whether the peer is busy or stopped, or allow more time");
     (void)impl.progress();
-    if (impl.handle == nullptr)
-        throw Error(Errc::peer_lost, "connection to " + impl.channel.name(),
-                    "a handler ended it during the call", "connect again");
+    refuse_ended(impl);
     impl.lane->pause(round, deadline);
+    refuse_ended(impl);  // a pause polls, too
 }
 
 // Repeats `attempt` until it neither succeeds nor would block.

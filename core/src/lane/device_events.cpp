@@ -17,16 +17,14 @@ bool ends_connections(DeviceEventKind kind) noexcept {
 
 // In the lane's thread.
 void apply(Lane::Impl& lane, const DeviceEvent& event) noexcept {
+    const bool is_of_queue = event.kind == DeviceEventKind::completion_queue_failed;
+    if (is_of_queue && !lane.queue().has(event.number)) return;
     for (QueueUser* const user : lane.queue().all_users()) {
         if (user == nullptr || user->owner() == nullptr) continue;
         if (event.kind == DeviceEventKind::queue_pair_failed && user->number() != event.number)
             continue;
         static_cast<LaneMember*>(user->owner())->fail(Errc::device_error);
     }
-}
-
-bool concerns(Lane::Impl& lane, const DeviceEvent& event) noexcept {
-    return event.kind != DeviceEventKind::completion_queue_failed || lane.queue().has(event.number);
 }
 
 }  // namespace
@@ -66,7 +64,7 @@ void DeviceEvents::tell(const DeviceEvent& event) {
     }
     for (const auto& one : lanes) {
         const std::shared_ptr<Lane::Impl> lane = one.lock();
-        if (lane == nullptr || !concerns(*lane, event)) continue;
+        if (lane == nullptr) continue;
         // The task must not keep the lane: it would wait in the lane's own inbox.
         Lane(lane).submit([raw = lane.get(), event]() noexcept { apply(*raw, event); });
     }

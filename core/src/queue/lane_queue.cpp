@@ -44,7 +44,9 @@ SharedCompletions* LaneQueue::find_room(std::uint32_t entries) noexcept {
 // Twice the entries each time, so that few queues have to be polled.
 SharedCompletions& LaneQueue::grow(std::uint32_t entries) {
     if (further_.empty()) {
-        const std::uint64_t wanted = std::bit_ceil(first_.taken() + entries);
+        // Entries may be given back meanwhile: it gets longer all the same.
+        const std::uint64_t wanted =
+            std::bit_ceil(std::max<std::uint64_t>(first_.taken(), first_.entries()) + entries);
         if (wanted <= kMostEntries && can_lengthen(first_, static_cast<std::uint32_t>(wanted)))
             return first_;
     }

@@ -23,6 +23,7 @@ OneSidedRequests::OneSidedRequests(SendPath& path, LocalMemory local, std::uint6
 
 Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done) noexcept {
     path_.make_room();
+    if (done == 0 && !is_in_arena(transfer)) return Errc::invalid_argument;
     while (done < transfer.bytes) {
         Transfer rest = transfer;
         rest.local += done, rest.bytes -= done, rest.remote.address += done;
@@ -36,6 +37,16 @@ Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done)
         last_ = path_.accepted();
     }
     return Errc::ok;
+}
+
+// Arenas are populated from the front, so both ends stand for what is between them.
+bool OneSidedRequests::is_in_arena(const Transfer& transfer) const noexcept {
+    const RegionTable& regions = table_of(transfer.local);
+    if (transfer.bytes <= regions.to_segment_end(transfer.local)) return true;  // looked up anyway
+    const MemoryRegion* region = nullptr;
+    const std::byte* const last = transfer.local + transfer.bytes - 1;
+    return last >= transfer.local &&
+           table_of(transfer.local).find_or_register(last, region) == Errc::ok;
 }
 
 Errc OneSidedRequests::write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept {

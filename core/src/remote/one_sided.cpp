@@ -104,6 +104,8 @@ void OneSided::remove(const OutcomeWaiter& waiter) noexcept {
     impl_.one_sided.waiters().remove(waiter);
 }
 
+void OneSided::check_may_wait() const { refuse_in_handler(impl_); }
+
 void OneSided::wait_for_room(unsigned round, Errc error, Deadline deadline) {
     const auto guard = enter(impl_);
     if (error != Errc::would_block) raise(impl_, error);

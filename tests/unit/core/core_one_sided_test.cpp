@@ -267,6 +267,110 @@ TEST(OneSided, of_a_peer_that_closed_retires_with_an_error) {
     EXPECT_GT(error, Errc::would_block);
 }
 
+TEST(OneSided, that_would_block_in_a_handler_posts_nothing) {
+    Lent<std::uint64_t> lent(1);
+    const Local<std::uint64_t> here(lent.arena(), 1);
+    here[0] = 4711;
+    OneSided one_sided(lent.connection());
+    Errc code = Errc::ok;
+    lent.connection().on(3, [&](Message&) {
+        code = error_code_of(
+            [&] { one_sided.write(std::span<const std::uint64_t>(*here), lent.remote, soon()); });
+    });
+    lent.stop_peer();
+    ASSERT_EQ(lent.pair().receiver->try_send(3, {}), Errc::ok);
+    const Deadline deadline = soon();
+    while (code == Errc::ok && !deadline.passed()) {
+        (void)lent.connection().progress();
+        (void)lent.pair().receiver->progress();
+    }
+    EXPECT_EQ(code, Errc::would_deadlock);
+    one_sided.read(lent.remote, *here, soon());  // behind it, if it were there
+    EXPECT_EQ(here[0], 0u);
+}
+
+// More segments than one request takes.
+TEST(OneSided, over_the_end_of_an_arena_is_refused_as_a_whole) {
+    Config config = small_config();
+    config.arena.segment_bytes = 4096;
+    config.arena.max_bytes = std::size_t{1} << 20;
+    constexpr std::size_t kBytes = std::size_t{128} << 10, kMine = std::size_t{96} << 10;
+    Pair pair(config, small_config());
+    const Local<std::byte> there(pair.receiver->arena(), kBytes), here(pair.sender->arena(), kMine);
+    ASSERT_LT(pair.sender->arena().usage().populated_bytes, kBytes);
+    OneSided one_sided(*pair.sender);
+    Operation operation;
+    const RemoteSpan<std::byte> remote(
+        RemoteExtent{reinterpret_cast<std::uint64_t>(there->data()), kBytes, 77, 0});
+    EXPECT_EQ(one_sided.try_read(remote, std::span(here->data(), kBytes), operation),
+              Errc::invalid_argument);
+    EXPECT_EQ(operation.done, 0u);
+    EXPECT_EQ(one_sided.try_read(remote.subspan(0, kMine), *here, operation), Errc::ok);
+}
+
+// The move ends with the request's error. Its outcome stays what it was.
+TEST(OneSided, that_failed_stays_failed_beside_a_move) {
+    Config config = small_config();
+    config.connect.timeout = std::chrono::seconds(2);
+    for (int i = 0; i < 20; ++i) {
+        Pair pair(config, config);
+        const Local<std::uint64_t> there(pair.receiver->arena(), 8), here(pair.sender->arena(), 8);
+        const RemoteSpan<std::uint64_t> nothing(
+            RemoteExtent{reinterpret_cast<std::uint64_t>(there->data()), 64, 77, 0});
+        std::atomic<bool> stop{false};
+        std::thread peer([&] {
+            while (!stop) (void)pair.receiver->progress(), std::this_thread::yield();
+        });
+        Lane other = pair.sender_context.make_lane();
+        OneSided one_sided(*pair.sender);
+        Operation operation;
+        EXPECT_EQ(one_sided.try_read(nothing, *here, operation), Errc::ok);
+        for (volatile int wait = 50 * i; wait != 0;) wait = wait - 1;
+        EXPECT_NE(error_code_of([&] { pair.sender->move_to(other); }), Errc::ok);
+        Errc error = Errc::would_block;
+        const Deadline deadline = soon();
+        while ((error = one_sided.result(operation)) == Errc::would_block && !deadline.passed())
+            (void)pair.sender->progress();
+        EXPECT_EQ(error, Errc::remote_access);
+        stop = true;
+        peer.join();
+    }
+}
+
+// A handler ends the connection while a list of reads waits for room.
+TEST(OneSided, whose_connection_a_handler_ends_throws) {
+    Config config = small_config();
+    config.lane.mode = LaneMode::event;
+    config.ring.send_blocks = 16;
+    for (int i = 0; i < 10; ++i) {
+        Pair pair(config, config);
+        const Local<std::uint64_t> there(pair.receiver->arena(), 8),
+            here(pair.sender_context.arena(), 8);
+        Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+        const RemoteSpan<std::uint64_t> remote(grant.extents()[0]);
+        ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
+        while (pair.sender->receive_message(soon()).channel() != 1) {
+        }
+        const std::vector<RemoteRead> reads(
+            500'000, RemoteRead{remote[0].extent(), reinterpret_cast<std::byte*>(&here[0])});
+        pair.sender->on(2, [&](Message&) { pair.sender.reset(); });
+        std::atomic<bool> stop{false};
+        std::thread peer([&] {
+            const Deadline when = Deadline::after(std::chrono::microseconds(1000 + 137 * i));
+            for (bool said = false; !stop; std::this_thread::yield()) {
+                (void)pair.receiver->progress();
+                if (!said && when.passed()) said = pair.receiver->try_send(2, {}) == Errc::ok;
+            }
+        });
+        OneSided one_sided(*pair.sender);
+        // All of them may have been read before.
+        const Errc code = error_code_of([&] { one_sided.read_all(reads, soon()); });
+        EXPECT_TRUE(code == Errc::peer_lost || code == Errc::ok);
+        stop = true;
+        peer.join();
+    }
+}
+
 // A coroutine that nobody waits for.
 struct Started {
     struct promise_type {

@@ -68,8 +68,9 @@ class OneSided {
     auto async(Attempt attempt) noexcept;
 
     // ---- blocking forms ----
-    // They drive the lane. Throw Error: timeout (the device may still use the local memory, until
-    // the connection has ended), would_deadlock, and as above.
+    // They drive the lane. Throw Error: would_deadlock (in a handler; nothing was posted), timeout
+    // and peer_lost (the device may still use the local memory, until the connection is gone), and
+    // as above.
     template <class T>
     void read(RemoteSpan<T> from, std::span<std::remove_const_t<T>> into, Deadline deadline) {
         run(deadline, [&](Operation& one) { return try_read(from, into, one); });
@@ -94,9 +95,11 @@ class OneSided {
                     Operation& operation) noexcept;
     Errc write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
                      Operation& operation) noexcept;
+    void check_may_wait() const;
     void wait_for_room(unsigned round, Errc error, Deadline deadline);
     template <class Attempt>
     void run(Deadline deadline, Attempt attempt) {
+        check_may_wait();  // before anything is posted
         Operation operation;
         Errc error = Errc::ok;
         for (unsigned round = 0; (error = attempt(operation)) != Errc::ok; ++round)

@@ -83,6 +83,8 @@ void Side::now(Operation operation, const Talk* talk) noexcept {
 }
 
 bool Side::run() {
+    // Else a busy machine lets the caller do all its operations without a peer.
+    while (ledger_.port == 0 && !ledger_.stop) std::this_thread::yield();
     for (std::uint64_t i = 0; i < plan_.operations && !ledger_.stop; ++i) {
         now(kStep);
         step();
