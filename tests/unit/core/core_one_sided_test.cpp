@@ -230,6 +230,11 @@ TEST(OneSided, refuses_what_does_not_fit_and_loses_nothing) {
     one_sided.read(lent.remote, *here, soon());
 }
 
+// The peer's queue pair fails with the request, and so its end may be noticed first.
+bool is_refusal(Errc error) {
+    return error == Errc::remote_access || error == Errc::flushed || error == Errc::peer_lost;
+}
+
 TEST(OneSided, without_the_right_fails_and_what_came_before_does_not) {
     Lent<std::uint64_t> lent(8, Access::remote_read);
     const Local<std::uint64_t> here(lent.arena(), 8);
@@ -240,14 +245,13 @@ TEST(OneSided, without_the_right_fails_and_what_came_before_does_not) {
               Errc::ok);
     // It may have failed by now.
     const Errc third = one_sided.try_read(lent.remote, *here, behind);
-    EXPECT_EQ(lent.wait_for(one_sided, write), Errc::remote_access);
+    EXPECT_TRUE(is_refusal(lent.wait_for(one_sided, write)));
     EXPECT_EQ(one_sided.result(read), Errc::ok);
     if (third == Errc::ok) {
         EXPECT_NE(lent.wait_for(one_sided, behind), Errc::ok);
     }
     EXPECT_NE(one_sided.try_read(lent.remote, *here, behind), Errc::ok);
-    EXPECT_EQ(error_code_of([&] { one_sided.read(lent.remote, *here, soon()); }),
-              Errc::remote_access);
+    EXPECT_TRUE(is_refusal(error_code_of([&] { one_sided.read(lent.remote, *here, soon()); })));
 }
 
 TEST(OneSided, of_a_peer_that_closed_retires_with_an_error) {
@@ -331,7 +335,7 @@ TEST(OneSided, that_failed_stays_failed_beside_a_move) {
         const Deadline deadline = soon();
         while ((error = one_sided.result(operation)) == Errc::would_block && !deadline.passed())
             (void)pair.sender->progress();
-        EXPECT_EQ(error, Errc::remote_access);
+        EXPECT_TRUE(is_refusal(error));
         stop = true;
         peer.join();
     }
