@@ -71,10 +71,7 @@ class PeerThread {
     template <class Body>
     explicit PeerThread(Body body)
         : thread_([this, body]() mutable {
-              while (!stop_) {
-                  body();
-                  std::this_thread::yield();  // the other side may have no processor
-              }
+              while (!stop_) body();
           }) {}
     ~PeerThread() {
         stop_ = true;
