@@ -265,8 +265,7 @@ std::string failure_text(const QueuePairHandle& queue_pair) {
 
 std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept {
     const QueuePairTurns& turns = static_cast<const QueuePair&>(queue_pair).turns();
-    const FaultInjector* const faults = turns.engines().requester().faults().injector();
-    return faults == nullptr ? 0 : faults->counted(action);
+    return turns.engines().requester().faults().counted(action);
 }
 
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {

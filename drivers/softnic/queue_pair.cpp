@@ -171,9 +171,9 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
     facts.bytes_received = received.bytes.load(std::memory_order_relaxed) +
                            sent.bytes_fetched.load(std::memory_order_relaxed);
     facts.not_ready = receiver_not_ready_count();
-    const FaultInjector* const faults = turns_.engines().requester().faults().injector();
     for (std::size_t i = 0; i < kFaultActions; ++i)
-        facts.faults[i] = faults == nullptr ? 0 : faults->counted(static_cast<FaultAction>(i));
+        facts.faults[i] =
+            turns_.engines().requester().faults().counted(static_cast<FaultAction>(i));
     const auto peer = setup_.peer_number();
     if (peer && !datagrams()) facts.peer = *peer;
     return facts;

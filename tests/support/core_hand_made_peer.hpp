@@ -17,7 +17,7 @@ struct LoneEndpoint {
     explicit LoneEndpoint(const Config& config)
         : resources(std::make_shared<Context::Impl>(config, open_configured_device(config))),
           owned_lane(make_lane(resources, resources->config.lane)),
-          endpoint(*resources, {owned_lane, Reservation(lane.queue(), config)}, {}) {}
+          endpoint(*resources, make_room(owned_lane, config), {}) {}
 
     std::shared_ptr<Context::Impl> resources;
     std::shared_ptr<Lane::Impl> owned_lane;

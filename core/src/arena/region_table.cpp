@@ -16,6 +16,14 @@ RegionTable::RegionTable(Device& device, std::shared_ptr<Arena> arena, Access ac
       segment_log2_(static_cast<unsigned>(std::countr_zero(arena_->options().segment_bytes))),
       regions_(new std::atomic<const MemoryRegion*>[arena_->reserved_bytes() >> segment_log2_]()) {}
 
+bool release(MemoryRegion& region, const char* object) noexcept try {
+    region.release();
+    return true;
+} catch (const std::exception& error) {
+    log::debug("{}: {}", object, error.what());
+    return false;
+}
+
 void RegionTable::ensure(const void* p, std::size_t bytes) {
     const std::size_t offset = offset_of(p), populated = arena_->segment_count() << segment_log2_;
     if (offset >= populated || bytes > populated - offset)

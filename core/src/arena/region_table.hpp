@@ -15,6 +15,10 @@
 
 namespace verbatim {
 
+// Ends all remote rights to a region. False, and a line in the log about `object`: a process is
+// stopped in the middle of a copy there.
+bool release(MemoryRegion& region, const char* object) noexcept;
+
 class RegionTable {
   public:
     RegionTable(Device& device, std::shared_ptr<Arena> arena, Access access);

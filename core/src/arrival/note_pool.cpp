@@ -2,12 +2,9 @@
 #include "note_pool.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <span>
 #include <utility>
-
-#include <verbatim/driver/log.hpp>
 
 namespace verbatim {
 
@@ -41,14 +38,6 @@ NotePool::Note::Note(std::shared_ptr<NotePool> pool) : pool_(std::move(pool)) {
                                   Access::local_write | Access::remote_write);
     std::pop_heap(free.begin(), free.end(), std::greater());
     free.pop_back();
-}
-
-bool NotePool::Note::release() noexcept try {
-    region_->release();
-    return true;
-} catch (const std::exception& error) {
-    log::debug("note: {}", error.what());
-    return false;
 }
 
 NotePool::Note::~Note() {

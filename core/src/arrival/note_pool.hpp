@@ -11,6 +11,7 @@
 
 #include <verbatim/driver/device.hpp>
 
+#include "../arena/region_table.hpp"
 #include "posted_lines.hpp"
 
 namespace verbatim {
@@ -38,7 +39,7 @@ class NotePool {
         Note(const Note&) = delete;
         Note& operator=(const Note&) = delete;
         // Ends the peer's right to it. False: a process is stopped in the middle of a write there.
-        bool release() noexcept;
+        bool release() noexcept { return verbatim::release(*region_, "note"); }
         // Where it is among those of the lane.
         std::size_t page_number() const noexcept { return slot_ / NotePage::kNotes; }
         std::size_t place() const noexcept { return slot_ % NotePage::kNotes; }

@@ -44,6 +44,9 @@ class Awaited {
         Here* const outer_;
         Awaited& one_;
     };
+    // Polls of a waiting thread between two looks at what it awaits: these are system calls, and a
+    // poll is none.
+    static constexpr unsigned kPollsPerLook = 64;
     // This thread awaits something.
     static bool any() noexcept { return innermost_ != nullptr; }
     // Looks once at all that this thread awaits, and goes on with it. `sleeps`: first until there

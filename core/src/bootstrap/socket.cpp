@@ -90,25 +90,33 @@ std::string HostPort::text() const {
 }
 
 namespace tcp {
+namespace {
 
-AddressList resolve(const HostPort& where, int flags) {
+// 0, or the resolver's code and no addresses.
+int look_up(const HostPort& where, int flags, AddressList& list) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags | AI_NUMERICSERV;
     const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
-    if (error != 0)
+    if (error == 0) list.reset(found);
+    return error;
+}
+
+}  // namespace
+
+AddressList resolve(const HostPort& where, int flags) {
+    AddressList list{nullptr, &freeaddrinfo};
+    if (const int error = look_up(where, flags, list); error != 0)
         throw Error(Errc::invalid_argument, where.text(),
                     fmt::format("the host name cannot be resolved ({})", gai_strerror(error)),
                     "check the name, or use an address");
-    return {found, &freeaddrinfo};
+    return list;
 }
 
 AddressList numeric_addresses(const HostPort& where) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    if (getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found) != 0) found = nullptr;
-    return {found, &freeaddrinfo};
+    AddressList list{nullptr, &freeaddrinfo};
+    (void)look_up(where, AI_NUMERICHOST, list);
+    return list;
 }
 
 void tune(const Descriptor& socket) noexcept {

@@ -175,15 +175,12 @@ Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64
                            std::uint32_t remote_key, std::size_t& written) noexcept {
     const auto guard = enter(*impl_);
     written = 0;
-    if (impl_->has_ended()) [[unlikely]]
-        return impl_->why_ended();
-    // Messages come before the writes that follow them.
-    if (const Errc error = impl_->judge(impl_->member.ring().post_waiting()); error != Errc::ok)
-        return error;
-    // The device reads from there only.
-    auto* const local = const_cast<std::byte*>(from);
-    return impl_->judge(impl_->one_sided.try_transfer(
-        {mlx5::Opcode::write, false, local, bytes, {remote_address, remote_key}}, written));
+    return post_one_sided(*impl_, [&](OneSidedRequests& requests) {
+        // The device reads from there only.
+        auto* const local = const_cast<std::byte*>(from);
+        return requests.try_transfer(
+            {mlx5::Opcode::write, false, local, bytes, {remote_address, remote_key}}, written);
+    });
 }
 
 Errc Connection::try_flush() noexcept {

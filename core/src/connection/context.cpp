@@ -145,7 +145,7 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
     const HostPort to = HostPort::parse(host_port);
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
-    LaneOfEndpoint place{lane, Reservation(lane->queue(), context->config)};
+    LaneOfEndpoint place = make_room(lane, context->config);
     // Asleep soon: the handshake needs this core more than a spinning lane does.
     Config::LaneSection soon_asleep = context->config.lane;
     soon_asleep.spin = {};
@@ -162,7 +162,7 @@ void Context::connect(std::string_view host_port, Poller& poller,
     const HostPort to = HostPort::parse(host_port);
     LaneOfEndpoint place = lane.call([&] {
         refuse_in_handler_of(*lane.impl());
-        return LaneOfEndpoint{lane.impl(), Reservation(lane.impl()->queue(), impl_->config)};
+        return make_room(lane.impl(), impl_->config);
     });
     // Driven where a task of a poller connects.
     LaneDriver* const driver = LaneDriver::is_deep() ? nullptr : LaneDriver::of_thread();

@@ -43,14 +43,6 @@ RegisteredBlock::RegisteredBlock(Device& device, SparseBlocks& blocks, std::size
     }
 }
 
-bool RegisteredBlock::release() noexcept try {
-    region_->release();
-    return true;
-} catch (const std::exception& error) {
-    log::debug("message ring: {}", error.what());
-    return false;
-}
-
 RegisteredBlock::~RegisteredBlock() {
     region_.reset();
     blocks_.give_back(block_);

@@ -11,6 +11,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/driver/device.hpp>
 
+#include "../arena/region_table.hpp"
 #include "../arrival/posted_lines.hpp"
 #include "../bootstrap/hello.hpp"
 #include "../lane/lane_impl.hpp"
@@ -30,7 +31,7 @@ class RegisteredBlock {
     RegisteredBlock& operator=(const RegisteredBlock&) = delete;
     // Ends the peer's right to it. False: a process is stopped in the middle of a copy there. The
     // memory stays until the destructor.
-    bool release() noexcept;
+    bool release() noexcept { return verbatim::release(*region_, "message ring"); }
     std::byte* address() const noexcept { return block_.at; }
     const MemoryRegion& region() const noexcept { return *region_; }
 
@@ -45,6 +46,12 @@ struct LaneOfEndpoint {
     std::shared_ptr<Lane::Impl> lane;  // what any thread may use of it
     Reservation reservation;
 };
+
+// In the lane's thread. Throws Error(out_of_memory).
+inline LaneOfEndpoint make_room(std::shared_ptr<Lane::Impl> lane, const Config& config) {
+    Reservation reservation(lane->queue(), config);
+    return {std::move(lane), std::move(reservation)};
+}
 
 // A queue pair that takes the place of another, connected to `peer`, and its lane.
 struct Replacement {

@@ -79,9 +79,7 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
     check_lane(*context, on);
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
-    const auto place = [&] {
-        return LaneOfEndpoint{on.impl(), Reservation(on.impl()->queue(), context->config)};
-    };
+    const auto place = [&] { return make_room(on.impl(), context->config); };
     WaitingLanes waiting(on, context->config.lane);
     const Target target{on.impl().get(), place, waiting.driver()};
     while (auto meeting = next(target, deadline)) {

@@ -8,7 +8,7 @@
 namespace verbatim {
 namespace {
 
-Reservation make_room(Lane::Impl& lane, const Config& config) {
+Reservation make_room_for_member(Lane::Impl& lane, const Config& config) {
     const std::size_t users = lane.queue().users() + 1;
     lane.polled().reserve(users);
     lane.pending().expect(users);
@@ -33,7 +33,8 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     Lane::Impl& own = *impl.lane;
     moving.check(lane);
     std::optional<Reservation> room;
-    visit(lane.impl(), own, [&] { room.emplace(make_room(*lane.impl(), impl.context->config)); });
+    visit(lane.impl(), own,
+          [&] { room.emplace(make_room_for_member(*lane.impl(), impl.context->config)); });
     poll_until(own, [&] { return !moving.is_busy(); });  // with a move of the peer's
     if (impl.handle == nullptr) {
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");

@@ -35,10 +35,7 @@ void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connectio
 void Listener::Impl::run() noexcept {
     const auto place = [this] {
         Lane& next_lane = lanes_[turn_++ % lanes_.size()];
-        return next_lane.call([&] {
-            return LaneOfEndpoint{next_lane.impl(),
-                                  Reservation(next_lane.impl()->queue(), context->config)};
-        });
+        return next_lane.call([&] { return make_room(next_lane.impl(), context->config); });
     };
     const Target target{nullptr, place, nullptr};
     while (!stop_) try {

@@ -25,6 +25,17 @@ inline Inside enter(Connection::Impl& impl) noexcept { return Inside(impl); }
     throw Error(error, "connection to " + impl.channel.name(), std::string(describe(error)));
 }
 
+// Posts one-sided requests by `attempt(OneSidedRequests&)`. Messages come before those that follow
+// them.
+template <class Attempt>
+Errc post_one_sided(Connection::Impl& impl, Attempt attempt) noexcept {
+    if (impl.has_ended()) [[unlikely]]
+        return impl.why_ended();
+    if (const Errc error = impl.judge(impl.member.ring().post_waiting()); error != Errc::ok)
+        return error;
+    return impl.judge(attempt(impl.one_sided));
+}
+
 inline void refuse_in_handler(const Connection::Impl& impl) {
     if (impl.lane->in_handler())
         throw Error(Errc::would_deadlock, "connection to " + impl.channel.name(),

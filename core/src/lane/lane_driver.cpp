@@ -11,9 +11,6 @@
 namespace verbatim {
 namespace {
 
-// Of the lanes, between two looks at what is awaited: these are system calls, and a poll is none.
-constexpr int kPollsPerLook = 64;
-
 // It must come. Where memory is short, the lane's thread frees room in the inbox soon.
 void push_somehow(Inbox& inbox, InboxItem& item) noexcept {
     for (;;) try {
@@ -53,7 +50,8 @@ unsigned& LaneDriver::depth() noexcept {
 bool WaitRounds::drive() noexcept {
     if (driver_ == nullptr) return true;
     std::size_t happened = 0;
-    for (int i = 0; i < (Awaited::any() ? kPollsPerLook : 1); ++i) happened += driver_->poll();
+    const unsigned polls = Awaited::any() ? Awaited::kPollsPerLook : 1;
+    for (unsigned i = 0; i < polls; ++i) happened += driver_->poll();
     // What the caller waits for may have come with that.
     return happened == 0 && driver_->may_sleep();
 }

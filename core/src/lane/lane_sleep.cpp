@@ -13,8 +13,6 @@ using Rest = LaneMember::Rest;
 
 // Rounds in which the answer to an arming is awaited before the lane sleeps on it.
 constexpr unsigned kRoundsForAnswer = 64;
-// Of a wait that spins, between two looks at what its thread awaits beside: these are system calls.
-constexpr unsigned kRoundsPerLook = 64;
 // The end of a connection is being awaited, which is a matter of time.
 constexpr std::chrono::milliseconds kEndLook{5};
 
@@ -47,7 +45,7 @@ bool Lane::Impl::prepare_to_sleep() noexcept {
 void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
     const bool is_news = patience_.is_news(events_), spins = patience_.spins(round);
     const bool sleeps = !is_news && !spins && settle_down();
-    if (Awaited::any() && (sleeps || round % kRoundsPerLook == 0)) {
+    if (Awaited::any() && (sleeps || round % Awaited::kPollsPerLook == 0)) {
         Awaited::look(sleeps, descriptor(), deadline);
         deadline = Deadline::after(std::chrono::seconds(0));
     }

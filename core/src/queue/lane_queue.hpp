@@ -78,7 +78,7 @@ class LaneQueue {
 
     Device& device_;
     std::unique_ptr<CompletionChannelHandle> channel_;
-    SharedCompletions first_;
+    SharedCompletions first_;  // mostly the only one: no poll has to look up where it is
     std::vector<std::unique_ptr<SharedCompletions>> further_;
     // Of one poll. On its stack they would be set to zero each time.
     std::array<mlx5::Completion, 16> finished_;

@@ -23,7 +23,6 @@ OneSidedRequests::OneSidedRequests(SendPath& path, LocalMemory local, std::uint6
 
 Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done) noexcept {
     path_.make_room();
-    if (done == 0 && !is_in_arena(transfer)) return Errc::invalid_argument;
     while (done < transfer.bytes) {
         Transfer rest = transfer;
         rest.local += done, rest.bytes -= done, rest.remote.address += done;
@@ -39,21 +38,12 @@ Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done)
     return Errc::ok;
 }
 
-// Arenas are populated from the front, so both ends stand for what is between them.
-bool OneSidedRequests::is_in_arena(const Transfer& transfer) const noexcept {
-    const RegionTable& regions = table_of(transfer.local);
-    if (transfer.bytes <= regions.to_segment_end(transfer.local)) return true;  // looked up anyway
-    const MemoryRegion* region = nullptr;
-    const std::byte* const last = transfer.local + transfer.bytes - 1;
-    return last >= transfer.local &&
-           table_of(transfer.local).find_or_register(last, region) == Errc::ok;
-}
-
 Errc OneSidedRequests::write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept {
     // Copied by this thread: where nothing is registered nothing may be mapped.
+    RegionTable& regions = table_of(from);
     for (const std::byte* end : {from, from + sizeof(std::uint64_t) - 1}) {
         const MemoryRegion* region = nullptr;
-        const Errc error = table_of(from).find_or_register(end, region);
+        const Errc error = regions.find_or_register(end, region);
         if (error != Errc::ok) [[unlikely]]
             return error;
     }
@@ -79,6 +69,13 @@ Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexce
                            region->local_key()};
         went += piece;
     }
+    // More requests follow: they may not be refused once this one has gone. Arenas are populated
+    // from the front, so the last byte stands for all.
+    const MemoryRegion* last = nullptr;
+    if (went < rest.bytes)
+        if (const Errc error = regions.find_or_register(rest.local + rest.bytes - 1, last);
+            error != Errc::ok)
+            return error;
     mlx5::WorkRequest request{.opcode = rest.opcode,
                               .remote_address = rest.remote.address,
                               .remote_key = rest.remote.key,

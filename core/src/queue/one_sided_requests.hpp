@@ -64,7 +64,6 @@ class OneSidedRequests {
     // Reads under one doorbell.
     static constexpr std::size_t kMostReads = 32;
 
-    bool is_in_arena(const Transfer& transfer) const noexcept;
     Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
     // One request: as much of the rest as gather list and device take, which goes.
     Errc post_some(const Transfer& rest, std::size_t& went) noexcept;

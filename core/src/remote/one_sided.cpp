@@ -6,18 +6,26 @@
 namespace verbatim {
 namespace {
 
-// Posts by `attempt`, behind the messages that wait.
 template <class Attempt>
 Errc accept(Connection::Impl& impl, Operation& operation, Attempt attempt) noexcept {
     const auto guard = enter(impl);
-    if (impl.has_ended()) [[unlikely]]
-        return impl.why_ended();
-    if (impl.handle == nullptr) return Errc::flushed;  // it closes
-    if (const Errc error = impl.judge(impl.member.ring().post_waiting()); error != Errc::ok)
+    if (impl.handle == nullptr && !impl.has_ended()) return Errc::flushed;  // it closes
+    return post_one_sided(impl, [&](OneSidedRequests& requests) {
+        const Errc error = attempt(requests);
+        operation.number = requests.last();
         return error;
-    const Errc error = attempt(impl.one_sided);
-    operation.number = impl.one_sided.last();
-    return impl.judge(error);
+    });
+}
+
+// `local`: of as many bytes as the peer's memory. A write only reads it.
+Errc accept_transfer(Connection::Impl& impl, mlx5::Opcode opcode, std::span<std::byte> local,
+                     const RemoteExtent& remote, Operation& operation) noexcept {
+    if (local.empty() || local.size() != remote.bytes) return Errc::invalid_argument;
+    return accept(impl, operation, [&](OneSidedRequests& requests) {
+        return requests.try_transfer(
+            {opcode, true, local.data(), local.size(), {remote.address, remote.remote_key}},
+            operation.done);
+    });
 }
 
 // Eight bytes at both ends, each at a multiple of eight.
@@ -40,24 +48,13 @@ Errc accept_atomic(Connection::Impl& impl, const AtomicOperands& operands,
 
 Errc OneSided::read_bytes(const RemoteExtent& from, std::span<std::byte> into,
                           Operation& operation) noexcept {
-    if (into.empty() || into.size() != from.bytes) return Errc::invalid_argument;
-    return accept(impl_, operation, [&](OneSidedRequests& requests) {
-        return requests.try_transfer(
-            {mlx5::Opcode::read, true, into.data(), into.size(), {from.address, from.remote_key}},
-            operation.done);
-    });
+    return accept_transfer(impl_, mlx5::Opcode::read, into, from, operation);
 }
 
 Errc OneSided::write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
                            Operation& operation) noexcept {
-    if (from.empty() || from.size() != to.bytes) return Errc::invalid_argument;
-    return accept(impl_, operation, [&](OneSidedRequests& requests) {
-        // The device reads from there only.
-        auto* const local = const_cast<std::byte*>(from.data());
-        return requests.try_transfer(
-            {mlx5::Opcode::write, true, local, from.size(), {to.address, to.remote_key}},
-            operation.done);
-    });
+    const std::span local(const_cast<std::byte*>(from.data()), from.size());
+    return accept_transfer(impl_, mlx5::Opcode::write, local, to, operation);
 }
 
 Errc OneSided::try_read_all(std::span<const RemoteRead> reads, Operation& operation) noexcept {

@@ -1,6 +1,6 @@
 // Faults of a queue pair's requests, between the requester and its port: what a program sees of
 // each is what it would see of a fabric and a peer that did it. Owner: the requester. Threads: the
-// one inside the send gate, but for injector().
+// one inside the send gate, but for counted().
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,10 @@ class RequestFaults {
 
     bool any() const noexcept { return injector_ != nullptr; }
     // Null without a fault policy.
-    const FaultInjector* injector() const noexcept { return injector_.get(); }
+    // How often an action was taken. Any thread.
+    std::uint64_t counted(FaultAction action) const noexcept {
+        return injector_ == nullptr ? 0 : injector_->counted(action);
+    }
 
     // Gives the request at the head to `execute`, once, twice or not at all. Of a policy only.
     template <class Execute>
