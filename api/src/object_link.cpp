@@ -234,8 +234,8 @@ void ObjectLink::grant(Connection& connection, Arrival& arrival) {
     auto image =
         std::make_shared<ImageMemory>(connection.receive_arena_ptr(), arrival.offer.image_bytes);
     try {
-        arrival.grant =
-            Grant::begin(connection, {image->data(), image->bytes()}, Access::remote_write, image);
+        arrival.grant = Grant::begin(connection, {image->data(), image->bytes()},
+                                     Access::remote_write, image, EndNotice::none);
     } catch (const Error& error) {
         if (connection.state() != Errc::ok || scope_of(error.code()) == Scope::request) throw;
         throw Error(Errc::graph_too_large, "receiver", error.cause(), error.remedy());

@@ -43,7 +43,7 @@ bool look(RingReceiver& receiver, const Memory& memory, Holder& held) {
         const auto all = std::span(held.numbers).first(held.count);
         fuzz::require(receiver.held() ==
                       record.number + 1 - *std::min_element(all.begin(), all.end()));
-        if (record.is_fragment && held.fragments.add(record) == Errc::ok &&
+        if (record.frame == ring::Frame::fragment && held.fragments.add(record) == Errc::ok &&
             held.fragments.is_whole()) {
             fuzz::require(held.fragments.size() <= kLongest);
             delete[] held.fragments.take();

@@ -1,6 +1,10 @@
 // One-sided reads of the peer's memory: one of 64 bytes, and a hundred keys by one list or one
-// after the other. A sample is twice the time of all of them, as the report halves it.
-#include <verbatim/core/one_sided.hpp>
+// after the other, prepared or not. A sample is twice the time of all of them, as the report halves
+// it.
+#include <optional>
+#include <vector>
+
+#include <verbatim/core/prepared.hpp>
 
 #include "../workloads.hpp"
 #include "many.hpp"
@@ -53,15 +57,31 @@ class Reader {
         }
     }
     void read_list(std::size_t round, std::size_t keys) {
-        reads_.resize(keys);
-        for (std::size_t i = 0; i < keys; ++i)
-            reads_[i] = {table_.remote[key_of(round, i)].extent(),
-                         reinterpret_cast<std::byte*>(&table_.here()[i])};
+        list_reads(round, keys);
         Operation all;
         Errc error = Errc::ok;
         while ((error = one_sided_.try_read_all(reads_, all)) == Errc::would_block) many_.poll();
         require(error);
         wait(all);
+    }
+    void read_prepared(std::size_t round, std::size_t keys) {
+        if (!single_) single_.emplace(one_sided_, table_.remote, table_.here().first(1));
+        for (std::size_t i = 0; i < keys; ++i) {
+            require(single_->execute(key_of(round, i)));
+            wait(single_->last());
+        }
+    }
+    // Only the addresses change from round to round.
+    void read_prepared_list(std::size_t round, std::size_t keys) {
+        if (!list_) {
+            list_reads(round, keys);
+            list_.emplace(one_sided_, reads_);
+        }
+        for (std::size_t i = 0; i < keys; ++i) require(list_->set(i, read_of(round, i)));
+        Errc error = Errc::ok;
+        while ((error = list_->execute()) == Errc::would_block) many_.poll();
+        require(error);
+        wait(list_->last());
     }
     void check(std::size_t round, std::size_t keys) const {
         for (std::size_t i = 0; i < keys; ++i)
@@ -69,6 +89,14 @@ class Reader {
     }
 
   private:
+    RemoteRead read_of(std::size_t round, std::size_t i) const {
+        return {table_.remote[key_of(round, i)].extent(),
+                reinterpret_cast<std::byte*>(&table_.here()[i])};
+    }
+    void list_reads(std::size_t round, std::size_t keys) {
+        reads_.resize(keys);
+        for (std::size_t i = 0; i < keys; ++i) reads_[i] = read_of(round, i);
+    }
     static void require(Errc error) {
         if (error != Errc::ok) throw Error(error, "benchmark", std::string(describe(error)));
     }
@@ -82,6 +110,8 @@ class Reader {
     const Table& table_;
     OneSided one_sided_;
     std::vector<RemoteRead> reads_;
+    std::optional<PreparedRead<Value>> single_;
+    std::optional<PreparedReads> list_;
 };
 
 template <void (Reader::*kRead)(std::size_t, std::size_t)>
@@ -113,6 +143,8 @@ void measure(Side& side, const Case& of) {
 
 void add_reads(Subjects& all) {
     add(all, "verbatim.read", measure<&Reader::read_one_by_one>, {&kRead64});
+    add(all, "verbatim.prepared", measure<&Reader::read_prepared>, {&kRead64});
+    add(all, "verbatim.prepared_list", measure<&Reader::read_prepared_list>, {&kKeys100});
     add(all, "verbatim.list", measure<&Reader::read_list>, {&kKeys100});
     add(all, "verbatim.singles", measure<&Reader::read_one_by_one>, {&kKeys100});
 }

@@ -52,7 +52,7 @@ class ArrivalSender {
     std::uint64_t notified_ = 0;  // the same, where nothing more is to be told
     std::uint64_t notes_ = 0;     // that were posted; a note is their number
     std::uint64_t note_address_;  // 0: the peer takes none
-    PreparedWrite<mlx5::PreparedWrite8> note_;
+    PreparedPost<mlx5::PreparedWrite8> note_;
 };
 
 }  // namespace verbatim

@@ -47,6 +47,7 @@ struct Hello {
     static constexpr std::uint64_t kAlwaysPolls = 1;
     // This side understands the frame `move`: its queue pair may be replaced.
     static constexpr std::uint64_t kMoves = 2;
+    static constexpr std::uint64_t kHearsOfEnds = 4;  // of grants, through the ring
 
     std::uint32_t page_bytes = 4096;
     std::uint32_t pointer_bytes = 8;

@@ -35,6 +35,7 @@ template <class Why>
 void Connection::Impl::note_end(Why why) noexcept {
     if (end_.noticed()) return;
     end_.note(why);
+    one_sided.prepared().end_all();
     member.end();
     lane->pending().add(member);
     lane->forget(channel.socket().get());  // it would be readable for ever

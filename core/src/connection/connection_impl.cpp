@@ -18,7 +18,8 @@ Connection::Impl::Impl(Meeting meeting)
       dispatcher(*lane, member, handle),
       one_sided(member.path(), {context->objects, context->received},
                 context->device->info().max_message_bytes),
-      grants(*lane, member, *context->device, context->quarantine) {
+      grants(*lane, member, *context->device, context->quarantine,
+             (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();
     lane->join(member, channel.socket().get());
 }
@@ -27,6 +28,7 @@ Connection::Impl::~Impl() {
     lane->leave(member, channel.socket().get());
     endpoint->leave();
     one_sided.waiters().fail(Errc::flushed);
+    one_sided.drop_prepared();
     grants.abandon();
     if (is_left_to_lane()) lane->kept().end_closing();
     member.events() = {};
@@ -42,12 +44,16 @@ MemberEvents Connection::Impl::events() noexcept {
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
             [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },
-            [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); }};
+            [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); },
+            [](void* self, std::uint32_t key) noexcept {
+                static_cast<Impl*>(self)->one_sided.prepared().end(key);
+            }};
 }
 
 void Connection::Impl::abandon() noexcept {
     const Use use(*this);  // whose end deletes it
     handle = nullptr;
+    one_sided.prepared().end_all();
     dispatcher.close();
     closing_.begin();
     if (lane->runner().load(std::memory_order_relaxed) == std::thread::id{})

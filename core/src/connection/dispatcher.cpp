@@ -26,7 +26,7 @@ void Dispatcher::call(const ChannelHandler& handler, Message& message) noexcept 
 }
 
 Errc Dispatcher::handle() noexcept {
-    if (handlers_.empty() || handling_) return Errc::would_block;
+    if ((handlers_.empty() && !watches_) || handling_) return Errc::would_block;
     for (int left = kMostAtOnce; !waiting_ && !closed_; --left) {
         if (left == 0) {
             member_.tell_again();
@@ -82,7 +82,7 @@ Errc Dispatcher::receive(Message& message) noexcept {
     }
     if (waiting_) [[unlikely]] {
         message = std::move(waiting_);
-        if (!handlers_.empty()) member_.tell_again();  // of those behind it
+        if (!handlers_.empty() || watches_) member_.tell_again();  // of those behind it
         return Errc::ok;
     }
     if (handling_) return Errc::would_block;

@@ -40,6 +40,11 @@ class Dispatcher {
 
     // Something is there to be received.
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
+    // Takes what comes, also where no channel has a handler: notices lie between messages.
+    void watch() noexcept {
+        watches_ = true;
+        member_.tell_again();
+    }
     // From now on in that lane's thread.
     void move_to(Lane::Impl& lane) noexcept { lane_ = &lane; }
     // Hands nothing out any more.
@@ -66,7 +71,7 @@ class Dispatcher {
     Message waiting_;           // the first one without a handler
     std::deque<Message> kept_;  // before it
     std::size_t kept_bytes_ = 0;
-    bool handling_ = false, closed_ = false;
+    bool handling_ = false, closed_ = false, watches_ = false;
 };
 
 }  // namespace verbatim

@@ -79,7 +79,8 @@ Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
     Hello hello;
     hello.page_bytes = static_cast<std::uint32_t>(sysconf(_SC_PAGESIZE));
     hello.pointer_bytes = sizeof(void*);
-    hello.features = Hello::kMoves | (mode == LaneMode::busy ? Hello::kAlwaysPolls : 0);
+    hello.features =
+        Hello::kMoves | Hello::kHearsOfEnds | (mode == LaneMode::busy ? Hello::kAlwaysPolls : 0);
     hello.queue_pair = queue_pair.address();
     hello.credit_address = reinterpret_cast<std::uint64_t>(&words().credit);
     hello.armed_address = reinterpret_cast<std::uint64_t>(&words().armed);

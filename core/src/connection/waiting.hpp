@@ -31,6 +31,8 @@ template <class Attempt>
 Errc post_one_sided(Connection::Impl& impl, Attempt attempt) noexcept {
     if (impl.has_ended()) [[unlikely]]
         return impl.why_ended();
+    if (impl.handle == nullptr) [[unlikely]]
+        return Errc::flushed;  // it closes
     if (const Errc error = impl.judge(impl.member.ring().post_waiting()); error != Errc::ok)
         return error;
     return impl.judge(attempt(impl.one_sided));

@@ -21,7 +21,7 @@ constexpr std::size_t kLongestPiece = std::size_t{1} << 30;
 }  // namespace
 
 std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::byte> memory,
-                                         Access access, std::shared_ptr<void> owner) {
+                                         Access access, Terms terms) {
     quarantine_->sweep();
     if (quarantine_->is_full())
         refuse(Errc::out_of_memory,
@@ -34,10 +34,12 @@ std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::by
     if (lent_ == nullptr) lent_ = std::make_shared<Abandoned>();
     auto lent = std::make_shared<LentMemory>();
     make_pieces(*lent, regions, memory, access);
+    notices_.expect(lent->extents.size());
     lent->quarantine = quarantine_;
     lent_->list.push_back(lent);
     lent->grants = this;
-    lent->owner = std::move(owner);
+    lent->owner = std::move(terms.owner);
+    lent->notice = terms.notice;
     lent_->bytes += memory.size();
     ++busy_;
     (void)go_on(*lent);
@@ -80,28 +82,38 @@ LentPiece Grants::take_window() {
 
 void Grants::end(LentMemory& lent) noexcept {
     const auto guard = lane_->enter();
+    begin_end(lent, peer_hears_ && lent.notice == EndNotice::sent && !member_.has_ended());
+}
+
+void Grants::begin_end(LentMemory& lent, bool peer_hears) noexcept {
     const Phase phase = lent.phase.load(std::memory_order_relaxed);
     if (phase != Phase::opening && phase != Phase::open) return;
     if (phase == Phase::open) ++busy_;
     lent.phase.store(Phase::ending, std::memory_order_relaxed);
+    notices_.add(lent.extents, peer_hears);
+    notices_.post(member_.ring());
     // What has retired is let go by a poll: here an owner would end in the midst of its user.
     (void)go_on(lent);
     lane_->pending().add(member_);
 }
 
 void Grants::end_all() noexcept {
+    notices_.clear();  // the bye says it
     if (lent_ == nullptr) return;
-    for (const auto& lent : lent_->list) end(*lent);
+    for (const auto& lent : lent_->list) begin_end(*lent, false);
 }
 
 bool Grants::progress() noexcept {
-    if (busy_ == 0) [[likely]]
+    if (busy_ == 0 && notices_.empty()) [[likely]]
         return true;
     if (member_.path().error() != Errc::ok) {
         abandon();
         return true;
     }
+    if (member_.has_ended()) notices_.clear();
+    notices_.post(member_.ring());
     List ended;  // owners may lend and end others
+    if (lent_ == nullptr) return notices_.empty();
     for (auto next = lent_->list.begin(); next != lent_->list.end();) {
         const auto at = next++;
         if (go_on(**at)) ended.splice(ended.end(), lent_->list, at);
@@ -113,7 +125,7 @@ bool Grants::progress() noexcept {
         keep_windows(*lent);
     }
     for (const auto& lent : ended) lent->let_go();
-    return busy_ == 0;
+    return busy_ == 0 && notices_.empty();
 }
 
 // True: it has ended.
@@ -162,6 +174,7 @@ void Grants::keep_windows(LentMemory& lent) noexcept {
 
 void Grants::abandon() noexcept {
     spare_.clear();
+    notices_ = {};
     if (lent_ == nullptr || lent_->list.empty()) return;
     busy_ = 0;
     for (const auto& lent : lent_->list) {

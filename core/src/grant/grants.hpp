@@ -13,22 +13,31 @@
 
 #include "../arena/region_table.hpp"
 #include "../lane/lane_impl.hpp"
+#include "end_notices.hpp"
 #include "lent_memory.hpp"
 
 namespace verbatim {
 
 class Grants {
   public:
-    // All outlive the grants.
+    // All outlive the grants. `peer_hears`: of their ends, where that is wanted.
     Grants(Lane::Impl& lane, LaneMember& member, Device& device,
-           std::shared_ptr<Quarantine> quarantine)
-        : lane_(&lane), member_(member), device_(device), quarantine_(std::move(quarantine)) {}
+           std::shared_ptr<Quarantine> quarantine, bool peer_hears)
+        : lane_(&lane),
+          member_(member),
+          device_(device),
+          quarantine_(std::move(quarantine)),
+          peer_hears_(peer_hears) {}
     Grants(const Grants&) = delete;
     Grants& operator=(const Grants&) = delete;
 
     // Begins to lend `memory`, which lies in the arena of `regions`. Throws Error.
+    struct Terms {
+        std::shared_ptr<void> owner;
+        EndNotice notice;
+    };
     std::shared_ptr<LentMemory> lend(RegionTable& regions, std::span<std::byte> memory,
-                                     Access access, std::shared_ptr<void> owner);
+                                     Access access, Terms terms);
     // Begins the end.
     void end(LentMemory& lent) noexcept;
     void end_all() noexcept;
@@ -59,6 +68,7 @@ class Grants {
     void make_pieces(LentMemory& lent, RegionTable& regions, std::span<std::byte> memory,
                      Access access);
     LentPiece take_window();
+    void begin_end(LentMemory& lent, bool peer_hears) noexcept;
     bool go_on(LentMemory& lent) noexcept;
     bool open(LentMemory& lent) noexcept;
     bool close(LentMemory& lent) noexcept;
@@ -77,6 +87,8 @@ class Grants {
     std::shared_ptr<Abandoned> lent_;
     std::list<Quarantine::Lot> lot_;
     std::size_t busy_ = 0;  // of them, opening or ending
+    bool peer_hears_;
+    EndNotices notices_;
 };
 
 }  // namespace verbatim

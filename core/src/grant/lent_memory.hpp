@@ -41,6 +41,7 @@ struct LentMemory {
     }
 
     std::shared_ptr<void> owner;
+    EndNotice notice = EndNotice::none;
     std::vector<RemoteExtent> extents;
     std::vector<LentPiece> pieces;
     std::size_t opened = 0, closed = 0;  // pieces whose request was accepted

@@ -7,6 +7,19 @@
 #include "polled_set.hpp"
 
 namespace verbatim {
+namespace {
+
+Errc tell_keys(const MemberEvents& events, std::span<const std::byte> keys) noexcept {
+    std::uint32_t key = 0;
+    if (keys.empty() || keys.size() % sizeof key != 0) return Errc::protocol_error;
+    for (; !keys.empty() && events.key_ended != nullptr; keys = keys.subspan(sizeof key)) {
+        std::memcpy(&key, keys.data(), sizeof key);
+        events.key_ended(events.owner, key);
+    }
+    return Errc::ok;
+}
+
+}  // namespace
 
 void Message::give_back() noexcept {
     if (owner_ != nullptr)
@@ -21,8 +34,9 @@ void Message::give_back() noexcept {
 Errc LaneMember::next(Message& message) noexcept {
     Record record;
     Errc error = broken_ ? Errc::protocol_error : ring_.next(record);
-    for (int left = kMostFragments; error == Errc::ok && record.is_fragment; --left) {
-        error = take_fragment(record, message);
+    for (int left = kMostFragments; error == Errc::ok && record.frame != ring::Frame::message;
+         --left) {
+        error = take_part(record, message);
         if (error == Errc::ok) return error;
         if (error != Errc::would_block) break;
         if (left != 0)
@@ -43,14 +57,15 @@ Errc LaneMember::next(Message& message) noexcept {
     return Errc::ok;
 }
 
-// ok: `message` is whole; would_block: it is not yet. Allocates: what is longer than a record
-// cannot be a view into the ring.
-Errc LaneMember::take_fragment(const Record& record, Message& message) noexcept {
-    const Errc error = fragments_.add(record);
+// ok: `message` is whole; would_block: it is not yet, or the record was none of a message.
+// Allocates: what is longer than a record cannot be a view into the ring.
+Errc LaneMember::take_part(const Record& record, Message& message) noexcept {
+    const bool is_fragment = record.frame == ring::Frame::fragment;
+    const Errc error = is_fragment ? fragments_.add(record) : tell_keys(events_, record.payload);
     release(record.number);
     if (error == Errc::out_of_memory) fail(error);
     if (error != Errc::ok) return Errc::protocol_error;  // after the first reason this one is mute
-    if (!fragments_.is_whole()) return Errc::would_block;
+    if (!is_fragment || !fragments_.is_whole()) return Errc::would_block;
     message.release();
     message.copy_ = fragments_.take();
     message.payload_ = {message.copy_, fragments_.size()};

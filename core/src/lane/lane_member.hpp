@@ -27,6 +27,8 @@ struct MemberEvents {
     void (*pending)(void* owner) noexcept = nullptr;
     // The side channel can be read.
     void (*socket)(void* owner) noexcept = nullptr;
+    // A grant of the peer's has ended.
+    void (*key_ended)(void* owner, std::uint32_t remote_key) noexcept = nullptr;
 };
 
 // The queue pair of a member, and its place on a lane.
@@ -134,7 +136,7 @@ class LaneMember {
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above
     void settle() noexcept;
-    Errc take_fragment(const Record& record, Message& message) noexcept;
+    Errc take_part(const Record& record, Message& message) noexcept;
 
     // Fragments that one call takes, before others have their turn.
     static constexpr int kMostFragments = 64;

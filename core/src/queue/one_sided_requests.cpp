@@ -12,6 +12,8 @@ constexpr std::size_t kMaxElements = 16;
 // From here on a write gets a completion of its own, so that a flush need not post one more
 // request; copying this much takes several times as long as a completion.
 constexpr std::size_t kSignalBytes = 4096;
+// Each post of a list names its own.
+constexpr std::array<mlx5::Element, 1> kNoElement{{{0, 1, 0}}};
 
 }  // namespace
 
@@ -19,7 +21,8 @@ OneSidedRequests::OneSidedRequests(SendPath& path, LocalMemory local, std::uint6
     : path_(path),
       local_(local),
       most_(std::min<std::uint64_t>(most, std::uint64_t{1} << 31)),
-      word_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})} {}
+      word_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})},
+      read_{{path.queue(), {.opcode = mlx5::Opcode::read, .elements = kNoElement}}} {}
 
 Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done) noexcept {
     path_.make_room();
@@ -84,38 +87,50 @@ Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexce
     return path_.post(request);
 }
 
-Errc OneSidedRequests::translate(const RemoteRead& read, mlx5::Element& into,
-                                 mlx5::WorkRequest& request) const noexcept {
+Errc OneSidedRequests::prepare(const RemoteExtent& remote, const std::byte* local,
+                               PreparedTarget& target) const noexcept {
     const MemoryRegion* region = nullptr;
-    RegionTable& regions = table_of(read.into);
-    if (const Errc error = regions.find_or_register(read.into, region); error != Errc::ok)
-        return error;
-    const std::uint64_t most = std::min<std::uint64_t>(most_, regions.to_segment_end(read.into));
-    if (read.from.bytes == 0 || read.from.bytes > most) return Errc::invalid_argument;
-    into = {reinterpret_cast<std::uint64_t>(read.into), static_cast<std::uint32_t>(read.from.bytes),
-            region->local_key()};
-    request.opcode = mlx5::Opcode::read;
-    request.remote_address = read.from.address;
-    request.remote_key = read.from.remote_key;
-    request.elements = {&into, 1};
+    RegionTable& regions = table_of(local);
+    if (const Errc error = regions.find_or_register(local, region); error != Errc::ok) return error;
+    const std::uint64_t most = std::min<std::uint64_t>(most_, regions.to_segment_end(local));
+    if (remote.bytes == 0 || remote.bytes > most) return Errc::invalid_argument;
+    target.remote = {remote.address, remote.remote_key};
+    target.local = {reinterpret_cast<std::uint64_t>(local),
+                    static_cast<std::uint32_t>(remote.bytes), region->local_key()};
+    return Errc::ok;
+}
+
+Errc OneSidedRequests::try_read_targets(std::span<const PreparedTarget> reads,
+                                        std::size_t& done) noexcept {
+    path_.make_room();
+    while (done < reads.size()) {
+        const PreparedTarget* const rest = reads.data() + done;
+        const auto next = [rest](std::uint32_t i) {
+            const PreparedTarget& read = rest[i];
+            return mlx5::Listed{read.remote, [&read](std::uint32_t) { return read.local; }};
+        };
+        std::uint32_t posted = 0;
+        const auto left = static_cast<std::uint32_t>(reads.size() - done);
+        if (const Errc error = path_.post_list(read_, left, next, posted); error != Errc::ok)
+            return error;
+        done += posted;
+        last_ = path_.accepted();
+    }
     return Errc::ok;
 }
 
 Errc OneSidedRequests::try_read_all(std::span<const RemoteRead> reads, std::size_t& done) noexcept {
-    std::array<mlx5::Element, kMostReads> elements;
-    std::array<mlx5::WorkRequest, kMostReads> requests;
-    path_.make_room();
+    std::array<PreparedTarget, kMostReads> targets;
     while (done < reads.size()) {
         const std::size_t count = std::min(reads.size() - done, kMostReads);
         for (std::size_t i = 0; i < count; ++i)
-            if (const Errc error = translate(reads[done + i], elements[i], requests[i]);
+            if (const Errc error = prepare(reads[done + i].from, reads[done + i].into, targets[i]);
                 error != Errc::ok)
                 return error;
         std::size_t posted = 0;
-        const Errc error = path_.post_list(std::span(requests).first(count), posted);
-        if (error != Errc::ok) return error;
+        const Errc error = try_read_targets(std::span(targets).first(count), posted);
         done += posted;
-        last_ = path_.accepted();
+        if (error != Errc::ok) return error;
     }
     return Errc::ok;
 }

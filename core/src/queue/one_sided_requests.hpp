@@ -11,6 +11,7 @@
 
 #include "../arena/region_table.hpp"
 #include "outcome_waiters.hpp"
+#include "prepared_links.hpp"
 #include "send_path.hpp"
 
 namespace verbatim {
@@ -47,6 +48,19 @@ class OneSidedRequests {
     // Reads, many under one doorbell: `done` of them, as above. invalid_argument, too: one of a
     // length that one request cannot have, or over the end of a segment.
     Errc try_read_all(std::span<const RemoteRead> reads, std::size_t& done) noexcept;
+    // The same of targets that are prepared.
+    Errc try_read_targets(std::span<const PreparedTarget> reads, std::size_t& done) noexcept;
+    // `bytes` at `local` and at `remote` as the target of one request. Errors: as above.
+    Errc prepare(const RemoteExtent& remote, const std::byte* local,
+                 PreparedTarget& target) const noexcept;
+    // One that is prepared, with a completion. Errors: those of SendPath::post().
+    template <class Prepared, class Remote, class Payload>
+    [[gnu::always_inline]] Errc try_prepared(Prepared& request, const Remote& remote,
+                                             const Payload& payload) noexcept {
+        const Errc error = path_.post_signaled(request, remote, payload);
+        last_ = path_.accepted();
+        return error;
+    }
     // `before`: 8 bytes of local memory that get the word as it was.
     Errc try_atomic(const AtomicOperands& operands, std::byte* before,
                     mlx5::RemoteMemory word) noexcept;
@@ -55,21 +69,28 @@ class OneSidedRequests {
 
     // Of its operations.
     OutcomeWaiters& waiters() noexcept { return waiters_; }
+    PreparedLinks& prepared() noexcept { return prepared_; }
+    // The connection goes; all requests have retired.
+    void drop_prepared() noexcept {
+        prepared_.end_all();
+        prepared_.drop_all([&](std::uint64_t number) {
+            const Errc error = outcome(number);
+            return error == Errc::would_block ? Errc::flushed : error;
+        });
+    }
+    mlx5::SendQueue& queue() noexcept { return path_.queue(); }
     // Number of the last request, for outcome().
     std::uint64_t last() const noexcept { return last_; }
     // would_block until that request has retired; then ok, or why it failed.
     Errc outcome(std::uint64_t request) const noexcept { return path_.user().outcome(request); }
 
   private:
-    // Reads under one doorbell.
+    // Reads that are translated together.
     static constexpr std::size_t kMostReads = 32;
 
     Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
     // One request: as much of the rest as gather list and device take, which goes.
     Errc post_some(const Transfer& rest, std::size_t& went) noexcept;
-    // One read of a list.
-    Errc translate(const RemoteRead& read, mlx5::Element& into,
-                   mlx5::WorkRequest& request) const noexcept;
     RegionTable& table_of(const std::byte* at) const noexcept {
         return local_.received.arena().contains(at) ? local_.received : local_.objects;
     }
@@ -77,9 +98,11 @@ class OneSidedRequests {
     SendPath& path_;
     LocalMemory local_;
     std::uint64_t most_;
-    PreparedWrite<mlx5::PreparedWrite8> word_;
+    PreparedPost<mlx5::PreparedWrite8> word_;
+    PreparedPost<mlx5::Prepared<mlx5::Opcode::read, mlx5::Gather<1>>> read_;  // of lists
     std::uint64_t last_ = 0;  // number of the last request
     OutcomeWaiters waiters_;
+    PreparedLinks prepared_;
 };
 
 }  // namespace verbatim

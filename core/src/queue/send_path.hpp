@@ -19,7 +19,7 @@ namespace verbatim {
 // A prepared operation and whether its image is signaled now: setting the flag on every post would
 // cost more than asking.
 template <class Prepared>
-struct PreparedWrite {
+struct PreparedPost {
     Prepared operation;
     bool signaled = true;  // as prepared
 };
@@ -52,14 +52,14 @@ class SendPath {
     }
     // Posts a prepared write of this payload to this remote memory.
     template <class Prepared, class Remote, class Payload>
-    Errc post(PreparedWrite<Prepared>& write, const Remote& remote,
+    Errc post(PreparedPost<Prepared>& write, const Remote& remote,
               const Payload& payload) noexcept {
         if (!has_room()) [[unlikely]]
             return refusal();
         return post_reserved(write, remote, payload);
     }
     template <class Prepared, class Remote, class Payload>
-    Errc post_reserved(PreparedWrite<Prepared>& write, const Remote& remote,
+    Errc post_reserved(PreparedPost<Prepared>& write, const Remote& remote,
                        const Payload& payload) noexcept {
         const bool signaled = wants_signal();
         if (signaled != write.signaled) write.operation.set_signaled(write.signaled = signaled);
@@ -71,19 +71,37 @@ class SendPath {
             return result == Errc::invalid_prepared ? post_anew(write, remote, payload) : result;
         return settle(Errc::ok, room, signaled);
     }
-    // Posts requests of one block each under one doorbell: `posted` of them, as many as there is
-    // room for. The last one gets a completion. Errors: as above, and none is posted.
-    Errc post_list(std::span<mlx5::WorkRequest> requests, std::size_t& posted) noexcept {
+    // The same of an operation that always gets a completion.
+    template <class Prepared, class Remote, class Payload>
+    [[gnu::always_inline]] Errc post_signaled(Prepared& operation, const Remote& remote,
+                                              const Payload& payload) noexcept {
+        make_room();
+        if (!has_room() || error() != Errc::ok) [[unlikely]]
+            return refusal();
+        const Errc result = operation.post(user_->id_of(accepted_ + 1), remote, payload);
+        if (result != Errc::ok) [[unlikely]]
+            return result;
+        signaled_ = ++accepted_;
+        unsignaled_blocks_ = 0;
+        wanted_ = false;
+        return Errc::ok;
+    }
+    // Posts `count` requests of one block each under one doorbell: `posted` of them, as many as
+    // there is room for. `next(i)` returns the i-th, a mlx5::Listed. The last one gets a
+    // completion. Errors: as above, and none is posted.
+    template <class Prepared, class Next>
+    Errc post_list(PreparedPost<Prepared>& list, std::uint32_t count, Next&& next,
+                   std::uint32_t& posted) noexcept {
         const std::uint32_t room = queue().free_blocks();
-        if (room < needed_) return refusal();
-        const auto some = requests.first(std::min<std::size_t>(requests.size(), room - kReserve));
-        for (std::size_t i = 0; i < some.size(); ++i) {
-            some[i].id = user_->id_of(accepted_ + 1 + i);
-            some[i].signaled = i + 1 == some.size();
+        if (room < needed_ || error() != Errc::ok) return refusal();
+        if (!list.signaled) list.operation.set_signaled(list.signaled = true);
+        posted = std::min(count, room - kReserve);
+        const std::uint64_t first = user_->id_of(accepted_ + 1);
+        if (const Errc result = list.operation.post_list(first, posted, next); result != Errc::ok) {
+            if (result != Errc::invalid_prepared) return result;
+            list.operation.move_to(queue());
+            return post_list(list, count, next, posted);
         }
-        const Errc result = error() != Errc::ok ? error() : queue().post(some);
-        if (result != Errc::ok) return result;
-        posted = some.size();
         accepted_ += posted - 1;
         return settle(Errc::ok, 0, true);
     }
@@ -106,9 +124,8 @@ class SendPath {
     }
 
     // -- For a move to another queue pair (docs/moving.md) --
-    // Until resume() there is room for nothing, but for the reserve.
-    void pause() noexcept { needed_ = kNothing; }
-    void resume() noexcept { needed_ = kReserve + kLongestBlocks; }
+    // While paused there is room for nothing, but for the reserve.
+    void set_paused(bool on) noexcept { needed_ = on ? kNothing : kReserve + kLongestBlocks; }
     bool is_paused() const noexcept { return needed_ == kNothing; }
     // Everything accepted has retired. While paused: else asks for a completion of it.
     bool drain() noexcept {
@@ -148,7 +165,7 @@ class SendPath {
 
     // Of another queue pair since its last post. By value: the caller's stay in registers.
     template <class Prepared, class Remote, class Payload>
-    [[gnu::noinline]] Errc post_anew(PreparedWrite<Prepared>& write, Remote remote,
+    [[gnu::noinline]] Errc post_anew(PreparedPost<Prepared>& write, Remote remote,
                                      Payload payload) noexcept {
         write.operation.move_to(queue());
         return post_reserved(write, remote, payload);

@@ -36,19 +36,19 @@ RegionTable& table_of(Context::Impl& context, std::span<const std::byte> memory)
 }  // namespace
 
 Grant Grant::begin(Connection& connection, std::span<std::byte> memory, Access access,
-                   std::shared_ptr<void> owner) {
+                   std::shared_ptr<void> owner, EndNotice notice) {
     const Connection::Impl::Use impl(*connection.impl_);  // lending may let go what ends it
     const auto guard = impl->lane->enter();
     if (impl->has_ended()) raise_end(*impl.operator->());
     Grant grant;
-    grant.lent_ =
-        impl->grants.lend(table_of(*impl->context, memory), memory, access, std::move(owner));
+    grant.lent_ = impl->grants.lend(table_of(*impl->context, memory), memory, access,
+                                    {std::move(owner), notice});
     return grant;
 }
 
 Grant::Grant(Connection& connection, std::span<std::byte> memory, Access access,
-             std::shared_ptr<void> owner)
-    : Grant(begin(connection, memory, access, std::move(owner))) {
+             std::shared_ptr<void> owner, EndNotice notice)
+    : Grant(begin(connection, memory, access, std::move(owner), notice)) {
     const Connection::Impl::Use impl(*connection.impl_);  // its polls may end the connection
     const auto guard = impl->lane->enter();
     for (unsigned round = 0; lent_->phase.load(std::memory_order_relaxed) == Phase::opening;

@@ -9,7 +9,6 @@ namespace {
 template <class Attempt>
 Errc accept(Connection::Impl& impl, Operation& operation, Attempt attempt) noexcept {
     const auto guard = enter(impl);
-    if (impl.handle == nullptr && !impl.has_ended()) return Errc::flushed;  // it closes
     return post_one_sided(impl, [&](OneSidedRequests& requests) {
         const Errc error = attempt(requests);
         operation.number = requests.last();

@@ -65,7 +65,7 @@ class ReturnedCredits {
     std::uint64_t last_ = 0, announced_ = 0;  // positions
     std::uint64_t due_ = 0;                   // the next credit goes from here on
     std::uint64_t address_;
-    PreparedWrite<mlx5::PreparedWrite8> write_;
+    PreparedPost<mlx5::PreparedWrite8> write_;
 };
 
 }  // namespace verbatim

@@ -36,6 +36,8 @@ enum class Frame : std::uint8_t {
     batch = 2,
     // A part of a message that is longer than a record (fragments.hpp).
     fragment = 3,
+    // The keys of grants that have ended, 32 bits each.
+    ended_keys = 4,
 };
 
 struct Word0 {

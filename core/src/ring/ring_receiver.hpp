@@ -19,9 +19,9 @@ struct Record {
     std::uint8_t channel = 0;
     std::uint8_t kind = 0;
     std::uint32_t credit = 0;
-    bool is_new = false;       // its credit was not seen by look_ahead()
-    bool is_fragment = false;  // of a longer message
-    std::uint32_t number = 0;  // for release()
+    bool is_new = false;                       // its credit was not seen by look_ahead()
+    ring::Frame frame = ring::Frame::message;  // no pad, no batch
+    std::uint32_t number = 0;                  // for release()
     std::span<const std::byte> payload;
 };
 
@@ -133,7 +133,7 @@ class RingReceiver {
         const std::size_t to_end = mask_ + 1 - offset;
         if (word.frame == ring::Frame::pad)
             return word.length % ring::kAlignment == 0 && word.length <= to_end ? word.length : 0;
-        if (word.frame > ring::Frame::fragment || word.length > ring::max_payload(mask_ + 1) ||
+        if (word.frame > ring::Frame::ended_keys || word.length > ring::max_payload(mask_ + 1) ||
             ring::record_bytes(word.length) > to_end)
             return 0;
         return ring::slot_bytes(word.length);
@@ -160,7 +160,7 @@ class RingReceiver {
                   word.kind,
                   word.credit,
                   is_new,
-                  word.frame == ring::Frame::fragment,
+                  word.frame,
                   held_.add(position_),
                   {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
@@ -189,9 +189,13 @@ class RingReceiver {
         // No record begins before it ends, so this is where the next one does.
         if (batch_left_ == 0)
             move_by(ring::round_up(batch_at_ + ring::kWordBytes, ring::kAlignment) - offset());
-        record = {
-            word.channel,          word.kind, batch_credit_, false, false, held_.add(position_),
-            {payload, word.length}};
+        record = {word.channel,
+                  word.kind,
+                  batch_credit_,
+                  false,
+                  word.frame,
+                  held_.add(position_),
+                  {payload, word.length}};
         return Errc::ok;
     }
 

@@ -127,7 +127,7 @@ class RingSender {
 
   private:
     template <std::uint32_t kBytes>
-    using Small = PreparedWrite<mlx5::Prepared<mlx5::Opcode::write, mlx5::Inline<kBytes>>>;
+    using Small = PreparedPost<mlx5::Prepared<mlx5::Opcode::write, mlx5::Inline<kBytes>>>;
 
     template <std::uint32_t kBytes>
     static Small<kBytes> small_write(SendPath& path, const RemoteRing& ring) {

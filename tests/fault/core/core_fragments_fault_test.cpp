@@ -1,5 +1,5 @@
-// A peer made by hand whose fragments contradict each other: its connection ends, and nothing of
-// the message is handed out.
+// A peer made by hand whose fragments contradict each other, or whose notices are none: its
+// connection ends, and nothing of the message is handed out.
 #include "core_hand_made_peer.hpp"
 #include "ring/fragments.hpp"
 
@@ -44,6 +44,25 @@ TEST(Fragments, that_contradict_each_other_end_their_connection) {
     EXPECT_EQ(end_after({{{4097, 0}, 10}}), Errc::protocol_error) << "beyond the bound";
     EXPECT_EQ(end_after({{{~std::uint64_t{0}, 0}, 10}}), Errc::protocol_error) << "far beyond it";
     EXPECT_EQ(end_after({{{4096, 0}, 10}}), Errc::would_block) << "a good beginning";
+}
+
+Errc end_after_notice(std::size_t bytes) {
+    HandMadePeer peer(test::small_config());
+    const std::vector<std::byte> keys(bytes, std::byte{0xff});
+    EXPECT_EQ(peer.ring().try_send({.body = keys, .frame = ring::Frame::ended_keys}), Errc::ok);
+    EXPECT_EQ(peer.ring().try_send({.channel = 5}), Errc::ok);
+    Message message;
+    const Errc end = peer.connection().try_receive(message);
+    EXPECT_EQ(bool(message), end == Errc::ok);
+    return end;
+}
+
+TEST(Notices, that_are_no_keys_end_their_connection) {
+    EXPECT_EQ(end_after_notice(0), Errc::protocol_error);
+    EXPECT_EQ(end_after_notice(3), Errc::protocol_error);
+    EXPECT_EQ(end_after_notice(9), Errc::protocol_error);
+    EXPECT_EQ(end_after_notice(4), Errc::ok) << "of a key that nobody uses";
+    EXPECT_EQ(end_after_notice(400), Errc::ok);
 }
 
 }  // namespace

@@ -58,6 +58,11 @@ class Examples(unittest.TestCase):
     def test_remote_memory(self):
         self.assertEqual(self.both("remote", "serve", "ask"), "30 35\n")
 
+    def test_keys_are_read_by_a_prepared_list(self):
+        served, asked = self.run_both((program("multi_get"), "serve"), (program("multi_get"), "ask"))
+        self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)
+        self.assertEqual(asked.stdout, "0 10000 40000\n1 10000 40000\n4 10000 40000\n")
+
     def test_many_in_place_and_long_messages(self):
         self.assertEqual(self.both("stream", "receive", "send"),
                          "1000 small ones, one in place, and one of 4194304 bytes\n")

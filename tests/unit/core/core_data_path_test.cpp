@@ -10,7 +10,7 @@
 #include <csignal>
 #include <thread>
 
-#include <verbatim/core/one_sided.hpp>
+#include <verbatim/core/prepared.hpp>
 
 #include "counted_allocations.hpp"
 #include "objects_pair.hpp"
@@ -78,6 +78,45 @@ bool exercise_one_sided(test::Pair& pair, const RemoteExtent& extent, std::byte*
     return true;
 }
 
+// The same, prepared before.
+struct PreparedAll {
+    PreparedAll(test::Pair& pair, const RemoteExtent& extent, std::byte* local)
+        : connection(*pair.sender),
+          one_sided(connection),
+          words(reinterpret_cast<std::uint64_t*>(local), 64),
+          read(one_sided, RemoteSpan<std::uint64_t>(extent), words),
+          write(one_sided, words, RemoteSpan<std::uint64_t>(extent)),
+          add(one_sided, RemoteSpan<std::uint64_t>(extent), &words[0]),
+          list(one_sided, reads_of(extent, local)),
+          list_from(extent) {}
+    static std::vector<RemoteRead> reads_of(const RemoteExtent& extent, std::byte* local) {
+        const RemoteSpan<std::uint64_t> remote(extent);
+        std::vector<RemoteRead> reads;
+        for (std::size_t i = 0; i < 40; ++i) reads.push_back({remote[i].extent(), local + 8 * i});
+        return reads;
+    }
+    bool exercise() {
+        for (std::size_t i = 0; i < 300; ++i) {
+            const RemoteRead one{list_from[i % 2].extent(),
+                                 reinterpret_cast<std::byte*>(&words[9])};
+            if (read.execute(i) != Errc::ok || write.execute(i) != Errc::ok ||
+                add.execute(i, i) != Errc::ok || list.set(9, one) != Errc::ok ||
+                list.execute() != Errc::ok || !await(one_sided, connection, list.last()) ||
+                list.result() != Errc::ok || read.result() != Errc::ok || !read.valid())
+                return false;
+        }
+        return true;
+    }
+    Connection& connection;
+    OneSided one_sided;
+    std::span<std::uint64_t> words;
+    PreparedRead<std::uint64_t> read;
+    PreparedWrite<std::uint64_t> write;
+    PreparedFetchAdd add;
+    PreparedReads list;
+    RemoteSpan<std::uint64_t> list_from;
+};
+
 // Messages of every way of sending (prepared, inline, from the mirror), pads, credits, one-sided
 // writes, flushes, and looks at an empty ring.
 bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* source) {
@@ -121,8 +160,10 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
         const Grant grant(*pair.receiver, {target, 8192},
                           Access::remote_write | Access::remote_read | Access::remote_atomic);
         const RemoteExtent extent = grant.extents()[0];
+        PreparedAll prepared(pair, extent, source);
         const auto all = [&] {
-            return exercise(pair, extent, source) && exercise_one_sided(pair, extent, source);
+            return exercise(pair, extent, source) && exercise_one_sided(pair, extent, source) &&
+                   prepared.exercise();
         };
         all();  // the first use maps the peer's memory
         const int result = confined(all);

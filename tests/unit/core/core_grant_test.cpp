@@ -22,7 +22,14 @@ struct Lending : Pair {
     // The middle of the memory.
     std::span<std::byte> middle() const { return {target + kBytes, kBytes}; }
     Grant lend(std::shared_ptr<void> owner = nullptr) {
-        return Grant(*receiver, middle(), Access::remote_write, std::move(owner));
+        Grant grant(*receiver, middle(), Access::remote_write, std::move(owner));
+        // Its key works for what follows a message.
+        EXPECT_EQ(receiver->try_send(1, {}), Errc::ok);
+        Message message;
+        const Deadline deadline = soon();
+        while (sender->try_receive(message) == Errc::would_block && !deadline.passed())
+            (void)receiver->progress();
+        return grant;
     }
     // The outcome of a write to `offset` of the grant's first extent.
     Errc write(const RemoteExtent& to, std::ptrdiff_t offset, std::size_t bytes) {

@@ -28,6 +28,9 @@ struct RemoteExtent {
 class Connection;
 struct LentMemory;
 
+// Whether the peer is told of a grant's end: its prepared operations become invalid by that.
+enum class EndNotice : bool { none, sent };
+
 class Grant {
   public:
     Grant() noexcept = default;
@@ -38,10 +41,10 @@ class Grant {
     // lend), would_deadlock (a full queue in a handler), out_of_memory, what the device says that
     // has no such windows, the connection's end.
     Grant(Connection& connection, std::span<std::byte> memory, Access access,
-          std::shared_ptr<void> owner = nullptr);
+          std::shared_ptr<void> owner = nullptr, EndNotice notice = EndNotice::sent);
     // The same, and never blocks: the peer may be told of it once is_ready().
     static Grant begin(Connection& connection, std::span<std::byte> memory, Access access,
-                       std::shared_ptr<void> owner = nullptr);
+                       std::shared_ptr<void> owner = nullptr, EndNotice notice = EndNotice::sent);
     Grant(Grant&&) noexcept = default;
     Grant& operator=(Grant&& other) noexcept {
         if (this == &other) return *this;

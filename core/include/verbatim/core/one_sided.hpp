@@ -88,6 +88,7 @@ class OneSided {
   private:
     template <class Attempt>
     friend class OfferedOperation;
+    friend class PreparedOperation;
     // To tell it of its outcome, and not to.
     void add(OutcomeWaiter& waiter) noexcept;
     void remove(const OutcomeWaiter& waiter) noexcept;

@@ -108,8 +108,9 @@ class Prepared {
     bool valid() const noexcept { return binding_.valid(); }
     // Ends the operation before its destructor does.
     void release() noexcept { binding_.release(); }
-    // The same operation of another queue, valid or not before. Allocates nothing.
-    void move_to(SendQueue& queue) noexcept requires(!Shape::kNamesRegions) {
+    // The same operation of another queue, valid or not before. It names regions no more: the
+    // caller is responsible for the keys. Allocates nothing.
+    void move_to(SendQueue& queue) noexcept {
         image_.set_queue(queue.number());
         binding_ = PreparedBinding(queue, {}, Shape::kBlocks);
     }

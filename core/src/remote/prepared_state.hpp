@@ -1,0 +1,63 @@
+// The state of prepared operations: the encoded request, and its target.
+// Owner: the handle; the connection lists it. Threads: the lane's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <verbatim/core/prepared.hpp>
+
+#include "../connection/waiting.hpp"
+
+namespace verbatim {
+
+struct PreparedOperation::State : PreparedLink {
+    explicit State(Connection::Impl& of) noexcept : connection(&of) {}
+    virtual ~State() {
+        if (is_listed) connection->one_sided.prepared().remove(*this);
+    }
+    // From now on polls take the peer's notices, whether or not the program takes messages.
+    void enlist() noexcept {
+        connection->one_sided.prepared().add(*this);
+        connection->dispatcher.watch();
+    }
+
+    Connection::Impl* connection;  // while it is listed
+};
+
+// Of one request, whose remote memory is one of the places that follow `target.remote` at each
+// `step` bytes.
+template <class Request>
+struct SingleState final : PreparedOperation::State {
+    SingleState(Connection::Impl& of, const mlx5::WorkRequest& request)
+        : State(of), request_(of.one_sided.queue(), request) {}
+
+    // At the place of that number.
+    template <class Payload>
+    Errc execute(std::size_t place, const Payload& payload) noexcept {
+        if (!valid) [[unlikely]]
+            return Errc::invalid_prepared;
+        if (place > last_place) [[unlikely]]
+            return Errc::invalid_argument;
+        [[maybe_unused]] const auto guard = connection->lane->enter();
+        // Messages come before what follows them.
+        MessageRing& ring = connection->member.ring();
+        if (!ring.has_posted_all()) [[unlikely]]
+            if (const Errc error = ring.post_waiting(); error != Errc::ok)
+                return connection->judge(error);
+        const std::uint64_t at = target.remote.address + place * step;  // the key was encoded
+        const Errc error = connection->one_sided.try_prepared(request_, at, payload);
+        if (error != Errc::ok) [[unlikely]]
+            return connection->judge(error);
+        number = connection->one_sided.last();
+        return Errc::ok;
+    }
+
+    PreparedTarget target;
+    std::uint64_t step = 1, last_place = 0;
+
+  private:
+    Request request_;
+};
+
+}  // namespace verbatim
