@@ -12,6 +12,9 @@
 
 #include "arena_memory.hpp"
 #include "granule_heap.hpp"
+#include "live_bits.hpp"
+#include "poison.hpp"
+#include "thread_caches.hpp"
 
 namespace verbatim {
 namespace {
@@ -77,7 +80,7 @@ class LiveBitmap {
 
 struct Arena::State {
     explicit State(const ArenaOptions& options)
-        : bitmap(options), memory(options), heap(bitmap.words()) {}
+        : bitmap(options), bits(bitmap.words()), memory(options) {}
 
     // Under the mutex. Populates whole segments until `granules` can be used; all or nothing.
     void grow_to(std::uint64_t granules, std::size_t segment_bytes) {
@@ -86,10 +89,49 @@ struct Arena::State {
         heap.extend(memory.populated_bytes() / kGranuleBytes);
     }
 
+    // This thread's cache for blocks of this size; made where another thread has the lock, else
+    // `lock` is held. Null: the heap serves them.
+    ThreadCache* cache_for(std::uint64_t granules, std::unique_lock<std::mutex>& lock) {
+        if (granules > GranuleHeap::kSmall) return nullptr;
+        ThreadCache* const mine = caches.mine();
+        return mine != nullptr || lock.try_lock() ? mine : caches.join();
+    }
+    // Of that cache. kNone: it has none.
+    std::uint64_t take_cached(ThreadCache& cache, std::uint64_t granules) {
+        std::uint64_t first = cache.take(granules);
+        if (first == GranuleHeap::kNone) {
+            const std::lock_guard lock(mutex);
+            if (!cache.refill(heap)) return first;
+            first = cache.take(granules);
+        }
+        bits.set(first, granules, LiveBits::Writers::many);
+        return first;
+    }
+    // False, and nothing done, if one of them is not live. Throws std::bad_alloc: they are lost.
+    bool release(std::uint64_t first, std::uint64_t granules) {
+        std::unique_lock lock(mutex, std::defer_lock);
+        ThreadCache* const cache = cache_for(granules, lock);
+        if (cache == nullptr && !lock) lock.lock();
+        if (poison::kOn && bits.all(first, granules))
+            poison::put(memory.base() + first * kGranuleBytes, granules * kGranuleBytes);
+        if (!bits.clear(first, granules, writers(lock))) return false;
+        if (cache != nullptr && cache->give(first, granules)) return true;
+        if (!lock) lock.lock();
+        if (cache != nullptr) cache->flush(heap);  // it is full
+        heap.release(first, granules);
+        return true;
+    }
+    LiveBits::Writers writers(const std::unique_lock<std::mutex>& lock) const noexcept {
+        return lock && caches.empty() ? LiveBits::Writers::one : LiveBits::Writers::many;
+    }
+
     std::mutex mutex;
     LiveBitmap bitmap;
+    LiveBits bits;
     ArenaMemory memory;
     GranuleHeap heap;
+    ThreadCaches caches{mutex, heap};
+    std::uint64_t peak = 0;  // granules
 };
 
 Arena::Arena(const ArenaOptions& options)
@@ -112,7 +154,23 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
     if (bytes >= kPageAligned) alignment = kSmallPageBytes;
     const std::uint64_t granules = granules_of(bytes);
     const std::uint64_t step = std::max<std::size_t>(1, alignment / kGranuleBytes);
-    const std::lock_guard lock(state_->mutex);
+    std::byte* const block = base_ + take(granules, step) * kGranuleBytes;
+    poison::check(block, granules * kGranuleBytes, options_.name.c_str());
+    return block;
+}
+
+std::uint64_t Arena::take(std::uint64_t granules, std::uint64_t step) {
+    std::unique_lock lock(state_->mutex, std::defer_lock);
+    if (ThreadCache* const cache = step == 1 ? state_->cache_for(granules, lock) : nullptr)
+        if (const auto first = state_->take_cached(*cache, granules); first != GranuleHeap::kNone)
+            return first;
+    if (!lock) lock.lock();
+    const std::uint64_t first = allocate_locked(granules, step);
+    state_->bits.set(first, granules, state_->writers(lock));
+    return first;
+}
+
+std::uint64_t Arena::allocate_locked(std::uint64_t granules, std::uint64_t step) {
     GranuleHeap& heap = state_->heap;
     std::uint64_t first = heap.allocate(granules, step);
     // Merging small free blocks takes time in proportion to their number: only when a good part is
@@ -121,7 +179,8 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
         heap.consolidate())
         first = heap.allocate(granules, step);
     if (first == GranuleHeap::kNone) first = grow_and_allocate(granules, step);
-    return base_ + first * kGranuleBytes;
+    state_->peak = std::max(state_->peak, heap.taken());
+    return first;
 }
 
 std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t alignment) {
@@ -129,8 +188,10 @@ std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t ali
     try {
         state_->grow_to(heap.populated_for(granules, alignment), options_.segment_bytes);
     } catch (const Error&) {  // the last resort, before the caller hears of it
-        if (!heap.consolidate()) throw;
-        const std::uint64_t first = heap.allocate(granules, alignment);
+        if (ThreadCache* const cache = state_->caches.mine()) cache->flush(heap);
+        std::uint64_t first = heap.allocate(granules, alignment);
+        if (first == GranuleHeap::kNone && heap.consolidate())
+            first = heap.allocate(granules, alignment);
         if (first == GranuleHeap::kNone) throw;
         return first;
     }
@@ -142,9 +203,8 @@ void Arena::do_deallocate(void* p, std::size_t bytes, std::size_t) {
     const bool ours = offset % kGranuleBytes == 0 && offset < options_.max_bytes &&
                       bytes <= options_.max_bytes - offset;
     if (ours) {
-        const std::lock_guard lock(state_->mutex);
         try {
-            if (state_->heap.release(offset / kGranuleBytes, granules_of(bytes))) return;
+            if (state_->release(offset / kGranuleBytes, granules_of(bytes))) return;
         } catch (const std::bad_alloc&) {  // the list of free blocks cannot grow: lose the block,
                                            // not the program
             return;
@@ -160,13 +220,20 @@ void Arena::do_deallocate(void* p, std::size_t bytes, std::size_t) {
 }
 
 bool Arena::all_live(std::uint64_t first, std::uint64_t granules) const noexcept {
-    return state_->heap.is_live(first, granules);
+    return state_->bits.all(first, granules);
 }
 
 ArenaUsage Arena::usage() const {
     const std::lock_guard lock(state_->mutex);
-    return {state_->heap.live_granules() * kGranuleBytes, state_->memory.populated_bytes(),
-            options_.max_bytes, state_->memory.page_bytes()};
+    const std::uint64_t cached = state_->caches.held();
+    return {.allocated_bytes = (state_->heap.taken() - cached) * kGranuleBytes,
+            .populated_bytes = state_->memory.populated_bytes(),
+            .reserved_bytes = options_.max_bytes,
+            .page_bytes = state_->memory.page_bytes(),
+            .huge_bytes = state_->memory.huge_bytes(),
+            .peak_bytes = state_->peak * kGranuleBytes,
+            .cached_bytes = cached * kGranuleBytes,
+            .thread_caches = state_->caches.size()};
 }
 
 std::size_t Arena::segment_count() const noexcept {

@@ -30,6 +30,8 @@ class ArenaMemory {
     std::byte* base() const noexcept { return base_; }
     std::size_t populated_bytes() const noexcept { return populated_; }
     std::size_t page_bytes() const noexcept;
+    // The leading part that lies on huge pages.
+    std::size_t huge_bytes() const noexcept { return huge_bytes_; }
     int file_at(std::size_t offset) const noexcept {
         return offset < huge_bytes_ ? huge_file_ : base_file_;
     }

@@ -2,6 +2,8 @@
 #include "granule_heap.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace verbatim {
 namespace {
@@ -10,71 +12,20 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) n
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-// Readers do not take the arena's lock; there is one writer at a time, so no locked instruction is
-// needed.
-std::uint64_t load(std::uint64_t& word) noexcept {
-    return std::atomic_ref(word).load(std::memory_order_relaxed);
-}
-void store(std::uint64_t& word, std::uint64_t value) noexcept {
-    std::atomic_ref(word).store(value, std::memory_order_relaxed);
-}
-
 }  // namespace
-
-std::uint64_t GranuleHeap::FreeQueue::pop() noexcept {
-    const std::uint64_t block = blocks[head++];
-    if (head == blocks.size()) clear();
-    return block;
-}
-
-void GranuleHeap::FreeQueue::push(std::uint64_t block) {
-    if (head > 1024 && head > blocks.size() / 2) {  // amortised: each block moves at most once
-        blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(head));
-        head = 0;
-    }
-    blocks.push_back(block);
-}
-
-// Calls f(word, mask) for the bitmap words that hold [first, first + granules), until it returns
-// false.
-template <class F>
-bool GranuleHeap::for_each_word(std::uint64_t first, std::uint64_t granules, F&& f) const {
-    while (granules != 0) {
-        const std::uint64_t bit = first % 64, count = std::min(granules, 64 - bit);
-        const std::uint64_t mask =
-            (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << bit;
-        if (!f(live_[first / 64], mask)) return false;
-        first += count;
-        granules -= count;
-    }
-    return true;
-}
-
-bool GranuleHeap::is_live(std::uint64_t first, std::uint64_t granules) const noexcept {
-    return for_each_word(first, granules, [](std::uint64_t& word, std::uint64_t mask) {
-        return (load(word) & mask) == mask;
-    });
-}
-
-std::uint64_t GranuleHeap::make_live(std::uint64_t first, std::uint64_t granules) noexcept {
-    for_each_word(first, granules, [](std::uint64_t& word, std::uint64_t mask) {
-        store(word, load(word) | mask);
-        return true;
-    });
-    live_count_ += granules;
-    return first;
-}
 
 std::uint64_t GranuleHeap::allocate(std::uint64_t granules, std::uint64_t alignment) {
     if (granules <= kSmall && alignment == 1 && !small_[granules].empty()) {
         small_free_ -= granules;
-        return make_live(small_[granules].pop(), granules);
+        taken_ += granules;
+        return small_[granules].pop();
     }
     std::uint64_t first = take_from_run(granules, alignment);
     if (first == kNone && granules <= kSmall && start_run_in_largest_hole(granules, alignment))
         first = take_from_run(granules, alignment);
     if (first == kNone) first = take_from_hole(granules, alignment);
-    return first == kNone ? kNone : make_live(first, granules);
+    if (first != kNone) taken_ += granules;
+    return first;
 }
 
 std::uint64_t GranuleHeap::take_from_run(std::uint64_t granules, std::uint64_t alignment) {
@@ -110,14 +61,9 @@ bool GranuleHeap::start_run_in_largest_hole(std::uint64_t granules, std::uint64_
     return true;
 }
 
-bool GranuleHeap::release(std::uint64_t first, std::uint64_t granules) {
-    if (!is_live(first, granules)) return false;
-    for_each_word(first, granules, [](std::uint64_t& word, std::uint64_t mask) {
-        store(word, load(word) & ~mask);
-        return true;
-    });
-    live_count_ -= granules;
-    if (live_count_ == 0) {  // everything is free: start over, adjacent again
+void GranuleHeap::release(std::uint64_t first, std::uint64_t granules) {
+    taken_ -= granules;
+    if (taken_ == 0) {  // everything is free: start over, adjacent again
         forget_all_free();
         run_ = {0, populated_};
     } else if (first + granules == run_.next) {
@@ -125,7 +71,6 @@ bool GranuleHeap::release(std::uint64_t first, std::uint64_t granules) {
     } else {
         add_free(first, granules);
     }
-    return true;
 }
 
 void GranuleHeap::extend(std::uint64_t populated) {

@@ -1,17 +1,16 @@
-// The bookkeeping of an arena: which granules of a reservation are live, and where the next ones
+// The bookkeeping of an arena: which granules of a reservation are free, and where the next ones
 // go. Works on granule numbers only and keeps all its state outside the memory it manages, because
-// peers may write there. Threads: the owner serialises all calls; the live bitmap alone may be read
-// meanwhile (relaxed loads).
+// peers may write there. Threads: the owner serialises all calls.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
+
+#include "free_queue.hpp"
 
 namespace verbatim {
 
@@ -31,15 +30,12 @@ class GranuleHeap {
     static constexpr std::uint64_t kSmall =
         64;  // granules; larger free blocks are merged with neighbours
 
-    // `live` has one bit per granule of the whole reservation, all zero.
-    explicit GranuleHeap(std::uint64_t* live) noexcept : live_(live) {}
-
-    // The first of `granules` consecutive ones, now live; kNone if the populated part has no room.
+    // The first of `granules` consecutive ones, now taken; kNone if the populated part has no room.
     // `alignment` is in granules, a power of two.
     std::uint64_t allocate(std::uint64_t granules, std::uint64_t alignment);
-    // Frees live granules; any part of an allocation may be freed. False, and nothing done, if one
-    // is not live.
-    bool release(std::uint64_t first, std::uint64_t granules);
+    // Frees granules that are taken; any part of an allocation may be freed. Throws std::bad_alloc:
+    // they stay taken for ever.
+    void release(std::uint64_t first, std::uint64_t granules);
     // Granules [0, populated) may now be used.
     void extend(std::uint64_t populated);
     // How far `populated` must reach for allocate() to succeed.
@@ -47,22 +43,12 @@ class GranuleHeap {
     // Merges the small free blocks; true if that was worth a new try.
     bool consolidate();
 
-    bool is_live(std::uint64_t first, std::uint64_t granules) const noexcept;
-    std::uint64_t live_granules() const noexcept { return live_count_; }
+    std::uint64_t taken() const noexcept { return taken_; }
     std::uint64_t populated() const noexcept { return populated_; }
     // Free granules that only a request of their exact size can have, until consolidate().
     std::uint64_t small_free_granules() const noexcept { return small_free_; }
 
   private:
-    // Freed blocks of one size, oldest first.
-    struct FreeQueue {
-        std::vector<std::uint64_t> blocks;
-        std::size_t head = 0;
-        bool empty() const noexcept { return head == blocks.size(); }
-        std::uint64_t pop() noexcept;
-        void push(std::uint64_t block);
-        void clear() noexcept { blocks.clear(), head = 0; }
-    };
     struct Run {
         std::uint64_t next = 0, end = 0;
     };
@@ -75,12 +61,8 @@ class GranuleHeap {
     void add_hole(std::uint64_t first, std::uint64_t granules);
     void erase_hole(Holes::iterator hole);
     void forget_all_free() noexcept;
-    std::uint64_t make_live(std::uint64_t first, std::uint64_t granules) noexcept;
-    template <class F>
-    bool for_each_word(std::uint64_t first, std::uint64_t granules, F&& f) const;
 
-    std::uint64_t* live_;
-    std::uint64_t populated_ = 0, live_count_ = 0, small_free_ = 0;
+    std::uint64_t populated_ = 0, taken_ = 0, small_free_ = 0;
     Run run_;
     std::array<FreeQueue, kSmall + 1> small_;
     Holes holes_;

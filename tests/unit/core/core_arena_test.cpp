@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -241,6 +243,19 @@ TEST(Arena, is_not_there_in_a_forked_child) {
     EXPECT_EQ(status, 0);
 }
 
+#ifndef NDEBUG
+TEST(ArenaDeath, stops_where_freed_memory_was_written) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    Arena arena(small_arena());
+    take(arena, 16);
+    std::byte* const block = take(arena, 64);
+    arena.deallocate(block, 64);
+    EXPECT_EQ(block[63], std::byte{0xdb});
+    block[40] = std::byte{1};
+    EXPECT_DEATH(take(arena, 64), "written after they were freed");
+}
+#endif
+
 TEST(ArenaDeath, stops_at_a_double_free) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(
@@ -318,6 +333,108 @@ TEST(Arena, serves_threads_at_the_same_time) {
     work(2);
     other.join();
     EXPECT_EQ(arena.usage().allocated_bytes, 0u);
+}
+
+// Two threads allocate until both have met the other one there.
+void meet_in(Arena& arena) {
+    std::atomic<bool> met{false};
+    const auto allocate = [&] {
+        while (!met) {
+            arena.deallocate(take(arena, 16), 16);
+            met = met || arena.usage().thread_caches != 0;
+        }
+    };
+    std::thread other(allocate);
+    allocate();
+    other.join();
+}
+
+TEST(ArenaThreads, that_meet_get_caches_which_go_with_them) {
+    Arena arena(small_arena(64 * KiB, 16 * MiB));
+    take(arena, 16);
+    EXPECT_EQ(arena.usage().thread_caches, 0u) << "one thread needs none";
+    std::thread([&] { meet_in(arena); }).join();
+    const ArenaUsage usage = arena.usage();
+    EXPECT_EQ(usage.thread_caches, 0u) << "both threads have ended";
+    EXPECT_EQ(usage.cached_bytes, 0u);
+    EXPECT_EQ(usage.allocated_bytes, 16u);
+    EXPECT_GE(usage.peak_bytes, 32u);
+}
+
+TEST(ArenaThreads, have_neighbours_of_their_own) {
+    Arena arena(small_arena(64 * KiB, 16 * MiB));
+    const auto count_neighbours = [&](std::atomic<int>& neighbours) {
+        std::vector<std::byte*> mine;
+        for (int i = 0; i < 20000; ++i) mine.push_back(take(arena, 48));
+        for (std::size_t i = 1; i < mine.size(); ++i) neighbours += mine[i] == mine[i - 1] + 48;
+        for (std::byte* p : mine) arena.deallocate(p, 48);
+    };
+    std::atomic<bool> stop{false};
+    std::thread busy([&] {
+        while (!stop) arena.deallocate(take(arena, 100), 100);
+    });
+    std::atomic<int> neighbours{0};
+    while (arena.usage().thread_caches == 0) arena.deallocate(take(arena, 16), 16);
+    count_neighbours(neighbours);
+    stop = true;
+    busy.join();
+    EXPECT_GT(neighbours.load(), 15000);
+}
+
+// Blocks are freed by another thread than the one that took them.
+TEST(ArenaThreads, may_free_what_others_took) {
+    Arena arena(small_arena(64 * KiB, 16 * MiB));
+    constexpr std::size_t kBlocks = 100'000, kRoom = 1024;
+    std::vector<std::atomic<std::byte*>> handed(kRoom);
+    std::thread taker([&] {
+        for (std::size_t i = 0; i < kBlocks; ++i) {
+            std::byte* const block = take(arena, 16 + i % 500);
+            std::memset(block, static_cast<int>(i), 16 + i % 500);
+            while (handed[i % kRoom].load() != nullptr) std::this_thread::yield();
+            handed[i % kRoom] = block;
+        }
+    });
+    for (std::size_t i = 0; i < kBlocks; ++i) {
+        std::byte* block = nullptr;
+        while ((block = handed[i % kRoom].exchange(nullptr)) == nullptr) std::this_thread::yield();
+        ASSERT_EQ(block[15 + i % 500], static_cast<std::byte>(i));
+        arena.deallocate(block, 16 + i % 500);
+    }
+    taker.join();
+    const ArenaUsage usage = arena.usage();
+    EXPECT_EQ(usage.allocated_bytes, 0u);
+    EXPECT_LT(usage.populated_bytes, 2 * MiB) << "what was freed is used again";
+}
+
+TEST(ArenaThreads, may_outlive_the_arena) {
+    std::atomic<bool> met{false}, gone{false};
+    auto arena = std::make_unique<Arena>(small_arena());
+    std::thread other([&] {
+        while (!met) arena->deallocate(take(*arena, 16), 16);
+        while (!gone) std::this_thread::yield();
+    });
+    while (arena->usage().thread_caches == 0) arena->deallocate(take(*arena, 16), 16);
+    met = true;
+    Arena after(small_arena());
+    while (arena->usage().allocated_bytes != 0) std::this_thread::yield();
+    arena.reset();
+    gone = true;
+    other.join();
+    after.deallocate(take(after, 16), 16);
+}
+
+// The last bytes of an arena lie in this thread's cache.
+TEST(ArenaThreads, get_back_what_their_caches_hold_before_they_are_refused) {
+    Arena arena(small_arena(64 * KiB, 64 * KiB));
+    std::atomic<bool> stop{false};
+    std::thread busy([&] {
+        while (!stop) arena.deallocate(take(arena, 16), 16);
+    });
+    while (arena.usage().thread_caches < 2) arena.deallocate(take(arena, 16), 16);
+    stop = true;
+    busy.join();
+    std::byte* const most = take(arena, 60 * KiB);
+    arena.deallocate(most, 60 * KiB);
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ struct ArenaUsage {
     std::size_t populated_bytes = 0;  // segments
     std::size_t reserved_bytes = 0;   // max_bytes
     std::size_t page_bytes = 4096;
+    std::size_t huge_bytes = 0;     // of the segments: on huge pages
+    std::size_t peak_bytes = 0;     // the most that was ever taken: live, or in caches of threads
+    std::size_t cached_bytes = 0;   // free, but kept by threads that allocate at the same time
+    std::size_t thread_caches = 0;  // such threads
 };
 
 // Allocations are made of 16-byte granules, start on one, and carry no header. So neighbours in
@@ -46,7 +50,9 @@ struct ArenaUsage {
 // whole granules of an allocation may be given back by themselves (a graph's unused tail). Giving
 // back granules that are not live aborts the program, because they could be allocated twice.
 // Alignment up to 4096; allocations of 64 KiB and more start on a page. Threads: all members may be
-// called from any thread (one mutex; allocation is not data path).
+// called from any thread; allocation is not data path. Small blocks of threads that meet in the
+// arena come from a cache of each thread, at most 80 KiB; so neighbours of one thread are
+// neighbours in memory, too.
 class Arena final : public std::pmr::memory_resource {
   public:
     static constexpr std::size_t kGranuleBytes = 16;
@@ -134,6 +140,8 @@ class Arena final : public std::pmr::memory_resource {
         return (std::atomic_ref(live_[word]).load(std::memory_order_relaxed) & mask) == mask;
     }
     bool all_live(std::uint64_t first, std::uint64_t granules) const noexcept;
+    std::uint64_t take(std::uint64_t granules, std::uint64_t step);
+    std::uint64_t allocate_locked(std::uint64_t granules, std::uint64_t step);
     std::uint64_t grow_and_allocate(std::uint64_t granules, std::uint64_t alignment);
 
     ArenaOptions options_;
