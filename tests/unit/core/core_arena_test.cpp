@@ -335,17 +335,15 @@ TEST(Arena, serves_threads_at_the_same_time) {
     EXPECT_EQ(arena.usage().allocated_bytes, 0u);
 }
 
-// Two threads allocate until both have met the other one there.
-void meet_in(Arena& arena) {
-    std::atomic<bool> met{false};
-    const auto allocate = [&] {
-        while (!met) {
-            arena.deallocate(take(arena, 16), 16);
-            met = met || arena.usage().thread_caches != 0;
-        }
-    };
-    std::thread other(allocate);
-    allocate();
+// This thread meets another one in the arena, and so has a cache of it afterwards.
+void get_cache(Arena& arena) {
+    const std::size_t before = arena.usage().thread_caches;
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+        while (!stop) (void)arena.usage();
+    });
+    while (arena.usage().thread_caches == before) arena.deallocate(take(arena, 16), 16);
+    stop = true;
     other.join();
 }
 
@@ -353,9 +351,15 @@ TEST(ArenaThreads, that_meet_get_caches_which_go_with_them) {
     Arena arena(small_arena(64 * KiB, 16 * MiB));
     take(arena, 16);
     EXPECT_EQ(arena.usage().thread_caches, 0u) << "one thread needs none";
-    std::thread([&] { meet_in(arena); }).join();
+    std::thread([&] {
+        get_cache(arena);
+        EXPECT_EQ(arena.usage().thread_caches, 1u);
+        arena.deallocate(take(arena, 16), 16);
+        EXPECT_NE(arena.usage().cached_bytes, 0u);
+        EXPECT_EQ(arena.usage().allocated_bytes, 16u);
+    }).join();
     const ArenaUsage usage = arena.usage();
-    EXPECT_EQ(usage.thread_caches, 0u) << "both threads have ended";
+    EXPECT_EQ(usage.thread_caches, 0u) << "the thread has ended";
     EXPECT_EQ(usage.cached_bytes, 0u);
     EXPECT_EQ(usage.allocated_bytes, 16u);
     EXPECT_GE(usage.peak_bytes, 32u);
@@ -363,22 +367,19 @@ TEST(ArenaThreads, that_meet_get_caches_which_go_with_them) {
 
 TEST(ArenaThreads, have_neighbours_of_their_own) {
     Arena arena(small_arena(64 * KiB, 16 * MiB));
-    const auto count_neighbours = [&](std::atomic<int>& neighbours) {
-        std::vector<std::byte*> mine;
-        for (int i = 0; i < 20000; ++i) mine.push_back(take(arena, 48));
-        for (std::size_t i = 1; i < mine.size(); ++i) neighbours += mine[i] == mine[i - 1] + 48;
-        for (std::byte* p : mine) arena.deallocate(p, 48);
-    };
+    get_cache(arena);
     std::atomic<bool> stop{false};
     std::thread busy([&] {
         while (!stop) arena.deallocate(take(arena, 100), 100);
     });
-    std::atomic<int> neighbours{0};
-    while (arena.usage().thread_caches == 0) arena.deallocate(take(arena, 16), 16);
-    count_neighbours(neighbours);
+    std::vector<std::byte*> mine;
+    int neighbours = 0;
+    for (int i = 0; i < 20000; ++i) mine.push_back(take(arena, 48));
+    for (std::size_t i = 1; i < mine.size(); ++i) neighbours += mine[i] == mine[i - 1] + 48;
+    for (std::byte* p : mine) arena.deallocate(p, 48);
     stop = true;
     busy.join();
-    EXPECT_GT(neighbours.load(), 15000);
+    EXPECT_GT(neighbours, 15000);
 }
 
 // Blocks are freed by another thread than the one that took them.
@@ -407,32 +408,27 @@ TEST(ArenaThreads, may_free_what_others_took) {
 }
 
 TEST(ArenaThreads, may_outlive_the_arena) {
-    std::atomic<bool> met{false}, gone{false};
+    std::atomic<bool> has_cache{false}, gone{false};
     auto arena = std::make_unique<Arena>(small_arena());
     std::thread other([&] {
-        while (!met) arena->deallocate(take(*arena, 16), 16);
+        get_cache(*arena);
+        has_cache = true;
         while (!gone) std::this_thread::yield();
+        Arena next(small_arena());
+        get_cache(next);  // that of the other arena is no more
     });
-    while (arena->usage().thread_caches == 0) arena->deallocate(take(*arena, 16), 16);
-    met = true;
-    Arena after(small_arena());
-    while (arena->usage().allocated_bytes != 0) std::this_thread::yield();
+    while (!has_cache) std::this_thread::yield();
     arena.reset();
     gone = true;
     other.join();
-    after.deallocate(take(after, 16), 16);
 }
 
 // The last bytes of an arena lie in this thread's cache.
 TEST(ArenaThreads, get_back_what_their_caches_hold_before_they_are_refused) {
     Arena arena(small_arena(64 * KiB, 64 * KiB));
-    std::atomic<bool> stop{false};
-    std::thread busy([&] {
-        while (!stop) arena.deallocate(take(arena, 16), 16);
-    });
-    while (arena.usage().thread_caches < 2) arena.deallocate(take(arena, 16), 16);
-    stop = true;
-    busy.join();
+    get_cache(arena);
+    arena.deallocate(take(arena, 16), 16);
+    ASSERT_NE(arena.usage().cached_bytes, 0u);
     std::byte* const most = take(arena, 60 * KiB);
     arena.deallocate(most, 60 * KiB);
 }
