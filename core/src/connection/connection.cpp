@@ -205,13 +205,13 @@ bool Connection::peer_closed() const noexcept { return impl_->told.closed; }
 bool Connection::peer_took_all() const noexcept { return impl_->peer_took_all(); }
 Lane Connection::lane() const noexcept { return Lane(impl_->lane); }
 
-Arena& Connection::arena() noexcept { return impl_->context->objects.arena(); }
-Arena& Connection::receive_arena() noexcept { return impl_->context->received.arena(); }
+Arena& Connection::arena() noexcept { return impl_->context->arenas.objects.arena(); }
+Arena& Connection::receive_arena() noexcept { return impl_->context->arenas.received.arena(); }
 std::shared_ptr<Arena> Connection::arena_ptr() noexcept {
-    return impl_->context->objects.arena_ptr();
+    return impl_->context->arenas.objects.arena_ptr();
 }
 std::shared_ptr<Arena> Connection::receive_arena_ptr() noexcept {
-    return impl_->context->received.arena_ptr();
+    return impl_->context->arenas.received.arena_ptr();
 }
 
 const Config& Connection::config() const noexcept { return impl_->context->config; }

@@ -16,8 +16,7 @@ Connection::Impl::Impl(Meeting meeting)
       channel(std::move(meeting.channel)),
       member(endpoint->join(lane->queue(), lane->polled())),
       dispatcher(*lane, member, handle),
-      one_sided(member.path(), {context->objects, context->received},
-                context->device->info().max_message_bytes),
+      one_sided(member.path(), context->arenas, context->device->info().max_message_bytes),
       grants(*lane, member, *context->device, context->quarantine,
              (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();

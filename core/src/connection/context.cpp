@@ -84,8 +84,7 @@ Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint 
 Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
     : config(configuration),
       device(std::move(opened)),
-      objects(*device, std::make_shared<Arena>(config.arena), kLendable),
-      received(*device, std::make_shared<Arena>(config.receive_arena), kLendable),
+      arenas(*device, config, kLendable),
       posted(*device, config.receive_arena),
       rings("message rings", config.receive_arena),
       mirrors("message mirrors", config.arena),
@@ -176,7 +175,8 @@ Listener Context::listen(std::string_view host_port) {
         impl_, lane_, tcp::listen(at, impl_->config.connect.loopback_only)));
 }
 
-Arena& Context::arena() noexcept { return impl_->objects.arena(); }
+Arena& Context::arena() noexcept { return impl_->arenas.objects.arena(); }
+Arena& Context::arena(std::string_view name) const { return impl_->arenas.named_arena(name); }
 Device& Context::device() noexcept { return *impl_->device; }
 const Config& Context::config() const noexcept { return impl_->config; }
 

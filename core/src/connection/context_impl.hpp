@@ -8,7 +8,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
 
-#include "../arena/region_table.hpp"
+#include "../arena/region_tables.hpp"
 #include "../arena/sparse_blocks.hpp"
 #include "../arrival/posted_lines.hpp"
 #include "../lane/device_events.hpp"
@@ -26,8 +26,7 @@ struct Context::Impl {
 
     const Config config;
     const std::unique_ptr<Device> device;
-    RegionTable objects;   // arena(): sent from where they lie
-    RegionTable received;  // receive_arena(): for what peers write
+    RegionTables arenas;
     PostedLines posted;
     SparseBlocks rings;                            // that peers write
     SparseBlocks mirrors;                          // of peers' rings

@@ -17,9 +17,9 @@ constexpr std::array<mlx5::Element, 1> kNoElement{{{0, 1, 0}}};
 
 }  // namespace
 
-OneSidedRequests::OneSidedRequests(SendPath& path, LocalMemory local, std::uint64_t most)
+OneSidedRequests::OneSidedRequests(SendPath& path, RegionTables& arenas, std::uint64_t most)
     : path_(path),
-      local_(local),
+      arenas_(arenas),
       most_(std::min<std::uint64_t>(most, std::uint64_t{1} << 31)),
       word_{mlx5::PreparedWrite8(path.queue(), {.opcode = mlx5::Opcode::write})},
       read_{{path.queue(), {.opcode = mlx5::Opcode::read, .elements = kNoElement}}} {}

@@ -9,17 +9,12 @@
 
 #include <verbatim/core/remote_span.hpp>
 
-#include "../arena/region_table.hpp"
+#include "../arena/region_tables.hpp"
 #include "outcome_waiters.hpp"
 #include "prepared_links.hpp"
 #include "send_path.hpp"
 
 namespace verbatim {
-
-// What local memory may belong to.
-struct LocalMemory {
-    RegionTable &objects, &received;
-};
 
 // The operands of an atomic; its opcode says which of them count.
 struct AtomicOperands {
@@ -31,7 +26,7 @@ struct AtomicOperands {
 class OneSidedRequests {
   public:
     // `most`: bytes of one request.
-    OneSidedRequests(SendPath& path, LocalMemory local, std::uint64_t most);
+    OneSidedRequests(SendPath& path, RegionTables& arenas, std::uint64_t most);
 
     // Bytes go from local memory to the peer's (write) or back (read). `done`: leading bytes that
     // were accepted, here or by earlier calls; those behind go now. would_block: call again with
@@ -91,12 +86,10 @@ class OneSidedRequests {
     Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
     // One request: as much of the rest as gather list and device take, which goes.
     Errc post_some(const Transfer& rest, std::size_t& went) noexcept;
-    RegionTable& table_of(const std::byte* at) const noexcept {
-        return local_.received.arena().contains(at) ? local_.received : local_.objects;
-    }
+    RegionTable& table_of(const std::byte* at) const noexcept { return arenas_.of(at); }
 
     SendPath& path_;
-    LocalMemory local_;
+    RegionTables& arenas_;  // that local memory may lie in
     std::uint64_t most_;
     PreparedPost<mlx5::PreparedWrite8> word_;
     PreparedPost<mlx5::Prepared<mlx5::Opcode::read, mlx5::Gather<1>>> read_;  // of lists

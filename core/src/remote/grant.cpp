@@ -25,12 +25,11 @@ Error in_handler() {
 
 // The arena of the context that holds `memory`. Throws Error(invalid_argument).
 RegionTable& table_of(Context::Impl& context, std::span<const std::byte> memory) {
-    for (RegionTable* table : {&context.received, &context.objects})
-        if (table->arena().contains(memory.data())) return *table;
+    if (RegionTable* const table = context.arenas.find(memory.data())) return *table;
     throw Error(Errc::invalid_argument, "grant",
                 fmt::format("{} bytes at {} do not lie in an arena of the connection",
                             memory.size(), static_cast<const void*>(memory.data())),
-                "allocate what is lent from arena() or receive_arena()");
+                "allocate what is lent from an arena of the context");
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct Config {
     } softnic;
     ArenaOptions arena{.name = "arena"};
     ArenaOptions receive_arena{.name = "receive_arena"};
+    // Further ones, for Context::arena(name); a [[named_arena]] section each.
+    std::vector<ArenaOptions> named_arenas;
     struct ConnectSection {
         std::chrono::milliseconds timeout{5000};  // for every step of connecting and accepting
         bool loopback_only = true;  // listen refuses other addresses unless set to false

@@ -90,6 +90,9 @@ class Context {
     Poller& poller(std::string_view name) const;
 
     Arena& arena() noexcept;
+    // One of [[named_arena]]: its memory may be lent, and used by one-sided operations. Throws
+    // Error(invalid_argument) with the names there are.
+    Arena& arena(std::string_view name) const;
     Device& device() noexcept;
     const Config& config() const noexcept;
 

@@ -34,7 +34,7 @@ enum class EndNotice : bool { none, sent };
 class Grant {
   public:
     Grant() noexcept = default;
-    // Lends `memory`, which lies in the connection's arena() or receive_arena(). `access`: what the
+    // Lends `memory`, which lies in an arena of the connection's context. `access`: what the
     // peer may do there. `owner` is kept until the grant has ended, in whatever thread that
     // happens; without an owner the caller keeps the memory until has_ended(). Blocks while the
     // send queue is full. Throws Error: invalid_argument (outside of the arenas, or nothing to

@@ -1,7 +1,7 @@
 // One-sided operations read, write and change memory that the peer of a connection has lent. The
 // peer's program takes no part in them. Source: jVerbs §5.1 (RDMA operations), §7.2 (multi-get).
 //
-// Local memory lies in arena() or receive_arena(), and belongs to the device until the operation is
+// Local memory lies in an arena of the context, and belongs to the device until the operation is
 // done. Operations of a connection, its messages among them, take effect in the order of their
 // posting; a read may see what writes behind it have changed.
 #pragma once
