@@ -183,6 +183,7 @@ class Connection {
     friend class Grant;
     friend class OneSided;
     friend struct LayerChannel;
+    friend struct LayerAccess;
     template <class Handle>
     static void call_handle(void* state, Connection& connection, Message& message) noexcept {
         Handle& handle = *static_cast<Handle*>(state);
@@ -199,6 +200,14 @@ class Connection {
     [[noreturn]] static void refuse_channel(std::uint8_t channel);
 
     std::unique_ptr<Impl> impl_;
+};
+
+// The state behind a connection, wherever the connection is moved to: for Verbatim's own layers.
+struct LayerAccess {
+    static Connection::Impl& impl_of(Connection& connection) noexcept { return *connection.impl_; }
+    static bool has_handler(const Connection& connection, std::uint8_t channel) noexcept {
+        return connection.handler_of(channel) != nullptr;
+    }
 };
 
 }  // namespace verbatim
