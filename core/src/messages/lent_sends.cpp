@@ -35,8 +35,8 @@ RemoteExtent LentOffer::rest(std::size_t most) const noexcept {
     return {};
 }
 
-bool LentSends::is_worth_it(const SendRequest& request) const noexcept {
-    return request.bytes_.size() >= least_ && !request.copies_ && request.copied_ == 0 &&
+bool LentSends::is_possible(const SendRequest& request) const noexcept {
+    return !request.bytes_.empty() && !request.copies_ && request.copied_ == 0 &&
            impl_.context->arenas.find(request.bytes_.data()) != nullptr;
 }
 

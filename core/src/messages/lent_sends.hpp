@@ -21,8 +21,12 @@ class LentSends {
     LentSends(const LentSends&) = delete;
     LentSends& operator=(const LentSends&) = delete;
 
-    // It lies in an arena, and is long enough that lending costs less than copying.
-    bool is_worth_it(const SendRequest& request) const noexcept;
+    // It lies in an arena; and it is long enough that lending costs less than copying.
+    bool is_possible(const SendRequest& request) const noexcept;
+    bool is_worth_it(const SendRequest& request) const noexcept {
+        return request.bytes_.size() >= least_ && is_possible(request);
+    }
+    std::size_t least() const noexcept { return least_; }
     void set_least(std::size_t bytes) noexcept { least_ = bytes; }
     // Lends the request's bytes and tells the peer. would_block: call again. message_too_large:
     // they lie in too many pieces; other errors of the request: it cannot be lent.

@@ -11,6 +11,10 @@ namespace verbatim {
 Stream::Stream(Connection& connection)
     : impl_(LayerAccess::impl_of(connection)), layer_(layer_of<StreamLayer>(connection)) {}
 
+std::size_t Stream::lend_from() const noexcept { return layer_->least_lent(); }
+
+void Stream::set_lend_from(std::size_t bytes) noexcept { layer_->set_least_lent(bytes); }
+
 Errc Stream::try_write(std::span<const std::byte> bytes, std::size_t& written) noexcept {
     const auto guard = enter(impl_);
     return layer_->try_write(bytes, written);

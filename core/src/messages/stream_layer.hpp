@@ -27,6 +27,7 @@ class StreamLayer {
     StreamLayer(const StreamLayer&) = delete;
     StreamLayer& operator=(const StreamLayer&) = delete;
 
+    std::size_t least_lent() const noexcept { return sends_.least(); }
     void set_least_lent(std::size_t bytes) noexcept { sends_.set_least(bytes); }
     // Of the dispatcher.
     void receive(Message& message) noexcept;

@@ -138,8 +138,12 @@ void TaggedLayer::finish_pull() noexcept {
     receive.result_ = receive.into_.size() >= receive.bytes_ ? Errc::ok : Errc::message_too_large;
 }
 
+std::size_t TaggedLayer::longest_copied() const noexcept {
+    return std::min(kLongestCopied, impl_.member.ring().max_payload() - sizeof(std::uint64_t));
+}
+
 Errc TaggedLayer::try_send(std::uint64_t tag, std::span<const std::byte> message) noexcept {
-    if (message.size() > Tagged::kLongest) return Errc::message_too_large;
+    if (message.size() > longest_copied()) return Errc::message_too_large;
     if (window_.room() < cost_of(message.size())) return Errc::would_block;
     const Errc error = impl_.try_send({.channel = kChannel,
                                        .kind = kTagged,
@@ -152,10 +156,10 @@ Errc TaggedLayer::try_send(std::uint64_t tag, std::span<const std::byte> message
 Errc TaggedLayer::try_send(std::uint64_t tag, SendRequest& request) noexcept {
     if (request.sends_ != nullptr || request.result_ != Errc::would_block)
         return Errc::invalid_argument;
-    if (sends_.is_worth_it(request)) {
+    const bool is_long = request.bytes_.size() > longest_copied();
+    if (is_long ? sends_.is_possible(request) : sends_.is_worth_it(request)) {
         const Errc error = sends_.try_send(request, tag);
-        if (scope_of(error) != Scope::request || request.bytes_.size() > Tagged::kLongest)
-            return error;
+        if (is_long || scope_of(error) != Scope::request) return error;
         request.copies_ = true;
     }
     const Errc error = try_send(tag, request.bytes_);
@@ -242,6 +246,12 @@ TaggedReceive::~TaggedReceive() {
 
 Tagged::Tagged(Connection& connection)
     : impl_(LayerAccess::impl_of(connection)), layer_(layer_of<TaggedLayer>(connection)) {}
+
+std::size_t Tagged::longest_copied() const noexcept { return layer_->longest_copied(); }
+
+std::size_t Tagged::lend_from() const noexcept { return layer_->least_lent(); }
+
+void Tagged::set_lend_from(std::size_t bytes) noexcept { layer_->set_least_lent(bytes); }
 
 Errc Tagged::try_send(std::uint64_t tag, std::span<const std::byte> message) noexcept {
     const auto guard = enter(impl_);

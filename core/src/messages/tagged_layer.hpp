@@ -26,6 +26,10 @@ class TaggedLayer {
     TaggedLayer(const TaggedLayer&) = delete;
     TaggedLayer& operator=(const TaggedLayer&) = delete;
 
+    static constexpr std::size_t kLongestCopied = std::size_t{256} << 10;
+
+    std::size_t longest_copied() const noexcept;
+    std::size_t least_lent() const noexcept { return sends_.least(); }
     void set_least_lent(std::size_t bytes) noexcept { sends_.set_least(bytes); }
     // Of the dispatcher.
     void receive(Message& message) noexcept;

@@ -26,6 +26,10 @@ class Stream {
     // Throws Error(invalid_argument): another layer has the channel.
     explicit Stream(Connection& connection);
 
+    // Requests of so many bytes and more are lent; as measured, unless it is set.
+    std::size_t lend_from() const noexcept;
+    void set_lend_from(std::size_t bytes) noexcept;
+
     // -- Data path --
     // `written`: as many leading bytes as there was room for. would_block: none.
     // invalid_argument: the direction was finished.

@@ -57,15 +57,19 @@ class TaggedReceive {
 // Lent messages wait at the sender, 16 at most.
 class Tagged {
   public:
-    // Longer copied ones are message_too_large; so are those over max_message_bytes().
-    static constexpr std::size_t kLongest = std::size_t{256} << 10;
-
     // Both sides make one. The first one measures what lending costs, and drives the lane for that.
     // Throws Error(invalid_argument): another layer has the channel.
     explicit Tagged(Connection& connection);
 
-    // Data path. Copies the message. would_block: the ring is full, or what was sent before waits
-    // at the peer; poll, and try again.
+    // Of messages that are copied: 256 KiB, or less in a small ring. Lent ones have any length.
+    std::size_t longest_copied() const noexcept;
+
+    // Requests of so many bytes and more are lent; as measured, unless it is set.
+    std::size_t lend_from() const noexcept;
+    void set_lend_from(std::size_t bytes) noexcept;
+
+    // Data path. Copies the message. message_too_large. would_block: the ring is full, or what was
+    // sent before waits at the peer; poll, and try again.
     Errc try_send(std::uint64_t tag, std::span<const std::byte> message) noexcept;
     // The message leaves from where it lies, in an arena and of any length, if that costs less than
     // copying. would_block: call again with this request. ok: accepted; its result tells when the

@@ -106,7 +106,7 @@ TEST(Tagged, message_that_is_too_long_for_its_receive_is_told_with_its_length) {
     EXPECT_EQ(pair.outcome(text.receive), Errc::message_too_large);
     EXPECT_EQ(text.receive.bytes(), 100u);
     EXPECT_EQ(std::string(text.room.data(), 64), std::string(64, 'x'));
-    const std::vector<std::byte> most(Tagged::kLongest + 1);
+    const std::vector<std::byte> most(pair.from.longest_copied() + 1);
     EXPECT_EQ(pair.from.try_send(1, most), Errc::message_too_large);
 }
 
