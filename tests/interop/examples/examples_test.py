@@ -63,6 +63,10 @@ class Examples(unittest.TestCase):
         self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)
         self.assertEqual(asked.stdout, "0 10000 40000\n1 10000 40000\n4 10000 40000\n")
 
+    def test_tagged_messages_and_a_stream(self):
+        self.assertEqual(self.both("tagged", "receive", "send"),
+                         "4194304 bytes, 10 bytes, and 6 of a stream\n")
+
     def test_many_in_place_and_long_messages(self):
         self.assertEqual(self.both("stream", "receive", "send"),
                          "1000 small ones, one in place, and one of 4194304 bytes\n")

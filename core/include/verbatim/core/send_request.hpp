@@ -1,5 +1,5 @@
-// A send request is a long message, or a run of a stream's bytes, that leaves from where it lies:
-// the peer reads it out of this process. Short ones, and those outside of arenas, are copied.
+// A send request is a long message, or a run of a stream's bytes, that leaves from where it lies.
+// The peer reads it out of this process. Short ones, and those outside of arenas, are copied.
 // Source: UCX, rendezvous; hadroNIO (Ruhland §3). docs/messages.md has the states.
 #pragma once
 

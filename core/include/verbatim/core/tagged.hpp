@@ -1,4 +1,4 @@
-// Tagged messages are matched by the receiver: a receive names a tag and the bits of it that count,
+// Tagged messages are matched by the receiver. A receive names a tag and the bits of it that count,
 // and takes the first message that agrees, whenever it came. Source: UCX, tag matching; hadroNIO
 // sends its messages by it (Ruhland §3). docs/messages.md.
 #pragma once
