@@ -108,6 +108,7 @@ inline void add(Subjects& all, std::string_view name, Run run, Cases cases) {
 
 void add_floors(Subjects& all);
 void add_verbatim(Subjects& all);
+void add_verbatim_tagged(Subjects& all);
 void add_ucx(Subjects& all);
 void add_libfabric(Subjects& all);
 void add_zeromq(Subjects& all);
