@@ -26,6 +26,11 @@ class RequestElements {
     // The bracket around everything that is done with pieces.
     AccessSequence& access() noexcept { return access_; }
 
+    // Where [address, address + bytes) may be written to by this key. Null: collect() is to look
+    // into it.
+    std::byte* place_now(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept {
+        return local_.place_now(key, address, bytes);
+    }
     // Adds the data and inline segments from `first_unit` on.
     mlx5::Syndrome collect(const SendRequest& request, std::size_t first_unit, Access wanted,
                            PieceList& list) noexcept;

@@ -17,21 +17,11 @@
 #include "../ports/send_request.hpp"
 #include "../queue_pair/queue_pair_state.hpp"
 #include "completion_order.hpp"
+#include "request_counts.hpp"
 #include "request_elements.hpp"
 #include "request_executor.hpp"
 
 namespace verbatim::softnic {
-
-// Since the queue pair was made. One writer at a time; read by any thread.
-struct RequestCounts {
-    std::atomic<std::uint64_t> requests{0};
-    // Payload: for the peer, and what reads and atomic operations asked of it.
-    std::atomic<std::uint64_t> bytes_sent{0}, bytes_fetched{0};
-
-    static void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) noexcept {
-        counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-    }
-};
 
 struct RequesterOptions {
     bool strict_doorbells = false;
@@ -83,7 +73,6 @@ class Requester {
     void drain(bool silent) noexcept;
     void execute_posted(bool silent) noexcept;
     void execute_rejected(std::uint16_t end) noexcept;
-    bool write_quickly(std::uint16_t end) noexcept;
     bool execute_next(std::uint16_t end, bool silent) noexcept;
     bool fail_next(mlx5::Syndrome syndrome, std::uint32_t blocks) noexcept;
     void advance(std::uint16_t head) noexcept;

@@ -84,14 +84,19 @@ inline void gather_in_order(std::byte* to, const PieceList& list, const Chunk& c
     publish_tail(to, last.data(), tail);
 }
 
+// Copies out of memory that others may write.
+inline void read_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if constexpr (mlx5::kThreadSanitizer)
+        copy_words(to, from, bytes);
+    else
+        std::memcpy(to, from, bytes);
+}
+
 // Scatters contiguous bytes into this process's pieces, `skip` bytes into the list.
 inline void scatter(const PieceList& list, std::uint64_t skip, const std::byte* from,
                     std::size_t bytes) noexcept {
     for_each_part(list, skip, bytes, [&](std::byte* to, std::size_t part) {
-        if constexpr (mlx5::kThreadSanitizer)
-            copy_words(to, from, part);
-        else
-            std::memcpy(to, from, part);
+        read_bytes(to, from, part);
         from += part;
     });
 }

@@ -37,6 +37,14 @@ class LocalMemory {
         return kNoSyndrome;
     }
 
+    // Where they may be written to, if the key is the cached one and all is in order; else null.
+    std::byte* place_now(std::uint32_t key, std::uint64_t address,
+                         std::uint64_t bytes) const noexcept {
+        const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
+                          allows(grant_.access, Access::local_write);
+        return good ? reinterpret_cast<std::byte*>(address + grant_.origin) : nullptr;
+    }
+
   private:
     bool look_up(std::uint32_t key) noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -94,15 +102,20 @@ class RemoteMemory {
     // Of a mapped range; `before`: what was there before.
     mlx5::Syndrome execute(const RemoteAtomic& operation, const RemoteRange& at,
                            std::uint64_t& before) noexcept;
-    // A write of bytes that lie side by side. False: nothing was done, because the key is not the
-    // cached one, or not everything about it is in order.
+    // A write or read of bytes that lie side by side. False: nothing was done, because the key is
+    // not the cached one, or not everything about it is in order.
     bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
                    std::size_t bytes) noexcept {
         const MemoryTouch inside(access_.sequence());
-        const bool good = grant_.key == key && current() && grant_.covers(address, bytes) &&
-                          allows(grant_.access, Access::remote_write) && base_ != nullptr &&
-                          (!grant_.may_vanish() || Clock::now() < proven_until_);
+        const bool good = is_good_now(key, address, bytes, Access::remote_write);
         if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
+        return good;
+    }
+    bool read_now(std::uint32_t key, std::uint64_t address, std::byte* to,
+                  std::size_t bytes) noexcept {
+        const MemoryTouch inside(access_.sequence());
+        const bool good = is_good_now(key, address, bytes, Access::remote_read);
+        if (good) read_bytes(to, base_ + (address - grant_.address), bytes);
         return good;
     }
 
@@ -113,6 +126,12 @@ class RemoteMemory {
     using Clock = std::chrono::steady_clock;
     // Inside the bracket of a chunk: what was found before holds still.
     bool current() const noexcept { return grant_.current() && access_.allowed(); }
+    bool is_good_now(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                     Access wanted) const noexcept {
+        return grant_.key == key && current() && grant_.covers(address, bytes) &&
+               allows(grant_.access, wanted) && base_ != nullptr &&
+               (!grant_.may_vanish() || Clock::now() < proven_until_);
+    }
     mlx5::Syndrome revoked() noexcept;
     template <class Copy>
     mlx5::Syndrome in_chunks(std::uint64_t total, Copy&& copy) noexcept;
