@@ -26,8 +26,8 @@ Connection::Impl::Impl(Meeting meeting)
 Connection::Impl::~Impl() {
     lane->leave(member, channel.socket().get());
     endpoint->leave();
+    one_sided.drop_prepared();  // first: callbacks may ask for results
     one_sided.waiters().fail(Errc::flushed);
-    one_sided.drop_prepared();
     grants.abandon();
     if (is_left_to_lane()) lane->kept().end_closing();
     member.events() = {};

@@ -17,9 +17,10 @@ class OutcomeWaiters {
         waiting_.remove(waiter);
         looked_at_.remove(waiter);
     }
-    // Tells those whose outcome is known. They may add and remove others meanwhile.
+    // Tells those whose outcome is known. They may add and remove others meanwhile, and end the
+    // connection, which looks once more, inside this look: at those that are left, too.
     void look() noexcept {
-        looked_at_ = std::exchange(waiting_, {});
+        looked_at_.append(std::exchange(waiting_, {}));
         while (OutcomeWaiter* const waiter = looked_at_.pop()) {
             const Errc outcome = waiter->step_(*waiter);
             if (outcome == Errc::would_block)
@@ -41,6 +42,11 @@ class OutcomeWaiters {
             waiter.next_ = nullptr;
             (last == nullptr ? first : last->next_) = &waiter;
             last = &waiter;
+        }
+        void append(List behind) noexcept {
+            if (behind.first == nullptr) return;
+            (last == nullptr ? first : last->next_) = behind.first;
+            last = behind.last;
         }
         OutcomeWaiter* pop() noexcept {
             OutcomeWaiter* const front = first;

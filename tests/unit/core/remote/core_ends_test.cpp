@@ -1,0 +1,79 @@
+// Ends beside one-sided operations: of the connection in a callback, and behind notices of grants.
+#include <memory>
+#include <vector>
+
+#include "core_lent.hpp"
+
+namespace verbatim::test {
+namespace {
+
+using Words = RemoteSpan<std::uint64_t>;
+
+template <class Attempt, class Done>
+auto when_done(OneSided& one_sided, Attempt attempt, Done done) {
+    return std::make_unique<WhenDone<Attempt, Done>>(one_sided, attempt, done);
+}
+
+// Polls both ends until `done`. False: it took too long.
+template <class Done>
+bool poll_until(Pair& pair, Done done) {
+    const Deadline deadline = soon();
+    while (!done() && !deadline.passed()) {
+        if (pair.receiver) (void)pair.receiver->progress();
+        if (pair.sender) (void)pair.sender->progress();
+    }
+    return done();
+}
+
+TEST(Ends, a_callback_that_ends_the_connection_leaves_no_other_untold) {
+    Lent<std::uint64_t> lent(1);
+    constexpr int kWaiters = 20;
+    const Local<std::uint64_t> before(lent.pair().sender_context.arena(), kWaiters);
+    OneSided one_sided(lent.connection());
+    int told = 0;
+    const auto attempt = [&](Operation& one) {
+        return one_sided.try_fetch_add(lent.remote, 1, &before[0], one);
+    };
+    const auto done = [&](Errc) {
+        if (++told == 1) lent.pair().sender.reset();
+    };
+    std::vector<decltype(when_done(one_sided, attempt, done))> waiters;
+    for (int i = 0; i < kWaiters; ++i) waiters.push_back(when_done(one_sided, attempt, done));
+    ASSERT_EQ(told, 0);
+    const Deadline deadline = soon();
+    while (lent.pair().sender && !deadline.passed()) (void)lent.connection().progress();
+    Context& context = lent.pair().sender_context;
+    while (told != kWaiters && !deadline.passed()) (void)context.lane().poll();
+    EXPECT_EQ(told, kWaiters);
+}
+
+TEST(Ends, prepared_results_can_be_asked_for_in_the_last_callbacks) {
+    Lent<std::uint64_t> lent(1);
+    Pair& pair = lent.pair();
+    const Local<std::uint64_t> here(pair.sender_context.arena(), 1);
+    constexpr int kWaiters = 60;
+    OneSided one_sided(lent.connection());
+    const Words nothing(RemoteExtent{lent.remote.extent().address, 8, 77, 0});
+    std::vector<PreparedRead<std::uint64_t>> reads;
+    for (int i = 0; i < kWaiters; ++i) reads.emplace_back(one_sided, nothing, *here);
+    std::vector<Errc> results;
+    const auto told_of = [&](PreparedRead<std::uint64_t>& read) {
+        const auto attempt = [&read](Operation& one) {
+            const Errc error = read.execute();
+            one = read.last();
+            return error;
+        };
+        return when_done(one_sided, attempt, [&](Errc) { results.push_back(read.result()); });
+    };
+    std::vector<decltype(told_of(reads[0]))> waiters;
+    for (auto& read : reads) waiters.push_back(told_of(read));
+    const Deadline deadline = soon();
+    while (lent.connection().progress() == Errc::ok && !deadline.passed()) {
+    }
+    lent.pair().sender.reset();
+    EXPECT_EQ(results.size(), static_cast<std::size_t>(kWaiters));
+    for (const Errc result : results) EXPECT_GT(result, Errc::would_block);
+}
+
+}  // namespace
+}  // namespace verbatim::test
