@@ -47,6 +47,7 @@ bool Closing::look(unsigned round) noexcept {
 Errc Closing::drain() noexcept {
     SendPath& path = impl_.member.path();
     MessageRing& ring = impl_.member.ring();
+    (void)take_notices(impl_.member);  // which the peer knows as taken then
     if (const Errc error = ring.progress(); error > Errc::would_block) return error;
     if (const Errc error = path.poll(); error != Errc::ok) return error;
     if (const Errc error = path.signal_last(); error > Errc::would_block) return error;
@@ -65,7 +66,7 @@ Errc Closing::take_back() noexcept {
 void Closing::say_bye() noexcept {
     has_said_bye_ = true;
     MessageRing& ring = impl_.member.ring();
-    ring.receiver().skip_pads();
+    (void)ring.receiver().skip_pads();
     // What waits for the program has left the ring, but nobody has taken it.
     const std::uint64_t taken = leaves_messages_ ? 0 : ring.receiver().position();
     try {

@@ -50,8 +50,9 @@ void Connection::Impl::note_end(Why why) noexcept {
 void Connection::Impl::settle_end() noexcept {
     if (!end_.noticed() || told.state != Errc::ok) [[likely]]
         return;
-    RingReceiver& ring = member.ring().receiver();
-    ring.skip_pads();
+    const RingReceiver& ring = member.ring().receiver();
+    // Notices are none of the program's: it may never ask for what is in the ring.
+    if (take_notices(member) > Errc::would_block) return void(told.state = end_.why());
     if (dispatcher.has_message() || ring.ready()) return;
     if (end_.may_be_early(ring.position())) return;
     told.closed = end_.is_whole(ring.position());

@@ -57,6 +57,22 @@ Errc LaneMember::next(Message& message) noexcept {
     return Errc::ok;
 }
 
+Errc take_notices(LaneMember& member) noexcept {
+    Errc error = member.broken_ ? Errc::protocol_error : Errc::ok;
+    for (int left = LaneMember::kMostFragments;
+         left != 0 && error == Errc::ok && member.ring_.receiver().skip_pads(); --left) {
+        Record record;
+        error = member.ring_.next(record);
+        if (error != Errc::ok) break;
+        // The peer may have changed it meanwhile.
+        const bool is_notice = record.frame == ring::Frame::ended_keys;
+        error = is_notice ? tell_keys(member.events_, record.payload) : Errc::protocol_error;
+        member.release(record.number);
+    }
+    member.broken_ |= error > Errc::would_block;
+    return error;
+}
+
 // ok: `message` is whole; would_block: it is not yet, or the record was none of a message.
 // Allocates: what is longer than a record cannot be a view into the ring.
 Errc LaneMember::take_part(const Record& record, Message& message) noexcept {

@@ -82,6 +82,9 @@ class LaneMember {
     Errc next(Message& message) noexcept;
     // The same as a copy in memory of its own. Throws std::bad_alloc, and nothing was received.
     static Message copy_of(Message&& message);
+    // Takes pads and notices in front of the next message, some of them in each call.
+    // protocol_error, for good.
+    friend Errc take_notices(LaneMember& member) noexcept;
     // As MessageRing has it; the lane posts the batch with its next look.
     Errc try_batch(const OutgoingMessage& message) noexcept;
     // Errors: those of MessageRing::try_claim().
@@ -138,7 +141,7 @@ class LaneMember {
     void settle() noexcept;
     Errc take_part(const Record& record, Message& message) noexcept;
 
-    // Fragments that one call takes, before others have their turn.
+    // Fragments and notices that one call takes, before others have their turn.
     static constexpr int kMostFragments = 64;
 
     SendPath path_;

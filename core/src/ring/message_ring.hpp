@@ -142,7 +142,7 @@ class MessageRing {
                 return error;
         }
         if (receiver_.ready()) [[unlikely]]
-            receiver_.skip_pads();
+            (void)receiver_.skip_pads();
         news.records = std::exchange(unseen_, 0);
         return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
     }

@@ -57,18 +57,19 @@ class RingReceiver {
     }
 
     // Passes pads, whose space is given back then even where no message is asked for.
-    void skip_pads() noexcept {
+    // True: a notice is next.
+    bool skip_pads() noexcept {
         for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
-            if (batch_left_ != 0 || !ready()) return;
+            if (batch_left_ != 0 || !ready()) return false;
             const std::size_t at = offset();
             const std::uint64_t raw = load(at);  // once more, behind the trailer
             const ring::Word0 word = ring::Word0::from(raw);
-            if (load(trailer_of(raw)) != tag_ || word.frame != ring::Frame::pad ||
-                slot_of(word, at) == 0)
-                return;
+            if (load(trailer_of(raw)) != tag_ || slot_of(word, at) == 0) return false;
+            if (word.frame != ring::Frame::pad) return word.frame == ring::Frame::ended_keys;
             pass(word.length);
             if (held_.empty()) consumed_ = position_;
         }
+        return false;
     }
 
     // True if a record is complete.

@@ -75,5 +75,29 @@ TEST(Ends, prepared_results_can_be_asked_for_in_the_last_callbacks) {
     for (const Errc result : results) EXPECT_GT(result, Errc::would_block);
 }
 
+TEST(Ends, a_notice_that_nobody_asks_for_does_not_hide_the_end_of_the_connection) {
+    Pair pair;
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
+    Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+    grant.end();
+    ASSERT_TRUE(poll_until(pair, [&] { return grant.has_ended(); }));
+    pair.receiver.reset();
+    EXPECT_TRUE(poll_until(pair, [&] { return pair.sender->state() != Errc::ok; }));
+    EXPECT_TRUE(pair.sender->peer_closed());
+}
+
+TEST(Ends, a_notice_counts_as_taken_where_all_messages_were) {
+    Pair pair;
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
+    Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+    ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
+    EXPECT_EQ(pair.sender->receive_message(soon()).channel(), 1u);
+    grant.end();
+    ASSERT_TRUE(poll_until(pair, [&] { return grant.has_ended(); }));
+    pair.sender.reset();
+    EXPECT_TRUE(poll_until(pair, [&] { return pair.receiver->state() != Errc::ok; }));
+    EXPECT_TRUE(pair.receiver->peer_took_all());
+}
+
 }  // namespace
 }  // namespace verbatim::test
