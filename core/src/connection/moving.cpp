@@ -161,6 +161,8 @@ void Moving::use_next() {
     NextQueuePair& next = move_->next;
     impl_.endpoint->replace({std::move(next.reservation), std::move(next.handle), *next.lane,
                              *move_->heard, std::move(next.note)});
+    // Grants of the queue pair before have ended, whether or not a notice told of them.
+    impl_.one_sided.prepared().end_all();
     move_->state = State::joined;
     impl_.channel.say(FrameType::ready, {});
 }

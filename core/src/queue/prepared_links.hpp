@@ -32,6 +32,7 @@ struct PreparedLink {
     std::span<PreparedTarget> targets;
     bool valid = true;
     bool is_listed = false;            // false: the connection has ended
+    bool is_partial = false;           // an execution was accepted in part, and not yet as a whole
     std::uint64_t number = 0;          // of the last request that was executed; 0: there was none
     Errc outcome = Errc::would_block;  // of that request, once the connection has ended
     PreparedLink *next = nullptr, *previous = nullptr;

@@ -22,8 +22,7 @@ using CompareSwap = SingleState<mlx5::Prepared<Opcode::compare_swap, mlx5::Excha
 // The target of an operation on `window`, which uses its first `local.size()` bytes.
 PreparedTarget target_of(Connection::Impl& connection, RemoteExtent window,
                          std::span<const std::byte> local) {
-    if (connection.handle == nullptr || connection.has_ended())
-        refuse_prepared(Errc::peer_lost, "its connection has ended", "connect again");
+    refuse_to_prepare(connection);
     if (local.size() > window.bytes)
         refuse_prepared(Errc::invalid_argument, "the span has fewer bytes than local memory",
                         "prepare it for part of the local memory");
@@ -97,9 +96,9 @@ Operation PreparedOperation::last() const noexcept {
 
 Errc PreparedOperation::result() const noexcept {
     if (state_ == nullptr || state_->number == 0) return Errc::invalid_argument;
-    if (!state_->is_listed) return state_->outcome;
-    const auto guard = enter(*state_->connection);
-    return state_->connection->judge(state_->connection->one_sided.outcome(state_->number));
+    const Errc outcome = state_->latest();
+    if (outcome != Errc::ok || !state_->is_partial) return outcome;
+    return state_->valid ? Errc::would_block : Errc::invalid_prepared;
 }
 
 PreparedTransfer::PreparedTransfer(const OneSided& one_sided, Direction direction,

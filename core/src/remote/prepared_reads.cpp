@@ -24,6 +24,7 @@ ListState& list_of(PreparedOperation::State& state) noexcept {
 PreparedReads::PreparedReads(const OneSided& one_sided, std::span<const RemoteRead> reads) {
     Connection::Impl& of = connection_of(one_sided);
     const auto guard = enter(of);
+    refuse_to_prepare(of);
     auto state = std::make_unique<ListState>(of);
     state->reads.resize(reads.size());
     Errc error = reads.empty() ? Errc::invalid_argument : Errc::ok;
@@ -56,9 +57,11 @@ Errc PreparedReads::execute() noexcept {
     ListState& list = list_of(*state_);
     const auto guard = enter(*list.connection);
     return post_one_sided(*list.connection, [&](OneSidedRequests& requests) {
+        const std::size_t before = list.done;
         const Errc error = requests.try_read_targets(list.reads, list.done);
-        list.number = requests.last();
+        if (list.done != before) list.number = requests.last();
         if (error == Errc::ok) list.done = 0;
+        list.is_partial = list.done != 0;
         return error;
     });
 }

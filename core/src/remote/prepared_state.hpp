@@ -11,6 +11,13 @@
 
 namespace verbatim {
 
+// Throws Error(peer_lost): nothing can be prepared any more.
+inline void refuse_to_prepare(const Connection::Impl& connection) {
+    if (connection.handle == nullptr || connection.has_ended())
+        throw Error(Errc::peer_lost, "prepared operation", "its connection has ended",
+                    "connect again");
+}
+
 struct PreparedOperation::State : PreparedLink {
     explicit State(Connection::Impl& of) noexcept : connection(&of) {}
     virtual ~State() {
@@ -20,6 +27,13 @@ struct PreparedOperation::State : PreparedLink {
     void enlist() noexcept {
         connection->one_sided.prepared().add(*this);
         connection->dispatcher.watch();
+    }
+
+    // Outcome of the last request. It may end the connection.
+    Errc latest() const noexcept {
+        if (!is_listed) return outcome;
+        const auto guard = enter(*connection);
+        return connection->judge(connection->one_sided.outcome(number));
     }
 
     Connection::Impl* connection;  // while it is listed

@@ -2,10 +2,10 @@
 // Source: jVerbs §5.3 and table 2, stateful verb calls: valid, execute, result, free. Offsets may
 // change with each execution, and local memory between them; nothing may extend what was prepared.
 //
-// It becomes invalid for good by free(), by the end of the connection, and by the end of a grant
-// that it uses: the lender tells of that through the message ring, so polls of the lane notice it
-// once the messages before it were taken. It may outlive the connection. Threads: the lane's.
-// Preparing allocates and may throw; executing does not.
+// It becomes invalid for good by free(), by the end or a move of the connection, and by the end of
+// a grant that it uses: the lender tells of that through the message ring, so polls of the lane
+// notice it once the messages before it were taken. It may outlive the connection. Threads: the
+// lane's. Preparing allocates and may throw; executing does not.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class PreparedOperation {
     struct State;
 
     bool valid() const noexcept;
-    // Of the most recent execution, as OneSided::result(). invalid_argument: there was none.
+    // Of the most recent execution, as OneSided::result(). invalid_argument: there was none. A list
+    // that was accepted in part: would_block; invalid_prepared where it can never go on.
     Errc result() const noexcept;
     // The same execution for OneSided::wait() and result().
     Operation last() const noexcept;
@@ -58,10 +59,11 @@ class PreparedTransfer : public PreparedOperation {
     Errc set_local_bytes(std::span<const std::byte> local) noexcept;
 };
 
-// Errors of all constructors (Error): invalid_argument where the operation can be no single
-// request: it has no bytes, its local memory lies in no arena or over the end of a segment, or the
-// span has fewer elements. Errors of execute(), each without an effect: would_block (poll and try
-// again), invalid_prepared, invalid_argument (beyond the span), the connection's end.
+// Errors of all constructors (Error): peer_lost (the connection has ended), invalid_argument where
+// the operation can be no single request: it has no bytes, its local memory lies in no arena or
+// over the end of a segment, or the span has fewer elements. Errors of execute(), each without an
+// effect: would_block (poll and try again), invalid_prepared, invalid_argument (beyond the span),
+// the connection's end.
 template <class T>
 class PreparedRead : public PreparedTransfer {
   public:

@@ -99,5 +99,83 @@ TEST(Ends, a_notice_counts_as_taken_where_all_messages_were) {
     EXPECT_TRUE(pair.receiver->peer_took_all());
 }
 
+TEST(Ends, a_list_of_a_connection_that_has_ended_cannot_be_prepared) {
+    Lent<std::uint64_t> lent(8);
+    const Local<std::uint64_t> here(lent.arena(), 8);
+    OneSided one_sided(lent.connection());
+    lent.stop_peer();
+    lent.pair().receiver.reset();
+    const Deadline deadline = soon();
+    while (lent.connection().progress() == Errc::ok && !deadline.passed()) {
+    }
+    const RemoteRead one{lent.remote[1].extent(), reinterpret_cast<std::byte*>(&here[0])};
+    EXPECT_EQ(
+        error_code_of([&] { PreparedRead<std::uint64_t> read(one_sided, lent.remote, *here); }),
+        Errc::peer_lost);
+    EXPECT_EQ(error_code_of([&] {
+                  PreparedReads list(one_sided, {&one, 1});
+                  EXPECT_FALSE(list.valid());
+              }),
+              Errc::peer_lost);
+}
+
+// The grant ends while a part of the list has been accepted.
+TEST(Ends, a_list_that_was_accepted_in_part_is_not_done) {
+    Config config = small_config();
+    config.ring.send_blocks = 16;
+    Pair pair(config, config);
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
+        here(pair.sender_context.arena(), 100);
+    Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+    const Words remote(grant.extents()[0]);
+    std::vector<RemoteRead> reads;
+    for (std::size_t i = 0; i < 100; ++i) {
+        here[i] = 77;
+        reads.push_back({remote[0].extent(), reinterpret_cast<std::byte*>(&here[i])});
+    }
+    PreparedReads list(OneSided(*pair.sender), reads);
+    ASSERT_EQ(list.execute(), Errc::would_block);
+    ASSERT_TRUE(poll_until(pair, [&] { return here[0] == 0; }));
+    grant.end();
+    ASSERT_TRUE(poll_until(pair, [&] { return !list.valid(); }));
+    EXPECT_EQ(list.execute(), Errc::invalid_prepared);
+    EXPECT_EQ(here[99], 77u);
+    for (int i = 0; i < 1000; ++i) (void)pair.sender->progress(), (void)pair.receiver->progress();
+    EXPECT_NE(list.result(), Errc::ok) << "the rest was never read";
+    pair.sender.reset();
+    EXPECT_NE(list.result(), Errc::ok) << "nor later";
+}
+
+// Ends that no notice tells of come before a move all the same.
+TEST(Ends, a_move_ends_what_was_prepared) {
+    Pair pair;
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
+        here(pair.sender_context.arena(), 8);
+    Grant grant = Grant::begin(*pair.receiver, std::as_writable_bytes(*there), kAll, nullptr,
+                               EndNotice::none);
+    ASSERT_TRUE(poll_until(pair, [&] { return grant.is_ready(); }));
+    const Words remote(grant.extents()[0]);
+    OneSided one_sided(*pair.sender);
+    PreparedRead<std::uint64_t> read(one_sided, remote, *here);
+    const RemoteRead one{remote[1].extent(), reinterpret_cast<std::byte*>(&here[0])};
+    PreparedReads list(one_sided, {&one, 1});
+    grant.end();
+    ASSERT_TRUE(poll_until(pair, [&] { return grant.has_ended(); }));
+    std::atomic<bool> stop{false};
+    std::thread peer([&] {
+        while (!stop) (void)pair.receiver->progress(), std::this_thread::yield();
+    });
+    Lane other = pair.sender_context.make_lane();
+    pair.sender->move_to(other);
+    EXPECT_FALSE(read.valid());
+    EXPECT_FALSE(list.valid());
+    EXPECT_EQ(read.execute(), Errc::invalid_prepared);
+    EXPECT_EQ(list.execute(), Errc::invalid_prepared);
+    EXPECT_EQ(pair.sender->state(), Errc::ok);
+    pair.sender.reset();
+    stop = true;
+    peer.join();
+}
+
 }  // namespace
 }  // namespace verbatim::test
