@@ -19,6 +19,8 @@ namespace verbatim {
 class EndNotices {
   public:
     bool empty() const noexcept { return keys_.empty(); }
+    // The peer has yet to hear of this key.
+    bool has(std::uint32_t key) const noexcept { return std::ranges::count(keys_, key) != 0; }
     // Makes room for the keys of a grant, so that add() allocates nothing. Throws std::bad_alloc.
     void expect(std::size_t keys) {
         const std::size_t needed = keys_.size() + expected_ + keys;

@@ -69,7 +69,11 @@ void Grants::make_pieces(LentMemory& lent, RegionTable& regions, std::span<std::
 
 LentPiece Grants::take_window() {
     LentPiece piece;
-    if (!spare_.empty()) {
+    // A notice that comes after its key was lent once more would end the wrong operations.
+    const auto is_free = [&](const LentPiece& spare) {
+        return !notices_.has(mlx5::next_window_key(spare.binding.new_key));
+    };
+    if (!spare_.empty() && is_free(spare_.back())) {
         piece = std::move(spare_.back());
         spare_.pop_back();
         return piece;

@@ -177,5 +177,44 @@ TEST(Ends, a_move_ends_what_was_prepared) {
     peer.join();
 }
 
+// The notice of an end waits for room in the ring, and the window's key comes round meanwhile.
+TEST(Ends, a_late_notice_does_not_end_what_a_later_grant_lends) {
+    Config config = small_config();
+    config.ring.bytes = 4096;
+    Pair pair(config, config);
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
+        here(pair.sender_context.arena(), 8);
+    const auto memory = std::as_writable_bytes(*there);
+    const std::vector<std::byte> filler(200);
+    while (pair.receiver->try_send(7, filler) == Errc::ok) {
+    }
+    while (pair.receiver->try_send(7, {}) == Errc::ok) {
+    }
+    Grant grant(*pair.receiver, memory, kAll);
+    const std::uint32_t key = grant.extents()[0].remote_key;
+    std::vector<std::uint32_t> keys;
+    do {
+        grant.wait_end(soon());
+        grant = Grant(*pair.receiver, memory, kAll);
+        keys.push_back(grant.extents()[0].remote_key);
+    } while (keys.back() != key && keys.size() < 1000);
+    const Words remote(grant.extents()[0]);
+    // The message that tells the peer of it is faster than the notices.
+    const Deadline deadline = soon();
+    bool is_said = false;
+    for (Message message; !deadline.passed();) {
+        is_said = is_said || pair.receiver->try_send(1, remote.bytes()) == Errc::ok;
+        if (pair.sender->try_receive(message) == Errc::ok && message.channel() == 1) break;
+        message.release();
+    }
+    PreparedRead<std::uint64_t> read(OneSided(*pair.sender), remote, *here);
+    for (int i = 0; i < 2000; ++i) {
+        (void)pair.receiver->progress(), (void)pair.sender->progress();
+        Message message;
+        (void)pair.sender->try_receive(message);
+    }
+    EXPECT_TRUE(read.valid()) << "its grant has not ended";
+}
+
 }  // namespace
 }  // namespace verbatim::test
