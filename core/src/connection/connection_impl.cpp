@@ -44,8 +44,8 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
             [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },
             [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); },
-            [](void* self, std::uint32_t key) noexcept {
-                static_cast<Impl*>(self)->one_sided.prepared().end(key);
+            [](void* self, std::span<const std::uint32_t> keys) noexcept {
+                static_cast<Impl*>(self)->one_sided.prepared().end(keys);
             }};
 }
 

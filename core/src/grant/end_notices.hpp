@@ -40,7 +40,7 @@ class EndNotices {
     // Sends what there is room for.
     void post(MessageRing& ring) noexcept {
         while (!keys_.empty()) {
-            const auto some = std::span(keys_).first(std::min(keys_.size(), kTogether));
+            const auto some = std::span(keys_).first(std::min(keys_.size(), ring::kMostKeys));
             const OutgoingMessage notice{.body = std::as_bytes(some),
                                          .frame = ring::Frame::ended_keys};
             if (ring.try_send(notice) != Errc::ok) return;
@@ -50,7 +50,7 @@ class EndNotices {
     void clear() noexcept { keys_.clear(); }
 
   private:
-    static constexpr std::size_t kLeast = 64, kTogether = 64, kMost = 4096;
+    static constexpr std::size_t kLeast = 64, kMost = 4096;
     std::vector<std::uint32_t> keys_;
     std::size_t expected_ = 0;  // of grants that have not ended
 };

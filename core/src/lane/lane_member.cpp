@@ -1,6 +1,8 @@
 // Looking, arming, and messages.
 #include "lane_member.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -9,13 +11,14 @@
 namespace verbatim {
 namespace {
 
-Errc tell_keys(const MemberEvents& events, std::span<const std::byte> keys) noexcept {
-    std::uint32_t key = 0;
-    if (keys.empty() || keys.size() % sizeof key != 0) return Errc::protocol_error;
-    for (; !keys.empty() && events.key_ended != nullptr; keys = keys.subspan(sizeof key)) {
-        std::memcpy(&key, keys.data(), sizeof key);
-        events.key_ended(events.owner, key);
-    }
+Errc tell_keys(const MemberEvents& events, std::span<const std::byte> bytes) noexcept {
+    std::array<std::uint32_t, ring::kMostKeys> keys;
+    if (bytes.empty() || bytes.size() > sizeof keys || bytes.size() % sizeof keys[0] != 0)
+        return Errc::protocol_error;
+    std::memcpy(keys.data(), bytes.data(), bytes.size());
+    const auto ended = std::span(keys).first(bytes.size() / sizeof keys[0]);
+    std::ranges::sort(ended);
+    if (events.keys_ended != nullptr) events.keys_ended(events.owner, ended);
     return Errc::ok;
 }
 

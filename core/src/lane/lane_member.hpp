@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <verbatim/core/claim.hpp>
 #include <verbatim/core/message.hpp>
@@ -27,8 +28,8 @@ struct MemberEvents {
     void (*pending)(void* owner) noexcept = nullptr;
     // The side channel can be read.
     void (*socket)(void* owner) noexcept = nullptr;
-    // A grant of the peer's has ended.
-    void (*key_ended)(void* owner, std::uint32_t remote_key) noexcept = nullptr;
+    // Grants of the peer's have ended: their remote keys, sorted.
+    void (*keys_ended)(void* owner, std::span<const std::uint32_t> keys) noexcept = nullptr;
 };
 
 // The queue pair of a member, and its place on a lane.

@@ -2,6 +2,7 @@
 // those that use its key. Threads: the lane's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,9 +24,10 @@ struct PreparedLink {
     PreparedLink(const PreparedLink&) = delete;
     PreparedLink& operator=(const PreparedLink&) = delete;
 
-    bool uses(std::uint32_t key) const noexcept {
+    // `keys`: sorted.
+    bool uses(std::span<const std::uint32_t> keys) const noexcept {
         for (const PreparedTarget& target : targets)
-            if (target.remote.key == key) return true;
+            if (std::ranges::binary_search(keys, target.remote.key)) return true;
         return false;
     }
 
@@ -53,9 +55,10 @@ class PreparedLinks {
         link.next = link.previous = nullptr;
         link.is_listed = false;
     }
-    void end(std::uint32_t key) noexcept {
+    // One walk for all of a notice's keys, which are sorted.
+    void end(std::span<const std::uint32_t> keys) noexcept {
         for (PreparedLink* at = first_; at != nullptr; at = at->next)
-            if (at->valid && at->uses(key)) at->valid = false;
+            if (at->valid && at->uses(keys)) at->valid = false;
     }
     // The connection ends, or closes.
     void end_all() noexcept {

@@ -23,7 +23,8 @@ inline constexpr std::size_t kAlignment = 32;  // of records; credits count in i
 inline constexpr std::size_t kWordBytes = 8;
 inline constexpr std::size_t kOverhead = 2 * kWordBytes;
 inline constexpr std::size_t kMinRing = 4096, kMaxRing = std::size_t{64} << 20;
-inline constexpr unsigned kKinds = 16;  // of messages, within their channel
+inline constexpr unsigned kKinds = 16;        // of messages, within their channel
+inline constexpr std::size_t kMostKeys = 64;  // of a notice
 
 // What a record is.
 enum class Frame : std::uint8_t {
@@ -36,7 +37,7 @@ enum class Frame : std::uint8_t {
     batch = 2,
     // A part of a message that is longer than a record (fragments.hpp).
     fragment = 3,
-    // The keys of grants that have ended, 32 bits each.
+    // The keys of grants that have ended, 32 bits each, kMostKeys at most.
     ended_keys = 4,
 };
 

@@ -62,7 +62,8 @@ TEST(Notices, that_are_no_keys_end_their_connection) {
     EXPECT_EQ(end_after_notice(3), Errc::protocol_error);
     EXPECT_EQ(end_after_notice(9), Errc::protocol_error);
     EXPECT_EQ(end_after_notice(4), Errc::ok) << "of a key that nobody uses";
-    EXPECT_EQ(end_after_notice(400), Errc::ok);
+    EXPECT_EQ(end_after_notice(256), Errc::ok);
+    EXPECT_EQ(end_after_notice(260), Errc::protocol_error) << "more than a notice has";
 }
 
 }  // namespace
