@@ -33,9 +33,9 @@ class PeerEnd {
     bool is_whole(std::uint64_t consumed) const noexcept {
         return bye_ && bye_->sent_position == consumed;
     }
-    // The peer took its leave with everything of this side taken.
-    bool took_all(std::uint64_t sent) const noexcept {
-        return bye_ && bye_->taken_position == sent;
+    // The peer took its leave with every message of this side taken: they end at `messages`.
+    bool took_all(std::uint64_t messages, std::uint64_t sent) const noexcept {
+        return bye_ && bye_->taken_position >= messages && bye_->taken_position <= sent;
     }
     // The bye went over TCP and may have overtaken data of the queue pair, but not by long; a peer
     // that lies is not believed for longer either.

@@ -76,7 +76,9 @@ struct Connection::Impl {
     bool has_ended() const noexcept { return end_.noticed(); }
     Errc why_ended() const noexcept { return end_.why(); }
     bool peer_took_all() const noexcept {
-        return member.ring().has_posted_all() && end_.took_all(member.ring().sent());
+        const std::uint64_t sent = member.ring().sent();
+        return member.ring().has_posted_all() &&
+               end_.took_all(grants.notices().behind_messages(sent), sent);
     }
 
     Errc progress() noexcept;

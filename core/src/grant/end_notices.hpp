@@ -43,16 +43,29 @@ class EndNotices {
             const auto some = std::span(keys_).first(std::min(keys_.size(), ring::kMostKeys));
             const OutgoingMessage notice{.body = std::as_bytes(some),
                                          .frame = ring::Frame::ended_keys};
+            const std::uint64_t before = ring.sent();
             if (ring.try_send(notice) != Errc::ok) return;
+            if (before != sent_) begin_ = before;
+            sent_ = ring.sent();
             keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(some.size()));
         }
     }
     void clear() noexcept { keys_.clear(); }
+    // No grant is left.
+    void reset() noexcept {
+        clear();
+        expected_ = 0;
+    }
+    // Of all that was sent: from where on there are notices only.
+    std::uint64_t behind_messages(std::uint64_t sent) const noexcept {
+        return sent == sent_ ? begin_ : sent;
+    }
 
   private:
     static constexpr std::size_t kLeast = 64, kMost = 4096;
     std::vector<std::uint32_t> keys_;
-    std::size_t expected_ = 0;  // of grants that have not ended
+    std::size_t expected_ = 0;            // of grants that have not ended
+    std::uint64_t begin_ = 0, sent_ = 0;  // positions in the ring: of the last notices on end
 };
 
 }  // namespace verbatim

@@ -178,7 +178,7 @@ void Grants::keep_windows(LentMemory& lent) noexcept {
 
 void Grants::abandon() noexcept {
     spare_.clear();
-    notices_ = {};
+    notices_.reset();
     if (lent_ == nullptr || lent_->list.empty()) return;
     busy_ = 0;
     for (const auto& lent : lent_->list) {

@@ -48,6 +48,7 @@ class Grants {
 
     // Something is lent: its windows serve the queue pair on which they were opened.
     bool lends() const noexcept { return lent_ != nullptr && !lent_->list.empty(); }
+    const EndNotices& notices() const noexcept { return notices_; }
     // From now on in that lane's thread.
     void move_to(Lane::Impl& lane) noexcept { lane_ = &lane; }
 

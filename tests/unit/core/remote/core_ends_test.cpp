@@ -99,6 +99,30 @@ TEST(Ends, a_notice_counts_as_taken_where_all_messages_were) {
     EXPECT_TRUE(pair.receiver->peer_took_all());
 }
 
+// The bye may have been said when the notice goes.
+TEST(Ends, a_notice_behind_the_peers_close_counts_for_nothing) {
+    Pair pair;
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
+    Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+    ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
+    EXPECT_EQ(pair.sender->receive_message(soon()).channel(), 1u);
+    pair.sender.reset();
+    grant.end();
+    EXPECT_TRUE(poll_until(pair, [&] { return pair.receiver->state() != Errc::ok; }));
+    EXPECT_TRUE(pair.receiver->peer_took_all());
+}
+
+TEST(Ends, a_notice_behind_a_message_that_was_not_taken_hides_nothing) {
+    Pair pair;
+    const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
+    Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
+    ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
+    grant.end();
+    pair.sender.reset();
+    EXPECT_TRUE(poll_until(pair, [&] { return pair.receiver->state() != Errc::ok; }));
+    EXPECT_FALSE(pair.receiver->peer_took_all());
+}
+
 TEST(Ends, a_list_of_a_connection_that_has_ended_cannot_be_prepared) {
     Lent<std::uint64_t> lent(8);
     const Local<std::uint64_t> here(lent.arena(), 8);
