@@ -46,7 +46,8 @@ inline constexpr Case kWrite8{"write_8", Kind::latency, 8, 1};
 inline constexpr Case kMessage1k{"message_1k", Kind::latency, 1024, 1};
 inline constexpr Case kMessage64{"message_64", Kind::latency, 64, 1};
 inline constexpr Case kRead64{"read_64", Kind::latency, 64, 1};
-inline constexpr Case kKeys100{"keys_100", Kind::latency, 6400, 1};  // of 64 bytes each
+inline constexpr Case kKeys100{"keys_100", Kind::latency, 6400, 1};         // of 64 bytes each
+inline constexpr Case kFarKeys100{"far_keys_100", Kind::latency, 6400, 1};  // of a long table
 inline constexpr Case kMessage64k{"message_64k", Kind::latency, 65536, 1};
 inline constexpr Case kMessage1m{"message_1m", Kind::latency, 1048576, 1};
 inline constexpr Case kRate8{"rate_8", Kind::message_rate, 8, 1024};
@@ -72,11 +73,11 @@ inline constexpr Case kIdleProcess{"idle_process", Kind::idle, 8, 1};
 // A case's place in the report.
 inline std::size_t case_order(const Case& of) {
     static constexpr const Case* kOrder[] = {
-        &kMessage8,   &kWrite8,     &kMessage64, &kRead64,       &kKeys100,       &kMessage1k,
-        &kMessage64k, &kMessage1m,  &kRate8,     &kThroughput1k, &kThroughput64k, &kThroughput1m,
-        &kWake,       &kHot16,      &kArmed17,   &kArmed64,      &kArmed256,      &kArmed512,
-        &kIdle0,      &kIdle15,     &kIdle100,   &kIdle1k,       &kIdle10k,       &kFootprint,
-        &kSetup,      &kIdleProcess};
+        &kMessage8,     &kWrite8,     &kMessage64,  &kRead64,  &kKeys100,      &kFarKeys100,
+        &kMessage1k,    &kMessage64k, &kMessage1m,  &kRate8,   &kThroughput1k, &kThroughput64k,
+        &kThroughput1m, &kWake,       &kHot16,      &kArmed17, &kArmed64,      &kArmed256,
+        &kArmed512,     &kIdle0,      &kIdle15,     &kIdle100, &kIdle1k,       &kIdle10k,
+        &kFootprint,    &kSetup,      &kIdleProcess};
     std::size_t place = 0;
     while (kOrder[place] != &of) ++place;
     return place;

@@ -16,12 +16,16 @@ namespace verbatim::bench {
 // connection of both is the same one. Handlers take what arrives.
 class Many {
   public:
-    explicit Many(Side& side);
+    explicit Many(Side& side) : Many(side, config()) {}
+    Many(Side& side, const Config& config);
+    // The defaults, but for the device and a warning where no huge pages are reserved.
+    static Config config();
 
     // Sets up so many more. Both sides call it, with the same number.
     void add(unsigned count);
     // Closes all but the first so many. Both sides call it.
     void keep(unsigned count);
+    Context& context() noexcept { return context_; }
     std::size_t size() const noexcept { return connections_.size(); }
     Connection& operator[](std::size_t index) noexcept { return *connections_[index]; }
     Lane& lane() noexcept { return lane_; }

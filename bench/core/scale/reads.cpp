@@ -1,18 +1,23 @@
 // One-sided reads of the peer's memory: one of 64 bytes, and a hundred keys by one list or one
 // after the other, prepared or not. A sample is twice the time of all of them, as the report halves
 // it.
+#include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include <verbatim/core/prepared.hpp>
 
+#include "../../support/reserved_pages.hpp"
 #include "../workloads.hpp"
 #include "many.hpp"
 
 namespace verbatim::bench {
 namespace {
 
-constexpr std::size_t kKeys = 4096, kLine = 64;
+constexpr std::size_t kLine = 64;
+// Few keys, in the caches and the TLB; many, in neither.
+constexpr std::size_t kNear = 4096, kFar = std::size_t{4} << 20;
 
 struct Value {
     std::uint64_t words[kLine / 8];
@@ -21,11 +26,10 @@ struct Value {
 // Memory that the first side reads, lent by the second.
 class Table {
   public:
-    Table(Side& side, Many& many) : connection_(many[0]) {
-        auto* const values =
-            static_cast<Value*>(connection_.arena().allocate(kKeys * sizeof(Value), kLine));
-        values_ = {values, kKeys};
-        for (std::size_t i = 0; i < kKeys; ++i) values_[i].words[0] = side.first() ? 0 : i;
+    Table(Side& side, Many& many, Arena& arena, std::size_t keys) : connection_(many[0]) {
+        auto* const values = static_cast<Value*>(arena.allocate(keys * sizeof(Value), kLine));
+        values_ = {values, keys};
+        for (std::size_t i = 0; i < keys; ++i) values_[i].words[0] = side.first() ? 0 : i;
         grant_ = Grant(connection_, std::as_writable_bytes(values_), Access::remote_read);
         const std::string theirs = side.exchange(
             {reinterpret_cast<const char*>(grant_.extents().data()), sizeof(RemoteExtent)},
@@ -43,7 +47,10 @@ class Table {
 };
 
 // Keys that lie apart, each time others.
-std::size_t key_of(std::size_t round, std::size_t i) { return (round * 61 + i * 37) % kKeys; }
+std::size_t key_of(std::size_t keys, std::size_t round, std::size_t i) {
+    if (keys == kNear) return (round * 61 + i * 37) % kNear;
+    return (round * 100 + i) * 2654435761u % keys;
+}
 
 class Reader {
   public:
@@ -51,7 +58,7 @@ class Reader {
     void read_one_by_one(std::size_t round, std::size_t keys) {
         for (std::size_t i = 0; i < keys; ++i) {
             Operation one;
-            require(one_sided_.try_read(table_.remote[key_of(round, i)],
+            require(one_sided_.try_read(table_.remote[key_of(table_.remote.size(), round, i)],
                                         table_.here().subspan(i, 1), one));
             wait(one);
         }
@@ -67,7 +74,7 @@ class Reader {
     void read_prepared(std::size_t round, std::size_t keys) {
         if (!single_) single_.emplace(one_sided_, table_.remote, table_.here().first(1));
         for (std::size_t i = 0; i < keys; ++i) {
-            require(single_->execute(key_of(round, i)));
+            require(single_->execute(key_of(table_.remote.size(), round, i)));
             wait(single_->last());
         }
     }
@@ -85,12 +92,12 @@ class Reader {
     }
     void check(std::size_t round, std::size_t keys) const {
         for (std::size_t i = 0; i < keys; ++i)
-            if (table_.here()[i].words[0] != key_of(round, i)) refuse_data();
+            if (table_.here()[i].words[0] != key_of(table_.remote.size(), round, i)) refuse_data();
     }
 
   private:
     RemoteRead read_of(std::size_t round, std::size_t i) const {
-        return {table_.remote[key_of(round, i)].extent(),
+        return {table_.remote[key_of(table_.remote.size(), round, i)].extent(),
                 reinterpret_cast<std::byte*>(&table_.here()[i])};
     }
     void list_reads(std::size_t round, std::size_t keys) {
@@ -114,25 +121,59 @@ class Reader {
     std::optional<PreparedReads> list_;
 };
 
-template <void (Reader::*kRead)(std::size_t, std::size_t)>
+using Read = void (Reader::*)(std::size_t, std::size_t);
+
+void read_often(Side& side, Reader& reader, Read read, std::size_t keys) {
+    const std::span<std::uint64_t> samples = side.samples();
+    std::ranges::fill(samples, 0);  // page faults belong to nobody's sample
+    (reader.*read)(0, keys);        // maps the peer's memory
+    const std::uint64_t limit = __rdtsc() + side.budget_ticks();
+    std::size_t count = 0;
+    for (std::size_t round = 0; count < samples.size() && __rdtsc() < limit; ++round) {
+        const std::uint64_t began = __rdtsc();
+        (reader.*read)(round, keys);
+        samples[count++] = 2 * (__rdtsc() - began);
+        reader.check(round, keys);
+    }
+    side.report_samples(count);
+}
+
+template <Read kRead>
 void measure(Side& side, const Case& of) {
     Many many(side);
     many.add(1);
     {
-        const Table table(side, many);
+        const Table table(side, many, many[0].arena(), kNear);
         if (side.first()) {
             Reader reader(many, table);
-            const std::size_t keys = of.bytes / kLine;
-            const std::span<std::uint64_t> samples = side.samples();
-            const std::uint64_t limit = __rdtsc() + side.budget_ticks();
-            std::size_t count = 0;
-            for (std::size_t round = 0; count < samples.size() && __rdtsc() < limit; ++round) {
-                const std::uint64_t began = __rdtsc();
-                (reader.*kRead)(round, keys);
-                samples[count++] = 2 * (__rdtsc() - began);
-                reader.check(round, keys);
-            }
-            side.report_samples(count);
+            read_often(side, reader, kRead, of.bytes / kLine);
+        }
+        many.meet();
+    }
+    many.meet();
+}
+
+// Of a table of 256 MiB on pages of one size.
+constexpr std::size_t kTableBytes = kFar * sizeof(Value), kHugePage = std::size_t{2} << 20;
+template <PageChoice kPages>
+void measure_far(Side& side, const Case& of) {
+    std::optional<ReservedPages> reserved;
+    if (kPages == PageChoice::huge_2m && !side.first()) {
+        reserved.emplace(kHugePage, kTableBytes / kHugePage);
+        if (!reserved->suffices()) throw std::runtime_error("no huge pages (root and memory)");
+    }
+    Config config = Many::config();
+    config.named_arenas.push_back({.name = "table",
+                                   .segment_bytes = kTableBytes,
+                                   .max_bytes = kTableBytes,
+                                   .pages = side.first() ? PageChoice::base_4k : kPages});
+    Many many(side, config);
+    many.add(1);
+    {
+        const Table table(side, many, many.context().arena("table"), kFar);
+        if (side.first()) {
+            Reader reader(many, table);
+            read_often(side, reader, &Reader::read_prepared_list, of.bytes / kLine);
         }
         many.meet();
     }
@@ -147,6 +188,10 @@ void add_reads(Subjects& all) {
     add(all, "verbatim.prepared_list", measure<&Reader::read_prepared_list>, {&kKeys100});
     add(all, "verbatim.list", measure<&Reader::read_list>, {&kKeys100});
     add(all, "verbatim.singles", measure<&Reader::read_one_by_one>, {&kKeys100});
+    add(all, "verbatim.pages_4k", measure_far<PageChoice::base_4k>, {&kFarKeys100});
+    // Where they cannot be reserved, there is no such row.
+    if (ReservedPages(kHugePage, kTableBytes / kHugePage).suffices())
+        add(all, "verbatim.pages_2m", measure_far<PageChoice::huge_2m>, {&kFarKeys100});
 }
 
 }  // namespace verbatim::bench

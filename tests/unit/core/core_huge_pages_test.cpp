@@ -13,41 +13,12 @@
 
 #include "core_fault.hpp"
 #include "core_messages.hpp"
+#include "reserved_pages.hpp"
 
 namespace verbatim::test {
 namespace {
 
 constexpr std::size_t kMi = std::size_t{1} << 20, kGi = std::size_t{1} << 30;
-
-std::uint64_t number_in(const std::string& path) {
-    std::uint64_t number = 0;
-    std::ifstream(path) >> number;
-    return number;
-}
-
-// So many more pages of one size than were there, until its end.
-class ReservedPages {
-  public:
-    ReservedPages(std::size_t page_bytes, std::uint64_t wanted)
-        : pool_("/sys/kernel/mm/hugepages/hugepages-" + std::to_string(page_bytes / 1024) + "kB/"),
-          before_(number_in(pool_ + "nr_hugepages")) {
-        set(before_ + wanted);
-        suffices_ = free() >= wanted;
-    }
-    ~ReservedPages() { set(before_); }
-    ReservedPages(const ReservedPages&) = delete;
-    ReservedPages& operator=(const ReservedPages&) = delete;
-    bool suffices() const { return suffices_; }
-    std::uint64_t free() const { return number_in(pool_ + "free_hugepages"); }
-    // All but so many are taken away again.
-    void keep(std::uint64_t pages) { set(before_ + pages); }
-
-  private:
-    void set(std::uint64_t pages) const { std::ofstream(pool_ + "nr_hugepages") << pages; }
-    std::string pool_;
-    std::uint64_t before_;
-    bool suffices_ = false;
-};
 
 #define RESERVE_OR_SKIP(pages, page_bytes, wanted)                                \
     ReservedPages pages(page_bytes, wanted);                                      \
