@@ -86,7 +86,7 @@ std::optional<softnic::FaultPolicy> read_settings(const TomlDocument& document,
                             advice(section, sections_of(known)));
         const bool is_list = std::find(lists.begin(), lists.end(), section) != lists.end();
         for (const toml::table* table : tables_of(document, section, node, is_list)) {
-            if (is_list) begin(section);
+            if (is_list) begin(section, *table);
             for (const auto& [name, value] : *table) read_entry(section, name.str(), value);
         }
     }

@@ -1,4 +1,4 @@
-// The configuration is one TOML file, every key with a default; configs/verbatim.toml documents
+// The configuration is one TOML file, every key with a default; docs/configuration.md documents
 // them all.
 #pragma once
 
@@ -87,10 +87,12 @@ struct Config {
     std::string faults;
 
     // That of the file named by $VERBATIM_CONFIG, else of ./verbatim.toml if it exists, else the
-    // defaults. Throws as the next.
+    // defaults. Then the environment's variables, VERBATIM_<SECTION>_<KEY>. Throws as the next.
     static Config found();
-    // Throws Error(config_error) with file, line, key and remedy; unknown keys are refused.
+    // The file, then the environment. Throws Error(config_error) with file and line or variable,
+    // key and remedy; unknown keys, and unknown variables of a section, are refused.
     static Config from_file(const std::string& path);
+    // The text alone; the environment changes nothing.
     static Config from_text(std::string_view toml, std::string_view name = "<text>");
 };
 

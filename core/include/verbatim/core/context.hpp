@@ -53,8 +53,8 @@ class Listener {
 class Context {
   public:
     struct Impl;
-    // Reads the file named by $VERBATIM_CONFIG, else ./verbatim.toml if it exists, else the
-    // defaults.
+    // Of Config::found(): the file named by $VERBATIM_CONFIG, else ./verbatim.toml if it exists,
+    // else the defaults; then the environment's variables.
     Context();
     explicit Context(const Config& config);
     // On a device that the program has opened; [device] of the configuration is not read.

@@ -23,7 +23,7 @@ struct Setting {
 using StoreSetting = std::function<bool(std::size_t index, const toml::node& value)>;
 
 // One more table of a list of sections begins; the values that follow are its own.
-using BeginTable = std::function<void(std::string_view section)>;
+using BeginTable = std::function<void(std::string_view section, const toml::node& table)>;
 
 // Reads the whole document: hands out each value, returns the faults if there are any. `known`: in
 // the order of sections; `lists`: the sections that are lists. Throws Error(config_error) for what
