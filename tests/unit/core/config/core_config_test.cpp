@@ -10,59 +10,24 @@
 #include <sstream>
 #include <string>
 
-#include <fmt/format.h>
 #include <toml++/toml.h>
-#include <boost/pfr.hpp>
 
-#include "config/config_keys.hpp"
+#include "core_config_values.hpp"
 
 namespace verbatim {
 namespace {
 
+using test::print_all;
+
 const std::string kShipped = VERBATIM_SOURCE_ROOT "/configs/verbatim.toml";
 
 std::string complaint(std::string_view text) {
-    try {
-        (void)Config::from_text(text, "x.toml");
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Errc::config_error);
-        return error.what();
-    }
-    return "accepted";
+    return test::config_complaint([&] { return Config::from_text(text, "x.toml"); });
 }
 
 std::string read_shipped() {
     std::ifstream file(kShipped);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-// All values of a configuration in one comparable form.
-template <class Section>
-std::string print(const Section& section) {
-    std::string all;
-    boost::pfr::for_each_field(section, [&all](const auto& field) {
-        using Field = std::decay_t<decltype(field)>;
-        if constexpr (std::is_same_v<Field, std::string>)
-            all += field;
-        else if constexpr (std::is_enum_v<Field>)
-            all += std::to_string(static_cast<int>(field));
-        else if constexpr (requires { field.count(); })
-            all += std::to_string(field.count());
-        else
-            all += std::to_string(field);
-        all += ';';
-    });
-    return all;
-}
-std::string print_pollers(const Config& c) {
-    std::string all;
-    for (const Config::PollerSection& poller : c.pollers) all += '{' + print(poller) + '}';
-    return all;
-}
-std::string print_all(const Config& c) {
-    return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
-           print(c.connect) + print(c.ring) + print(c.lane) + print_pollers(c) + print(c.objects) +
-           c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
@@ -73,12 +38,30 @@ TEST(Config, shipped_file_holds_exactly_the_defaults) {
 TEST(Config, shipped_file_shows_every_key) {
     const toml::table table = toml::parse_file(kShipped);
     for (const ConfigKey& key : config_keys()) {
-        if (key.section == "poller")  // of which there are none by default
+        if (test::section_of(key).is_list)  // of which there are none by default
             EXPECT_NE(read_shipped().find(fmt::format("# {} = ", key.name)), std::string::npos);
         else
             EXPECT_TRUE(table.at_path(fmt::format("{}.{}", key.section, key.name)))
                 << key.section << '.' << key.name;
     }
+}
+
+// Comments that are commented out stay comments.
+TEST(Config, the_shipped_lists_are_read_once_they_are_no_comments) {
+    std::string uncommented;
+    bool in_list = false;
+    std::istringstream lines(read_shipped());
+    for (std::string line; std::getline(lines, line);) {
+        in_list = line.starts_with("# [[") || (in_list && line.starts_with("# "));
+        uncommented += (in_list ? line.substr(2) : line) + '\n';
+    }
+    Config config = Config::from_text(uncommented, "x.toml");
+    ASSERT_EQ(config.named_arenas.size(), 1u);
+    ASSERT_EQ(config.pollers.size(), 1u);
+    EXPECT_NE(config.faults, "");
+    EXPECT_EQ(test::print(config.pollers[0]), test::print(Config::PollerSection{}));
+    config.named_arenas[0].name = ArenaOptions{}.name;
+    EXPECT_EQ(test::print(config.named_arenas[0]), test::print(ArenaOptions{}));
 }
 
 TEST(Config, every_member_has_a_key) {
@@ -88,6 +71,7 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["device.softnic"], boost::pfr::tuple_size_v<Config::SoftnicSection>);
     EXPECT_EQ(count["arena"], boost::pfr::tuple_size_v<ArenaOptions> - 1);  // all but its name
     EXPECT_EQ(count["receive_arena"], boost::pfr::tuple_size_v<ArenaOptions> - 1);
+    EXPECT_EQ(count["named_arena"], boost::pfr::tuple_size_v<ArenaOptions>);
     EXPECT_EQ(count["connect"], boost::pfr::tuple_size_v<Config::ConnectSection>);
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
     EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
@@ -98,42 +82,9 @@ TEST(Config, every_member_has_a_key) {
 }
 
 TEST(Config, every_key_changes_something) {
-    const std::map<std::string_view, std::string> other{{"kind", "'softnic'"},
-                                                        {"name", "'mlx5_1'"},
-                                                        {"core", "1"},
-                                                        {"port", "2"},
-                                                        {"service_level", "3"},
-                                                        {"traffic_class", "104"},
-                                                        {"assume_in_order", "true"},
-                                                        {"gid_index", "3"},
-                                                        {"data_path", "'verbs'"},
-                                                        {"strict_doorbells", "true"},
-                                                        {"same_user_only", "false"},
-                                                        {"segment_bytes", "'64M'"},
-                                                        {"max_bytes", "'1G'"},
-                                                        {"initial_bytes", "'1M'"},
-                                                        {"pages", "'4K'"},
-                                                        {"lock_memory", "true"},
-                                                        {"numa_node", "0"},
-                                                        {"timeout", "'7ms'"},
-                                                        {"loopback_only", "false"},
-                                                        {"bytes", "'4K'"},
-                                                        {"send_blocks", "32"},
-                                                        {"longest_message", "'1M'"},
-                                                        {"spin", "'5us'"},
-                                                        {"mode", "'busy'"},
-                                                        {"hot", "4"},
-                                                        {"completions", "64"},
-                                                        {"staging_bytes", "8192"},
-                                                        {"direct_bytes", "0"},
-                                                        {"checksum", "true"}};
     std::set<std::string> seen{print_all(Config{})};
     for (const ConfigKey& key : config_keys()) {
-        const bool way = key.section == "device.softnic";
-        const std::string text =
-            fmt::format("{}\n{} = {}",
-                        key.section == "poller" ? "[[poller]]" : fmt::format("[{}]", key.section),
-                        key.name, way ? "'tcp'" : other.at(key.name));
+        const std::string text = test::file_with(key, test::other_value(key));
         EXPECT_TRUE(seen.insert(print_all(Config::from_text(text))).second) << text;
     }
 }
@@ -213,19 +164,6 @@ TEST(Config, faults_are_read_as_the_software_nic_has_them) {
               "delay operations=send,write,read,atomic rate=0.01 seed=7 delay_us=500");
     EXPECT_EQ(config.lane.spin, std::chrono::milliseconds(1));
     EXPECT_EQ(Config::from_text("").faults, "");
-}
-
-TEST(Config, the_shipped_file_shows_a_fault_that_is_read) {
-    const std::string shipped = read_shipped();
-    const std::size_t at = shipped.find("# [[fault]]");
-    ASSERT_NE(at, std::string::npos);
-    std::string uncommented;
-    for (std::istringstream lines(shipped.substr(at)); lines;) {
-        std::string line;
-        std::getline(lines, line);
-        if (line.starts_with("# ")) uncommented += line.substr(2) + '\n';
-    }
-    EXPECT_NE(Config::from_text(uncommented).faults, "");
 }
 
 TEST(Config, says_what_is_wrong_with_a_fault) {
