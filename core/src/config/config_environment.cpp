@@ -1,5 +1,6 @@
 // Environment variables in place of keys. Other variables of ours must not begin as those of a
 // section: core_config_environment_test lists them.
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <verbatim/driver/advice.hpp>
 
@@ -21,6 +23,16 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
     const char* const end = text.data() + text.size();
     const auto [stopped, error] = std::from_chars(text.data(), end, number);
     return error == std::errc{} && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+// Files have no other texts; what is accepted here can be written into one.
+bool is_utf8(std::string words) try {
+    const auto is_ascii = [](char letter) { return (letter & 0x80) == 0; };
+    std::replace_if(words.begin(), words.end(), is_ascii, ' ');
+    (void)toml::parse("text = '" + words + "'");
+    return true;
+} catch (const toml::parse_error&) {
+    return false;
 }
 
 // A variable is a text; the key decides whether it means a number or a flag.
@@ -54,6 +66,9 @@ void apply_variable(TracedConfig& traced, std::string_view name, const std::stri
     const auto keys = config_keys();
     for (std::size_t i = 0; i < keys.size(); ++i) {
         if (keys[i].variable != name) continue;
+        if (!is_utf8(words))
+            refuse_variable(name, "its value is no UTF-8 text",
+                            fmt::format("it must be {}", keys[i].allowed));
         if (!store_words(i, traced.config, words))
             refuse_variable(name, fmt::format("its value \"{}\" is not allowed", words),
                             fmt::format("it must be {}", keys[i].allowed));

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 PROGRAMS, SOURCE, WRONG_PEER = (os.path.abspath(argument) for argument in sys.argv[1:4])
 PATIENCE = 60
@@ -51,6 +52,30 @@ class Examples(unittest.TestCase):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")
         self.assertEqual(self.both("server", "serve", "ask"), "a client was served\n")
+
+    def with_configuration(self, name):
+        return unittest.mock.patch.dict(os.environ, VERBATIM_CONFIG=os.path.join(SOURCE, "configs", name + ".toml"))
+
+    def test_configurations_of_two_processes(self):
+        for name in ("laptop", "latency", "throughput", "many-connections", "server"):
+            with self.subTest(name=name), self.with_configuration(name):
+                self.assertEqual(self.both("messages", "serve", "ask"),
+                                 "asked: where may I write?\nwritten: straight into your memory\n")
+        with self.with_configuration("throughput"):
+            self.assertIn("4194304 bytes", self.both("stream", "receive", "send"))
+        with self.with_configuration("server"):
+            self.assertEqual(self.both("server", "serve", "ask"), "a client was served\n")
+
+    def test_the_environment_sets_keys_of_a_configuration(self):
+        with self.with_configuration("server"):
+            self.assertEqual(run(program("settings")).stdout, "rings of 1048576 bytes\narena replies: 1073741824 bytes\n")
+            with unittest.mock.patch.dict(os.environ, VERBATIM_RING_BYTES="64K", VERBATIM_DEVICE_SOFTNIC_PORT="tcp"):
+                self.assertIn("rings of 65536 bytes\n", run(program("settings")).stdout)
+                self.assertEqual(self.both("server", "serve", "ask"), "a client was served\n")
+            with unittest.mock.patch.dict(os.environ, VERBATIM_RING_BITES="64K"):
+                result = run(program("settings"))
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn("did you mean VERBATIM_RING_BYTES?", result.stderr)
 
     def test_a_loop_of_ones_own(self):
         self.assertEqual(self.both("epoll", "serve", "ask"), "hello from a loop\n")
