@@ -31,7 +31,7 @@ Sizes are a number of bytes, or a text with K, M, G or T (powers of 1024). Durat
 
 | command | effect |
 |---|---|
-| `verbatim config` | prints the configuration in effect as TOML; a comment names the line or variable of each value that is not the default |
+| `verbatim config` | prints the configuration in effect as TOML; comments name the lines and variables that set values |
 | `verbatim config KEY` | explains a key (`ring.bytes`), a section or a variable |
 | `verbatim config --help` | lists all keys |
 | `verbatim config --check FILE` | reads a file alone, without the environment, and says its first mistake or "ok" |
@@ -44,6 +44,9 @@ Sizes are a number of bytes, or a text with K, M, G or T (powers of 1024). Durat
 have no quotes. A value that is not allowed is an error, also an empty one where the key is no free text. A variable that
 begins as those of a section, but names no key of it, is an error too. Sections of lists (`[[poller]]`,
 `[[named_arena]]`, `[[fault]]`) have no variables.
+
+Programs that set members of `Config` themselves do so last. `verbatim/core/config_reference.hpp` gives them the table of
+keys, and the place of each value (`TracedConfig`).
 
 ## Examples
 

@@ -11,7 +11,7 @@ namespace cli {
 
 // configs/verbatim.toml: every key with its default, and a comment.
 std::string default_file();
-// The configuration as TOML; a comment says the place of each value that is not the default.
+// The configuration as TOML; comments say the lines and variables that set values.
 std::string effective_file(const verbatim::TracedConfig& traced);
 // docs/configuration.md.
 std::string reference_page();
