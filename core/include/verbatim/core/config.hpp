@@ -87,7 +87,8 @@ struct Config {
     std::string faults;
 
     // That of the file named by $VERBATIM_CONFIG, else of ./verbatim.toml if it exists, else the
-    // defaults. Then the environment's variables, VERBATIM_<SECTION>_<KEY>. Throws as the next.
+    // defaults. Then the environment's variables, VERBATIM_<SECTION>_<KEY>; no thread may change
+    // the environment meanwhile. Throws as the next.
     static Config found();
     // The file, then the environment. Throws Error(config_error) with file and line or variable,
     // key and remedy; unknown keys, and unknown variables of a section, are refused.
