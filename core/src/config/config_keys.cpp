@@ -155,6 +155,7 @@ void add_connection(std::vector<ConfigKey>& keys) {
                     duration(at(&Config::connect, &C::timeout), 1ms, 1000s)});
     keys.push_back({"connect", "loopback_only", "true or false",
                     boolean(at(&Config::connect, &C::loopback_only))});
+    keys.push_back({"connect", "key_file", "a text", text(at(&Config::connect, &C::key_file))});
     keys.push_back({"ring", "bytes", "a size from 4K to 64M, a power of two",
                     size(at(&Config::ring, &R::bytes), 4 * kKi, 64 * kMi, Shape::power_of_two)});
     keys.push_back({"ring", "longest_message", "a size from 0 to 4G",

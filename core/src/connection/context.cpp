@@ -83,6 +83,8 @@ Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint 
 
 Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
     : config(configuration),
+      key(config.connect.key_file.empty() ? nullptr
+                                          : SecretKey::from_file(config.connect.key_file)),
       device(std::move(opened)),
       arenas(*device, config, kLendable),
       posted(*device, config.receive_arena),

@@ -21,7 +21,11 @@ Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane
     : context_(std::move(context)),
       lane_(std::move(lane)),
       channel_(std::move(channel)),
-      peer_(std::move(peer)) {}
+      peer_(std::move(peer)) {
+    if (peer_ || context_->key == nullptr) return;
+    proving_.emplace(context_->key, Prover::Role::caller);
+    begin(Stage::proving);
+}
 
 bool Handshake::go_on() {
     try {
@@ -43,6 +47,8 @@ void Handshake::begin(Stage stage) {
 // False: it has met, or must wait.
 bool Handshake::step() {
     switch (stage_) {
+        case Stage::proving:
+            return prove();
         case Stage::greeting:
             return greet(), true;
         case Stage::hearing:
@@ -57,6 +63,12 @@ bool Handshake::step() {
             break;
     }
     return false;
+}
+
+bool Handshake::prove() {
+    if (!proving_->go_on(channel_, deadline_)) return false;
+    begin(Stage::greeting);
+    return true;
 }
 
 void Handshake::greet() {

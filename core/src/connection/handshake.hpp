@@ -1,5 +1,6 @@
 // A handshake brings two sides together over a connected side channel, in steps that do not wait:
-// hello both ways, queue pairs, ready both ways. Each step has the deadline [connect] timeout.
+// proofs where there is a key, hello both ways, queue pairs, ready both ways. Each step has the
+// deadline [connect] timeout. Nothing is made for the peer, or told to it, before its proof.
 // Threads: one at a time; any.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "../awaited/awaited.hpp"
+#include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
 #include "../bootstrap/side_thread.hpp"
 #include "context_impl.hpp"
@@ -24,7 +26,7 @@ struct Meeting {
 
 class Handshake {
   public:
-    // `peer`: its hello, where it has come already (the accepting side).
+    // `peer`: its hello, where it has come already (the accepting side, behind the proofs).
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
               std::optional<Hello> peer);
     // Goes on as far as it can. True: they have met. Throws Error; the peer has been told why.
@@ -39,10 +41,19 @@ class Handshake {
     const std::string& peer_name() const noexcept { return channel_.name(); }
 
   private:
-    enum class Stage : std::uint8_t { greeting, hearing, connecting, failing, readying, met };
+    enum class Stage : std::uint8_t {
+        proving,
+        greeting,
+        hearing,
+        connecting,
+        failing,
+        readying,
+        met
+    };
 
     bool step();
     void begin(Stage stage);
+    bool prove();
     void greet();
     bool hear();
     bool connect();
@@ -54,6 +65,7 @@ class Handshake {
     LaneOfEndpoint lane_;  // the endpoint has the reservation
     SideChannel channel_;
     std::optional<Hello> peer_;
+    std::optional<Proving> proving_;  // of a side that calls and has a key
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage
     std::optional<Error> reason_;  // for failing, unless the peer knows better

@@ -101,7 +101,9 @@ void Listener::Impl::take_callers() try {
         if (!caller) return;
         std::string name = tcp::peer_name(caller);
         callers_.push_back({SideChannel(std::move(caller), std::move(name)),
-                            Deadline::after(context->config.connect.timeout)});
+                            Deadline::after(context->config.connect.timeout), std::nullopt});
+        if (context->key != nullptr)
+            callers_.back().proving.emplace(context->key, Prover::Role::listener);
     }
 } catch (const Error& error) {  // callers wait in the kernel's queue until something was closed
     if (!starved_) log::warn("{}", error.what());
@@ -128,8 +130,14 @@ void Listener::Impl::hear_callers(const Target& target) {
 
 std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     const std::string& name = caller.channel.name();
+    if (caller.proving && !caller.proving->go_on(caller.channel, caller.deadline))
+        return std::nullopt;
     const auto frame = caller.channel.try_receive();
     if (frame && frame->type == FrameType::hello) return parse_hello(frame->body, name);
+    if (frame && frame->type == FrameType::proof && !caller.proving)
+        throw Error(Errc::permission_denied, name,
+                    "the caller proves itself by a key, and this listener has none",
+                    "set key_file of [connect] to the same key on both sides, or on neither");
     if (frame)
         throw Error(Errc::protocol_error, name, "it did not begin with a hello",
                     "connect with verbatim only");

@@ -11,6 +11,7 @@
 
 #include <verbatim/core/context.hpp>
 
+#include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
 #include "../lane/lane_driver.hpp"
 #include "context_impl.hpp"
@@ -47,10 +48,11 @@ struct Listener::Impl {
 
   private:
     class Accepting;
-    // Someone who has connected and not yet said hello.
+    // A caller has connected, and not yet proven itself and said hello.
     struct Caller {
         SideChannel channel;
         Deadline deadline;
+        std::optional<Proving> proving;  // where there is a key
     };
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.

@@ -117,6 +117,7 @@ TEST(Config, every_key_changes_something) {
                                                         {"numa_node", "0"},
                                                         {"timeout", "'7ms'"},
                                                         {"loopback_only", "false"},
+                                                        {"key_file", "'key'"},
                                                         {"bytes", "'4K'"},
                                                         {"send_blocks", "32"},
                                                         {"longest_message", "'1M'"},

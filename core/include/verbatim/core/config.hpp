@@ -47,6 +47,8 @@ struct Config {
     struct ConnectSection {
         std::chrono::milliseconds timeout{5000};  // for every step of connecting and accepting
         bool loopback_only = true;  // listen refuses other addresses unless set to false
+        // Of the key by which both sides prove themselves, docs/authentication.md; empty: none.
+        std::string key_file;
     } connect;
     struct RingSection {
         std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 64 MiB
