@@ -6,6 +6,7 @@
 #include <verbatim/driver/error.hpp>
 
 #include "doctor.hpp"
+#include "new_key.hpp"
 #include "softnic_info.hpp"
 #include "softnic_run.hpp"
 
@@ -14,6 +15,8 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     cli::Doctor doctor;
     doctor.add_to(app);
+    cli::NewKey key;
+    key.add_to(app);
     CLI::App& softnic = *app.add_subcommand("softnic", "the NIC in software");
     softnic.require_subcommand(1);
     cli::SoftnicRun run;
@@ -23,6 +26,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     try {
         if (doctor.chosen()) return doctor();
+        if (key.chosen()) return key();
         return info.chosen() ? info() : run();
     } catch (const verbatim::Error& error) {
         std::fprintf(stderr, "verbatim: %s\n", error.what());

@@ -17,17 +17,17 @@ constexpr std::chrono::milliseconds kQuiet = 50ms, kMostSettling = 5000ms;
 constexpr unsigned kTogether = 256;            // connections between two signs of life
 constexpr unsigned kRoundsPerLook = 1u << 20;  // polls between two looks at all connections
 
-// The defaults, but for the device and a warning where no huge pages are reserved.
-Config scale_config() {
+}  // namespace
+
+Config Many::default_config() {
     setenv("VERBATIM_LOG", "error", 0);
     Config config;
     config.device.kind = "softnic";
     return config;
 }
 
-}  // namespace
-
-Many::Many(Side& side) : side_(side), context_(scale_config()), lane_(context_.lane()) {
+Many::Many(Side& side, const Config& config)
+    : side_(side), context_(config), lane_(context_.lane()) {
     if (side.first()) listener_.emplace(context_.listen("127.0.0.1:0"));
     const std::string own = listener_ ? std::to_string(listener_->port()) : "";
     address_ = "127.0.0.1:" + side.exchange(own);
