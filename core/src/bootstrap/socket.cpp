@@ -7,18 +7,22 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include <verbatim/driver/deadline.hpp>
 #include <verbatim/driver/errno_text.hpp>
+
+#include "hello.hpp"
 
 namespace verbatim {
 namespace {
@@ -47,7 +51,20 @@ void set_option(int socket, int level, int name, int value) noexcept {
                     : "choose an address of this machine and a port above 1023");
 }
 
-std::string name_of(const sockaddr_storage& address) {
+// "unix:" where it has no name.
+std::string unix_name_of(const sockaddr_storage& address, socklen_t length) {
+    sockaddr_un un{};
+    std::memcpy(&un, &address, std::min<std::size_t>(length, sizeof un));
+    const std::size_t bytes =
+        length > offsetof(sockaddr_un, sun_path) ? length - offsetof(sockaddr_un, sun_path) : 0;
+    if (bytes != 0 && un.sun_path[0] == '\0')
+        return fmt::format(
+            "unix:@{}",
+            printable(std::as_bytes(std::span(un.sun_path + 1, bytes - 1)), sizeof un.sun_path));
+    return fmt::format("unix:{}", std::string_view(un.sun_path, strnlen(un.sun_path, bytes)));
+}
+
+std::string name_of(const sockaddr_storage& address, socklen_t length) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     if (address.ss_family == AF_INET) {
         sockaddr_in in{};
@@ -55,6 +72,7 @@ std::string name_of(const sockaddr_storage& address) {
         inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
         return fmt::format("{}:{}", text.data(), ntohs(in.sin_port));
     }
+    if (address.ss_family == AF_UNIX) return unix_name_of(address, length);
     sockaddr_in6 in6{};
     std::memcpy(&in6, &address, sizeof in6);
     inet_ntop(AF_INET6, &in6.sin6_addr, text.data(), text.size());
@@ -66,7 +84,8 @@ std::string name_of(const sockaddr_storage& address) {
 HostPort HostPort::parse(std::string_view text) {
     const auto refuse = [&](const char* what) {
         throw Error(Errc::invalid_argument, fmt::format("address \"{}\"", text), what,
-                    "write host:port, for example localhost:7471, 10.0.0.2:7471 or [::1]:7471");
+                    "write host:port, for example localhost:7471, 10.0.0.2:7471 or [::1]:7471, or "
+                    "unix:/path");
     };
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) refuse("it has no port");
@@ -152,7 +171,7 @@ Descriptor accept(const Descriptor& listener) {
     Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const int error = socket ? 0 : errno;
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
-        throw Error(Errc::out_of_memory, fmt::format("listener on port {}", local_port(listener)),
+        throw Error(Errc::out_of_memory, "listener " + local_name(listener),
                     fmt::format("callers cannot be taken ({})", errno_text(error)),
                     "close connections or files, or raise the limit of open files (ulimit -n)");
     if (socket) tune(socket);
@@ -163,7 +182,8 @@ std::uint16_t local_port(const Descriptor& socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-    // Both families have the port at the same place.
+    if (address.ss_family == AF_UNIX) return 0;
+    // Both other families have the port at the same place.
     sockaddr_in in{};
     std::memcpy(&in, &address, sizeof in);
     return ntohs(in.sin_port);
@@ -193,7 +213,22 @@ std::string peer_name(const Descriptor& socket) {
     socklen_t length = sizeof address;
     if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
         return "a lost peer";
-    return name_of(address);
+    if (address.ss_family != AF_UNIX) return name_of(address, length);
+    // Callers have no name: that of the listener, and their process.
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    (void)getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+    const bool has_name = length > offsetof(sockaddr_un, sun_path);
+    return fmt::format("{} (process {})", has_name ? name_of(address, length) : local_name(socket),
+                       peer.pid);
+}
+
+std::string local_name(const Descriptor& socket) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        return "a lost socket";
+    return name_of(address, length);
 }
 
 Read read_some(const Descriptor& socket, std::span<std::byte> into) noexcept {

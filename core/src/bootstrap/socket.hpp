@@ -43,7 +43,10 @@ Descriptor accept(const Descriptor& listener);
 std::uint16_t local_port(const Descriptor& socket);
 // Of a connection: by which address the peer reaches this side. IPv6, or IPv4-mapped.
 std::array<std::uint8_t, 16> local_address(const Descriptor& socket);
-std::string peer_name(const Descriptor& socket);  // "127.0.0.1:40312", "[::1]:40312"
+// "127.0.0.1:40312", "[::1]:40312", "unix:/path (process 7)".
+std::string peer_name(const Descriptor& socket);
+// Of a listener: "127.0.0.1:7471", "unix:/path".
+std::string local_name(const Descriptor& socket);
 
 // What one attempt to read without waiting found.
 enum class ReadResult { bytes, nothing, closed };

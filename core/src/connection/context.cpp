@@ -5,7 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "../bootstrap/tcp_call.hpp"
+#include "../bootstrap/call.hpp"
+#include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
 #include "context_impl.hpp"
@@ -28,10 +29,10 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
 // A call of a listener, and the handshake with it.
 class Calling final : public Awaited {
   public:
-    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const HostPort& to)
+    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const Address& to)
         : context_(std::move(context)),
           lane_(std::move(lane)),
-          call_(to, Deadline::after(context_->config.connect.timeout)) {}
+          call_(make_call(to, Deadline::after(context_->config.connect.timeout))) {}
     void go_on() noexcept override try {
         if (error_ != nullptr || has_met_) return;
         if (!shaking_) shake_hands();
@@ -42,8 +43,8 @@ class Calling final : public Awaited {
     void add_to(WaitList& list) const override {
         if (is_over()) return;
         if (shaking_) return shaking_->add_to(list);
-        list.files.push_back(call_.waits_for());
-        list.add(call_.deadline());
+        if (const pollfd entry = call_->waits_for(); entry.fd >= 0) list.files.push_back(entry);
+        list.add(call_->wakes_at());
     }
     bool is_over() const noexcept { return has_met_ || error_ != nullptr; }
     // Throws Error.
@@ -54,8 +55,8 @@ class Calling final : public Awaited {
 
   private:
     void shake_hands() {
-        if (!call_.go_on()) return;
-        Descriptor socket = call_.take();
+        if (!call_->go_on()) return;
+        Descriptor socket = call_->take();
         std::string name = tcp::peer_name(socket);
         shaking_.emplace(context_, std::move(lane_),
                          SideChannel(std::move(socket), std::move(name)), std::nullopt);
@@ -63,7 +64,7 @@ class Calling final : public Awaited {
 
     const std::shared_ptr<Context::Impl> context_;
     LaneOfEndpoint lane_;  // until it shakes hands
-    TcpCall call_;
+    std::unique_ptr<Call> call_;
     std::optional<Handshake> shaking_;
     std::exception_ptr error_;
     bool has_met_ = false;
@@ -71,7 +72,7 @@ class Calling final : public Awaited {
 
 // Meets the listener there. `driver`: of the lanes of this thread. Any thread. Throws Error.
 Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
-                  const HostPort& to, LaneDriver* driver) {
+                  const Address& to, LaneDriver* driver) {
     Calling calling(context, std::move(lane), to);
     const Awaited::Here here(calling);
     WaitRounds rounds(driver, Deadline::never());
@@ -137,13 +138,13 @@ Poller& Context::poller(std::string_view name) const {
                 "write a section [[poller]] with that name");
 }
 
-Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
+Connection Context::connect(std::string_view address) { return connect(address, lane_); }
 
-Connection Context::connect(std::string_view host_port, const Lane& on) {
+Connection Context::connect(std::string_view address, const Lane& on) {
     check_lane(*impl_, on);
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
-    const HostPort to = HostPort::parse(host_port);
+    const Address to = parse_address(address);
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
     LaneOfEndpoint place = make_room(lane, context->config);
@@ -156,11 +157,11 @@ Connection Context::connect(std::string_view host_port, const Lane& on) {
 }
 
 // The poller's thread only makes room and takes the connection: it does not wait for the peer.
-void Context::connect(std::string_view host_port, Poller& poller,
+void Context::connect(std::string_view address, Poller& poller,
                       const std::function<void(Connection&)>& setup) {
     Lane lane = poller.lane();
     check_lane(*impl_, lane);
-    const HostPort to = HostPort::parse(host_port);
+    const Address to = parse_address(address);
     LaneOfEndpoint place = lane.call([&] {
         refuse_in_handler_of(*lane.impl());
         return make_room(lane.impl(), impl_->config);
@@ -171,10 +172,14 @@ void Context::connect(std::string_view host_port, Poller& poller,
     lane.call([&] { host(std::move(meeting), setup); });
 }
 
-Listener Context::listen(std::string_view host_port) {
-    const HostPort at = HostPort::parse(host_port);
-    return Listener(std::make_unique<Listener::Impl>(
-        impl_, lane_, tcp::listen(at, impl_->config.connect.loopback_only)));
+Listener Context::listen(std::string_view address) {
+    const Address at = parse_address(address);
+    unix_socket::Bound bound;
+    if (const auto* name = std::get_if<UnixName>(&at))
+        bound = unix_socket::listen(*name);
+    else
+        bound.socket = tcp::listen(std::get<HostPort>(at), impl_->config.connect.loopback_only);
+    return Listener(std::make_unique<Listener::Impl>(impl_, lane_, std::move(bound)));
 }
 
 Arena& Context::arena() noexcept { return impl_->arenas.objects.arena(); }

@@ -23,10 +23,11 @@ void turn_down(SideChannel& channel, const Error& reason) {
 
 }  // namespace
 
-Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound)
+Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Bound bound)
     : context(std::move(shared)),
       lane(std::move(lane_of_context)),
-      socket(std::move(bound)),
+      file(std::move(bound.file)),
+      socket(std::move(bound.socket)),
       stopped_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 Listener::Impl::~Impl() {
@@ -90,7 +91,10 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
             log::warn("refused {}: {}", name, error.cause());
         }
     }
-    throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
+    const bool is_unix = port() == 0;
+    throw Error(Errc::timeout,
+                is_unix ? "listener " + tcp::local_name(socket)
+                        : fmt::format("listener on port {}", port()),
                 "no peer completed the hello in time", "start the sender, or allow more time");
 }
 
@@ -177,6 +181,6 @@ void Listener::serve(std::span<const std::unique_ptr<Poller>> pollers,
     for (const auto& poller : pollers) lanes.push_back(poller->lane());
     impl_->serve(std::move(lanes), std::move(setup));
 }
-std::uint16_t Listener::port() const noexcept { return tcp::local_port(impl_->socket); }
+std::uint16_t Listener::port() const noexcept { return impl_->port(); }
 
 }  // namespace verbatim

@@ -13,6 +13,7 @@
 
 #include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
+#include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
 #include "context_impl.hpp"
 #include "welcomes.hpp"
@@ -29,7 +30,8 @@ struct Listener::Impl {
         LaneDriver* driver = nullptr;  // of the lanes that this thread drives while it waits
     };
 
-    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);
+    using Bound = unix_socket::Bound;
+    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Bound bound);
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
@@ -43,8 +45,11 @@ struct Listener::Impl {
     void serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup);
 
     std::shared_ptr<Context::Impl> context;
-    Lane lane;  // the context's
+    Lane lane;        // the context's
+    SocketFile file;  // of a Unix socket
     Descriptor socket;
+    // 0: a Unix socket.
+    std::uint16_t port() const noexcept { return tcp::local_port(socket); }
 
   private:
     class Accepting;

@@ -17,7 +17,7 @@
 
 namespace verbatim {
 
-// Accepts connections on one TCP port. Threads: one at a time.
+// Accepts connections on one TCP port or Unix socket. Threads: one at a time.
 class Listener {
   public:
     struct Impl;
@@ -42,7 +42,8 @@ class Listener {
     // context.
     void serve(std::span<const std::unique_ptr<Poller>> pollers,
                std::function<void(Connection&)> setup);
-    std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
+    // The port in use, also when 0 was asked for; 0: it is a Unix socket.
+    std::uint16_t port() const noexcept;
 
   private:
     std::unique_ptr<Impl> impl_;
@@ -63,20 +64,23 @@ class Context {
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
-    // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
-    // connect.timeout.
+    // `address`: "host:port", host a name or address ("[::1]:7471" for IPv6), or the Unix socket
+    // "unix:/path" or "unix:@name" (abstract). Each address of a name is tried in turn. Deadline:
+    // config connect.timeout. docs/connecting.md.
     // On the context's lane, or on the one given, whose thread this is. Drives that lane: handlers
     // and tasks run inside. Throws
     // Error(invalid_argument): that lane, or poller, belongs to another context;
     // Error(would_deadlock) in a handler of that lane.
-    Connection connect(std::string_view host_port);
-    Connection connect(std::string_view host_port, const Lane& lane);
-    Listener listen(std::string_view host_port);
+    Connection connect(std::string_view address);
+    Connection connect(std::string_view address, const Lane& lane);
+    // The file of a Unix socket has mode 0600, and ends with the listener. One whose listener has
+    // ended is replaced. Throws Error(invalid_argument | device_error | permission_denied).
+    Listener listen(std::string_view address);
     // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
     // of Listener::serve(). A task of another poller goes on with the lanes of its own thread
     // meanwhile. Throws Error(would_deadlock) in a handler of any poller: give it a task
     // (Lane::submit) that connects.
-    void connect(std::string_view host_port, Poller& poller,
+    void connect(std::string_view address, Poller& poller,
                  const std::function<void(Connection&)>& setup);
 
     // The lane of connections that name none.
