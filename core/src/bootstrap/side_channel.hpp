@@ -53,6 +53,10 @@ class SideChannel {
     // The next frame that has been read already. Throws Error(protocol_error): also where its seal
     // is wrong.
     std::optional<Frame> next();
+    // Bytes of the peer that were read before. Throws Error(protocol_error).
+    void feed(std::span<const std::byte> read_ahead) {
+        if (!read_ahead.empty()) reader_.feed(read_ahead, name_);
+    }
     // From now on each frame carries a seal, and the peer's must.
     void seal(std::unique_ptr<Seals> seals) noexcept { seals_ = std::move(seals); }
     // Tells the peer why it is turned down, if it still listens. Never throws.

@@ -3,6 +3,7 @@
 #include "socket.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -139,6 +140,7 @@ AddressList numeric_addresses(const HostPort& where) {
 }
 
 void tune(const Descriptor& socket) noexcept {
+    fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 5);
@@ -218,9 +220,32 @@ std::string peer_name(const Descriptor& socket) {
     ucred peer{};
     socklen_t bytes = sizeof peer;
     (void)getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
-    const bool has_name = length > offsetof(sockaddr_un, sun_path);
-    return fmt::format("{} (process {})", has_name ? name_of(address, length) : local_name(socket),
-                       peer.pid);
+    std::string name = name_of(address, length);
+    if (name == "unix:") name = local_name(socket);
+    if (name == "unix:") name = "a Unix socket";  // of socketpair()
+    return fmt::format("{} (process {})", name, peer.pid);
+}
+
+void check_connected_stream(int file) {
+    const auto option = [&](int name) {
+        int value = -1;
+        socklen_t bytes = sizeof value;
+        return getsockopt(file, SOL_SOCKET, name, &value, &bytes) == 0 ? value : -1;
+    };
+    const auto refuse = [&](const char* cause) {
+        throw Error(Errc::invalid_argument, fmt::format("descriptor {}", file), cause,
+                    "hand in a connected stream socket, of TCP or Unix");
+    };
+    const int type = option(SO_TYPE), family = option(SO_DOMAIN);
+    if (type < 0) refuse("it is no socket");
+    if (type != SOCK_STREAM) refuse("it is no stream socket");
+    if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+        refuse("it is a socket of another family");
+    if (option(SO_ACCEPTCONN) == 1) refuse("it listens");
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getpeername(file, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        refuse("it is not connected");
 }
 
 std::string local_name(const Descriptor& socket) {

@@ -37,6 +37,8 @@ void tune(const Descriptor& socket) noexcept;
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
 // invalid_argument, device_error (port in use).
 Descriptor listen(const HostPort& at, bool loopback_only);
+// Throws Error(invalid_argument) unless that is a connected stream socket, of TCP or Unix.
+void check_connected_stream(int file);
 // Nothing if nobody waits. Throws Error(out_of_memory) if the process may open no more descriptors.
 Descriptor accept(const Descriptor& listener);
 

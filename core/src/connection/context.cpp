@@ -26,13 +26,23 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     return Lane(make_lane(context, lane));
 }
 
-// A call of a listener, and the handshake with it.
+// A call of a listener, or a socket of the program, and the handshake over it.
 class Calling final : public Awaited {
   public:
     Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const Address& to)
         : context_(std::move(context)),
           lane_(std::move(lane)),
           call_(make_call(to, Deadline::after(context_->config.connect.timeout))) {}
+    // `read_ahead`: of what the peer has said. Throws Error(protocol_error).
+    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, Descriptor socket,
+            const HandedSocket& handed)
+        : context_(std::move(context)), lane_(std::move(lane)) {
+        tcp::tune(socket);
+        std::string name = tcp::peer_name(socket);
+        SideChannel channel(std::move(socket), std::move(name));
+        channel.feed(handed.read_ahead);
+        shaking_.emplace(context_, std::move(lane_), std::move(channel), handed.side);
+    }
     void go_on() noexcept override try {
         if (error_ != nullptr || has_met_) return;
         if (!shaking_) shake_hands();
@@ -59,25 +69,30 @@ class Calling final : public Awaited {
         Descriptor socket = call_->take();
         std::string name = tcp::peer_name(socket);
         shaking_.emplace(context_, std::move(lane_),
-                         SideChannel(std::move(socket), std::move(name)), std::nullopt);
+                         SideChannel(std::move(socket), std::move(name)), Side::caller);
     }
 
     const std::shared_ptr<Context::Impl> context_;
-    LaneOfEndpoint lane_;  // until it shakes hands
-    std::unique_ptr<Call> call_;
+    LaneOfEndpoint lane_;         // until it shakes hands
+    std::unique_ptr<Call> call_;  // null: the program has connected
     std::optional<Handshake> shaking_;
     std::exception_ptr error_;
     bool has_met_ = false;
 };
 
-// Meets the listener there. `driver`: of the lanes of this thread. Any thread. Throws Error.
-Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
-                  const Address& to, LaneDriver* driver) {
-    Calling calling(context, std::move(lane), to);
+// `driver`: of the lanes of this thread. Any thread. Throws Error.
+Meeting meet(Calling& calling, LaneDriver* driver) {
     const Awaited::Here here(calling);
     WaitRounds rounds(driver, Deadline::never());
     while (!calling.is_over()) rounds.next();
     return calling.take();
+}
+
+// In the lane's thread, which drives it meanwhile.
+Connection meet_on(const Lane& lane, Calling& calling, Config::LaneSection waits) {
+    waits.spin = {};  // asleep soon: the handshake needs this core more than a spinning lane does
+    WaitingLanes waiting(lane, waits);
+    return Connection(std::make_unique<Connection::Impl>(meet(calling, waiting.driver())));
 }
 
 }  // namespace
@@ -148,12 +163,22 @@ Connection Context::connect(std::string_view address, const Lane& on) {
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
     LaneOfEndpoint place = make_room(lane, context->config);
-    // Asleep soon: the handshake needs this core more than a spinning lane does.
-    Config::LaneSection soon_asleep = context->config.lane;
-    soon_asleep.spin = {};
-    WaitingLanes waiting(on, soon_asleep);
-    return Connection(std::make_unique<Connection::Impl>(
-        call_peer(context, std::move(place), to, waiting.driver())));
+    Calling calling(context, std::move(place), to);
+    return meet_on(on, calling, context->config.lane);
+}
+
+Connection Context::connect_over(const HandedSocket& socket) { return connect_over(socket, lane_); }
+
+// Until the checks have passed, the socket is the program's.
+Connection Context::connect_over(const HandedSocket& socket, const Lane& on) {
+    check_lane(*impl_, on);
+    const auto guard = on.impl()->enter();
+    refuse_in_handler_of(*on.impl());
+    tcp::check_connected_stream(socket.file);
+    Descriptor owned(socket.file);
+    const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
+    Calling calling(context, make_room(on.impl(), context->config), std::move(owned), socket);
+    return meet_on(on, calling, context->config.lane);
 }
 
 // The poller's thread only makes room and takes the connection: it does not wait for the peer.
@@ -168,7 +193,8 @@ void Context::connect(std::string_view address, Poller& poller,
     });
     // Driven where a task of a poller connects.
     LaneDriver* const driver = LaneDriver::is_deep() ? nullptr : LaneDriver::of_thread();
-    Meeting meeting = call_peer(impl_, std::move(place), to, driver);
+    Calling calling(impl_, std::move(place), to);
+    Meeting meeting = meet(calling, driver);
     lane.call([&] { host(std::move(meeting), setup); });
 }
 

@@ -17,15 +17,27 @@ bool is_silence(const Error& error) noexcept {
 }  // namespace
 
 Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
-                     SideChannel channel, std::optional<Hello> peer)
+                     SideChannel channel, Side side)
     : context_(std::move(context)),
       lane_(std::move(lane)),
       channel_(std::move(channel)),
-      peer_(std::move(peer)) {
-    if (peer_ || context_->key == nullptr) return;
-    proving_.emplace(context_->key, Prover::Role::caller);
+      side_(side) {
+    if (context_->key == nullptr) {
+        begin_greeting();
+        return;
+    }
+    proving_.emplace(context_->key,
+                     side == Side::caller ? Prover::Role::caller : Prover::Role::listener);
     begin(Stage::proving);
 }
+
+Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
+                     SideChannel channel, Hello peer)
+    : context_(std::move(context)),
+      lane_(std::move(lane)),
+      channel_(std::move(channel)),
+      peer_(std::move(peer)),
+      side_(Side::listener) {}
 
 bool Handshake::go_on() {
     try {
@@ -67,8 +79,13 @@ bool Handshake::step() {
 
 bool Handshake::prove() {
     if (!proving_->go_on(channel_, deadline_)) return false;
-    begin(Stage::greeting);
+    begin_greeting();
     return true;
+}
+
+// A listener makes its endpoint for a peer that has said hello.
+void Handshake::begin_greeting() {
+    begin(side_ == Side::caller ? Stage::greeting : Stage::hearing);
 }
 
 void Handshake::greet() {
@@ -85,6 +102,10 @@ bool Handshake::hear() {
     const auto frame = channel_.receive(FrameType::hello, deadline_);
     if (!frame) return false;
     peer_ = parse_hello(frame->body, channel_.name());
+    if (endpoint_ == nullptr) {
+        begin(Stage::greeting);
+        return true;
+    }
     check_compatible(endpoint_->hello(), *peer_, channel_.name());
     begin(Stage::connecting);
     return true;

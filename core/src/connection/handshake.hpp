@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include <verbatim/core/context.hpp>
+
 #include "../awaited/awaited.hpp"
 #include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
@@ -26,9 +28,12 @@ struct Meeting {
 
 class Handshake {
   public:
-    // `peer`: its hello, where it has come already (the accepting side, behind the proofs).
+    // Of a side that speaks first, or hears first.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
-              std::optional<Hello> peer);
+              Side side);
+    // Of a side that has heard the peer's hello, behind the proofs.
+    Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
+              Hello peer);
     // Goes on as far as it can. True: they have met. Throws Error; the peer has been told why.
     bool go_on();
     // What go_on() waits for.
@@ -55,6 +60,7 @@ class Handshake {
     void begin(Stage stage);
     bool prove();
     void greet();
+    void begin_greeting();
     bool hear();
     bool connect();
     bool has_connected();
@@ -65,7 +71,8 @@ class Handshake {
     LaneOfEndpoint lane_;  // the endpoint has the reservation
     SideChannel channel_;
     std::optional<Hello> peer_;
-    std::optional<Proving> proving_;  // of a side that calls and has a key
+    std::optional<Proving> proving_;  // where there is a key
+    Side side_;
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage
     std::optional<Error> reason_;  // for failing, unless the peer knows better

@@ -87,6 +87,10 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.both("messages", "serve", "ask"),
                          "asked: where may I write?\nwritten: straight into your memory\n")
 
+    def test_a_socket_of_the_program(self):
+        result = run(program("handed_socket"))
+        self.assertEqual((result.returncode, result.stdout), (0, "over a socket of ours\n"), result.stderr)
+
     def test_messages_by_a_key(self):
         verbatim = os.path.join(PROGRAMS, "..", "cli", "verbatim")
         made = run(verbatim, "key", "key")

@@ -1,6 +1,8 @@
 // A context owns a device, the arenas and the configuration; it connects and listens.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -49,6 +51,17 @@ class Listener {
     std::unique_ptr<Impl> impl_;
 };
 
+// The two sides of a handshake: the caller speaks first.
+enum class Side : std::uint8_t { caller, listener };
+
+// A connected stream socket that the program hands in.
+struct HandedSocket {
+    int file = -1;
+    Side side = Side::caller;  // the peer has the other one
+    // What the program has read of the stream behind its own data, if anything.
+    std::span<const std::byte> read_ahead{};
+};
+
 // Threads: make_lane and listen may be called from any thread; connect from that of the lane.
 // Connections keep alive the parts that they need.
 class Context {
@@ -73,6 +86,13 @@ class Context {
     // Error(would_deadlock) in a handler of that lane.
     Connection connect(std::string_view address);
     Connection connect(std::string_view address, const Lane& lane);
+    // Makes a connection over a stream socket (TCP or Unix, blocking or not) that the program has
+    // connected; both ends do it. From then on the socket is Verbatim's. The program has no bytes
+    // of its own under way, and none in buffers but `read_ahead`. Throws what connect() throws, and
+    // then the socket is closed; but with invalid_argument and would_deadlock it stays the
+    // program's: it is no connected stream socket, or the lane is wrong. docs/connecting.md.
+    Connection connect_over(const HandedSocket& socket);
+    Connection connect_over(const HandedSocket& socket, const Lane& lane);
     // The file of a Unix socket has mode 0600, and ends with the listener. One whose listener has
     // ended is replaced. Throws Error(invalid_argument | device_error | permission_denied).
     Listener listen(std::string_view address);
