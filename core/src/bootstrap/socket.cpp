@@ -39,6 +39,8 @@ bool is_loopback(const sockaddr* address) noexcept {
     return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
 }
 
+constexpr int kMissedProbes = 3;
+
 void set_option(int socket, int level, int name, int value) noexcept {
     setsockopt(socket, level, name, &value,
                sizeof value);  // a refused option costs speed, not function
@@ -142,10 +144,17 @@ AddressList numeric_addresses(const HostPort& where) {
 void tune(const Descriptor& socket) noexcept {
     fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 5);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 2);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept {
+    const int seconds = static_cast<int>(silence.count());
+    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, seconds != 0);
+    if (seconds == 0) return;
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, kMissedProbes);
+    // Of frames that nobody acknowledges, which are not probed for.
+    set_option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 * (1 + kMissedProbes));
 }
 
 Descriptor listen(const HostPort& at, bool loopback_only) {

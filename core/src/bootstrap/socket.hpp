@@ -5,6 +5,7 @@
 #include <netdb.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,8 +33,11 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 AddressList resolve(const HostPort& where, int flags);
 // Without waiting. Empty: the host is a name.
 AddressList numeric_addresses(const HostPort& where);
-// Small frames leave at once, and a peer machine that vanishes is noticed within some 10 s.
+// Small frames leave at once. Children that are executed do not have the socket.
 void tune(const Descriptor& socket) noexcept;
+// A peer machine that vanishes is noticed after four times this. 0: not by the kernel. Sockets of
+// Unix need none.
+void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept;
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
 // invalid_argument, device_error (port in use).
 Descriptor listen(const HostPort& at, bool loopback_only);

@@ -27,7 +27,7 @@ Descriptor open_socket() {
 }
 
 // Nothing where the directory cannot be locked: then without.
-Descriptor lock_directory_of(const std::string& path) {
+Descriptor lock_directory_of(const std::string& path) noexcept {
     std::string directory = std::filesystem::path(path).parent_path();
     if (directory.empty()) directory = ".";
     Descriptor file(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -77,15 +77,13 @@ SocketFile::SocketFile(std::string path) : path_(std::move(path)), owner_(getpid
     if (lstat(path_.c_str(), &made_) != 0) path_.clear();
 }
 
-SocketFile::~SocketFile() try {
+SocketFile::~SocketFile() {
     if (path_.empty() || owner_ != getpid()) return;
     const Descriptor lock = lock_directory_of(path_);
     struct stat now {};
     const bool is_ours =
         lstat(path_.c_str(), &now) == 0 && now.st_dev == made_.st_dev && now.st_ino == made_.st_ino;
     if (is_ours) (void)unlink(path_.c_str());
-} catch (const std::exception& error) {
-    log::debug("{} stays: {}", path_, error.what());
 }
 
 unix_socket::Bound unix_socket::listen(const UnixName& at) {

@@ -156,6 +156,11 @@ void add_connection(std::vector<ConfigKey>& keys) {
     keys.push_back({"connect", "loopback_only", "true or false",
                     boolean(at(&Config::connect, &C::loopback_only))});
     keys.push_back({"connect", "key_file", "a text", text(at(&Config::connect, &C::key_file))});
+    keys.push_back({"connect", "keep_alive", R"(a duration from "0s" to "3600s", whole seconds)",
+                    duration(at(&Config::connect, &C::keep_alive), 0s, 3600s)});
+    keys.push_back({"connect", "idle_timeout",
+                    R"(a duration from "0s" to "86400s", whole milliseconds)",
+                    duration(at(&Config::connect, &C::idle_timeout), 0s, 86400s)});
     keys.push_back({"ring", "bytes", "a size from 4K to 64M, a power of two",
                     size(at(&Config::ring, &R::bytes), 4 * kKi, 64 * kMi, Shape::power_of_two)});
     keys.push_back({"ring", "longest_message", "a size from 0 to 4G",

@@ -46,7 +46,8 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); },
             [](void* self, std::uint32_t key) noexcept {
                 static_cast<Impl*>(self)->one_sided.prepared().end(key);
-            }};
+            },
+            [](void* self) noexcept { static_cast<Impl*>(self)->end_idle(); }};
 }
 
 void Connection::Impl::abandon() noexcept {

@@ -38,6 +38,7 @@ class Calling final : public Awaited {
             const HandedSocket& handed)
         : context_(std::move(context)), lane_(std::move(lane)) {
         tcp::tune(socket);
+        tcp::keep_alive(socket, context_->config.connect.keep_alive);
         std::string name = tcp::peer_name(socket);
         SideChannel channel(std::move(socket), std::move(name));
         channel.feed(handed.read_ahead);
@@ -67,6 +68,7 @@ class Calling final : public Awaited {
     void shake_hands() {
         if (!call_->go_on()) return;
         Descriptor socket = call_->take();
+        tcp::keep_alive(socket, context_->config.connect.keep_alive);
         std::string name = tcp::peer_name(socket);
         shaking_.emplace(context_, std::move(lane_),
                          SideChannel(std::move(socket), std::move(name)), Side::caller);
@@ -113,7 +115,8 @@ std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& cont
                                       const Config::LaneSection& section) {
     auto lane = std::make_shared<Lane::Impl>(
         LaneResources{context, *context->device, *context->quarantine, context->events,
-                      std::make_shared<NotePool>(context->posted)},
+                      std::make_shared<NotePool>(context->posted),
+                      context->config.connect.idle_timeout},
         section);
     context->events.add(lane);
     return lane;

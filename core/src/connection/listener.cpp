@@ -103,6 +103,7 @@ void Listener::Impl::take_callers() try {
         Descriptor caller = tcp::accept(socket);
         starved_ = false;
         if (!caller) return;
+        tcp::keep_alive(caller, context->config.connect.keep_alive);
         std::string name = tcp::peer_name(caller);
         callers_.push_back({SideChannel(std::move(caller), std::move(name)),
                             Deadline::after(context->config.connect.timeout), std::nullopt});

@@ -10,9 +10,7 @@
 namespace verbatim {
 namespace {
 
-// A system call costs as much as several polls, and so does reading the clock; a peer's end may
-// wait.
-constexpr std::chrono::microseconds kLookEvery{50};
+// Reading the clock costs as much as several polls.
 constexpr unsigned kPollsPerClock = 64;
 
 }  // namespace
@@ -22,7 +20,8 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       queue_(resources_.device, config.completions),
       polled_(config.hot, one_thread_),
       patience_(config),
-      kept_(resources_.quarantine) {
+      kept_(resources_.quarantine),
+      seldom_(resources_.idle_timeout) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
@@ -81,11 +80,22 @@ std::size_t Lane::Impl::poll_once() noexcept {
 
 std::size_t Lane::Impl::look_seldom() noexcept {
     const auto now = Clock::now();
-    if (now - looked_ < kLookEvery) return 0;
-    looked_ = now;
+    if (!seldom_.sockets_are_due(now)) return 0;
+    look_for_idle(now);
     inbox_.users().is_here();
     kept_.sweep();
     return take_sockets(0);
+}
+
+void Lane::Impl::look_for_idle(Clock::time_point now) noexcept {
+    if (!seldom_.idle_is_due(now)) [[likely]]
+        return;
+    for (QueueUser* const user : queue_.all_users()) {
+        auto* const member = user == nullptr ? nullptr : static_cast<LaneMember*>(user->owner());
+        if (member == nullptr || !member->is_idle(now, seldom_.idle_timeout())) continue;
+        const MemberEvents& events = member->events();
+        if (events.idle != nullptr) events.idle(events.owner);
+    }
 }
 
 std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
@@ -94,6 +104,7 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             waits_.wake_after(std::chrono::milliseconds(0));
             inbox_.quiet();
             kept_.sweep();
+            look_for_idle(Clock::now());
             return queue_.take_events();
         }
         if (key == &resources_.events) return resources_.events.take();

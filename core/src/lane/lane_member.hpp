@@ -11,6 +11,7 @@
 #include "../arrival/note_pool.hpp"
 #include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
+#include "idle.hpp"
 
 namespace verbatim {
 
@@ -29,6 +30,8 @@ struct MemberEvents {
     void (*socket)(void* owner) noexcept = nullptr;
     // A grant of the peer's has ended.
     void (*key_ended)(void* owner, std::uint32_t remote_key) noexcept = nullptr;
+    // Nothing has gone over it for the time of the idle policy, and nothing is under way.
+    void (*idle)(void* owner) noexcept = nullptr;
 };
 
 // The queue pair of a member, and its place on a lane.
@@ -96,6 +99,8 @@ class LaneMember {
     // The connection has ended: it is armed no more.
     void end() noexcept { ended_ = true; }
     bool has_ended() const noexcept { return ended_; }
+    // Nothing has gone for so long, and nothing is under way. By the lane's timer.
+    bool is_idle(Clock::time_point now, std::chrono::milliseconds timeout) noexcept;
     // Messages and claims that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
     // A long message comes in, and held ones keep ring space that its fragments need.
@@ -149,6 +154,7 @@ class LaneMember {
     PolledSet* polled_;
     MemberEvents events_;
     std::uint32_t claims_ = 0;  // that the program holds
+    IdleWatch idle_;
     bool has_left_ = false;
     bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more
 };

@@ -118,6 +118,8 @@ TEST(Config, every_key_changes_something) {
                                                         {"timeout", "'7ms'"},
                                                         {"loopback_only", "false"},
                                                         {"key_file", "'key'"},
+                                                        {"keep_alive", "'7s'"},
+                                                        {"idle_timeout", "'9s'"},
                                                         {"bytes", "'4K'"},
                                                         {"send_blocks", "32"},
                                                         {"longest_message", "'1M'"},

@@ -21,7 +21,7 @@ using test::small_config;
 
 Deadline soon() { return Deadline::after(30s); }
 
-// Two descriptors, which belong to whoever takes them.
+// Two descriptors, which a connection or the test closes.
 struct Ends {
     int one = -1, other = -1;
 };
