@@ -82,23 +82,6 @@ bool Connection::Impl::go_on_with_grants() noexcept {
     return is_done;
 }
 
-// The regular close, by policy: all that was accepted is done, as nothing is under way. The peer
-// hears a bye. The program's object stays, and says why it ended.
-void Connection::Impl::end_idle() noexcept {
-    if (handle == nullptr || end_.noticed() || moving.is_busy() || grants.lends() ||
-        dispatcher.has_message() || !one_sided.waiters().empty())
-        return;
-    log::info("{}: closed, as it was idle", channel.name());
-    try {
-        channel.say(FrameType::bye,
-                    encode_bye({member.ring().sent(), member.ring().receiver().position()}));
-    } catch (const std::exception& error) {
-        log::debug("{}: could not say bye ({})", channel.name(), error.what());
-    }
-    channel.finish();
-    note_end(Errc::idle);
-}
-
 // Once.
 void Connection::Impl::tell_end() noexcept {
     // The last of them may end this object.

@@ -47,7 +47,7 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self, std::uint32_t key) noexcept {
                 static_cast<Impl*>(self)->one_sided.prepared().end(key);
             },
-            [](void* self) noexcept { static_cast<Impl*>(self)->end_idle(); }};
+            [](void* self) noexcept { static_cast<Impl*>(self)->closing_.end_idle(); }};
 }
 
 void Connection::Impl::abandon() noexcept {

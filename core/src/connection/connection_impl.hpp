@@ -113,7 +113,6 @@ struct Connection::Impl {
     // Of a poll: what the connection still has to do.
     void go_on() noexcept;
     void tell_end() noexcept;
-    void end_idle() noexcept;
     MemberEvents events() noexcept;
 
     // It closes with the lane's polls, and does not keep the lane: `lane` owns nothing.

@@ -13,6 +13,33 @@ namespace {
 // Reading the clock costs as much as several polls.
 constexpr unsigned kPollsPerClock = 64;
 
+// Requests count, too: one-sided operations of this side are some. What has arrived and waits is no
+// silence. Requests that nobody asked a completion of retire with one more, which is no activity.
+bool is_idle(LaneMember& member, Clock::time_point now, std::chrono::milliseconds timeout) {
+    SendPath& path = member.path();
+    MessageRing& ring = member.ring();
+    const auto activity = [&] {
+        return ring.sent() + ring.receiver().position() + path.accepted();
+    };
+    if (member.has_ended() || !member.idle.is_idle(activity(), now, timeout)) return false;
+    if (!ring.has_posted_all() || member.held() != 0 || ring.receiver().ready()) return false;
+    if (path.retired() == path.accepted()) return true;
+    (void)path.signal_last();
+    member.idle.overlook(activity());
+    return false;
+}
+
+void look_for_idle(const LaneQueue& queue, SeldomLooks& seldom, Clock::time_point now) noexcept {
+    if (!seldom.idle_is_due(now)) [[likely]]
+        return;
+    for (const QueueUser* const user : queue.all_users()) {
+        auto* const member = user == nullptr ? nullptr : static_cast<LaneMember*>(user->owner());
+        if (member == nullptr || !is_idle(*member, now, seldom.idle_timeout())) continue;
+        const MemberEvents& events = member->events();
+        if (events.idle != nullptr) events.idle(events.owner);
+    }
+}
+
 }  // namespace
 
 Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
@@ -81,21 +108,10 @@ std::size_t Lane::Impl::poll_once() noexcept {
 std::size_t Lane::Impl::look_seldom() noexcept {
     const auto now = Clock::now();
     if (!seldom_.sockets_are_due(now)) return 0;
-    look_for_idle(now);
+    look_for_idle(queue_, seldom_, now);
     inbox_.users().is_here();
     kept_.sweep();
     return take_sockets(0);
-}
-
-void Lane::Impl::look_for_idle(Clock::time_point now) noexcept {
-    if (!seldom_.idle_is_due(now)) [[likely]]
-        return;
-    for (QueueUser* const user : queue_.all_users()) {
-        auto* const member = user == nullptr ? nullptr : static_cast<LaneMember*>(user->owner());
-        if (member == nullptr || !member->is_idle(now, seldom_.idle_timeout())) continue;
-        const MemberEvents& events = member->events();
-        if (events.idle != nullptr) events.idle(events.owner);
-    }
 }
 
 std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
@@ -104,7 +120,7 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             waits_.wake_after(std::chrono::milliseconds(0));
             inbox_.quiet();
             kept_.sweep();
-            look_for_idle(Clock::now());
+            look_for_idle(queue_, seldom_, Clock::now());
             return queue_.take_events();
         }
         if (key == &resources_.events) return resources_.events.take();

@@ -94,7 +94,6 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     bool settle_down() noexcept;
     std::size_t take_sockets(int milliseconds) noexcept;
     std::size_t look_seldom() noexcept;
-    void look_for_idle(Clock::time_point now) noexcept;
 
     const LaneResources resources_;
     LaneQueue queue_;

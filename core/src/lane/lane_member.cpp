@@ -214,18 +214,4 @@ void LaneMember::fail(Errc why) noexcept {
     if (events_.failed != nullptr) events_.failed(events_.owner, why);
 }
 
-// Requests count, too: one-sided operations of this side are some. What has arrived and waits is no
-// silence. Requests that nobody asked a completion of retire with one more, which is no activity.
-bool LaneMember::is_idle(Clock::time_point now, std::chrono::milliseconds timeout) noexcept {
-    const auto activity = [&] {
-        return ring_.sent() + ring_.receiver().position() + path_.accepted();
-    };
-    if (ended_ || !idle_.is_idle(activity(), now, timeout)) return false;
-    if (!ring_.has_posted_all() || held() != 0 || ring_.receiver().ready()) return false;
-    if (path_.retired() == path_.accepted()) return true;
-    (void)path_.signal_last();
-    idle_.overlook(activity());
-    return false;
-}
-
 }  // namespace verbatim

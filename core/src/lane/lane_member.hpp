@@ -99,8 +99,6 @@ class LaneMember {
     // The connection has ended: it is armed no more.
     void end() noexcept { ended_ = true; }
     bool has_ended() const noexcept { return ended_; }
-    // Nothing has gone for so long, and nothing is under way. By the lane's timer.
-    bool is_idle(Clock::time_point now, std::chrono::milliseconds timeout) noexcept;
     // Messages and claims that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
     // A long message comes in, and held ones keep ring space that its fragments need.
@@ -137,6 +135,7 @@ class LaneMember {
         std::uint32_t notes = 0;        // since it is noted
     };
     Polling polling;
+    IdleWatch idle;  // the lane's
 
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above
@@ -154,7 +153,6 @@ class LaneMember {
     PolledSet* polled_;
     MemberEvents events_;
     std::uint32_t claims_ = 0;  // that the program holds
-    IdleWatch idle_;
     bool has_left_ = false;
     bool broken_ = false;  // the peer broke the protocol: nothing is handed out any more
 };
