@@ -81,8 +81,9 @@ void Closing::say_bye() noexcept {
 void Closing::end_idle() noexcept {
     if (impl_.handle == nullptr || impl_.has_ended() || impl_.moving.is_busy() ||
         impl_.grants.lends() || impl_.dispatcher.has_message() ||
-        !impl_.one_sided.waiters().empty())
+        !impl_.one_sided.waiters().empty() || impl_.sending.is_long)
         return;
+    if (impl_.sending.sender != nullptr && impl_.sending.sender->has_queued()) return;
     log::info("{}: closed, as it was idle", impl_.channel.name());
     say_bye();
     (void)impl_.judge(Errc::idle);

@@ -201,6 +201,19 @@ TEST_F(Addresses, that_another_took_over_are_not_removed) {
     EXPECT_TRUE(fs::exists(path()));
 }
 
+TEST_F(Addresses, of_a_listener_stay_when_a_forked_child_ends_its_copy) {
+    std::optional<unix_socket::Bound> bound(unix_socket::listen(UnixName::parse(path())));
+    softnic::test::Child child([&](softnic::test::Wire&) {
+        bound.reset();
+        return 0;
+    });
+    EXPECT_EQ(child.reap(), 0);
+    UnixCall call(UnixName::parse(path()), soon());
+    EXPECT_TRUE(call.go_on());
+    bound.reset();
+    EXPECT_FALSE(fs::exists(path()));
+}
+
 TEST_F(Addresses, in_directories_that_are_missing_are_refused) {
     Context context(small_config());
     const Error error = error_of([&] { context.listen("unix:" + path("none/socket")); });

@@ -107,6 +107,28 @@ TEST(IdleConnections, are_none_where_the_program_has_not_taken_what_came) {
     while (!later.passed()) ASSERT_EQ(pair.receiver->progress(), Errc::ok) << "it is held";
 }
 
+TEST(IdleConnections, are_none_while_a_sender_has_messages_that_wait_for_room) {
+    Config small = small_config();
+    small.ring.bytes = 4096;
+    Pair pair(idle_after(20ms), small);
+    Sender sender = pair.sender->sender();
+    const std::string text(500, 's');
+    const auto bytes = std::as_bytes(std::span(text));
+    // More than the ring has room for.
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(sender.try_send(1, bytes), Errc::ok);
+    const Deadline until = Deadline::after(200ms);
+    while (!until.passed()) ASSERT_EQ(pair.sender->progress(), Errc::ok);
+    const Deadline deadline = soon();
+    for (int i = 0; i < 40; ++i) {
+        Message message;
+        while (pair.receiver->try_receive(message) != Errc::ok) {
+            ASSERT_FALSE(deadline.passed());
+            (void)pair.receiver->progress();
+            (void)pair.sender->progress();
+        }
+    }
+}
+
 TEST(IdleConnections, are_none_while_memory_is_lent) {
     Pair pair(small_config(), idle_after(20ms));
     auto* const page = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(4096, 4096));
