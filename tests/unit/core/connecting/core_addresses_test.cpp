@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <barrier>
 #include <filesystem>
 #include <fstream>
 #include <list>
@@ -223,15 +224,17 @@ TEST_F(Addresses, in_directories_that_are_missing_are_refused) {
 
 // Several at once for one stale file: one of them has it in the end, and can be reached.
 TEST_F(Addresses, that_are_stale_are_taken_by_one_listener_of_many) {
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; round < 100 && !HasFailure(); ++round) {
         leave_stale(path());
         std::atomic<int> listening = 0;
         std::list<unix_socket::Bound> bound;
         std::mutex mutex;
+        std::barrier together(8);
         {
             std::list<std::jthread> threads;
-            for (int i = 0; i < 4; ++i)
+            for (int i = 0; i < 8; ++i)
                 threads.emplace_back([&] {
+                    together.arrive_and_wait();
                     try {
                         auto one = unix_socket::listen(UnixName::parse(path()));
                         const std::lock_guard lock(mutex);
