@@ -12,7 +12,7 @@ struct Text {
 };
 
 // In the order of Errc.
-constexpr std::array<Text, 32> kTexts{{
+constexpr std::array<Text, 33> kTexts{{
     {"ok", "done"},
     {"would_block", "no room now; poll and try again"},
     {"invalid_argument", "the request contradicts itself or the queue's limits"},
@@ -42,6 +42,7 @@ constexpr std::array<Text, 32> kTexts{{
     {"protocol_error", "the peer sent something the protocol does not allow"},
     {"peer_lost", "the peer died or closed the connection"},
     {"permission_denied", "the peer's user or this process's rights forbid it"},
+    {"idle", "the connection was idle and was closed"},
     {"no_device", "no such device on this machine"},
     {"device_error", "the device or its driver failed"},
     {"unknown", "unknown error code"},

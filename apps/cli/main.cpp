@@ -7,6 +7,7 @@
 
 #include "config/config_command.hpp"
 #include "doctor.hpp"
+#include "new_key.hpp"
 #include "softnic_info.hpp"
 #include "softnic_run.hpp"
 
@@ -17,6 +18,8 @@ int main(int argc, char** argv) {
     doctor.add_to(app);
     cli::ConfigCommand config;
     config.add_to(app);
+    cli::NewKey key;
+    key.add_to(app);
     CLI::App& softnic = *app.add_subcommand("softnic", "the NIC in software");
     softnic.require_subcommand(1);
     cli::SoftnicRun run;
@@ -27,6 +30,7 @@ int main(int argc, char** argv) {
     try {
         if (doctor.chosen()) return doctor();
         if (config.chosen()) return config();
+        if (key.chosen()) return key();
         return info.chosen() ? info() : run();
     } catch (const verbatim::Error& error) {
         std::fprintf(stderr, "verbatim: %s\n", error.what());

@@ -1,6 +1,7 @@
-// What a stranger may send to a listener's port: frames and the hello, the refusal and the bye in
-// them. The first byte of the input says where the stream is cut.
+// What a stranger may send to a listener's port: frames and the hello, the refusal, the bye and the
+// proof in them. The first byte of the input says where the stream is cut. No input proves a key.
 #include "bootstrap/hello.hpp"
+#include "bootstrap/proof.hpp"
 #include "bootstrap/side_channel.hpp"
 #include "fuzz_target.hpp"
 
@@ -17,7 +18,27 @@ Hello example() {
     return hello;
 }
 
-void parse(const Frame& frame) {
+// Both sides, which have heard the frames before.
+struct Provers {
+    std::shared_ptr<const SecretKey> key =
+        std::make_shared<const SecretKey>(SecretKey::Code{std::byte{7}});
+    Prover caller{key, Prover::Role::caller}, listener{key, Prover::Role::listener};
+    Provers() { (void)caller.begin(); }
+};
+
+void hear(const Frame& frame, Provers& provers) {
+    const Proof proof = parse_proof(frame.body, "stranger");
+    fuzz::require(encode_proof(proof) == frame.body);
+    for (Prover* const prover : {&provers.caller, &provers.listener}) try {
+            fuzz::require(!prover->hear(frame.body, "stranger").empty());
+        } catch (const Error& error) {
+            fuzz::require(error.code() == Errc::protocol_error ||
+                          error.code() == Errc::permission_denied);
+        }
+    fuzz::require(!provers.caller.is_over() && !provers.listener.is_over());
+}
+
+void parse(const Frame& frame, Provers& provers) {
     switch (frame.type) {
         case FrameType::hello:
         case FrameType::move: {
@@ -35,6 +56,9 @@ void parse(const Frame& frame) {
         case FrameType::bye:
             (void)parse_bye(frame.body, "stranger");
             break;
+        case FrameType::proof:
+            hear(frame, provers);
+            break;
         case FrameType::ready:
             break;
     }
@@ -46,10 +70,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     fuzz::Input input(data, bytes);
     const auto cut = static_cast<std::size_t>(input.number(1));
     FrameReader reader;
+    Provers provers;
     try {
         while (input.left() > 0) {
             reader.feed(input.take(cut + 1), "stranger");
-            while (const auto frame = reader.next("stranger")) parse(*frame);
+            while (const auto frame = reader.next("stranger")) parse(*frame, provers);
         }
     } catch (const Error& error) {
         fuzz::require(error.code() != Errc::ok && !error.cause().empty());
@@ -69,6 +94,11 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     const auto bye = encode_frame(FrameType::bye, encode_bye({4096, 64}));
     const auto refused =
         encode_frame(FrameType::refused, encode_refusal({Errc::permission_denied, "no"}));
+    const auto proof = [](Proof::Step step) {
+        return encode_frame(FrameType::proof, encode_proof({step}));
+    };
+    add(255, {proof(Proof::Step::challenge), proof(Proof::Step::conclusion), hello});
+    add(90, {proof(Proof::Step::answer)});
     add(255, {hello});
     add(6, {hello, ready, bye});
     add(40, {refused});

@@ -19,7 +19,7 @@ constexpr unsigned kRoundsPerLook = 1u << 20;  // polls between two looks at all
 
 }  // namespace
 
-Config Many::config() {
+Config Many::default_config() {
     setenv("VERBATIM_LOG", "error", 0);
     Config config;
     config.device.kind = "softnic";

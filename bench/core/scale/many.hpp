@@ -16,10 +16,9 @@ namespace verbatim::bench {
 // connection of both is the same one. Handlers take what arrives.
 class Many {
   public:
-    explicit Many(Side& side) : Many(side, config()) {}
-    Many(Side& side, const Config& config);
+    explicit Many(Side& side, const Config& config = default_config());
     // The defaults, but for the device and a warning where no huge pages are reserved.
-    static Config config();
+    static Config default_config();
 
     // Sets up so many more. Both sides call it, with the same number.
     void add(unsigned count);

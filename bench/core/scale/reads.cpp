@@ -162,7 +162,7 @@ void measure_far(Side& side, const Case& of) {
         reserved.emplace(kHugePage, kTableBytes / kHugePage);
         if (!reserved->suffices()) throw std::runtime_error("no huge pages (root and memory)");
     }
-    Config config = Many::config();
+    Config config = Many::default_config();
     config.named_arenas.push_back({.name = "table",
                                    .segment_bytes = kTableBytes,
                                    .max_bytes = kTableBytes,

@@ -1,8 +1,11 @@
 // Connections that are set up one behind the other, some at a time; taking them down is not timed.
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -64,6 +67,36 @@ class Sockets {
     std::vector<int> files_;
 };
 
+// A key that both sides know, as a file of this process.
+class KeyFile {
+  public:
+    KeyFile() : file_(memfd_create("key", MFD_CLOEXEC)) {
+        const std::string key = "cc" + std::string(62, '5');
+        if (file_ < 0 || fchmod(file_, 0600) != 0 || write(file_, key.data(), key.size()) != 64)
+            throw std::system_error(errno, std::generic_category(), "key file");
+    }
+    ~KeyFile() { close(file_); }
+    KeyFile(const KeyFile&) = delete;
+    KeyFile& operator=(const KeyFile&) = delete;
+    std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+  private:
+    int file_;
+};
+
+// Sides that prove themselves by it.
+class Proven : private KeyFile, public Many {
+  public:
+    explicit Proven(Side& side) : Many(side, with(path())) {}
+
+  private:
+    static Config with(const std::string& key_file) {
+        Config config = default_config();
+        config.connect.key_file = key_file;
+        return config;
+    }
+};
+
 // One connection stays: with the first one comes what all others share.
 template <class Connections>
 void set_up(Side& side, const Case& of) {
@@ -91,6 +124,7 @@ void set_up(Side& side, const Case& of) {
 void add_setups(Subjects& all) {
     add(all, "floor", set_up<Sockets>, {&kSetup});
     add(all, "verbatim.connect", set_up<Many>, {&kSetup});
+    add(all, "verbatim.connect_by_key", set_up<Proven>, {&kSetup});
 }
 
 }  // namespace verbatim::bench

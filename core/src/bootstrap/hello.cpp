@@ -192,7 +192,7 @@ FrameHeader parse_frame_header(std::span<const std::byte> bytes, const std::stri
     const auto type = in.get<std::uint16_t>();
     const auto body_bytes = in.get<std::uint32_t>(), zero = in.get<std::uint32_t>();
     if (in.failed() || zero != 0) broken(object, "header");
-    if (type < 1 || type > static_cast<std::uint16_t>(FrameType::move))
+    if (type < 1 || type > static_cast<std::uint16_t>(FrameType::proof))
         broken(object, "unknown type");
     if (body_bytes > FrameHeader::kMaxBody) broken(object, "body too long");
     return {static_cast<FrameType>(type), body_bytes};

@@ -19,7 +19,14 @@ namespace verbatim {
 inline constexpr std::uint16_t kProtocolVersion = 4;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
-enum class FrameType : std::uint16_t { hello = 1, ready = 2, refused = 3, bye = 4, move = 5 };
+enum class FrameType : std::uint16_t {
+    hello = 1,
+    ready = 2,
+    refused = 3,
+    bye = 4,
+    move = 5,
+    proof = 6
+};
 
 struct FrameHeader {
     static constexpr std::size_t kBytes = 24;

@@ -3,12 +3,26 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 #include <verbatim/driver/log.hpp>
 
 namespace verbatim {
+namespace {
+
+std::vector<std::byte> sealed(FrameType type, std::span<const std::byte> body, Seal& by) {
+    std::vector<std::byte> whole(body.begin(), body.end());
+    whole.resize(body.size() + Seal::kBytes);
+    std::vector<std::byte> frame = encode_frame(type, whole);
+    const auto before = std::span(frame).first(frame.size() - Seal::kBytes);
+    const SecretKey::Code code = by.next(before);
+    std::copy(code.begin(), code.end(), frame.end() - static_cast<std::ptrdiff_t>(code.size()));
+    return frame;
+}
+
+}  // namespace
 
 void FrameReader::feed(std::span<const std::byte> bytes, const std::string& object) {
     heard_ = heard_ || !bytes.empty();
@@ -31,7 +45,9 @@ std::optional<Frame> FrameReader::next(const std::string& object) {
 
 void SideChannel::send(FrameType type, std::span<const std::byte> body, Deadline deadline) {
     try {
-        tcp::write_all(socket_, encode_frame(type, body), deadline, name_);
+        tcp::write_all(socket_,
+                       seals_ ? sealed(type, body, seals_->outgoing) : encode_frame(type, body),
+                       deadline, name_);
     } catch (const Error& error) {
         // Who hung up before this side could speak may have said who it is.
         if (error.code() == Errc::peer_lost && reader_.silent()) (void)try_receive();
@@ -48,8 +64,10 @@ void SideChannel::ended() {
 }
 
 void SideChannel::late(FrameType type) const {
-    if (reader_.silent() && type == FrameType::hello)
-        throw Error(Errc::timeout, name_, "connected, but no hello came in time",
+    if (reader_.silent() && (type == FrameType::hello || type == FrameType::proof))
+        throw Error(Errc::timeout, name_,
+                    fmt::format("connected, but no {} came in time",
+                                type == FrameType::hello ? "hello" : "proof of the key"),
                     "check that a Verbatim receiver accepts there; raise timeout of [connect] if "
                     "it is just slow");
     throw Error(
@@ -59,11 +77,38 @@ void SideChannel::late(FrameType type) const {
 
 std::optional<Frame> SideChannel::try_receive() {
     std::array<std::byte, 4096> piece;
-    if (auto frame = reader_.next(name_)) return frame;
+    if (auto frame = next()) return frame;
     const auto [result, count] = tcp::read_some(socket_, piece);
     if (result == tcp::ReadResult::closed) ended();
     if (result == tcp::ReadResult::bytes) reader_.feed(std::span(piece).first(count), name_);
-    return reader_.next(name_);
+    return next();
+}
+
+std::optional<Frame> SideChannel::next() {
+    std::optional<Frame> frame = reader_.next(name_);
+    if (!frame || seals_ == nullptr) return frame;
+    if (!seals_->incoming.check_next(encode_frame(frame->type, frame->body)))
+        throw Error(Errc::protocol_error, name_,
+                    "a frame has a wrong seal: it is not the peer's, or was changed on its way",
+                    "see whether something between the two sides changes the stream");
+    frame->body.resize(frame->body.size() - Seal::kBytes);
+    return frame;
+}
+
+// The usual mistake is a key on one side only.
+void SideChannel::unexpected(FrameType came, FrameType due) const {
+    if (due == FrameType::proof && came == FrameType::hello)
+        throw Error(Errc::permission_denied, name_,
+                    "the peer gave no proof of a key, and this side demands one",
+                    "set key_file of [connect] to the same key on both sides");
+    if (came == FrameType::proof && seals_ == nullptr && due != FrameType::proof)
+        throw Error(Errc::permission_denied, name_,
+                    "the peer wants proofs of a key, and this side has none",
+                    "set key_file of [connect] to the same key on both sides, or on neither");
+    throw Error(Errc::protocol_error, name_,
+                fmt::format("frame of type {} where {} was due", static_cast<unsigned>(came),
+                            static_cast<unsigned>(due)),
+                "run the same version of Verbatim on both sides");
 }
 
 std::optional<Frame> SideChannel::receive(FrameType type, Deadline deadline) {
@@ -76,11 +121,7 @@ std::optional<Frame> SideChannel::receive(FrameType type, Deadline deadline) {
                     fmt::format("the peer refused the connection: \"{}\"", refusal.text),
                     "do that at the peer, then connect again");
     }
-    if (frame->type != type)
-        throw Error(Errc::protocol_error, name_,
-                    fmt::format("frame of type {} where {} was due",
-                                static_cast<unsigned>(frame->type), static_cast<unsigned>(type)),
-                    "run the same version of Verbatim on both sides");
+    if (frame->type != type) unexpected(frame->type, type);
     return frame;
 }
 

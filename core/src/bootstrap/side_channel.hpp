@@ -1,11 +1,14 @@
 // The TCP connection beside a queue pair: frames of the hello while connecting, then silence until
-// the bye. Its end tells of the peer's death. Threads: one at a time.
+// the bye. Its end tells of the peer's death. Where the sides have proven themselves, each frame
+// has a seal. Threads: one at a time.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "../authentication/seal.hpp"
 #include "hello.hpp"
 #include "socket.hpp"
 
@@ -47,8 +50,15 @@ class SideChannel {
     // The next frame if one is complete; throws Error(peer_lost) at the end of the stream, or
     // protocol_error.
     std::optional<Frame> try_receive();
-    // The next frame that has been read already.
-    std::optional<Frame> next() { return reader_.next(name_); }
+    // The next frame that has been read already. Throws Error(protocol_error): also where its seal
+    // is wrong.
+    std::optional<Frame> next();
+    // Bytes of the peer that were read before. Throws Error(protocol_error).
+    void feed(std::span<const std::byte> read_ahead) {
+        if (!read_ahead.empty()) reader_.feed(read_ahead, name_);
+    }
+    // From now on each frame carries a seal, and the peer's must.
+    void seal(std::unique_ptr<Seals> seals) noexcept { seals_ = std::move(seals); }
     // Tells the peer why it is turned down, if it still listens. Never throws.
     void refuse(const Error& reason) noexcept;
     // Says no more; what the peer has sent is read, so that closing does not destroy what it has
@@ -61,10 +71,12 @@ class SideChannel {
   private:
     [[noreturn]] void ended();
     [[noreturn]] void late(FrameType type) const;
+    [[noreturn]] void unexpected(FrameType came, FrameType due) const;
 
     Descriptor socket_;
     std::string name_;
     FrameReader reader_;
+    std::unique_ptr<Seals> seals_;  // null: frames have none
 };
 
 }  // namespace verbatim

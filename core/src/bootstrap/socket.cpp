@@ -3,22 +3,27 @@
 #include "socket.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include <verbatim/driver/deadline.hpp>
 #include <verbatim/driver/errno_text.hpp>
+
+#include "hello.hpp"
 
 namespace verbatim {
 namespace {
@@ -34,6 +39,8 @@ bool is_loopback(const sockaddr* address) noexcept {
     return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
 }
 
+constexpr int kMissedProbes = 3;
+
 void set_option(int socket, int level, int name, int value) noexcept {
     setsockopt(socket, level, name, &value,
                sizeof value);  // a refused option costs speed, not function
@@ -47,7 +54,20 @@ void set_option(int socket, int level, int name, int value) noexcept {
                     : "choose an address of this machine and a port above 1023");
 }
 
-std::string name_of(const sockaddr_storage& address) {
+// "unix:" where it has no name.
+std::string unix_name_of(const sockaddr_storage& address, socklen_t length) {
+    sockaddr_un un{};
+    std::memcpy(&un, &address, std::min<std::size_t>(length, sizeof un));
+    const std::size_t bytes =
+        length > offsetof(sockaddr_un, sun_path) ? length - offsetof(sockaddr_un, sun_path) : 0;
+    if (bytes != 0 && un.sun_path[0] == '\0')
+        return fmt::format(
+            "unix:@{}",
+            printable(std::as_bytes(std::span(un.sun_path + 1, bytes - 1)), sizeof un.sun_path));
+    return fmt::format("unix:{}", std::string_view(un.sun_path, strnlen(un.sun_path, bytes)));
+}
+
+std::string name_of(const sockaddr_storage& address, socklen_t length) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     if (address.ss_family == AF_INET) {
         sockaddr_in in{};
@@ -55,6 +75,7 @@ std::string name_of(const sockaddr_storage& address) {
         inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
         return fmt::format("{}:{}", text.data(), ntohs(in.sin_port));
     }
+    if (address.ss_family == AF_UNIX) return unix_name_of(address, length);
     sockaddr_in6 in6{};
     std::memcpy(&in6, &address, sizeof in6);
     inet_ntop(AF_INET6, &in6.sin6_addr, text.data(), text.size());
@@ -66,7 +87,8 @@ std::string name_of(const sockaddr_storage& address) {
 HostPort HostPort::parse(std::string_view text) {
     const auto refuse = [&](const char* what) {
         throw Error(Errc::invalid_argument, fmt::format("address \"{}\"", text), what,
-                    "write host:port, for example localhost:7471, 10.0.0.2:7471 or [::1]:7471");
+                    "write host:port, for example localhost:7471, 10.0.0.2:7471 or [::1]:7471, or "
+                    "unix:/path");
     };
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) refuse("it has no port");
@@ -120,11 +142,19 @@ AddressList numeric_addresses(const HostPort& where) {
 }
 
 void tune(const Descriptor& socket) noexcept {
+    fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 5);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 2);
-    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept {
+    const int seconds = static_cast<int>(silence.count());
+    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE, seconds != 0);
+    if (seconds == 0) return;
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+    set_option(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, kMissedProbes);
+    // Of frames that nobody acknowledges, which are not probed for.
+    set_option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 * (1 + kMissedProbes));
 }
 
 Descriptor listen(const HostPort& at, bool loopback_only) {
@@ -152,7 +182,7 @@ Descriptor accept(const Descriptor& listener) {
     Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const int error = socket ? 0 : errno;
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
-        throw Error(Errc::out_of_memory, fmt::format("listener on port {}", local_port(listener)),
+        throw Error(Errc::out_of_memory, "listener " + local_name(listener),
                     fmt::format("callers cannot be taken ({})", errno_text(error)),
                     "close connections or files, or raise the limit of open files (ulimit -n)");
     if (socket) tune(socket);
@@ -163,7 +193,8 @@ std::uint16_t local_port(const Descriptor& socket) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length);
-    // Both families have the port at the same place.
+    if (address.ss_family == AF_UNIX) return 0;
+    // Both other families have the port at the same place.
     sockaddr_in in{};
     std::memcpy(&in, &address, sizeof in);
     return ntohs(in.sin_port);
@@ -193,7 +224,45 @@ std::string peer_name(const Descriptor& socket) {
     socklen_t length = sizeof address;
     if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
         return "a lost peer";
-    return name_of(address);
+    if (address.ss_family != AF_UNIX) return name_of(address, length);
+    // Callers have no name: that of the listener, and their process.
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    (void)getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+    std::string name = name_of(address, length);
+    if (name == "unix:") name = local_name(socket);
+    if (name == "unix:") name = "a Unix socket";  // of socketpair()
+    return fmt::format("{} (process {})", name, peer.pid);
+}
+
+void check_connected_stream(int file) {
+    const auto option = [&](int name) {
+        int value = -1;
+        socklen_t bytes = sizeof value;
+        return getsockopt(file, SOL_SOCKET, name, &value, &bytes) == 0 ? value : -1;
+    };
+    const auto refuse = [&](const char* cause) {
+        throw Error(Errc::invalid_argument, fmt::format("descriptor {}", file), cause,
+                    "hand in a connected stream socket, of TCP or Unix");
+    };
+    const int type = option(SO_TYPE), family = option(SO_DOMAIN);
+    if (type < 0) refuse("it is no socket");
+    if (type != SOCK_STREAM) refuse("it is no stream socket");
+    if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
+        refuse("it is a socket of another family");
+    if (option(SO_ACCEPTCONN) == 1) refuse("it listens");
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getpeername(file, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        refuse("it is not connected");
+}
+
+std::string local_name(const Descriptor& socket) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        return "a lost socket";
+    return name_of(address, length);
 }
 
 Read read_some(const Descriptor& socket, std::span<std::byte> into) noexcept {

@@ -1,5 +1,5 @@
-// A TCP call is a connection that is being made, in steps that do not wait: the host's name is
-// looked up, then each of its addresses is tried. Control path. Threads: one at a time.
+// A TCP call looks up the host's name, then tries each of its addresses. Control path. Threads: one
+// at a time.
 #pragma once
 
 #include <netdb.h>
@@ -8,21 +8,19 @@
 #include <memory>
 #include <optional>
 
+#include "call.hpp"
 #include "side_thread.hpp"
 #include "socket.hpp"
 
 namespace verbatim {
 
-class TcpCall {
+class TcpCall final : public Call {
   public:
     TcpCall(HostPort to, Deadline deadline);
-    // True: it is connected, and socket() may be taken. Throws Error: connection_refused (with what
-    // to check), timeout, protocol_error (taken and hung up), invalid_argument (unknown host).
-    bool go_on();
-    // What go_on() waits for.
-    pollfd waits_for() const noexcept;
-    Deadline deadline() const noexcept { return deadline_; }
-    Descriptor take() noexcept { return std::move(socket_); }
+    bool go_on() override;
+    pollfd waits_for() const noexcept override;
+    Deadline wakes_at() const noexcept override { return deadline_; }
+    Descriptor take() noexcept override { return std::move(socket_); }
 
   private:
     bool has_looked_up();

@@ -13,8 +13,23 @@ void add_connection_keys(ConfigTable& table) {
               duration_access(member_at(&Config::connect, &Connect::timeout), 1ms, 1000s),
               "For each step of connecting and accepting.");
     table.add("loopback_only", flag_access(member_at(&Config::connect, &Connect::loopback_only)),
-              "Refuse to listen on addresses that other machines can reach. Peers are not "
-              "authenticated: set this to false only on networks whose every machine you trust.");
+              "Refuse to listen on addresses that other machines can reach. Without key_file peers "
+              "are not authenticated, and with it what they send later is neither encrypted nor "
+              "authenticated: set this to false only on networks that you trust so far.");
+    table.add("key_file", text_access(member_at(&Config::connect, &Connect::key_file)),
+              "File with the key by which both sides prove themselves to each other before any "
+              "memory is made or named: 32 random bytes, also as hexadecimal digits or base64, "
+              "readable by its owner alone. `verbatim key FILE` makes one. Empty: no proofs "
+              "(docs/authentication.md).");
+    table.add("keep_alive",
+              duration_access(member_at(&Config::connect, &Connect::keep_alive), 0s, 3600s),
+              "Dead machines: after so much silence on the TCP stream beside a connection the "
+              "kernel probes the peer three times, as far apart. So a machine that vanished is "
+              "noticed after four times this. 0s: no probes.");
+    table.add("idle_timeout",
+              duration_access(member_at(&Config::connect, &Connect::idle_timeout), 0s, 86400s),
+              "Idle connections: one without a message or one-sided operation of this side for so "
+              "long is closed. 0s: none is (docs/connecting.md).");
     table.begin("ring", "The queues of each connection.");
     table.add("bytes",
               size_access(member_at(&Config::ring, &Ring::bytes),

@@ -33,8 +33,9 @@ void add_packets(ConfigTable& table) {
     table.add("gid_index",
               number_access(member_at(&Config::device, &DeviceKeys::gid_index), {-1, 255}),
               "Entry of the RDMA port's GID table. -1: the RoCE v2 entry of the address that a "
-              "connection is made over, where the port has it. Else the entry that reaches "
-              "furthest (IPv4, global IPv6, site-local, link-local), which is logged.");
+              "connection is made over, where the port has it. Else, and over a Unix socket, the "
+              "entry that reaches furthest (IPv4, global IPv6, site-local, link-local), which is "
+              "logged.");
     table.add("service_level",
               number_access(member_at(&Config::device, &DeviceKeys::service_level), {0, 15}),
               "Service level of RDMA packets; over Ethernet the priority of the frames, 0 to 7.");

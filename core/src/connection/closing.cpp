@@ -78,6 +78,18 @@ void Closing::say_bye() noexcept {
     }
 }
 
+// Nothing is under way: all that was accepted is done before the bye.
+void Closing::end_idle() noexcept {
+    if (impl_.handle == nullptr || impl_.has_ended() || impl_.moving.is_busy() ||
+        impl_.grants.lends() || impl_.dispatcher.has_message() ||
+        !impl_.one_sided.waiters().empty() || impl_.sending.is_long)
+        return;
+    if (impl_.sending.sender != nullptr && impl_.sending.sender->has_queued()) return;
+    log::info("{}: closed, as it was idle", impl_.channel.name());
+    say_bye();
+    (void)impl_.judge(Errc::idle);
+}
+
 void Closing::wait(Deadline limit) noexcept {
     for (unsigned round = 0; !go_on(round) && !limit.passed(round); ++round) {
         if (round % 64 == 63) {

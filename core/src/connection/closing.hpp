@@ -16,6 +16,9 @@ class Closing {
     // Looks until that is so, or the limit has passed.
     void wait(Deadline limit) noexcept;
     bool is_over() const noexcept { return is_over_; }
+    // Closes by policy what the lane found idle, unless it is not. The program's object stays, and
+    // says why it ended.
+    void end_idle() noexcept;
 
   private:
     bool look(unsigned round) noexcept;

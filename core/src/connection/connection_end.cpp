@@ -113,6 +113,8 @@ void Connection::Impl::check() const {
     if (told.state == Errc::ok) return;
     const std::string object = "connection to " + channel.name();
     if (told.closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
+    if (told.state == Errc::idle)
+        throw Error(Errc::idle, object, std::string(describe(Errc::idle)));
     std::string why = endpoint->queue_pair().failure_text();
     if (why.empty()) why = context->events.last();  // a port that went down, for instance
     std::string cause(told.state == Errc::peer_lost ? "the peer died or can no longer be reached"

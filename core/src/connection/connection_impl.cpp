@@ -46,7 +46,8 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self) noexcept { static_cast<Impl*>(self)->look_at_side_channel(); },
             [](void* self, std::span<const std::uint32_t> keys) noexcept {
                 static_cast<Impl*>(self)->one_sided.prepared().end(keys);
-            }};
+            },
+            [](void* self) noexcept { static_cast<Impl*>(self)->closing_.end_idle(); }};
 }
 
 void Connection::Impl::abandon() noexcept {

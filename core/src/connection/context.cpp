@@ -5,7 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "../bootstrap/tcp_call.hpp"
+#include "../bootstrap/call.hpp"
+#include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
 #include "context_impl.hpp"
@@ -25,13 +26,24 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     return Lane(make_lane(context, lane));
 }
 
-// A call of a listener, and the handshake with it.
+// A call of a listener, or a socket of the program, and the handshake over it.
 class Calling final : public Awaited {
   public:
-    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const HostPort& to)
+    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const Address& to)
         : context_(std::move(context)),
           lane_(std::move(lane)),
-          call_(to, Deadline::after(context_->config.connect.timeout)) {}
+          call_(make_call(to, Deadline::after(context_->config.connect.timeout))) {}
+    // `read_ahead`: of what the peer has said. Throws Error(protocol_error).
+    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, Descriptor socket,
+            const HandedSocket& handed)
+        : context_(std::move(context)), lane_(std::move(lane)) {
+        tcp::tune(socket);
+        tcp::keep_alive(socket, context_->config.connect.keep_alive);
+        std::string name = tcp::peer_name(socket);
+        SideChannel channel(std::move(socket), std::move(name));
+        channel.feed(handed.read_ahead);
+        shaking_.emplace(context_, std::move(lane_), std::move(channel), handed.side);
+    }
     void go_on() noexcept override try {
         if (error_ != nullptr || has_met_) return;
         if (!shaking_) shake_hands();
@@ -42,8 +54,8 @@ class Calling final : public Awaited {
     void add_to(WaitList& list) const override {
         if (is_over()) return;
         if (shaking_) return shaking_->add_to(list);
-        list.files.push_back(call_.waits_for());
-        list.add(call_.deadline());
+        if (const pollfd entry = call_->waits_for(); entry.fd >= 0) list.files.push_back(entry);
+        list.add(call_->wakes_at());
     }
     bool is_over() const noexcept { return has_met_ || error_ != nullptr; }
     // Throws Error.
@@ -54,35 +66,43 @@ class Calling final : public Awaited {
 
   private:
     void shake_hands() {
-        if (!call_.go_on()) return;
-        Descriptor socket = call_.take();
+        if (!call_->go_on()) return;
+        Descriptor socket = call_->take();
+        tcp::keep_alive(socket, context_->config.connect.keep_alive);
         std::string name = tcp::peer_name(socket);
         shaking_.emplace(context_, std::move(lane_),
-                         SideChannel(std::move(socket), std::move(name)), std::nullopt);
+                         SideChannel(std::move(socket), std::move(name)), Side::caller);
     }
 
     const std::shared_ptr<Context::Impl> context_;
-    LaneOfEndpoint lane_;  // until it shakes hands
-    TcpCall call_;
+    LaneOfEndpoint lane_;         // until it shakes hands
+    std::unique_ptr<Call> call_;  // null: the program has connected
     std::optional<Handshake> shaking_;
     std::exception_ptr error_;
     bool has_met_ = false;
 };
 
-// Meets the listener there. `driver`: of the lanes of this thread. Any thread. Throws Error.
-Meeting call_peer(const std::shared_ptr<Context::Impl>& context, LaneOfEndpoint lane,
-                  const HostPort& to, LaneDriver* driver) {
-    Calling calling(context, std::move(lane), to);
+// `driver`: of the lanes of this thread. Any thread. Throws Error.
+Meeting meet(Calling& calling, LaneDriver* driver) {
     const Awaited::Here here(calling);
     WaitRounds rounds(driver, Deadline::never());
     while (!calling.is_over()) rounds.next();
     return calling.take();
 }
 
+// In the lane's thread, which drives it meanwhile.
+Connection meet_on(const Lane& lane, Calling& calling, Config::LaneSection waits) {
+    waits.spin = {};  // asleep soon: the handshake needs this core more than a spinning lane does
+    WaitingLanes waiting(lane, waits);
+    return Connection(std::make_unique<Connection::Impl>(meet(calling, waiting.driver())));
+}
+
 }  // namespace
 
 Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
     : config(configuration),
+      key(config.connect.key_file.empty() ? nullptr
+                                          : SecretKey::from_file(config.connect.key_file)),
       device(std::move(opened)),
       arenas(*device, config, kLendable),
       posted(*device, config.receive_arena),
@@ -95,7 +115,8 @@ std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& cont
                                       const Config::LaneSection& section) {
     auto lane = std::make_shared<Lane::Impl>(
         LaneResources{context, *context->device, *context->quarantine, context->events,
-                      std::make_shared<NotePool>(context->posted)},
+                      std::make_shared<NotePool>(context->posted),
+                      context->config.connect.idle_timeout},
         section);
     context->events.add(lane);
     return lane;
@@ -135,44 +156,59 @@ Poller& Context::poller(std::string_view name) const {
                 "write a section [[poller]] with that name");
 }
 
-Connection Context::connect(std::string_view host_port) { return connect(host_port, lane_); }
+Connection Context::connect(std::string_view address) { return connect(address, lane_); }
 
-Connection Context::connect(std::string_view host_port, const Lane& on) {
+Connection Context::connect(std::string_view address, const Lane& on) {
     check_lane(*impl_, on);
     const auto guard = on.impl()->enter();
     refuse_in_handler_of(*on.impl());
-    const HostPort to = HostPort::parse(host_port);
+    const Address to = parse_address(address);
     const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
     const std::shared_ptr<Lane::Impl> lane = on.impl();
     LaneOfEndpoint place = make_room(lane, context->config);
-    // Asleep soon: the handshake needs this core more than a spinning lane does.
-    Config::LaneSection soon_asleep = context->config.lane;
-    soon_asleep.spin = {};
-    WaitingLanes waiting(on, soon_asleep);
-    return Connection(std::make_unique<Connection::Impl>(
-        call_peer(context, std::move(place), to, waiting.driver())));
+    Calling calling(context, std::move(place), to);
+    return meet_on(on, calling, context->config.lane);
+}
+
+Connection Context::connect_over(const HandedSocket& socket) { return connect_over(socket, lane_); }
+
+// Until the checks have passed, the socket is the program's.
+Connection Context::connect_over(const HandedSocket& socket, const Lane& on) {
+    check_lane(*impl_, on);
+    const auto guard = on.impl()->enter();
+    refuse_in_handler_of(*on.impl());
+    tcp::check_connected_stream(socket.file);
+    Descriptor owned(socket.file);
+    const std::shared_ptr<Impl> context = impl_;  // tasks run meanwhile
+    Calling calling(context, make_room(on.impl(), context->config), std::move(owned), socket);
+    return meet_on(on, calling, context->config.lane);
 }
 
 // The poller's thread only makes room and takes the connection: it does not wait for the peer.
-void Context::connect(std::string_view host_port, Poller& poller,
+void Context::connect(std::string_view address, Poller& poller,
                       const std::function<void(Connection&)>& setup) {
     Lane lane = poller.lane();
     check_lane(*impl_, lane);
-    const HostPort to = HostPort::parse(host_port);
+    const Address to = parse_address(address);
     LaneOfEndpoint place = lane.call([&] {
         refuse_in_handler_of(*lane.impl());
         return make_room(lane.impl(), impl_->config);
     });
     // Driven where a task of a poller connects.
     LaneDriver* const driver = LaneDriver::is_deep() ? nullptr : LaneDriver::of_thread();
-    Meeting meeting = call_peer(impl_, std::move(place), to, driver);
+    Calling calling(impl_, std::move(place), to);
+    Meeting meeting = meet(calling, driver);
     lane.call([&] { host(std::move(meeting), setup); });
 }
 
-Listener Context::listen(std::string_view host_port) {
-    const HostPort at = HostPort::parse(host_port);
-    return Listener(std::make_unique<Listener::Impl>(
-        impl_, lane_, tcp::listen(at, impl_->config.connect.loopback_only)));
+Listener Context::listen(std::string_view address) {
+    const Address at = parse_address(address);
+    unix_socket::Bound bound;
+    if (const auto* name = std::get_if<UnixName>(&at))
+        bound = unix_socket::listen(*name);
+    else
+        bound.socket = tcp::listen(std::get<HostPort>(at), impl_->config.connect.loopback_only);
+    return Listener(std::make_unique<Listener::Impl>(impl_, lane_, std::move(bound)));
 }
 
 Arena& Context::arena() noexcept { return impl_->arenas.objects.arena(); }

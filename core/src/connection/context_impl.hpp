@@ -11,6 +11,7 @@
 #include "../arena/region_tables.hpp"
 #include "../arena/sparse_blocks.hpp"
 #include "../arrival/posted_lines.hpp"
+#include "../authentication/secret_key.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
 
@@ -25,6 +26,7 @@ struct Context::Impl {
     Impl(const Config& configuration, std::unique_ptr<Device> opened);
 
     const Config config;
+    const std::shared_ptr<const SecretKey> key;  // of connections; null: none
     const std::unique_ptr<Device> device;
     RegionTables arenas;
     PostedLines posted;

@@ -17,11 +17,27 @@ bool is_silence(const Error& error) noexcept {
 }  // namespace
 
 Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
-                     SideChannel channel, std::optional<Hello> peer)
+                     SideChannel channel, Side side)
     : context_(std::move(context)),
       lane_(std::move(lane)),
       channel_(std::move(channel)),
-      peer_(std::move(peer)) {}
+      side_(side) {
+    if (context_->key == nullptr) {
+        begin_greeting();
+        return;
+    }
+    proving_.emplace(context_->key,
+                     side == Side::caller ? Prover::Role::caller : Prover::Role::listener);
+    begin(Stage::proving);
+}
+
+Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
+                     SideChannel channel, Hello peer)
+    : context_(std::move(context)),
+      lane_(std::move(lane)),
+      channel_(std::move(channel)),
+      peer_(std::move(peer)),
+      side_(Side::listener) {}
 
 bool Handshake::go_on() {
     try {
@@ -43,6 +59,8 @@ void Handshake::begin(Stage stage) {
 // False: it has met, or must wait.
 bool Handshake::step() {
     switch (stage_) {
+        case Stage::proving:
+            return prove();
         case Stage::greeting:
             return greet(), true;
         case Stage::hearing:
@@ -59,6 +77,17 @@ bool Handshake::step() {
     return false;
 }
 
+bool Handshake::prove() {
+    if (!proving_->go_on(channel_, deadline_)) return false;
+    begin_greeting();
+    return true;
+}
+
+// A listener makes its endpoint for a peer that has said hello.
+void Handshake::begin_greeting() {
+    begin(side_ == Side::caller ? Stage::greeting : Stage::hearing);
+}
+
 void Handshake::greet() {
     endpoint_ = std::make_unique<Endpoint>(*context_,
                                            LaneOfEndpoint{lane_.lane, std::move(lane_.reservation)},
@@ -73,6 +102,10 @@ bool Handshake::hear() {
     const auto frame = channel_.receive(FrameType::hello, deadline_);
     if (!frame) return false;
     peer_ = parse_hello(frame->body, channel_.name());
+    if (endpoint_ == nullptr) {
+        begin(Stage::greeting);
+        return true;
+    }
     check_compatible(endpoint_->hello(), *peer_, channel_.name());
     begin(Stage::connecting);
     return true;

@@ -1,12 +1,16 @@
 // A handshake brings two sides together over a connected side channel, in steps that do not wait:
-// hello both ways, queue pairs, ready both ways. Each step has the deadline [connect] timeout.
+// proofs where there is a key, hello both ways, queue pairs, ready both ways. Each step has the
+// deadline [connect] timeout. Nothing is made for the peer, or told to it, before its proof.
 // Threads: one at a time; any.
 #pragma once
 
 #include <memory>
 #include <optional>
 
+#include <verbatim/core/context.hpp>
+
 #include "../awaited/awaited.hpp"
+#include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
 #include "../bootstrap/side_thread.hpp"
 #include "context_impl.hpp"
@@ -24,9 +28,12 @@ struct Meeting {
 
 class Handshake {
   public:
-    // `peer`: its hello, where it has come already (the accepting side).
+    // Of a side that speaks first, or hears first.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
-              std::optional<Hello> peer);
+              Side side);
+    // Of a side that has heard the peer's hello, behind the proofs.
+    Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
+              Hello peer);
     // Goes on as far as it can. True: they have met. Throws Error; the peer has been told why.
     bool go_on();
     // What go_on() waits for.
@@ -39,11 +46,21 @@ class Handshake {
     const std::string& peer_name() const noexcept { return channel_.name(); }
 
   private:
-    enum class Stage : std::uint8_t { greeting, hearing, connecting, failing, readying, met };
+    enum class Stage : std::uint8_t {
+        proving,
+        greeting,
+        hearing,
+        connecting,
+        failing,
+        readying,
+        met
+    };
 
     bool step();
     void begin(Stage stage);
+    bool prove();
     void greet();
+    void begin_greeting();
     bool hear();
     bool connect();
     bool has_connected();
@@ -54,6 +71,8 @@ class Handshake {
     LaneOfEndpoint lane_;  // the endpoint has the reservation
     SideChannel channel_;
     std::optional<Hello> peer_;
+    std::optional<Proving> proving_;  // where there is a key
+    Side side_;
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage
     std::optional<Error> reason_;  // for failing, unless the peer knows better

@@ -23,10 +23,11 @@ void turn_down(SideChannel& channel, const Error& reason) {
 
 }  // namespace
 
-Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound)
+Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Bound bound)
     : context(std::move(shared)),
       lane(std::move(lane_of_context)),
-      socket(std::move(bound)),
+      file(std::move(bound.file)),
+      socket(std::move(bound.socket)),
       stopped_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 Listener::Impl::~Impl() {
@@ -90,7 +91,10 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
             log::warn("refused {}: {}", name, error.cause());
         }
     }
-    throw Error(Errc::timeout, fmt::format("listener on port {}", tcp::local_port(socket)),
+    const bool is_unix = port() == 0;
+    throw Error(Errc::timeout,
+                is_unix ? "listener " + tcp::local_name(socket)
+                        : fmt::format("listener on port {}", port()),
                 "no peer completed the hello in time", "start the sender, or allow more time");
 }
 
@@ -99,9 +103,12 @@ void Listener::Impl::take_callers() try {
         Descriptor caller = tcp::accept(socket);
         starved_ = false;
         if (!caller) return;
+        tcp::keep_alive(caller, context->config.connect.keep_alive);
         std::string name = tcp::peer_name(caller);
         callers_.push_back({SideChannel(std::move(caller), std::move(name)),
-                            Deadline::after(context->config.connect.timeout)});
+                            Deadline::after(context->config.connect.timeout), std::nullopt});
+        if (context->key != nullptr)
+            callers_.back().proving.emplace(context->key, Prover::Role::listener);
     }
 } catch (const Error& error) {  // callers wait in the kernel's queue until something was closed
     if (!starved_) log::warn("{}", error.what());
@@ -128,8 +135,14 @@ void Listener::Impl::hear_callers(const Target& target) {
 
 std::optional<Hello> Listener::Impl::hear(Caller& caller) {
     const std::string& name = caller.channel.name();
+    if (caller.proving && !caller.proving->go_on(caller.channel, caller.deadline))
+        return std::nullopt;
     const auto frame = caller.channel.try_receive();
     if (frame && frame->type == FrameType::hello) return parse_hello(frame->body, name);
+    if (frame && frame->type == FrameType::proof && !caller.proving)
+        throw Error(Errc::permission_denied, name,
+                    "the caller proves itself by a key, and this listener has none",
+                    "set key_file of [connect] to the same key on both sides, or on neither");
     if (frame)
         throw Error(Errc::protocol_error, name, "it did not begin with a hello",
                     "connect with verbatim only");
@@ -169,6 +182,6 @@ void Listener::serve(std::span<const std::unique_ptr<Poller>> pollers,
     for (const auto& poller : pollers) lanes.push_back(poller->lane());
     impl_->serve(std::move(lanes), std::move(setup));
 }
-std::uint16_t Listener::port() const noexcept { return tcp::local_port(impl_->socket); }
+std::uint16_t Listener::port() const noexcept { return impl_->port(); }
 
 }  // namespace verbatim

@@ -11,7 +11,9 @@
 
 #include <verbatim/core/context.hpp>
 
+#include "../bootstrap/proving.hpp"
 #include "../bootstrap/side_channel.hpp"
+#include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
 #include "context_impl.hpp"
 #include "welcomes.hpp"
@@ -28,7 +30,8 @@ struct Listener::Impl {
         LaneDriver* driver = nullptr;  // of the lanes that this thread drives while it waits
     };
 
-    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Descriptor bound);
+    using Bound = unix_socket::Bound;
+    Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Bound bound);
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
@@ -42,15 +45,19 @@ struct Listener::Impl {
     void serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup);
 
     std::shared_ptr<Context::Impl> context;
-    Lane lane;  // the context's
+    Lane lane;        // the context's
+    SocketFile file;  // of a Unix socket
     Descriptor socket;
+    // 0: a Unix socket.
+    std::uint16_t port() const noexcept { return tcp::local_port(socket); }
 
   private:
     class Accepting;
-    // Someone who has connected and not yet said hello.
+    // A caller has connected, and not yet proven itself and said hello.
     struct Caller {
         SideChannel channel;
         Deadline deadline;
+        std::optional<Proving> proving;  // where there is a key
     };
 
     // The next one that only has to join its lane; nothing: the deadline passed, or it stops.

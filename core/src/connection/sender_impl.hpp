@@ -35,6 +35,8 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     Errc try_send(const OutgoingMessage& message) noexcept;
     std::size_t max_message_bytes() const noexcept { return most_; }
 
+    // Something waits for room or for the lane.
+    bool has_queued() const noexcept { return blocked_ || queued_.load(std::memory_order_acquire); }
     // Posts what is queued, as far as there is room. The caller keeps it alive.
     void drain() noexcept;
     // The connection is about to change its lane. True: the old one does not know it any more, and

@@ -10,10 +10,35 @@
 namespace verbatim {
 namespace {
 
-// A system call costs as much as several polls, and so does reading the clock; a peer's end may
-// wait.
-constexpr std::chrono::microseconds kLookEvery{50};
+// Reading the clock costs as much as several polls.
 constexpr unsigned kPollsPerClock = 64;
+
+// Requests count, too: one-sided operations of this side are some. What has arrived and waits is no
+// silence. Requests that nobody asked a completion of retire with one more, which is no activity.
+bool is_idle(LaneMember& member, Clock::time_point now, std::chrono::milliseconds timeout) {
+    SendPath& path = member.path();
+    MessageRing& ring = member.ring();
+    const auto activity = [&] {
+        return ring.sent() + ring.receiver().position() + path.accepted();
+    };
+    if (member.has_ended() || !member.idle.is_idle(activity(), now, timeout)) return false;
+    if (!ring.has_posted_all() || member.held() != 0 || ring.receiver().ready()) return false;
+    if (path.retired() == path.accepted()) return true;
+    (void)path.signal_last();
+    member.idle.overlook(activity());
+    return false;
+}
+
+void look_for_idle(const LaneQueue& queue, SeldomLooks& seldom, Clock::time_point now) noexcept {
+    if (!seldom.idle_is_due(now)) [[likely]]
+        return;
+    for (const QueueUser* const user : queue.all_users()) {
+        auto* const member = user == nullptr ? nullptr : static_cast<LaneMember*>(user->owner());
+        if (member == nullptr || !is_idle(*member, now, seldom.idle_timeout())) continue;
+        const MemberEvents& events = member->events();
+        if (events.idle != nullptr) events.idle(events.owner);
+    }
+}
 
 }  // namespace
 
@@ -22,7 +47,8 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       queue_(resources_.device, config.completions),
       polled_(config.hot, one_thread_),
       patience_(config),
-      kept_(resources_.quarantine) {
+      kept_(resources_.quarantine),
+      seldom_(resources_.idle_timeout) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
@@ -81,8 +107,8 @@ std::size_t Lane::Impl::poll_once() noexcept {
 
 std::size_t Lane::Impl::look_seldom() noexcept {
     const auto now = Clock::now();
-    if (now - looked_ < kLookEvery) return 0;
-    looked_ = now;
+    if (!seldom_.sockets_are_due(now)) return 0;
+    look_for_idle(queue_, seldom_, now);
     inbox_.users().is_here();
     kept_.sweep();
     return take_sockets(0);
@@ -94,6 +120,7 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             waits_.wake_after(std::chrono::milliseconds(0));
             inbox_.quiet();
             kept_.sweep();
+            look_for_idle(queue_, seldom_, Clock::now());
             return queue_.take_events();
         }
         if (key == &resources_.events) return resources_.events.take();

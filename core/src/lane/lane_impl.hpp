@@ -14,6 +14,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "../queue/lane_queue.hpp"
+#include "idle.hpp"
 #include "inbox.hpp"
 #include "lane_lists.hpp"
 #include "one_thread.hpp"
@@ -32,6 +33,7 @@ struct LaneResources {
     Quarantine& quarantine;
     DeviceEvents& events;
     std::shared_ptr<NotePool> notes;  // of this lane's connections
+    std::chrono::milliseconds idle_timeout;
 };
 
 struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
@@ -106,7 +108,7 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     KeptObjects kept_;
     std::uint64_t polls_ = 0, events_ = 0;
     bool in_handler_ = false;
-    Clock::time_point looked_{};  // at the side channels
+    SeldomLooks seldom_;
 };
 
 // Room in a lane's inbox for an item that comes again and again. Any thread.

@@ -12,6 +12,7 @@
 #include "../arrival/note_pool.hpp"
 #include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
+#include "idle.hpp"
 
 namespace verbatim {
 
@@ -30,6 +31,8 @@ struct MemberEvents {
     void (*socket)(void* owner) noexcept = nullptr;
     // Grants of the peer's have ended: their remote keys, sorted.
     void (*keys_ended)(void* owner, std::span<const std::uint32_t> keys) noexcept = nullptr;
+    // Nothing has gone over it for the time of the idle policy, and nothing is under way.
+    void (*idle)(void* owner) noexcept = nullptr;
 };
 
 // The queue pair of a member, and its place on a lane.
@@ -136,6 +139,7 @@ class LaneMember {
         std::uint32_t notes = 0;        // since it is noted
     };
     Polling polling;
+    IdleWatch idle;  // the lane's
 
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above

@@ -28,10 +28,10 @@ bool Lane::Impl::settle_down() noexcept {
     }
     if (rest == Rest::none || !queue_.arm() || poll() != 0) return false;
     if (rest == Rest::quiet) patience_.is_quiet();
-    waits_.wake_after(!pending_.empty() ? kEndLook
-                      : rest == Rest::restless || kept_.must_be_swept()
-                          ? patience_.next_look()
-                          : std::chrono::milliseconds(0));
+    waits_.wake_after(seldom_.sleep(!pending_.empty() ? kEndLook
+                                    : rest == Rest::restless || kept_.must_be_swept()
+                                        ? patience_.next_look()
+                                        : std::chrono::milliseconds(0)));
     return inbox_.prepare_to_sleep();
 }
 

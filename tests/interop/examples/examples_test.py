@@ -116,6 +116,32 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.both("messages", "serve", "ask"),
                          "asked: where may I write?\nwritten: straight into your memory\n")
 
+    def test_a_socket_of_the_program(self):
+        result = run(program("handed_socket"))
+        self.assertEqual((result.returncode, result.stdout), (0, "over a socket of ours\n"), result.stderr)
+
+    def test_messages_by_a_key(self):
+        verbatim = os.path.join(PROGRAMS, "..", "cli", "verbatim")
+        made = run(verbatim, "key", "key")
+        self.assertEqual((made.returncode, made.stdout), (0, ""), made.stderr)
+        self.assertEqual(os.stat("key").st_mode & 0o777, 0o600)
+        with open("key", encoding="ascii") as file:
+            key = file.read()
+        self.assertRegex(key, "^[0-9a-f]{64}\n$")
+        with open("verbatim.toml", "w", encoding="ascii") as file:
+            file.write("[connect]\nkey_file = 'key'\n")
+        self.assertEqual(self.both("messages", "serve", "ask"),
+                         "asked: where may I write?\nwritten: straight into your memory\n")
+        again = run(verbatim, "key", "key")
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("remove it first", again.stderr)
+        with open("key", encoding="ascii") as file:
+            self.assertEqual(file.read(), key)
+        os.chmod("key", 0o644)
+        asked = run(program("messages"), "ask")
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("chmod 600 key", asked.stderr)
+
     def test_messages_with_a_peer_that_answers_otherwise(self):
         _, asked = self.run_both((WRONG_PEER, "serve"), (program("messages"), "ask"))
         self.assertEqual(asked.returncode, 1)

@@ -27,6 +27,7 @@ class ScriptedDevice final : public Device {
     }
     std::uint32_t last_queue_pair = 0, last_completion_queue = 0;
     std::atomic<bool> barriers_pass = true;
+    std::atomic<int> queue_pairs = 0, regions = 0;  // made so far
 
     int event_file() const noexcept override { return bell_; }
     std::optional<DeviceEvent> take_event() override {
@@ -42,6 +43,7 @@ class ScriptedDevice final : public Device {
     const DeviceInfo& info() const noexcept override { return inner_->info(); }
     std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                   Access access, MemoryBacking backing) override {
+        ++regions;
         return inner_->register_memory(address, bytes, access, backing);
     }
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
@@ -61,6 +63,7 @@ class ScriptedDevice final : public Device {
         return inner_->create_shared_receive_queue(options);
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        ++queue_pairs;
         auto pair = inner_->create_queue_pair(options);
         last_queue_pair = pair->view().number;
         return pair;

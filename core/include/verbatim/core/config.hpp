@@ -47,6 +47,12 @@ struct Config {
     struct ConnectSection {
         std::chrono::milliseconds timeout{5000};  // for every step of connecting and accepting
         bool loopback_only = true;  // listen refuses other addresses unless set to false
+        // Of the key by which both sides prove themselves, docs/authentication.md; empty: none.
+        std::string key_file;
+        // Of silence, after which the kernel probes the peer's machine three times; 0: never.
+        std::chrono::seconds keep_alive{3};
+        // Without a message either way: the connection is closed; 0: never.
+        std::chrono::milliseconds idle_timeout{0};
     } connect;
     struct RingSection {
         std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 64 MiB

@@ -1,6 +1,8 @@
 // A context owns a device, the arenas and the configuration; it connects and listens.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -17,7 +19,7 @@
 
 namespace verbatim {
 
-// Accepts connections on one TCP port. Threads: one at a time.
+// Accepts connections on one TCP port or Unix socket. Threads: one at a time.
 class Listener {
   public:
     struct Impl;
@@ -42,10 +44,22 @@ class Listener {
     // context.
     void serve(std::span<const std::unique_ptr<Poller>> pollers,
                std::function<void(Connection&)> setup);
-    std::uint16_t port() const noexcept;  // the port in use, also when 0 was asked for
+    // The port in use, also when 0 was asked for; 0: it is a Unix socket.
+    std::uint16_t port() const noexcept;
 
   private:
     std::unique_ptr<Impl> impl_;
+};
+
+// The two sides of a handshake: the caller speaks first.
+enum class Side : std::uint8_t { caller, listener };
+
+// A connected stream socket that the program hands in.
+struct HandedSocket {
+    int file = -1;
+    Side side = Side::caller;  // the peer has the other one
+    // What the program has read of the stream behind its own data, if anything.
+    std::span<const std::byte> read_ahead{};
 };
 
 // Threads: make_lane and listen may be called from any thread; connect from that of the lane.
@@ -63,20 +77,30 @@ class Context {
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
-    // "host:port", host a name or address ("[::1]:7471" for IPv6). Deadline: config
-    // connect.timeout.
+    // `address`: "host:port", host a name or address ("[::1]:7471" for IPv6), or the Unix socket
+    // "unix:/path" or "unix:@name" (abstract). Each address of a name is tried in turn. Deadline:
+    // config connect.timeout. docs/connecting.md.
     // On the context's lane, or on the one given, whose thread this is. Drives that lane: handlers
     // and tasks run inside. Throws
     // Error(invalid_argument): that lane, or poller, belongs to another context;
     // Error(would_deadlock) in a handler of that lane.
-    Connection connect(std::string_view host_port);
-    Connection connect(std::string_view host_port, const Lane& lane);
-    Listener listen(std::string_view host_port);
+    Connection connect(std::string_view address);
+    Connection connect(std::string_view address, const Lane& lane);
+    // Makes a connection over a stream socket (TCP or Unix, blocking or not) that the program has
+    // connected; both ends do it. From then on the socket is Verbatim's. The program has no bytes
+    // of its own under way, and none in buffers but `read_ahead`. Throws what connect() throws, and
+    // then the socket is closed; but with invalid_argument and would_deadlock it stays the
+    // program's: it is no connected stream socket, or the lane is wrong. docs/connecting.md.
+    Connection connect_over(const HandedSocket& socket);
+    Connection connect_over(const HandedSocket& socket, const Lane& lane);
+    // The file of a Unix socket has mode 0600, and ends with the listener. One whose listener has
+    // ended is replaced. Throws Error(invalid_argument | device_error | permission_denied).
+    Listener listen(std::string_view address);
     // Connects from any thread. The connection lives on the poller until it ends; `setup` as that
     // of Listener::serve(). A task of another poller goes on with the lanes of its own thread
     // meanwhile. Throws Error(would_deadlock) in a handler of any poller: give it a task
     // (Lane::submit) that connects.
-    void connect(std::string_view host_port, Poller& poller,
+    void connect(std::string_view address, Poller& poller,
                  const std::function<void(Connection&)>& setup);
 
     // The lane of connections that name none.

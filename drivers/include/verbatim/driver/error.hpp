@@ -47,6 +47,7 @@ enum class [[nodiscard]] Errc : std::uint8_t{
     protocol_error,      // the peer sent something the protocol does not allow
     peer_lost,           // the peer died or closed
     permission_denied,   // the peer's user, or this process's rights, forbid it
+    idle,                // nothing went over the connection for the time that the program has set
     // -- device: open it again, or choose another --
     no_device,     // no such device on this machine
     device_error,  // the device or its driver failed
@@ -123,6 +124,8 @@ constexpr std::string_view remedy_for(Errc code) noexcept {
             return "start the peer again, then connect";
         case Errc::permission_denied:
             return "run both ends as one user, or allow the access";
+        case Errc::idle:
+            return "connect again, or raise idle_timeout of [connect]";
         case Errc::no_device:
             return "run: verbatim doctor";
         case Errc::device_error:
