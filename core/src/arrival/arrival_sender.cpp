@@ -26,7 +26,9 @@ Errc ArrivalSender::post_immediate() noexcept {
     mlx5::WorkRequest request{.opcode = mlx5::Opcode::write_immediate,
                               .immediate = static_cast<std::uint32_t>(current_)};
     const Errc error = path_.post_reserved(request);
-    if (error == Errc::ok) notified_ = current_;
+    if (error != Errc::ok) return error;
+    notified_ = current_;
+    ++immediates_;
     return error;
 }
 

@@ -213,6 +213,18 @@ void add_objects(std::vector<ConfigKey>& keys) {
                     duration(at(&Config::objects, &O::timeout), 1ms, 1000s)});
 }
 
+void add_telemetry(std::vector<ConfigKey>& keys) {
+    using namespace std::chrono_literals;
+    using T = Config::TelemetrySection;
+    const auto in = [](auto member) { return at(&Config::telemetry, member); };
+    keys.push_back({"telemetry", "enabled", "true or false", boolean(in(&T::enabled))});
+    keys.push_back({"telemetry", "interval",
+                    R"(a duration from "1ms" to "1000s", whole milliseconds)",
+                    duration(in(&T::interval), 1ms, 1000s)});
+    keys.push_back({"telemetry", "histograms", "true or false", boolean(in(&T::histograms))});
+    keys.push_back({"telemetry", "directory", "a text", text(in(&T::directory))});
+}
+
 std::vector<ConfigKey> make_keys() {
     std::vector<ConfigKey> keys;
     add_device(keys);
@@ -221,6 +233,7 @@ std::vector<ConfigKey> make_keys() {
     add_connection(keys);
     add_lane(keys);
     add_poller(keys);
+    add_telemetry(keys);
     add_objects(keys);
     return keys;
 }

@@ -23,8 +23,11 @@ void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Dead
     const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sending.is_long,
                                                       [](bool* b) { *b = false; });
     const std::size_t most = impl.member.ring().max_payload();
-    for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance())
+    for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance()) {
         wait_for(impl, deadline, [&] { return impl.try_send(fragments.next(most)); });
+        ++impl.member.ring().counts().fragments;
+    }
+    ++impl.member.ring().counts().fragmented;
 }
 
 }  // namespace

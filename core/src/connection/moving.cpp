@@ -172,7 +172,7 @@ bool Moving::may_leave() noexcept {
 
 std::shared_ptr<void> Moving::leave() noexcept {
     impl_.endpoint->drop_queue_pair();
-    impl_.lane->leave(impl_.member, impl_.channel.socket().get());
+    impl_.lane->leave(impl_.member, impl_.channel.socket().get(), true);
     return impl_.lane->kept().release_hosted(impl_.handle);
 }
 

@@ -22,7 +22,8 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       queue_(resources_.device, config.completions),
       polled_(config.hot, one_thread_),
       patience_(config),
-      kept_(resources_.quarantine) {
+      kept_(resources_.quarantine),
+      telemetry_(resources_.telemetry) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
@@ -42,11 +43,13 @@ void Lane::Impl::join(LaneMember& member, int socket) {
     polled_.reserve(queue_.users());
     polled_.reserve(*member.polling.note);
     pending_.expect(queue_.users());
+    telemetry_.add(member.telemetry);
     waits_.add(socket, &member);
     polled_.add(member);
 }
 
-void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
+void Lane::Impl::leave(LaneMember& member, int socket, bool moves) noexcept {
+    telemetry_.leave(member.telemetry, moves);
     waits_.remove(socket);
     polled_.leave(member);
     pending_.remove(member);
@@ -54,7 +57,7 @@ void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
 
 std::size_t Lane::Impl::poll() noexcept {
     const std::size_t happened = poll_once();
-    events_ += happened;
+    counts_.events += happened;
     return happened;
 }
 
@@ -72,8 +75,8 @@ std::size_t Lane::Impl::poll_once() noexcept {
             if (void* const owner = user->owner()) static_cast<LaneMember*>(owner)->take_news();
         ++happened;
     }
-    happened += polled_.look(++polls_);
-    if (polls_ % kPollsPerClock == 1) happened += look_seldom();
+    happened += polled_.look(++counts_.polls);
+    if (counts_.polls % kPollsPerClock == 1) happened += look_seldom();
     if (!pending_.empty()) [[unlikely]]
         happened += pending_.look();
     return happened;
@@ -85,7 +88,20 @@ std::size_t Lane::Impl::look_seldom() noexcept {
     looked_ = now;
     inbox_.users().is_here();
     kept_.sweep();
+    if (telemetry_.is_due(now)) {
+        note_polled();
+        telemetry_.begin_pass(counts_);
+    }
+    telemetry_.go_on();
     return take_sockets(0);
+}
+
+// Those that are polled may have received; others are noted where something happens to them.
+void Lane::Impl::note_polled() noexcept {
+    counts_.connections = queue_.users();
+    counts_.polled = polled_.size();
+    if (telemetry_.is_on())
+        polled_.for_each([](LaneMember& member) { member.telemetry.note(); });
 }
 
 std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
@@ -97,7 +113,7 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             return queue_.take_events();
         }
         if (key == &resources_.events) return resources_.events.take();
-        ++events_;
+        ++counts_.events;
         const MemberEvents& events = static_cast<LaneMember*>(key)->events();
         if (events.socket != nullptr) events.socket(events.owner);
     });

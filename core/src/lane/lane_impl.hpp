@@ -14,6 +14,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "../queue/lane_queue.hpp"
+#include "../telemetry/lane_telemetry.hpp"
 #include "inbox.hpp"
 #include "lane_lists.hpp"
 #include "one_thread.hpp"
@@ -32,6 +33,7 @@ struct LaneResources {
     Quarantine& quarantine;
     DeviceEvents& events;
     std::shared_ptr<NotePool> notes;  // of this lane's connections
+    std::shared_ptr<telemetry::Segment> telemetry;  // null: it is off
 };
 
 struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
@@ -60,7 +62,7 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
 
     std::size_t poll() noexcept;
     // How many things have happened.
-    std::uint64_t events() const noexcept { return events_; }
+    std::uint64_t events() const noexcept { return counts_.events; }
     bool prepare_to_sleep() noexcept;
     // One round of a wait whose caller found nothing: spins, or sleeps until something happened.
     // It does not sleep where anything has happened since the round before. `round` counts from 0
@@ -69,7 +71,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
 
     // Members, with the descriptor of their side channel. Throws Error.
     void join(LaneMember& member, int socket);
-    void leave(LaneMember& member, int socket) noexcept;
+    // `moves`: to another lane.
+    void leave(LaneMember& member, int socket, bool moves = false) noexcept;
     // The side channel has told all.
     void forget(int socket) noexcept { waits_.remove(socket); }
 
@@ -86,12 +89,14 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     StalledItems& stalled() noexcept { return stalled_; }
     PendingMembers& pending() noexcept { return pending_; }
     KeptObjects& kept() noexcept { return kept_; }
+    telemetry::LaneTelemetry& telemetry() noexcept { return telemetry_; }
 
   private:
     std::size_t poll_once() noexcept;
     bool settle_down() noexcept;
     std::size_t take_sockets(int milliseconds) noexcept;
     std::size_t look_seldom() noexcept;
+    void note_polled() noexcept;
 
     const LaneResources resources_;
     LaneQueue queue_;
@@ -104,7 +109,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     StalledItems stalled_;
     PendingMembers pending_;
     KeptObjects kept_;
-    std::uint64_t polls_ = 0, events_ = 0;
+    telemetry::LaneTelemetry telemetry_;
+    telemetry::LaneTelemetry::Lane counts_;
     bool in_handler_ = false;
     Clock::time_point looked_{};  // at the side channels
 };

@@ -11,6 +11,7 @@
 #include "../arrival/note_pool.hpp"
 #include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
+#include "../telemetry/lane_telemetry.hpp"
 
 namespace verbatim {
 
@@ -76,6 +77,7 @@ class LaneMember {
     SendPath& path() noexcept { return path_; }
     MessageRing& ring() noexcept { return ring_; }
     ArrivalReceiver& arrival() noexcept { return receiver_; }
+    std::uint64_t wakeups_sent() const noexcept { return sender_.wakeups(); }
     MemberEvents& events() noexcept { return events_; }
 
     // The next message. Errors: those of MessageRing::next().
@@ -132,6 +134,7 @@ class LaneMember {
         std::uint32_t notes = 0;        // since it is noted
     };
     Polling polling;
+    telemetry::MemberTelemetry telemetry;
 
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above

@@ -25,6 +25,7 @@ void PolledSet::add(LaneMember& member) noexcept {
 }
 
 void PolledSet::remove_at(std::size_t at) noexcept {
+    polled_[at]->telemetry.note();
     polled_[at]->polling.is_polled = false;
     polled_[at] = polled_.back();
     polled_.pop_back();

@@ -49,7 +49,7 @@ class MessageRing {
         if (error == Errc::would_block) [[unlikely]]
             error = look_for_room(attempt);
         if (error != Errc::ok) [[unlikely]]
-            return error;
+            return refused(error);
         return announce(consumed);
     }
 
@@ -60,7 +60,7 @@ class MessageRing {
             return try_send(message);
         if (batch_.try_add(message)) [[likely]]
             return Errc::ok;
-        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (const Errc error = post_batch(); error != Errc::ok) return refused(error);
         // Long messages, the end of a lap and a full ring are dealt with there.
         return batch_.try_add(message) ? Errc::ok : try_send(message);
     }
@@ -78,10 +78,10 @@ class MessageRing {
     // try_send() has it.
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes,
                    RingClaims::Place& place) noexcept {
-        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (const Errc error = post_batch(); error != Errc::ok) return refused(error);
         const auto attempt = [&] { return claims_.try_claim(message, bytes, place); };
         const Errc error = attempt();
-        return error == Errc::would_block ? look_for_room(attempt) : error;
+        return error == Errc::would_block ? refused(look_for_room(attempt)) : error;
     }
     // After one was closed. would_block: the send queue is full; progress() goes on.
     Errc settle_claims() noexcept {
@@ -171,6 +171,13 @@ class MessageRing {
     const RingReceiver& receiver() const noexcept { return receiver_; }
     std::size_t max_payload() const noexcept { return sender_.max_payload(); }
     std::uint64_t sent() const noexcept { return sender_.sent(); }
+    // Of the peer's ring, in use.
+    std::uint64_t in_use() const noexcept { return sender_.at().sent() - sender_.at().consumed(); }
+    // What was sent; fragments and ended keys are counted by those who send them.
+    SendCounts& counts() noexcept {
+        sender_.counts().credits = returned_.sent();
+        return sender_.counts();
+    }
 
   private:
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
@@ -182,9 +189,14 @@ class MessageRing {
             if (const Errc looked = take_unread_credits(unseen_); looked != Errc::ok) return looked;
         return arrival_.announce(Thing::record, sender_.sent());
     }
+    // Of a call that sends nothing: how often there is no room is counted.
+    Errc refused(Errc error) noexcept {
+        sender_.counts().would_block += error == Errc::would_block;
+        return error;
+    }
     // Of a message that comes while a batch or claims are open.
     Errc send_behind(const OutgoingMessage& message) noexcept {
-        if (const Errc error = post_waiting(); error != Errc::ok) return error;
+        if (const Errc error = post_waiting(); error != Errc::ok) return refused(error);
         if (claims_.empty()) return try_send(message);
         const std::size_t head = message.head.size(), body = message.body.size();
         RingClaims::Place place;
