@@ -13,7 +13,7 @@
 #include "../arrival/posted_lines.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
-#include "../telemetry/segment.hpp"
+#include "../telemetry/context_counts.hpp"
 
 namespace verbatim {
 
@@ -34,7 +34,7 @@ struct Context::Impl {
     const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
     DeviceEvents events;
     EndedRequests ended;
-    const std::shared_ptr<telemetry::Segment> telemetry;  // null: it is off
+    telemetry::ContextCounts telemetry;
 };
 
 // A lane of the context. Throws what the device throws.

@@ -89,7 +89,7 @@ void note_post(PostWatch& post) noexcept {
 }  // namespace
 
 void begin_telemetry(Connection::Impl& connection) {
-    const auto& segment = connection.context->telemetry;
+    const auto& segment = connection.context->telemetry.segment();
     MemberTelemetry& of = connection.member.telemetry;
     of.owner = &connection;
     of.fill = fill;

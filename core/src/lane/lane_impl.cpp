@@ -23,7 +23,7 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       polled_(config.hot, one_thread_),
       patience_(config),
       kept_(resources_.quarantine),
-      telemetry_(resources_.telemetry) {
+      telemetry_(*resources_.telemetry) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);

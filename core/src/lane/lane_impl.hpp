@@ -33,7 +33,7 @@ struct LaneResources {
     Quarantine& quarantine;
     DeviceEvents& events;
     std::shared_ptr<NotePool> notes;  // of this lane's connections
-    std::shared_ptr<telemetry::Segment> telemetry;  // null: it is off
+    telemetry::ContextCounts* telemetry;
 };
 
 struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {

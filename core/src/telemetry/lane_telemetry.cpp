@@ -6,7 +6,8 @@
 
 namespace verbatim::telemetry {
 
-LaneTelemetry::LaneTelemetry(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {
+LaneTelemetry::LaneTelemetry(ContextCounts& context)
+    : context_(context), segment_(context.segment()) {
     if (segment_ == nullptr) return;
     slot_ = segment_->take(Section::lanes);
     counts_.id = segment_->next_id(Section::lanes);
@@ -72,6 +73,7 @@ void LaneTelemetry::sleeps(const Lane& lane) noexcept {
     while (!pass_.empty()) flush_next();
     ++counts_.sleeps;
     publish(lane);
+    context_.collect(std::chrono::steady_clock::now());
 }
 
 void LaneTelemetry::publish(const Lane& lane) noexcept {

@@ -12,7 +12,7 @@
 
 #include "../queue/post_watch.hpp"
 #include "member_histograms.hpp"
-#include "segment.hpp"
+#include "context_counts.hpp"
 
 namespace verbatim::telemetry {
 
@@ -45,8 +45,8 @@ class LaneTelemetry {
         std::uint64_t polls = 0, events = 0, connections = 0, polled = 0;
     };
 
-    // `segment`: null where telemetry is off.
-    explicit LaneTelemetry(std::shared_ptr<Segment> segment);
+    // `context` outlives it.
+    explicit LaneTelemetry(ContextCounts& context);
 
     bool is_on() const noexcept { return segment_ != nullptr; }
     std::uint64_t id() const noexcept { return counts_.id; }
@@ -70,6 +70,7 @@ class LaneTelemetry {
     void begin_pass(const Lane& lane) noexcept {
         pass_.swap(news_);
         publish(lane);
+        context_.collect(next_pass_ - segment_->config().interval);
     }
     // Part of a pass: a few connections, so that no poll takes long.
     void go_on() noexcept {
@@ -84,7 +85,8 @@ class LaneTelemetry {
     void flush_next() noexcept;
     void publish(const Lane& lane) noexcept;
 
-    std::shared_ptr<Segment> segment_;
+    ContextCounts& context_;
+    const std::shared_ptr<Segment> segment_;
     Slot slot_;
     LaneCounts counts_;
     // Those with news, and those that the pass under way has yet to write.
