@@ -57,6 +57,8 @@ void Slot::swap(Slot& other) noexcept {
 
 // Readers are other processes, and threads of this one with a mapping of their own.
 void Slot::write(std::span<const std::uint64_t> words) noexcept {
+    // A forked child has no such memory, and the segment is its parent's.
+    if (segment_->generation_ != fork_generation()) return;
     const std::size_t copy_bytes = plan_of(section_).copy_bytes();
     auto* const sequence = reinterpret_cast<std::uint64_t*>(at_);
     auto* const copy =
