@@ -28,8 +28,7 @@ Processes read_all(const std::string& directory, unsigned long process) {
             if (process == 0 || one.pid == process) found.push_back(std::move(one));
         } catch (const Error& error) {
             // It has ended since it was listed.
-            if (error.code() != Errc::peer_lost)
-                fmt::print(stderr, "verbatim: {}\n", error.what());
+            if (error.code() != Errc::peer_lost) fmt::print(stderr, "verbatim: {}\n", error.what());
         }
     }
     return found;

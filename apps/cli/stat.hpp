@@ -10,9 +10,7 @@ namespace cli {
 class Stat {
   public:
     void add_to(CLI::App& app);
-    bool chosen() const {
-        return stat_ != nullptr && (stat_->parsed() || top_->parsed());
-    }
+    bool chosen() const { return stat_ != nullptr && (stat_->parsed() || top_->parsed()); }
     // Prints; 0, or 1 where the process that was asked for has no telemetry. Throws
     // verbatim::Error.
     int operator()() const;
@@ -25,7 +23,7 @@ class Stat {
     unsigned long process_ = 0;  // 0: all
     std::string directory_;
     bool json_ = false, prometheus_ = false;
-    double interval_ = 1;   // seconds
+    double interval_ = 1;  // seconds
     unsigned rounds_ = 0;  // 0: until it is ended
 };
 

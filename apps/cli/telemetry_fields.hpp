@@ -12,7 +12,8 @@ enum class FieldKind : std::uint8_t { counter, gauge };
 
 template <class Counts>
 struct Field {
-    const char* name;  // of Prometheus: with the object's name before it, and _total behind counters
+    const char*
+        name;  // of Prometheus: with the object's name before it, and _total behind counters
     std::uint64_t Counts::*value;
     const char* help;
     FieldKind kind = FieldKind::counter;
@@ -48,12 +49,10 @@ inline constexpr std::array kConnectionFields{
     Field{"reads", &ConnectionCounts::reads, "One-sided reads."},
     Field{"writes", &ConnectionCounts::writes, "One-sided writes."},
     Field{"atomics", &ConnectionCounts::atomics, "Atomic operations."},
-    Field{"one_sided_bytes", &ConnectionCounts::one_sided_bytes,
-          "Bytes of one-sided operations."},
+    Field{"one_sided_bytes", &ConnectionCounts::one_sided_bytes, "Bytes of one-sided operations."},
     Field{"ring_bytes", &ConnectionCounts::ring_bytes, "Size of the peer's ring.",
           FieldKind::gauge},
-    Field{"ring_used_bytes", &ConnectionCounts::ring_used, "Bytes in use there.",
-          FieldKind::gauge},
+    Field{"ring_used_bytes", &ConnectionCounts::ring_used, "Bytes in use there.", FieldKind::gauge},
     Field{"own_ring_used_bytes", &ConnectionCounts::own_ring_used,
           "Bytes of the own ring that messages hold.", FieldKind::gauge},
 };
@@ -80,10 +79,8 @@ inline constexpr std::array kArenaFields{
     Field{"live_bytes", &ArenaCounts::live, "Bytes that are allocated.", FieldKind::gauge},
     Field{"populated_bytes", &ArenaCounts::populated, "Bytes of segments.", FieldKind::gauge},
     Field{"peak_bytes", &ArenaCounts::peak, "The most that was allocated.", FieldKind::gauge},
-    Field{"cached_bytes", &ArenaCounts::cached, "Free bytes that threads keep.",
-          FieldKind::gauge},
-    Field{"reserved_bytes", &ArenaCounts::reserved, "The most that it may have.",
-          FieldKind::gauge},
+    Field{"cached_bytes", &ArenaCounts::cached, "Free bytes that threads keep.", FieldKind::gauge},
+    Field{"reserved_bytes", &ArenaCounts::reserved, "The most that it may have.", FieldKind::gauge},
 };
 
 }  // namespace cli

@@ -41,20 +41,17 @@ json connection_of(const ConnectionCounts& counts) {
 }
 
 json histogram_of(const NamedHistogram& one) {
-    json object{{"connection", one.connection},
-                {"count", one.times.count()},
-                {"sum_ns", one.times.sum_ns},
-                {"p50_ns", one.times.quantile(0.5)},
-                {"p99_ns", one.times.quantile(0.99)},
-                {"p999_ns", one.times.quantile(0.999)},
+    json object{{"connection", one.connection},       {"count", one.times.count()},
+                {"sum_ns", one.times.sum_ns},         {"p50_ns", one.times.quantile(0.5)},
+                {"p99_ns", one.times.quantile(0.99)}, {"p999_ns", one.times.quantile(0.999)},
                 {"max_ns", one.times.quantile(1)}};
     object["of"] = one.channel == kOtherChannels ? json("operations") : json(one.channel);
     return object;
 }
 
 json poller_of(const PollerCounts& one) {
-    return {{"id", one.id},         {"name", text_of(one.name)}, {"thread", one.thread},
-            {"lane", one.lane},     {"cpu_ns", one.cpu_ns},      {"core", one.core}};
+    return {{"id", one.id},     {"name", text_of(one.name)}, {"thread", one.thread},
+            {"lane", one.lane}, {"cpu_ns", one.cpu_ns},      {"core", one.core}};
 }
 
 json process_of(const Process& process) {
@@ -71,8 +68,8 @@ json process_of(const Process& process) {
              {"name", text_of(one.name)},
              {"kind", text_of(one.kind)},
              {"port", one.port},
-             {"port_counters", port_counters(kPortCounters, std::string(text_of(one.name)),
-                                             one.port)}});
+             {"port_counters",
+              port_counters(kPortCounters, std::string(text_of(one.name)), one.port)}});
     for (const auto& one : process.lanes) {
         object["lanes"].push_back(fields_of(one, kLaneFields));
         object["lanes"].back()["flushed_ns"] = one.flushed_ns;
@@ -82,8 +79,7 @@ json process_of(const Process& process) {
         object["arenas"].push_back(fields_of(one, kArenaFields));
         object["arenas"].back()["name"] = text_of(one.name);
     }
-    for (const auto& one : process.connections)
-        object["connections"].push_back(connection_of(one));
+    for (const auto& one : process.connections) object["connections"].push_back(connection_of(one));
     for (const auto& one : process.histograms) object["histograms"].push_back(histogram_of(one));
     return object;
 }

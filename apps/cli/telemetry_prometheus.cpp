@@ -60,8 +60,8 @@ class Metrics {
 };
 
 std::string labels_of(const ConnectionCounts& one) {
-    return fmt::format("connection=\"{}\",peer={},transport={}", one.id, label_text(text_of(one.peer)),
-                       label_text(text_of(one.transport)));
+    return fmt::format("connection=\"{}\",peer={},transport={}", one.id,
+                       label_text(text_of(one.peer)), label_text(text_of(one.transport)));
 }
 
 std::string name_of(std::uint64_t channel, const char* others) {
@@ -71,8 +71,8 @@ std::string name_of(std::uint64_t channel, const char* others) {
 void add_channels(const Processes& processes, Metrics& metrics) {
     for (const auto value : {&ChannelCounts::messages, &ChannelCounts::bytes}) {
         const bool is_bytes = value == &ChannelCounts::bytes;
-        const std::string name = fmt::format("verbatim_channel_{}_received_total",
-                                             is_bytes ? "bytes" : "messages");
+        const std::string name =
+            fmt::format("verbatim_channel_{}_received_total", is_bytes ? "bytes" : "messages");
         metrics.begin(name, is_bytes ? "Bytes by channel." : "Messages by channel.", "counter");
         for (const Process& process : processes)
             for (const ConnectionCounts& one : process.connections)
@@ -89,10 +89,10 @@ void add_pollers(const Processes& processes, Metrics& metrics) {
     metrics.begin(name, "CPU time of the poller's thread.", "counter");
     for (const Process& process : processes)
         for (const PollerCounts& one : process.pollers)
-            metrics.sample(name, process,
-                           fmt::format("poller={},lane=\"{}\"", label_text(text_of(one.name)),
-                                       one.lane),
-                           static_cast<double>(one.cpu_ns) / 1e9);
+            metrics.sample(
+                name, process,
+                fmt::format("poller={},lane=\"{}\"", label_text(text_of(one.name)), one.lane),
+                static_cast<double>(one.cpu_ns) / 1e9);
 }
 
 void add_ports(const Processes& processes, Metrics& metrics) {
@@ -102,10 +102,11 @@ void add_ports(const Processes& processes, Metrics& metrics) {
         for (const DeviceCounts& one : process.devices)
             for (const auto& [counter, value] :
                  port_counters(kPortCounters, std::string(text_of(one.name)), one.port))
-                metrics.sample(name, process,
-                               fmt::format("device={},port=\"{}\",counter={}",
-                                           label_text(text_of(one.name)), one.port, label_text(counter)),
-                               value);
+                metrics.sample(
+                    name, process,
+                    fmt::format("device={},port=\"{}\",counter={}", label_text(text_of(one.name)),
+                                one.port, label_text(counter)),
+                    value);
 }
 
 // Buckets at powers of four, whose samples are few; quantiles of `stat` are finer.
@@ -121,10 +122,9 @@ void add_histograms(const Processes& processes, Metrics& metrics) {
             for (std::uint64_t bound = 256; bound <= std::uint64_t{1} << 36; bound *= 4) {
                 while (bucket < Histogram::kBuckets && Histogram::end_of(bucket) <= bound)
                     below += one.times.counts[bucket++];
-                metrics.sample(name + "_bucket", process,
-                               fmt::format("{},le=\"{}\"", labels,
-                                           static_cast<double>(bound) / 1e9),
-                               below);
+                metrics.sample(
+                    name + "_bucket", process,
+                    fmt::format("{},le=\"{}\"", labels, static_cast<double>(bound) / 1e9), below);
             }
             metrics.sample(name + "_bucket", process, labels + ",le=\"+Inf\"", one.times.count());
             metrics.sample(name + "_sum", process, labels,
@@ -140,17 +140,18 @@ std::string to_prometheus(const Processes& processes) {
     metrics.begin("verbatim_up", "The process runs; 0: it was killed.", "gauge");
     for (const Process& process : processes)
         metrics.sample("verbatim_up", process, "", process.runs ? 1 : 0);
-    metrics.add("connection", kConnectionFields,
-                [](const Process& process) -> const auto& { return process.connections; },
-                [](const ConnectionCounts& one) { return labels_of(one); });
-    metrics.add("lane", kLaneFields,
-                [](const Process& process) -> const auto& { return process.lanes; },
-                [](const LaneCounts& one) { return fmt::format("lane=\"{}\"", one.id); });
-    metrics.add("arena", kArenaFields,
-                [](const Process& process) -> const auto& { return process.arenas; },
-                [](const ArenaCounts& one) {
-                    return fmt::format("arena={}", label_text(text_of(one.name)));
-                });
+    metrics.add(
+        "connection", kConnectionFields,
+        [](const Process& process) -> const auto& { return process.connections; },
+        [](const ConnectionCounts& one) { return labels_of(one); });
+    metrics.add(
+        "lane", kLaneFields, [](const Process& process) -> const auto& { return process.lanes; },
+        [](const LaneCounts& one) { return fmt::format("lane=\"{}\"", one.id); });
+    metrics.add(
+        "arena", kArenaFields, [](const Process& process) -> const auto& { return process.arenas; },
+        [](const ArenaCounts& one) {
+            return fmt::format("arena={}", label_text(text_of(one.name)));
+        });
     add_channels(processes, metrics);
     add_pollers(processes, metrics);
     add_ports(processes, metrics);

@@ -71,8 +71,8 @@ void add_lanes(std::string& text, const Process& process, const Process* before,
     for (const PollerCounts& one : process.pollers) {
         const auto then = find(before == nullptr ? nullptr : &before->pollers, one.id);
         const double used = static_cast<double>(one.cpu_ns - std::min(one.cpu_ns, then.cpu_ns));
-        text += fmt::format("  poller {} on lane {}, core {}, CPU {}\n", text_of(one.name), one.lane,
-                            one.core,
+        text += fmt::format("  poller {} on lane {}, core {}, CPU {}\n", text_of(one.name),
+                            one.lane, one.core,
                             seconds > 0 ? fmt::format("{:.0f} %", used / seconds / 1e7)
                                         : fmt::format("{:.2f} s", used / 1e9));
     }
@@ -83,8 +83,8 @@ void add_others(std::string& text, const Process& process) {
         text += fmt::format("  device {} ({}), port {}\n", text_of(one.name), text_of(one.kind),
                             one.port);
     for (const ArenaCounts& one : process.arenas)
-        text += fmt::format("  arena {}: {}B live, {}B populated, {}B at most\n",
-                            text_of(one.name), amount(static_cast<double>(one.live)),
+        text += fmt::format("  arena {}: {}B live, {}B populated, {}B at most\n", text_of(one.name),
+                            amount(static_cast<double>(one.live)),
                             amount(static_cast<double>(one.populated)),
                             amount(static_cast<double>(one.peak)));
     for (const NamedHistogram& one : process.histograms)

@@ -49,7 +49,9 @@ double count(Work work, Between between) {
     return static_cast<double>(all) / kOperations;
 }
 
-void print(const char* name, double instructions) { std::printf("%-18s %8.2f\n", name, instructions); }
+void print(const char* name, double instructions) {
+    std::printf("%-18s %8.2f\n", name, instructions);
+}
 
 void measure_messages(Ends& ends) {
     const std::uint64_t word = 7;

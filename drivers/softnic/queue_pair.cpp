@@ -131,7 +131,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
-        transport_ = choice.tcp ? "tcp" : "shm";
+        if (choice.tcp) transport_ = "tcp";
         if (choice.tcp) {
             log::info("queue pair {}: the port is tcp: {}", view().number, choice.reason);
             return states_.start(own, peer, deadline);

@@ -33,7 +33,6 @@ class QueuePair final : public QueuePairHandle {
     QueuePairState state() const noexcept override {
         return shared().state.load(std::memory_order_acquire);
     }
-    const char* transport() const noexcept override { return transport_; }
     bool peer_lost() const noexcept override;
     bool data_in_order() const noexcept override { return true; }
     std::string failure_text() const override { return std::string(shared().failure.text.view()); }
@@ -72,7 +71,6 @@ class QueuePair final : public QueuePairHandle {
     SourceAdmission sources_;  // of datagram queue pairs
     QueuePairStates states_;
     std::atomic<bool> made_{false};
-    std::atomic<const char*> transport_{"shm"};
 };
 
 }  // namespace verbatim::softnic

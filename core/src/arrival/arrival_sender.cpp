@@ -17,7 +17,7 @@ Errc ArrivalSender::notify(std::uint64_t armed) noexcept {
     else if (note_address_ == 0)
         return Errc::protocol_error;
     else if (error = path_.post_reserved(note_, note_address_, notes_ + 1); error == Errc::ok)
-        ++notes_;
+        ++notes_, ++wakeups_;
     // The reserve has a block for it: a full queue is a failed one.
     return error == Errc::would_block ? Errc::device_error : error;
 }
@@ -28,7 +28,7 @@ Errc ArrivalSender::post_immediate() noexcept {
     const Errc error = path_.post_reserved(request);
     if (error != Errc::ok) return error;
     notified_ = current_;
-    ++immediates_;
+    ++wakeups_;
     return error;
 }
 

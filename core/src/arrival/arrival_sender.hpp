@@ -42,7 +42,7 @@ class ArrivalSender {
     }
 
     // Immediates and notes that were posted.
-    std::uint64_t wakeups() const noexcept { return immediates_ + notes_; }
+    const std::uint64_t& wakeups() const noexcept { return wakeups_; }
 
   private:
     [[gnu::noinline]] Errc notify(std::uint64_t armed) noexcept;
@@ -54,7 +54,7 @@ class ArrivalSender {
     std::uint64_t current_ = 0;   // the last word of the peer's
     std::uint64_t notified_ = 0;  // the same, where nothing more is to be told
     std::uint64_t notes_ = 0;     // that were posted; a note is their number
-    std::uint64_t immediates_ = 0;
+    std::uint64_t wakeups_ = 0;   // notes, too
     std::uint64_t note_address_;  // 0: the peer takes none
     PreparedPost<mlx5::PreparedWrite8> note_;
 };

@@ -22,7 +22,7 @@ void put_text(std::array<char, kSize>& to, std::string_view text) noexcept {
 
 // Whole messages: those of their own, in batches and in claims, and long ones.
 void count_sent(Impl& impl, ConnectionCounts& counts) noexcept {
-    const SendCounts& sent = impl.member.ring().counts();
+    const SendCounts& sent = impl.member.ring().sender().counts();
     counts.records_sent = sent.records + sent.claims + sent.batches;
     counts.batches_sent = sent.batches;
     counts.batched_messages = sent.batched;
@@ -58,16 +58,17 @@ void fill(void* owner, ConnectionCounts& counts) noexcept {
     count_sent(impl, counts);
     count_requests(impl, counts);
     impl.dispatcher.count(counts);
-    counts.wakeups_sent = impl.member.wakeups_sent();
+    counts.wakeups_sent = *impl.member.telemetry.wakeups;
     counts.armings = impl.member.arrival().issued();
     counts.ring_bytes = impl.endpoint->peer().ring_bytes;
-    counts.ring_used = impl.member.ring().in_use();
+    const SendPositions& at = impl.member.ring().sender().at();
+    counts.ring_used = at.sent() - at.consumed();
     counts.own_ring_used = own.position() - own.consumed();
 }
 
 void watch(void* owner) noexcept {
     Impl& impl = *static_cast<Impl*>(owner);
-    impl.member.path().watch_next(impl.member.telemetry);
+    impl.member.path().room().watch(impl.member.telemetry);
 }
 
 bool rest(void* owner) noexcept {

@@ -42,8 +42,8 @@ class EndNotices {
             const OutgoingMessage notice{.body = std::as_bytes(some),
                                          .frame = ring::Frame::ended_keys};
             if (ring.try_send(notice) != Errc::ok) return;
-            ++ring.counts().ended_keys;
-            ring.counts().ended_key_bytes += some.size_bytes();
+            ++ring.sender().counts().ended_keys;
+            ring.sender().counts().ended_key_bytes += some.size_bytes();
             keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(some.size()));
         }
     }

@@ -23,7 +23,8 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       polled_(config.hot, one_thread_),
       patience_(config),
       kept_(resources_.quarantine),
-      telemetry_(*resources_.telemetry) {
+      telemetry_(*resources_.telemetry),
+      counts_{.id = telemetry_.id()} {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
@@ -89,19 +90,11 @@ std::size_t Lane::Impl::look_seldom() noexcept {
     inbox_.users().is_here();
     kept_.sweep();
     if (telemetry_.is_due(now)) {
-        note_polled();
+        polled_.note_all(counts_, queue_.users());
         telemetry_.begin_pass(counts_);
     }
     telemetry_.go_on();
     return take_sockets(0);
-}
-
-// Those that are polled may have received; others are noted where something happens to them.
-void Lane::Impl::note_polled() noexcept {
-    counts_.connections = queue_.users();
-    counts_.polled = polled_.size();
-    if (telemetry_.is_on())
-        polled_.for_each([](LaneMember& member) { member.telemetry.note(); });
 }
 
 std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {

@@ -61,8 +61,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     };
 
     std::size_t poll() noexcept;
-    // How many things have happened.
-    std::uint64_t events() const noexcept { return counts_.events; }
+    // What it has counted: events are how many things have happened.
+    const telemetry::LaneTelemetry::Lane& counts() const noexcept { return counts_; }
     bool prepare_to_sleep() noexcept;
     // One round of a wait whose caller found nothing: spins, or sleeps until something happened.
     // It does not sleep where anything has happened since the round before. `round` counts from 0
@@ -89,14 +89,12 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     StalledItems& stalled() noexcept { return stalled_; }
     PendingMembers& pending() noexcept { return pending_; }
     KeptObjects& kept() noexcept { return kept_; }
-    telemetry::LaneTelemetry& telemetry() noexcept { return telemetry_; }
 
   private:
     std::size_t poll_once() noexcept;
     bool settle_down() noexcept;
     std::size_t take_sockets(int milliseconds) noexcept;
     std::size_t look_seldom() noexcept;
-    void note_polled() noexcept;
 
     const LaneResources resources_;
     LaneQueue queue_;

@@ -72,12 +72,12 @@ class LaneMember {
           fragments_(parts.longest_message),
           polled_(&parts.polled) {
         parts.user.set_owner(this);
+        telemetry.wakeups = &sender_.wakeups();
     }
 
     SendPath& path() noexcept { return path_; }
     MessageRing& ring() noexcept { return ring_; }
     ArrivalReceiver& arrival() noexcept { return receiver_; }
-    std::uint64_t wakeups_sent() const noexcept { return sender_.wakeups(); }
     MemberEvents& events() noexcept { return events_; }
 
     // The next message. Errors: those of MessageRing::next().

@@ -32,7 +32,7 @@ bool Lane::Impl::settle_down() noexcept {
                       : rest == Rest::restless || kept_.must_be_swept()
                           ? patience_.next_look()
                           : std::chrono::milliseconds(0));
-    note_polled();
+    polled_.note_all(counts_, queue_.users());
     telemetry_.sleeps(counts_);
     return inbox_.prepare_to_sleep();
 }

@@ -98,8 +98,8 @@ namespace {
 
 // Else arming it is refused, perhaps for long.
 bool may_arm(LaneMember& member) noexcept {
-    return member.arrival().can_arm() && !member.is_always_hot && !member.path().is_paused() &&
-           !member.ring().owes();
+    return member.arrival().can_arm() && !member.is_always_hot &&
+           !member.path().room().is_paused() && !member.ring().owes();
 }
 
 // That may be armed and was active longest ago; null unless more than `most` are hot.

@@ -110,10 +110,9 @@ void Poller::Impl::list() noexcept {
     telemetry::PollerCounts counts;
     listed_ = segment->take(telemetry::Section::pollers);
     counts.id = segment->next_id(telemetry::Section::pollers);
-    std::copy_n(name_.begin(), std::min(name_.size(), counts.name.size() - 1),
-                counts.name.begin());
+    std::copy_n(name_.begin(), std::min(name_.size(), counts.name.size() - 1), counts.name.begin());
     counts.thread = static_cast<std::uint64_t>(gettid());
-    counts.lane = own_.impl()->telemetry().id();
+    counts.lane = own_.impl()->counts().id;
     listed_.publish(counts);
 }
 

@@ -13,8 +13,8 @@
 #include <verbatim/mlx5/prepared.hpp>
 
 #include "lane_queue.hpp"
-#include "post_watch.hpp"
 #include "queue_user.hpp"
+#include "send_room.hpp"
 
 namespace verbatim {
 
@@ -42,7 +42,7 @@ class SendPath {
     // Posts a request; its id and signaled are filled in here. Errors: those of SendQueue::post,
     // and error() once the queue pair failed.
     Errc post(mlx5::WorkRequest& request) noexcept {
-        return has_room() || admit() ? post_reserved(request) : refusal();
+        return has_room() ? post_reserved(request) : refusal();
     }
     // The same, where the reserve may be used.
     Errc post_reserved(mlx5::WorkRequest& request) noexcept {
@@ -56,7 +56,7 @@ class SendPath {
     template <class Prepared, class Remote, class Payload>
     Errc post(PreparedPost<Prepared>& write, const Remote& remote,
               const Payload& payload) noexcept {
-        if (!has_room() && !admit()) [[unlikely]]
+        if (!has_room()) [[unlikely]]
             return refusal();
         return post_reserved(write, remote, payload);
     }
@@ -78,7 +78,7 @@ class SendPath {
     [[gnu::always_inline]] Errc post_signaled(Prepared& operation, const Remote& remote,
                                               const Payload& payload) noexcept {
         make_room();
-        if ((!has_room() && !admit()) || error() != Errc::ok) [[unlikely]]
+        if (!has_room() || error() != Errc::ok) [[unlikely]]
             return refusal();
         const Errc result = operation.post(user_->id_of(accepted_ + 1), remote, payload);
         if (result != Errc::ok) [[unlikely]]
@@ -95,7 +95,7 @@ class SendPath {
     Errc post_list(PreparedPost<Prepared>& list, std::uint32_t count, Next&& next,
                    std::uint32_t& posted) noexcept {
         const std::uint32_t room = queue().free_blocks();
-        if ((room < needed_ && !admit()) || error() != Errc::ok) return refusal();
+        if (!has_room() || error() != Errc::ok) return refusal();
         if (!list.signaled) list.operation.set_signaled(list.signaled = true);
         posted = std::min(count, room - kReserve);
         const std::uint64_t first = user_->id_of(accepted_ + 1);
@@ -109,11 +109,6 @@ class SendPath {
     }
     // The next request gets a completion of its own.
     void signal_next() noexcept { wanted_ = true; }
-    // The next ordinary request is told to `watch` before it is posted, once.
-    void watch_next(PostWatch& watch) noexcept {
-        watch_ = &watch;
-        if (!is_paused()) needed_ = kWatched;
-    }
     // A completion is under way.
     bool awaits_completion() const noexcept { return user_->retired() < signaled_; }
     // Makes everything accepted retire without waiting for later requests. would_block: poll, then
@@ -133,11 +128,8 @@ class SendPath {
     }
 
     // -- For a move to another queue pair (docs/moving.md) --
-    // While paused there is room for nothing, but for the reserve.
-    void set_paused(bool on) noexcept {
-        needed_ = on ? kNothing : watch_ != nullptr ? kWatched : kOrdinary;
-    }
-    bool is_paused() const noexcept { return needed_ == kNothing; }
+    // While it is paused there is room for nothing, but for the reserve.
+    SendRoom& room() noexcept { return room_; }
     // Everything accepted has retired. While paused: else asks for a completion of it.
     bool drain() noexcept {
         if (user_->retired() != accepted_) (void)post_last();
@@ -172,28 +164,16 @@ class SendPath {
     QueueUser& user() noexcept { return *user_; }
 
   private:
-    // Of `needed_`. No queue has so much room: the refusal that nearly never comes tells both.
-    static constexpr std::uint32_t kNothing = ~std::uint32_t{0}, kWatched = kNothing - 1;
-    static constexpr std::uint32_t kOrdinary = kReserve + kLongestBlocks;
-
-    // There was no room. True: there is, but the path was watched.
-    [[gnu::noinline]] bool admit() noexcept {
-        if (needed_ != kWatched) return false;
-        needed_ = kOrdinary;
-        PostWatch* const watch = std::exchange(watch_, nullptr);
-        const bool has = has_room();
-        watch->posts(*watch);
-        return has;
-    }
-
-    // Of another queue pair since its last post. By value: the caller's stay in registers.
     template <class Prepared, class Remote, class Payload>
     [[gnu::noinline]] Errc post_anew(PreparedPost<Prepared>& write, Remote remote,
                                      Payload payload) noexcept {
         write.operation.move_to(queue());
         return post_reserved(write, remote, payload);
     }
-    bool has_room() const noexcept { return user_->send().free_blocks() >= needed_; }
+    bool has_room() noexcept {
+        const std::uint32_t free = user_->send().free_blocks();
+        return free >= room_.needed() || room_.admits(free);
+    }
     Errc refusal() const noexcept { return error() != Errc::ok ? error() : Errc::would_block; }
     bool wants_signal() const noexcept {
         return wanted_ || unsignaled_blocks_ >= user_->send().blocks() / 4;
@@ -215,8 +195,7 @@ class SendPath {
 
     LaneQueue* lane_queue_;
     QueueUser* user_;
-    std::uint32_t needed_ = kOrdinary;  // free blocks for ordinary requests
-    PostWatch* watch_ = nullptr;
+    SendRoom room_{kReserve + kLongestBlocks};
     std::uint64_t accepted_ = 0, signaled_ = 0;
     std::uint32_t unsignaled_blocks_ = 0;
     bool wanted_ = false;

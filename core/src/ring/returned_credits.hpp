@@ -11,6 +11,7 @@
 
 #include "../arrival/arrival_sender.hpp"
 #include "ring_format.hpp"
+#include "send_counts.hpp"
 
 namespace verbatim {
 
@@ -36,11 +37,11 @@ class ReturnedCredits {
         note(consumed);
     }
     // Sends it alone. would_block: the send queue is full.
-    [[gnu::noinline]] Errc send(std::uint64_t consumed) noexcept {
+    [[gnu::noinline]] Errc send(std::uint64_t consumed, SendCounts& counts) noexcept {
         path_.make_room();
         const Errc error = path_.post(write_, address_, consumed);
         if (error != Errc::ok) return error;
-        ++sent_;
+        ++counts.credits;
         const bool tells = consumed - announced_ >= bytes_ / 2;
         if (tells) announced_ = consumed;
         note(consumed);
@@ -48,8 +49,6 @@ class ReturnedCredits {
     }
     // The position that the peer was told last.
     std::uint64_t last() const noexcept { return last_; }
-    // Credits that were sent alone.
-    std::uint64_t sent() const noexcept { return sent_; }
 
   private:
     // Where a peer that keeps up ends its laps, with room for messages of 64 KiB.
@@ -66,7 +65,6 @@ class ReturnedCredits {
     std::size_t bytes_;
     std::size_t at_first_;                    // a credit for so many bytes at the ring's beginning
     std::uint64_t last_ = 0, announced_ = 0;  // positions
-    std::uint64_t sent_ = 0;
     std::uint64_t due_ = 0;                   // the next credit goes from here on
     std::uint64_t address_;
     PreparedPost<mlx5::PreparedWrite8> write_;

@@ -34,8 +34,7 @@ void check_directory(const std::string& path, const struct stat& found) {
 
 // Names of segments: a process, a time, a number.
 bool is_name(std::string_view name) {
-    return !name.empty() &&
-           name.find_first_not_of("0123456789abcdef-") == std::string_view::npos &&
+    return !name.empty() && name.find_first_not_of("0123456789abcdef-") == std::string_view::npos &&
            std::count(name.begin(), name.end(), '-') == 2;
 }
 

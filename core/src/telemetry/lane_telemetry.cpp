@@ -81,10 +81,10 @@ void LaneTelemetry::publish(const Lane& lane) noexcept {
     counts_.events = lane.events;
     counts_.connections = lane.connections;
     counts_.polled = lane.polled;
-    counts_.flushed_ns = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(
-            std::chrono::system_clock::now().time_since_epoch())
-            .count());
+    counts_.flushed_ns =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                       std::chrono::system_clock::now().time_since_epoch())
+                                       .count());
     slot_.publish(counts_);
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "../queue/post_watch.hpp"
-#include "member_histograms.hpp"
 #include "context_counts.hpp"
+#include "member_histograms.hpp"
 
 namespace verbatim::telemetry {
 
@@ -26,6 +26,7 @@ struct MemberTelemetry : PostWatch {
     void (*fill)(void* owner, ConnectionCounts& counts) noexcept = nullptr;
     bool (*rest)(void* owner) noexcept = nullptr;
     const char* transport = "";
+    const std::uint64_t* wakeups = nullptr;  // that were sent
 
     // It has news. No effect without telemetry.
     void note() noexcept;
@@ -42,7 +43,7 @@ class LaneTelemetry {
   public:
     // What the lane itself knows.
     struct Lane {
-        std::uint64_t polls = 0, events = 0, connections = 0, polled = 0;
+        std::uint64_t id = 0, polls = 0, events = 0, connections = 0, polled = 0;
     };
 
     // `context` outlives it.

@@ -79,8 +79,7 @@ std::shared_ptr<Segment> Segment::open(const Config::TelemetrySection& config) n
 }
 
 Segment::Segment(const Config::TelemetrySection& config) : config_(config) {
-    const std::string directory =
-        config.directory.empty() ? default_directory() : config.directory;
+    const std::string directory = config.directory.empty() ? default_directory() : config.directory;
     make_directory(directory);
     (void)segments(directory);  // which removes what others have left
     path_ = directory + "/" + new_name();
@@ -89,8 +88,8 @@ Segment::Segment(const Config::TelemetrySection& config) : config_(config) {
 
 // The magic is written last, behind the lock: a reader sees all or nothing.
 void Segment::make_file() {
-    file_ = Descriptor(
-        ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    file_ =
+        Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file_) refuse(path_, "it cannot be made");
     const bool is_ready = flock(file_.get(), LOCK_EX) == 0 &&
                           ftruncate(file_.get(), kSegmentBytes) == 0 &&

@@ -62,7 +62,7 @@ std::string print_pollers(const Config& c) {
 std::string print_all(const Config& c) {
     return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
            print(c.connect) + print(c.ring) + print(c.lane) + print_pollers(c) + print(c.objects) +
-           c.faults;
+           print(c.telemetry) + c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
@@ -92,6 +92,7 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
     EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
     EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
+    EXPECT_EQ(count["telemetry"], boost::pfr::tuple_size_v<Config::TelemetrySection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
     // And the list of [[fault]] sections, which are not keys.
     EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
@@ -126,7 +127,11 @@ TEST(Config, every_key_changes_something) {
                                                         {"completions", "64"},
                                                         {"staging_bytes", "8192"},
                                                         {"direct_bytes", "0"},
-                                                        {"checksum", "true"}};
+                                                        {"checksum", "true"},
+                                                        {"enabled", "false"},
+                                                        {"interval", "'7ms'"},
+                                                        {"histograms", "true"},
+                                                        {"directory", "'/tmp/x'"}};
     std::set<std::string> seen{print_all(Config{})};
     for (const ConfigKey& key : config_keys()) {
         const bool way = key.section == "device.softnic";

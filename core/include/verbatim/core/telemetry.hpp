@@ -70,8 +70,8 @@ struct LaneCounts {
     // Of connections that have ended on it.
     std::uint64_t ended = 0, ended_messages_sent = 0, ended_bytes_sent = 0;
     std::uint64_t ended_messages_received = 0, ended_bytes_received = 0;
-    std::uint64_t not_listed = 0;   // connections that found no slot in the segment
-    std::uint64_t flushed_ns = 0;   // when, since the epoch
+    std::uint64_t not_listed = 0;  // connections that found no slot in the segment
+    std::uint64_t flushed_ns = 0;  // when, since the epoch
 };
 
 // A poller, which loops over its lanes. Its CPU time is read from the kernel.
@@ -108,8 +108,8 @@ struct Histogram {
     static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
         if (ns < (1U << kSubBits)) return ns;
         const unsigned log = 63U - static_cast<unsigned>(__builtin_clzll(ns));
-        const std::size_t bucket =
-            ((log - kSubBits + 1) << kSubBits) + ((ns >> (log - kSubBits)) & ((1U << kSubBits) - 1));
+        const std::size_t bucket = ((log - kSubBits + 1) << kSubBits) +
+                                   ((ns >> (log - kSubBits)) & ((1U << kSubBits) - 1));
         return bucket < kBuckets ? bucket : kBuckets - 1;
     }
     // The first value that is beyond the bucket.

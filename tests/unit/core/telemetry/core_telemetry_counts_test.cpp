@@ -136,8 +136,7 @@ TEST(TelemetryCounts, of_channels_beyond_the_most_are_counted_with_the_others) {
     std::size_t handled = 0;
     for (std::size_t i = 0; i < kChannels; ++i)
         ends.pair.receiver->on(static_cast<std::uint8_t>(i), [&](Message&) { ++handled; });
-    for (std::size_t i = 0; i < kChannels; ++i)
-        ends.send(static_cast<std::uint8_t>(i), 2);
+    for (std::size_t i = 0; i < kChannels; ++i) ends.send(static_cast<std::uint8_t>(i), 2);
     for (const Deadline limit = Deadline::after(std::chrono::seconds(30));
          handled != kChannels && !limit.passed();)
         (void)ends.pair.receiver_context.lane().poll();
@@ -158,9 +157,9 @@ TEST(TelemetryCounts, of_one_sided_operations_tell_kinds_and_bytes) {
     OneSided one_sided(out);
     Operation read, write, add;
     ASSERT_EQ(one_sided.try_read(span.subspan(0, 4), std::span(local, 4), read), Errc::ok);
-    ASSERT_EQ(one_sided.try_write(std::span<const std::uint64_t>(local, 8), span.subspan(0, 8),
-                                  write),
-              Errc::ok);
+    ASSERT_EQ(
+        one_sided.try_write(std::span<const std::uint64_t>(local, 8), span.subspan(0, 8), write),
+        Errc::ok);
     ASSERT_EQ(one_sided.try_fetch_add(span[0], 1, local, add), Errc::ok);
     PreparedRead<std::uint64_t> prepared(one_sided, span, std::span(local, 2));
     for (int i = 0; i < 5; ++i) ASSERT_EQ(prepared.execute(0), Errc::ok);

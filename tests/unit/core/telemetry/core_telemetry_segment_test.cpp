@@ -165,7 +165,8 @@ TEST(TelemetrySegment, bytes_that_contradict_the_format_are_refused) {
     other[offsetof(Header, version)] ^= 1;
     EXPECT_EQ(code_of(other), Errc::version_mismatch);
     other = good;
-    for (std::size_t i = 0; i < sizeof(Header::used); ++i) other[offsetof(Header, used) + i] = '\xff';
+    for (std::size_t i = 0; i < sizeof(Header::used); ++i)
+        other[offsetof(Header, used) + i] = '\xff';
     EXPECT_EQ(code_of(other), Errc::ok);
     EXPECT_EQ(code_of(good.substr(0, 5000)), Errc::ok);  // cut off: what is left
 }
@@ -197,8 +198,7 @@ TEST(TelemetrySegment, links_and_files_of_other_users_are_refused) {
     OpenSegment open;
     const std::string link = open.path() + "/1-2-3";
     std::filesystem::create_symlink(open.segment->path(), link);
-    EXPECT_EQ(error_code_of([&] { (void)telemetry::read_segment(link); }),
-              Errc::permission_denied);
+    EXPECT_EQ(error_code_of([&] { (void)telemetry::read_segment(link); }), Errc::permission_denied);
     if (geteuid() != 0) GTEST_SKIP() << "needs root for a file of another user";
     ASSERT_EQ(chown(open.segment->path().c_str(), 65534, 65534), 0);
     EXPECT_EQ(error_code_of([&] { (void)telemetry::read_segment(open.segment->path()); }),
