@@ -44,8 +44,9 @@ void Lane::Impl::join(LaneMember& member, int socket) {
     polled_.reserve(queue_.users());
     polled_.reserve(*member.polling.note);
     pending_.expect(queue_.users());
-    telemetry_.add(member.telemetry);
+    telemetry_.expect();
     waits_.add(socket, &member);
+    telemetry_.add(member.telemetry);
     polled_.add(member);
 }
 

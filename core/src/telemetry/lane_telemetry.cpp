@@ -14,10 +14,8 @@ LaneTelemetry::LaneTelemetry(ContextCounts& context)
     publish({});
 }
 
-void LaneTelemetry::add(MemberTelemetry& member) {
+void LaneTelemetry::add(MemberTelemetry& member) noexcept {
     if (segment_ == nullptr) return;
-    news_.reserve(members_ + 1);
-    pass_.reserve(members_ + 1);
     if (!std::exchange(member.has_slot, true)) {
         member.slot = segment_->take(Section::connections);
         counts_.not_listed += !member.slot;

@@ -1,7 +1,7 @@
 // A lane's telemetry writes the counts of its connections to the segment: now and then while the
 // lane polls, and before it sleeps. Only connections with news are written: their send paths tell
 // of the next request (queue/post_watch.hpp), and those that are polled are asked.
-// Threads: the lane's. No allocation, lock or system call, but in add() and leave().
+// Threads: the lane's. No allocation, lock or system call, but in expect(), add() and leave().
 #pragma once
 
 #include <chrono>
@@ -51,8 +51,12 @@ class LaneTelemetry {
 
     bool is_on() const noexcept { return segment_ != nullptr; }
     std::uint64_t id() const noexcept { return counts_.id; }
-    // Throws std::bad_alloc.
-    void add(MemberTelemetry& member);
+    // Room for one more, so that add() allocates nothing. Throws std::bad_alloc.
+    void expect() {
+        news_.reserve(members_ + 1);
+        pass_.reserve(members_ + 1);
+    }
+    void add(MemberTelemetry& member) noexcept;
     // Its counts are added to those of ended connections, unless it moves to another lane.
     void leave(MemberTelemetry& member, bool moves) noexcept;
     void note(MemberTelemetry& member) noexcept {
