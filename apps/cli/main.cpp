@@ -10,6 +10,7 @@
 #include "new_key.hpp"
 #include "softnic_info.hpp"
 #include "softnic_run.hpp"
+#include "stat.hpp"
 
 int main(int argc, char** argv) {
     CLI::App app("Verbatim: object graphs over RDMA, and a NIC in software.", "verbatim");
@@ -26,11 +27,14 @@ int main(int argc, char** argv) {
     run.add_to(softnic);
     cli::SoftnicInfo info;
     info.add_to(softnic);
+    cli::Stat stat;
+    stat.add_to(app);
     CLI11_PARSE(app, argc, argv);
     try {
         if (doctor.chosen()) return doctor();
         if (config.chosen()) return config();
         if (key.chosen()) return key();
+        if (stat.chosen()) return stat();
         return info.chosen() ? info() : run();
     } catch (const verbatim::Error& error) {
         std::fprintf(stderr, "verbatim: %s\n", error.what());

@@ -52,6 +52,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
       sources_(turns_.engines().shared(), turns_.engines().receive_gate(), turns_.attention(),
                core_->rings()),
       states_(*this, *core_, turns_) {
+    transport_ = "shm";
     QueuePairEngines& engines = turns_.engines();
     engines.set_number(core_->add_queue_pair(*this));
     try {
@@ -131,6 +132,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
+        transport_ = choice.tcp ? "tcp" : "shm";
         if (choice.tcp) {
             log::info("queue pair {}: the port is tcp: {}", view().number, choice.reason);
             return states_.start(own, peer, deadline);

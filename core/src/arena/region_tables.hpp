@@ -34,6 +34,13 @@ struct RegionTables {
     RegionTable objects;   // arena(): sent from where they lie
     RegionTable received;  // receive_arena(): for what peers write
 
+    template <class Call>
+    void for_each(Call call) {
+        call(objects.arena());
+        call(received.arena());
+        for (const auto& one : named_) call(one->arena());
+    }
+
   private:
     RegionTable* find_named(const void* at) noexcept;
     std::vector<std::unique_ptr<RegionTable>> named_;

@@ -17,7 +17,7 @@ Errc ArrivalSender::notify(std::uint64_t armed) noexcept {
     else if (note_address_ == 0)
         return Errc::protocol_error;
     else if (error = path_.post_reserved(note_, note_address_, notes_ + 1); error == Errc::ok)
-        ++notes_;
+        ++notes_, ++wakeups_;
     // The reserve has a block for it: a full queue is a failed one.
     return error == Errc::would_block ? Errc::device_error : error;
 }
@@ -26,7 +26,9 @@ Errc ArrivalSender::post_immediate() noexcept {
     mlx5::WorkRequest request{.opcode = mlx5::Opcode::write_immediate,
                               .immediate = static_cast<std::uint32_t>(current_)};
     const Errc error = path_.post_reserved(request);
-    if (error == Errc::ok) notified_ = current_;
+    if (error != Errc::ok) return error;
+    notified_ = current_;
+    ++wakeups_;
     return error;
 }
 

@@ -41,6 +41,9 @@ class ArrivalSender {
         current_ = notified_ = 0;
     }
 
+    // Immediates and notes that were posted.
+    const std::uint64_t& wakeups() const noexcept { return wakeups_; }
+
   private:
     [[gnu::noinline]] Errc notify(std::uint64_t armed) noexcept;
     Errc post_immediate() noexcept;
@@ -51,6 +54,7 @@ class ArrivalSender {
     std::uint64_t current_ = 0;   // the last word of the peer's
     std::uint64_t notified_ = 0;  // the same, where nothing more is to be told
     std::uint64_t notes_ = 0;     // that were posted; a note is their number
+    std::uint64_t wakeups_ = 0;   // notes, too
     std::uint64_t note_address_;  // 0: the peer takes none
     PreparedPost<mlx5::PreparedWrite8> note_;
 };

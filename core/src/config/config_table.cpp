@@ -35,6 +35,7 @@ const ConfigTable& ConfigTable::all() {
         add_arena_keys(built);
         add_connection_keys(built);
         add_lane_keys(built);
+        add_telemetry_keys(built);
         add_object_keys(built);
         return built;
     }();

@@ -52,6 +52,7 @@ void add_device_keys(ConfigTable& table);
 void add_arena_keys(ConfigTable& table);
 void add_connection_keys(ConfigTable& table);
 void add_lane_keys(ConfigTable& table);
+void add_telemetry_keys(ConfigTable& table);
 void add_object_keys(ConfigTable& table);
 
 }  // namespace verbatim

@@ -22,9 +22,12 @@ void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Dead
     impl.sending.is_long = true;
     const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sending.is_long,
                                                       [](bool* b) { *b = false; });
-    const std::size_t most = impl.member.ring().max_payload();
-    for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance())
+    const std::size_t most = impl.member.ring().sender().max_payload();
+    for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance()) {
         wait_for(impl, deadline, [&] { return impl.try_send(fragments.next(most)); });
+        ++impl.member.ring().sender().counts().fragments;
+    }
+    ++impl.member.ring().sender().counts().fragmented;
 }
 
 }  // namespace
@@ -89,14 +92,14 @@ Sender Connection::sender() {
                                   [](void* impl, const OutgoingMessage& message) noexcept {
                                       return static_cast<Impl*>(impl)->try_batch(message);
                                   }};
-        impl_->sending.sender =
-            std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
+        impl_->sending.sender = std::make_shared<Sender::Impl>(
+            impl_->lane, target, impl_->member.ring().sender().max_payload());
     }
     return Sender(impl_->sending.sender);
 }
 
 std::size_t Connection::max_message_bytes() const noexcept {
-    return impl_->member.ring().max_payload();
+    return impl_->member.ring().sender().max_payload();
 }
 
 std::size_t Connection::longest_message_bytes() const noexcept {

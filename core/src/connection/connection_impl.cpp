@@ -20,6 +20,7 @@ Connection::Impl::Impl(Meeting meeting)
       grants(*lane, member, *context->device, context->quarantine,
              (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();
+    begin_telemetry(*this);
     lane->join(member, channel.socket().get());
 }
 

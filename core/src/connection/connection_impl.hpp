@@ -125,4 +125,7 @@ struct Connection::Impl {
     PeerEnd end_;  // what has arrived can still be received
 };
 
+// Lets its lane count it, from when it joins. Throws std::bad_alloc.
+void begin_telemetry(Connection::Impl& connection);
+
 }  // namespace verbatim

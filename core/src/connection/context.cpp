@@ -109,14 +109,15 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       rings("message rings", config.receive_arena),
       mirrors("message mirrors", config.arena),
       quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
-      events(*device) {}
+      events(*device),
+      telemetry(telemetry::Segment::open(config.telemetry), arenas, *device, config) {}
 
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section) {
     auto lane = std::make_shared<Lane::Impl>(
         LaneResources{context, *context->device, *context->quarantine, context->events,
                       std::make_shared<NotePool>(context->posted),
-                      context->config.connect.idle_timeout},
+                      context->config.connect.idle_timeout, &context->telemetry},
         section);
     context->events.add(lane);
     return lane;

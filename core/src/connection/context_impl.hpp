@@ -14,6 +14,7 @@
 #include "../authentication/secret_key.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
+#include "../telemetry/context_counts.hpp"
 
 namespace verbatim {
 
@@ -35,6 +36,7 @@ struct Context::Impl {
     const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
     DeviceEvents events;
     EndedRequests ended;
+    telemetry::ContextCounts telemetry;
 };
 
 // A lane of the context. Throws what the device throws.

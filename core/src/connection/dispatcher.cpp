@@ -11,16 +11,40 @@ void Dispatcher::set_handler(std::uint8_t channel, ChannelHandler handler) {
     if (index_[channel] != kNone || handlers_.size() == kNone)
         throw Error(Errc::invalid_argument, fmt::format("channel {}", channel), "it has a handler",
                     "choose another channel");
-    handlers_.push_back(std::move(handler));
+    telemetry::MemberHistograms* const times = member_.telemetry.times.get();
+    ChannelHandler called = times == nullptr ? handler : times->wrap(channel, handler);
+    handlers_.push_back({std::move(handler), std::move(called), {channel, 0, 0}});
     index_[channel] = static_cast<std::uint8_t>(handlers_.size() - 1);
     // It may have come before its handler.
     if (waiting_ && waiting_.channel() == channel) call(handlers_.back(), waiting_);
 }
 
-void Dispatcher::call(const ChannelHandler& handler, Message& message) noexcept {
+void Dispatcher::count(telemetry::ConnectionCounts& counts) const noexcept {
+    std::size_t at = 0;
+    telemetry::ChannelCounts others = others_;
+    const auto add = [](telemetry::ChannelCounts& to, const telemetry::ChannelCounts& more) {
+        to.messages += more.messages;
+        to.bytes += more.bytes;
+    };
+    for (const Handled& one : handlers_) {
+        if (at < telemetry::kMostChannels)
+            counts.channels[at++] = one.counts;
+        else
+            add(others, one.counts);
+    }
+    counts.channels[at++] = others;
+    counts.channel_count = at;
+    for (const telemetry::ChannelCounts& one : std::span(counts.channels).first(at)) {
+        counts.messages_received += one.messages;
+        counts.bytes_received += one.bytes;
+    }
+}
+
+void Dispatcher::call(const Handled& handled, Message& message) noexcept {
     const Lane::Impl::InHandler inside(*lane_);
     const bool before = std::exchange(handling_, true);
     Message handed = std::move(message);
+    const ChannelHandler& handler = handled.called;
     if (handle_ != nullptr) handler.call(handler.state.get(), *handle_, handed);
     handling_ = before;
 }
@@ -34,8 +58,8 @@ Errc Dispatcher::handle() noexcept {
         }
         Message message;
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
-        if (const ChannelHandler* handler = handler_of(message.channel()))
-            call(*handler, message);
+        if (const Handled* const of = handled(message))
+            call(*of, message);
         else
             waiting_ = std::move(message);
     }
@@ -88,10 +112,10 @@ Errc Dispatcher::receive(Message& message) noexcept {
     if (handling_) return Errc::would_block;
     for (int left = kMostAtOnce; !closed_ && left != 0; --left) {
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
-        const ChannelHandler* const handler = handler_of(message.channel());
-        if (handler == nullptr) [[likely]]
+        const Handled* const of = handled(message);
+        if (of == nullptr) [[likely]]
             return Errc::ok;
-        call(*handler, message);
+        call(*of, message);
     }
     if (!closed_) member_.tell_again();
     return Errc::would_block;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/telemetry.hpp>
 
 #include "../lane/lane_impl.hpp"
 
@@ -28,8 +29,10 @@ class Dispatcher {
     void set_handler(std::uint8_t channel, ChannelHandler handler);
     const ChannelHandler* handler_of(std::uint8_t channel) const noexcept {
         const std::uint8_t at = index_[channel];
-        return at == kNone ? nullptr : &handlers_[at];
+        return at == kNone ? nullptr : &handlers_[at].told;
     }
+    // What has come in by each channel that has a handler, and by all others.
+    void count(telemetry::ConnectionCounts& counts) const noexcept;
 
     // Handles messages up to the first one of a channel without a handler.
     Errc handle() noexcept;
@@ -54,7 +57,19 @@ class Dispatcher {
 
   private:
     static constexpr std::uint8_t kNone = 0xff;
-    void call(const ChannelHandler& handler, Message& message) noexcept;
+    struct Handled {
+        ChannelHandler told, called;  // not the same where its time is measured
+        telemetry::ChannelCounts counts;
+    };
+    // Of a message that has come just now; null: its channel has none.
+    Handled* handled(const Message& message) noexcept {
+        const std::uint8_t at = index_[message.channel()];
+        telemetry::ChannelCounts& counts = at == kNone ? others_ : handlers_[at].counts;
+        ++counts.messages;
+        counts.bytes += message.payload().size();
+        return at == kNone ? nullptr : &handlers_[at];
+    }
+    void call(const Handled& handled, Message& message) noexcept;
     bool keep(Message&& message) noexcept;
 
     // Messages that one poll hands to handlers, before others have their turn.
@@ -62,7 +77,8 @@ class Dispatcher {
     Lane::Impl* lane_;
     LaneMember& member_;
     Connection* const& handle_;
-    std::vector<ChannelHandler> handlers_;
+    std::vector<Handled> handlers_;
+    telemetry::ChannelCounts others_{telemetry::kOtherChannels, 0, 0};
     std::array<std::uint8_t, 256> index_ = [] {
         std::array<std::uint8_t, 256> none{};
         none.fill(kNone);

@@ -99,7 +99,7 @@ void Moving::begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome) {
     move_ = std::make_unique<Move>(std::move(next),
                                    Deadline::after(impl_.context->config.connect.timeout));
     move_->outcome = std::move(outcome);
-    impl_.member.path().set_paused(true);
+    impl_.member.path().room().set_paused(true);
     impl_.lane->polled().add(impl_.member);
     impl_.lane->pending().add(impl_.member);
 }
@@ -174,7 +174,7 @@ bool Moving::may_leave() noexcept {
 
 std::shared_ptr<void> Moving::leave() noexcept {
     impl_.endpoint->drop_queue_pair();
-    impl_.lane->leave(impl_.member, impl_.channel.socket().get());
+    impl_.lane->leave(impl_.member, impl_.channel.socket().get(), true);
     return impl_.lane->kept().release_hosted(impl_.handle);
 }
 
@@ -207,7 +207,7 @@ bool Moving::finish() noexcept {
 // The connection goes on: it has moved, or (not ok) stays as it was.
 void Moving::resume(Errc code, std::string text) noexcept {
     const std::unique_ptr<Move> over = std::move(move_);
-    impl_.member.path().set_paused(false);
+    impl_.member.path().room().set_paused(false);
     impl_.member.tell_again();
     if (over->outcome != nullptr) over->outcome->tell(code, std::move(text));
 }

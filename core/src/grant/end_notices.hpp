@@ -47,6 +47,8 @@ class EndNotices {
             if (ring.try_send(notice) != Errc::ok) return;
             if (before != sent_) begin_ = before;
             sent_ = ring.sent();
+            ++ring.sender().counts().ended_keys;
+            ring.sender().counts().ended_key_bytes += some.size_bytes();
             keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(some.size()));
         }
     }

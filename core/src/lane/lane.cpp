@@ -21,10 +21,10 @@ std::size_t Lane::poll() noexcept {
 
 bool Lane::wait(Deadline deadline) noexcept {
     const auto guard = impl_->enter();
-    const std::uint64_t before = impl_->events();
+    const std::uint64_t before = impl_->counts().events;
     for (unsigned round = 0; !impl_->in_handler(); ++round) {
         (void)impl_->poll();
-        if (impl_->events() != before) return true;
+        if (impl_->counts().events != before) return true;
         if (deadline.passed(round)) return false;
         impl_->pause(round, deadline);
     }

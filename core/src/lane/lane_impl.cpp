@@ -48,6 +48,8 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       polled_(config.hot, one_thread_),
       patience_(config),
       kept_(resources_.quarantine),
+      telemetry_(*resources_.telemetry),
+      counts_{.id = telemetry_.id()},
       seldom_(resources_.idle_timeout) {
     waits_.add(queue_.channel().file(), nullptr);
     waits_.add(inbox_.bell(), nullptr);
@@ -68,11 +70,14 @@ void Lane::Impl::join(LaneMember& member, int socket) {
     polled_.reserve(queue_.users());
     polled_.reserve(*member.polling.note);
     pending_.expect(queue_.users());
+    telemetry_.expect();
     waits_.add(socket, &member);
+    telemetry_.add(member.telemetry);
     polled_.add(member);
 }
 
-void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
+void Lane::Impl::leave(LaneMember& member, int socket, bool moves) noexcept {
+    telemetry_.leave(member.telemetry, moves);
     waits_.remove(socket);
     polled_.leave(member);
     pending_.remove(member);
@@ -80,7 +85,7 @@ void Lane::Impl::leave(LaneMember& member, int socket) noexcept {
 
 std::size_t Lane::Impl::poll() noexcept {
     const std::size_t happened = poll_once();
-    events_ += happened;
+    counts_.events += happened;
     return happened;
 }
 
@@ -98,8 +103,8 @@ std::size_t Lane::Impl::poll_once() noexcept {
             if (void* const owner = user->owner()) static_cast<LaneMember*>(owner)->take_news();
         ++happened;
     }
-    happened += polled_.look(++polls_);
-    if (polls_ % kPollsPerClock == 1) happened += look_seldom();
+    happened += polled_.look(++counts_.polls);
+    if (counts_.polls % kPollsPerClock == 1) happened += look_seldom();
     if (!pending_.empty()) [[unlikely]]
         happened += pending_.look();
     return happened;
@@ -111,6 +116,11 @@ std::size_t Lane::Impl::look_seldom() noexcept {
     look_for_idle(queue_, seldom_, now);
     inbox_.users().is_here();
     kept_.sweep();
+    if (telemetry_.is_due(now)) {
+        polled_.note_all(counts_, queue_.users());
+        telemetry_.begin_pass(counts_);
+    }
+    telemetry_.go_on();
     return take_sockets(0);
 }
 
@@ -124,7 +134,7 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             return queue_.take_events();
         }
         if (key == &resources_.events) return resources_.events.take();
-        ++events_;
+        ++counts_.events;
         const MemberEvents& events = static_cast<LaneMember*>(key)->events();
         if (events.socket != nullptr) events.socket(events.owner);
     });

@@ -14,6 +14,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "../queue/lane_queue.hpp"
+#include "../telemetry/lane_telemetry.hpp"
 #include "idle.hpp"
 #include "inbox.hpp"
 #include "lane_lists.hpp"
@@ -34,6 +35,7 @@ struct LaneResources {
     DeviceEvents& events;
     std::shared_ptr<NotePool> notes;  // of this lane's connections
     std::chrono::milliseconds idle_timeout;
+    telemetry::ContextCounts* telemetry;
 };
 
 struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
@@ -61,8 +63,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     };
 
     std::size_t poll() noexcept;
-    // How many things have happened.
-    std::uint64_t events() const noexcept { return events_; }
+    // What it has counted: events are how many things have happened.
+    const telemetry::LaneTelemetry::Lane& counts() const noexcept { return counts_; }
     bool prepare_to_sleep() noexcept;
     // One round of a wait whose caller found nothing: spins, or sleeps until something happened.
     // It does not sleep where anything has happened since the round before. `round` counts from 0
@@ -71,7 +73,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
 
     // Members, with the descriptor of their side channel. Throws Error.
     void join(LaneMember& member, int socket);
-    void leave(LaneMember& member, int socket) noexcept;
+    // `moves`: to another lane.
+    void leave(LaneMember& member, int socket, bool moves = false) noexcept;
     // The side channel has told all.
     void forget(int socket) noexcept { waits_.remove(socket); }
 
@@ -106,7 +109,8 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     StalledItems stalled_;
     PendingMembers pending_;
     KeptObjects kept_;
-    std::uint64_t polls_ = 0, events_ = 0;
+    telemetry::LaneTelemetry telemetry_;
+    telemetry::LaneTelemetry::Lane counts_;
     bool in_handler_ = false;
     SeldomLooks seldom_;
 };

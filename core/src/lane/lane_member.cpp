@@ -196,7 +196,7 @@ LaneMember::Rest LaneMember::arm(ArrivalReceiver::Wake wake) noexcept {
     if (is_always_hot) return Rest::none;
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
     // A queue pair that is given up is not armed any more.
-    if (path_.is_paused()) return Rest::restless;
+    if (path_.room().is_paused()) return Rest::restless;
     if (receiver_.has_read()) settle();
     // Its completions wake a lane whose queue was full.
     if (ring_.owes()) return Rest::restless;

@@ -12,6 +12,7 @@
 #include "../arrival/note_pool.hpp"
 #include "../ring/fragments.hpp"
 #include "../ring/message_ring.hpp"
+#include "../telemetry/lane_telemetry.hpp"
 #include "idle.hpp"
 
 namespace verbatim {
@@ -75,6 +76,7 @@ class LaneMember {
           fragments_(parts.longest_message),
           polled_(&parts.polled) {
         parts.user.set_owner(this);
+        telemetry.wakeups = &sender_.wakeups();
     }
 
     SendPath& path() noexcept { return path_; }
@@ -140,6 +142,7 @@ class LaneMember {
     };
     Polling polling;
     IdleWatch idle;  // the lane's
+    telemetry::MemberTelemetry telemetry;
 
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above

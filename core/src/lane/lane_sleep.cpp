@@ -32,6 +32,8 @@ bool Lane::Impl::settle_down() noexcept {
                                     : rest == Rest::restless || kept_.must_be_swept()
                                         ? patience_.next_look()
                                         : std::chrono::milliseconds(0)));
+    polled_.note_all(counts_, queue_.users());
+    telemetry_.sleeps(counts_);
     return inbox_.prepare_to_sleep();
 }
 
@@ -43,7 +45,7 @@ bool Lane::Impl::prepare_to_sleep() noexcept {
 }
 
 void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
-    const bool is_news = patience_.is_news(events_), spins = patience_.spins(round);
+    const bool is_news = patience_.is_news(counts_.events), spins = patience_.spins(round);
     const bool sleeps = !is_news && !spins && settle_down();
     if (Awaited::any() && (sleeps || round % Awaited::kPollsPerLook == 0)) {
         Awaited::look(sleeps, descriptor(), deadline);

@@ -25,6 +25,7 @@ void PolledSet::add(LaneMember& member) noexcept {
 }
 
 void PolledSet::remove_at(std::size_t at) noexcept {
+    polled_[at]->telemetry.note();
     polled_[at]->polling.is_polled = false;
     polled_[at] = polled_.back();
     polled_.pop_back();
@@ -97,8 +98,8 @@ namespace {
 
 // Else arming it is refused, perhaps for long.
 bool may_arm(LaneMember& member) noexcept {
-    return member.arrival().can_arm() && !member.is_always_hot && !member.path().is_paused() &&
-           !member.ring().owes();
+    return member.arrival().can_arm() && !member.is_always_hot &&
+           !member.path().room().is_paused() && !member.ring().owes();
 }
 
 // That may be armed and was active longest ago; null unless more than `most` are hot.

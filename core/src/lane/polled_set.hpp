@@ -32,6 +32,13 @@ class PolledSet {
     // Arms all for a sleep. What the lane may do: what its most restless member lets it.
     LaneMember::Rest arm_all() noexcept;
     std::size_t size() const noexcept { return polled_.size(); }
+    // Before a flush of telemetry: those that are polled may have received; others are noted where
+    // something happens to them. `connections`: of the lane.
+    void note_all(telemetry::LaneTelemetry::Lane& counts, std::size_t connections) noexcept {
+        for (LaneMember* member : polled_) member->telemetry.note();
+        counts.connections = connections;
+        counts.polled = polled_.size();
+    }
     // For what members do outside of calls of their connections.
     auto enter(const char* object) noexcept { return one_thread_.enter(object); }
 

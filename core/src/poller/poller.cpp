@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -45,6 +46,7 @@ class Poller::Impl final : public LaneDriver {
 
   private:
     void run() noexcept;
+    void list() noexcept;
     static void leave(Lane::Impl& lane) noexcept;
     bool is_closing() const noexcept;
     bool prepare_to_sleep() noexcept;
@@ -57,6 +59,7 @@ class Poller::Impl final : public LaneDriver {
     std::vector<Lane> lanes_;   // its own first; owner: its thread, once that runs
     unsigned idle_rounds_ = 0;  // since something happened
     Clock::time_point idle_since_{};
+    telemetry::Slot listed_;  // its entry in the context's segment
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };
@@ -86,6 +89,7 @@ Poller::Impl::~Impl() {
 void Poller::Impl::run() noexcept {
     lanes_.front().impl()->runner() = std::this_thread::get_id();
     LaneDriver::of_thread() = this;
+    list();
     while (!stop_.load(std::memory_order_relaxed)) {
         if (poll() != 0) continue;
         if (may_sleep())
@@ -97,6 +101,19 @@ void Poller::Impl::run() noexcept {
     while (is_closing() && !limit.passed()) (void)poll();
     for (const Lane& lane : lanes_) leave(*lane.impl());
     for (const Lane& lane : lanes_) lane.impl()->runner() = std::thread::id{};
+}
+
+// Once: the reader asks the kernel what the thread has used.
+void Poller::Impl::list() noexcept {
+    const auto& segment = own_.impl()->resources().telemetry->segment();
+    if (segment == nullptr) return;
+    telemetry::PollerCounts counts;
+    listed_ = segment->take(telemetry::Section::pollers);
+    counts.id = segment->next_id(telemetry::Section::pollers);
+    std::copy_n(name_.begin(), std::min(name_.size(), counts.name.size() - 1), counts.name.begin());
+    counts.thread = static_cast<std::uint64_t>(gettid());
+    counts.lane = own_.impl()->counts().id;
+    listed_.publish(counts);
 }
 
 void Poller::Impl::leave(Lane::Impl& lane) noexcept {

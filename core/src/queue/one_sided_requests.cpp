@@ -36,6 +36,7 @@ Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done)
         if (error != Errc::ok) [[unlikely]]
             return error;
         done += went;
+        counts_.add(rest.opcode, went);
         last_ = path_.accepted();
     }
     return Errc::ok;
@@ -113,6 +114,8 @@ Errc OneSidedRequests::try_read_targets(std::span<const PreparedTarget> reads,
         const auto left = static_cast<std::uint32_t>(reads.size() - done);
         if (const Errc error = path_.post_list(read_, left, next, posted); error != Errc::ok)
             return error;
+        for (const PreparedTarget& read : reads.subspan(done, posted))
+            counts_.add(mlx5::Opcode::read, read.local.bytes);
         done += posted;
         last_ = path_.accepted();
     }
@@ -153,7 +156,9 @@ Errc OneSidedRequests::try_atomic(const AtomicOperands& operands, std::byte* bef
                               .swap_mask = operands.swap_mask};
     path_.signal_next();
     const Errc error = path_.post(request);
-    if (error == Errc::ok) last_ = path_.accepted();
+    if (error != Errc::ok) return error;
+    counts_.add(operands.opcode, sizeof(std::uint64_t));
+    last_ = path_.accepted();
     return error;
 }
 

@@ -23,6 +23,15 @@ struct AtomicOperands {
     std::uint64_t compare_mask = 0, swap_mask = 0;
 };
 
+// Operations that were accepted, and their bytes, for telemetry.
+struct OneSidedCounts {
+    std::uint64_t reads = 0, writes = 0, atomics = 0, bytes = 0;
+    void add(mlx5::Opcode opcode, std::uint64_t more) noexcept {
+        ++(opcode == mlx5::Opcode::read ? reads : opcode == mlx5::Opcode::write ? writes : atomics);
+        bytes += more;
+    }
+};
+
 class OneSidedRequests {
   public:
     // `most`: bytes of one request.
@@ -49,13 +58,17 @@ class OneSidedRequests {
     Errc prepare(const RemoteExtent& remote, const std::byte* local,
                  PreparedTarget& target) const noexcept;
     // One that is prepared, with a completion. Errors: those of SendPath::post().
-    template <class Prepared, class Remote, class Payload>
-    [[gnu::always_inline]] Errc try_prepared(Prepared& request, const Remote& remote,
-                                             const Payload& payload) noexcept {
-        const Errc error = path_.post_signaled(request, remote, payload);
+    template <mlx5::Opcode kOpcode, class Payload, class Remote, class Value>
+    [[gnu::always_inline]] Errc try_prepared(mlx5::Prepared<kOpcode, Payload>& request,
+                                             const Remote& remote, const Value& value,
+                                             std::uint32_t bytes) noexcept {
+        const Errc error = path_.post_signaled(request, remote, value);
         last_ = path_.accepted();
+        if (error == Errc::ok) [[likely]]
+            counts_.add(kOpcode, bytes);
         return error;
     }
+    const OneSidedCounts& counts() const noexcept { return counts_; }
     // `before`: 8 bytes of local memory that get the word as it was.
     Errc try_atomic(const AtomicOperands& operands, std::byte* before,
                     mlx5::RemoteMemory word) noexcept;
@@ -93,6 +106,7 @@ class OneSidedRequests {
     std::uint64_t most_;
     PreparedPost<mlx5::PreparedWrite8> word_;
     PreparedPost<mlx5::Prepared<mlx5::Opcode::read, mlx5::Gather<1>>> read_;  // of lists
+    OneSidedCounts counts_;
     std::uint64_t last_ = 0;  // number of the last request
     OutcomeWaiters waiters_;
     PreparedLinks prepared_;

@@ -10,6 +10,8 @@
 #include <verbatim/mlx5/receive_queue.hpp>
 #include <verbatim/mlx5/send_queue.hpp>
 
+#include "post_watch.hpp"
+
 namespace verbatim {
 
 class QueueUser {
@@ -61,6 +63,16 @@ class QueueUser {
         return immediate_;
     }
 
+    // Requests that have failed. They have retired.
+    std::uint64_t failed() const noexcept {
+        return retired_ < first_failed_ ? 0 : retired_ - first_failed_ + 1;
+    }
+    // Tells `watch` once that request has retired; only one at a time.
+    void watch(RetiredWatch& watch) noexcept {
+        watch_ = &watch;
+        watched_ = watch.number;
+    }
+
     // -- For the lane's queue --
     void set_slot(std::uint32_t slot) noexcept { slot_ = slot; }
     // True if the lane must look at this user: an immediate came, or the queue pair failed.
@@ -74,6 +86,8 @@ class QueueUser {
             retired_ += (completion.id - retired_) & kNumberMask;
             if (failed) [[unlikely]]
                 first_failed_ = std::min(first_failed_, retired_);
+            if (retired_ >= watched_) [[unlikely]]
+                tell_watch(failed);
             return failed;
         }
         if (!failed) {
@@ -92,10 +106,17 @@ class QueueUser {
   private:
     static constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
 
+    [[gnu::noinline]] void tell_watch(bool failed) noexcept {
+        watched_ = RetiredWatch::kNone;
+        watch_->retired(*watch_, failed);
+    }
+
     mlx5::SendQueue send_;
     mlx5::ReceiveQueue receive_;
     void* owner_ = nullptr;
     std::uint64_t retired_, first_failed_ = ~std::uint64_t{0};
+    std::uint64_t watched_ = RetiredWatch::kNone;
+    RetiredWatch* watch_ = nullptr;
     std::uint32_t slot_ = 0;
     Errc error_ = Errc::ok;
     std::uint32_t immediates_ = 0, immediate_ = 0;

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include <verbatim/mlx5/prepared.hpp>
 
 #include "lane_queue.hpp"
 #include "queue_user.hpp"
+#include "send_room.hpp"
 
 namespace verbatim {
 
@@ -93,7 +95,7 @@ class SendPath {
     Errc post_list(PreparedPost<Prepared>& list, std::uint32_t count, Next&& next,
                    std::uint32_t& posted) noexcept {
         const std::uint32_t room = queue().free_blocks();
-        if (room < needed_ || error() != Errc::ok) return refusal();
+        if (!has_room() || error() != Errc::ok) return refusal();
         if (!list.signaled) list.operation.set_signaled(list.signaled = true);
         posted = std::min(count, room - kReserve);
         const std::uint64_t first = user_->id_of(accepted_ + 1);
@@ -107,6 +109,8 @@ class SendPath {
     }
     // The next request gets a completion of its own.
     void signal_next() noexcept { wanted_ = true; }
+    // A completion is under way.
+    bool awaits_completion() const noexcept { return user_->retired() < signaled_; }
     // Makes everything accepted retire without waiting for later requests. would_block: poll, then
     // again.
     Errc signal_last() noexcept {
@@ -124,9 +128,8 @@ class SendPath {
     }
 
     // -- For a move to another queue pair (docs/moving.md) --
-    // While paused there is room for nothing, but for the reserve.
-    void set_paused(bool on) noexcept { needed_ = on ? kNothing : kReserve + kLongestBlocks; }
-    bool is_paused() const noexcept { return needed_ == kNothing; }
+    // While it is paused there is room for nothing, but for the reserve.
+    SendRoom& room() noexcept { return room_; }
     // Everything accepted has retired. While paused: else asks for a completion of it.
     bool drain() noexcept {
         if (user_->retired() != accepted_) (void)post_last();
@@ -161,16 +164,16 @@ class SendPath {
     QueueUser& user() noexcept { return *user_; }
 
   private:
-    static constexpr std::uint32_t kNothing = ~std::uint32_t{0};
-
-    // Of another queue pair since its last post. By value: the caller's stay in registers.
     template <class Prepared, class Remote, class Payload>
     [[gnu::noinline]] Errc post_anew(PreparedPost<Prepared>& write, Remote remote,
                                      Payload payload) noexcept {
         write.operation.move_to(queue());
         return post_reserved(write, remote, payload);
     }
-    bool has_room() const noexcept { return user_->send().free_blocks() >= needed_; }
+    bool has_room() noexcept {
+        const std::uint32_t free = user_->send().free_blocks();
+        return free >= room_.needed() || room_.admits(free);
+    }
     Errc refusal() const noexcept { return error() != Errc::ok ? error() : Errc::would_block; }
     bool wants_signal() const noexcept {
         return wanted_ || unsignaled_blocks_ >= user_->send().blocks() / 4;
@@ -192,7 +195,7 @@ class SendPath {
 
     LaneQueue* lane_queue_;
     QueueUser* user_;
-    std::uint32_t needed_ = kReserve + kLongestBlocks;  // free blocks for ordinary requests
+    SendRoom room_{kReserve + kLongestBlocks};
     std::uint64_t accepted_ = 0, signaled_ = 0;
     std::uint32_t unsignaled_blocks_ = 0;
     bool wanted_ = false;

@@ -60,7 +60,8 @@ struct SingleState final : PreparedOperation::State {
             if (const Errc error = ring.post_waiting(); error != Errc::ok)
                 return connection->judge(error);
         const std::uint64_t at = target.remote.address + place * step;  // the key was encoded
-        const Errc error = connection->one_sided.try_prepared(request_, at, payload);
+        const Errc error =
+            connection->one_sided.try_prepared(request_, at, payload, target.local.bytes);
         if (error != Errc::ok) [[unlikely]]
             return connection->judge(error);
         number = connection->one_sided.last();

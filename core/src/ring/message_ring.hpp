@@ -25,6 +25,12 @@ struct LocalRing {
     const std::uint64_t* credit_word = nullptr;  // a position; owner: the peer
 };
 
+// Of a call that sends nothing: how often there is no room is counted.
+inline Errc refused(RingSender& sender, Errc error) noexcept {
+    sender.counts().would_block += error == Errc::would_block;
+    return error;
+}
+
 class MessageRing {
   public:
     MessageRing(SendPath& path, ArrivalSender& arrival, const LocalRing& local,
@@ -49,7 +55,7 @@ class MessageRing {
         if (error == Errc::would_block) [[unlikely]]
             error = look_for_room(attempt);
         if (error != Errc::ok) [[unlikely]]
-            return error;
+            return refused(sender_, error);
         return announce(consumed);
     }
 
@@ -60,7 +66,7 @@ class MessageRing {
             return try_send(message);
         if (batch_.try_add(message)) [[likely]]
             return Errc::ok;
-        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (const Errc error = post_batch(); error != Errc::ok) return refused(sender_, error);
         // Long messages, the end of a lap and a full ring are dealt with there.
         return batch_.try_add(message) ? Errc::ok : try_send(message);
     }
@@ -78,10 +84,10 @@ class MessageRing {
     // try_send() has it.
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes,
                    RingClaims::Place& place) noexcept {
-        if (const Errc error = post_batch(); error != Errc::ok) return error;
+        if (const Errc error = post_batch(); error != Errc::ok) return refused(sender_, error);
         const auto attempt = [&] { return claims_.try_claim(message, bytes, place); };
         const Errc error = attempt();
-        return error == Errc::would_block ? look_for_room(attempt) : error;
+        return error == Errc::would_block ? refused(sender_, look_for_room(attempt)) : error;
     }
     // After one was closed. would_block: the send queue is full; progress() goes on.
     Errc settle_claims() noexcept {
@@ -169,8 +175,8 @@ class MessageRing {
 
     RingReceiver& receiver() noexcept { return receiver_; }
     const RingReceiver& receiver() const noexcept { return receiver_; }
-    std::size_t max_payload() const noexcept { return sender_.max_payload(); }
     std::uint64_t sent() const noexcept { return sender_.sent(); }
+    RingSender& sender() noexcept { return sender_; }
 
   private:
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;
@@ -184,7 +190,7 @@ class MessageRing {
     }
     // Of a message that comes while a batch or claims are open.
     Errc send_behind(const OutgoingMessage& message) noexcept {
-        if (const Errc error = post_waiting(); error != Errc::ok) return error;
+        if (const Errc error = post_waiting(); error != Errc::ok) return refused(sender_, error);
         if (claims_.empty()) return try_send(message);
         const std::size_t head = message.head.size(), body = message.body.size();
         RingClaims::Place place;
@@ -209,7 +215,7 @@ class MessageRing {
     }
     Errc return_credit() noexcept {
         const std::uint64_t consumed = receiver_.consumed();
-        return returned_.is_due(consumed) ? returned_.send(consumed) : Errc::ok;
+        return returned_.is_due(consumed) ? returned_.send(consumed, sender_.counts()) : Errc::ok;
     }
     Errc take_unread_credits(std::uint32_t& records) noexcept {
         RingReceiver::Seen seen;

@@ -11,6 +11,7 @@
 
 #include "../arrival/arrival_sender.hpp"
 #include "ring_format.hpp"
+#include "send_counts.hpp"
 
 namespace verbatim {
 
@@ -36,10 +37,11 @@ class ReturnedCredits {
         note(consumed);
     }
     // Sends it alone. would_block: the send queue is full.
-    [[gnu::noinline]] Errc send(std::uint64_t consumed) noexcept {
+    [[gnu::noinline]] Errc send(std::uint64_t consumed, SendCounts& counts) noexcept {
         path_.make_room();
         const Errc error = path_.post(write_, address_, consumed);
         if (error != Errc::ok) return error;
+        ++counts.credits;
         const bool tells = consumed - announced_ >= bytes_ / 2;
         if (tells) announced_ = consumed;
         note(consumed);

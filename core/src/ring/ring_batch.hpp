@@ -34,6 +34,8 @@ class RingBatch {
         std::memcpy(at, &word, sizeof word);
         fill(at + ring::kWordBytes, padded, message);
         bytes_ += ring::kWordBytes + padded;
+        ++sender_.counts().batched;
+        sender_.counts().batched_bytes += length;
         return true;
     }
 
@@ -41,7 +43,9 @@ class RingBatch {
     // post; it stays open then.
     Errc post(std::uint32_t credit) noexcept {
         const Errc error = sender_.send_filled({.frame = ring::Frame::batch}, bytes_, credit);
-        if (error == Errc::ok) bytes_ = 0;
+        if (error != Errc::ok) return error;
+        bytes_ = 0;
+        ++sender_.counts().batches;
         return error;
     }
 

@@ -105,6 +105,8 @@ class RingClaims {
             const Errc error = sender_.send_filled(slot.message, slot.used, credit);
             if (error != Errc::ok) return error;
             told = true;
+            ++sender_.counts().claims;
+            sender_.counts().claimed_bytes += slot.used;
             slot.bytes -= ring::slot_bytes(slot.used);
             slot.empty = true;
         }

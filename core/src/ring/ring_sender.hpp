@@ -15,6 +15,7 @@
 
 #include "../queue/send_path.hpp"
 #include "ring_format.hpp"
+#include "send_counts.hpp"
 #include "send_positions.hpp"
 
 namespace verbatim {
@@ -60,8 +61,11 @@ class RingSender {
         const ring::Word0 word{static_cast<std::uint32_t>(length), message.channel, message.kind,
                                message.frame, credit};
         const Errc error = write(word, message.head, message.body);
-        if (error == Errc::ok) [[likely]]
+        if (error == Errc::ok) [[likely]] {
             advance(slot);
+            ++counts_.records;
+            counts_.record_bytes += length;
+        }
         return error;
     }
 
@@ -109,7 +113,10 @@ class RingSender {
                 .raw(),
             tag_};
         const Errc error = write_inline(std::as_bytes(std::span(record)));
-        if (error == Errc::ok) advance(bytes);
+        if (error == Errc::ok) {
+            advance(bytes);
+            ++counts_.pads;
+        }
         return error;
     }
 
@@ -124,6 +131,8 @@ class RingSender {
 
     std::size_t max_payload() const noexcept { return ring::max_payload(ring_.bytes); }
     std::uint64_t sent() const noexcept { return at_.sent(); }
+    // What it has sent, and its batches and claims, which count themselves.
+    SendCounts& counts() noexcept { return counts_; }
 
   private:
     template <std::uint32_t kBytes>
@@ -225,6 +234,7 @@ class RingSender {
     static constexpr std::size_t kLargestInline = 256;
 
     SendPath& path_;
+    SendCounts counts_;
     RemoteRing ring_;
     SendPositions at_;                                 // in the peer's ring
     std::uint64_t tag_ = ring::tag(ring_.tag_key, 0);  // of sent()

@@ -96,6 +96,12 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.both("stream", "receive", "send"),
                          "1000 small ones, one in place, and one of 4194304 bytes\n")
 
+    def test_counts_of_another_process(self):
+        served, asked = self.run_both((program("telemetry"), "serve"), (program("telemetry"), "ask"))
+        self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)
+        self.assertEqual(served.stdout, "received: 100 messages\n")
+        self.assertEqual(asked.stdout, "the other process says: 100 received\n")
+
     def test_loops_on_dedicated_cores(self):
         dedicated = os.path.join(PROGRAMS, "..", "dedicated", "verbatim-dedicated")
         core = min(os.sched_getaffinity(0))

@@ -78,6 +78,13 @@ struct Config {
         std::chrono::microseconds spin{20};  // adaptive: before sleeping
     };
     std::vector<PollerSection> pollers;
+    // Counts that other processes read while this one runs: docs/telemetry.md.
+    struct TelemetrySection {
+        bool enabled = true;
+        std::chrono::milliseconds interval{100};  // between two writes of a lane that polls
+        bool histograms = false;                  // times of operations and handlers
+        std::string directory;                    // of segments; "": telemetry.hpp says which
+    } telemetry;
     struct ObjectsSection {
         std::size_t staging_bytes = std::size_t{256}
                                     << 10;  // registered buffer for small and heap objects

@@ -19,6 +19,7 @@
 #include <verbatim/core/lane.hpp>
 #include <verbatim/core/message.hpp>
 #include <verbatim/core/sender.hpp>
+#include <verbatim/core/telemetry.hpp>
 #include <verbatim/driver/error.hpp>
 
 namespace verbatim {
@@ -184,6 +185,7 @@ class Connection {
     friend class OneSided;
     friend struct LayerChannel;
     friend struct LayerAccess;
+    friend telemetry::ConnectionCounts telemetry::counts_of(Connection& connection) noexcept;
     template <class Handle>
     static void call_handle(void* state, Connection& connection, Message& message) noexcept {
         Handle& handle = *static_cast<Handle*>(state);

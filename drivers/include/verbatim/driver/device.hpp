@@ -178,6 +178,8 @@ class QueuePairHandle {
     // arriving in, and the shared queue is one entry shorter.
     virtual void reset() = 0;
     virtual QueuePairState state() const noexcept = 0;
+    // The way to the peer, once it is connected: "rdma", or the software NIC's "shm" or "tcp".
+    const char* transport() const noexcept { return transport_; }
     // True once the device knows that the peer is gone (process died, link closed).
     virtual bool peer_lost() const noexcept = 0;
     // True if a peer's write becomes visible here in the order of addresses. Then memory may be
@@ -187,6 +189,9 @@ class QueuePairHandle {
     // The reason of a failure, as a sentence for error messages. Empty where the device knows no
     // more than the completion.
     virtual std::string failure_text() const { return {}; }
+
+  protected:
+    const char* transport_ = "rdma";  // what connect() finds
 };
 
 struct QueuePairOptions {

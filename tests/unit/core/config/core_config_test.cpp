@@ -76,6 +76,7 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["ring"], boost::pfr::tuple_size_v<Config::RingSection>);
     EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
     EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
+    EXPECT_EQ(count["telemetry"], boost::pfr::tuple_size_v<Config::TelemetrySection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
     // And the list of [[fault]] sections, which are not keys.
     EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);

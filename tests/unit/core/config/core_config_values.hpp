@@ -37,7 +37,8 @@ inline std::string print_all(const Config& c) {
     for (const Config::PollerSection& poller : c.pollers) lists += '{' + print(poller) + '}';
     for (const ArenaOptions& arena : c.named_arenas) lists += '(' + print(arena) + ')';
     return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
-           print(c.connect) + print(c.ring) + print(c.lane) + print(c.objects) + lists + c.faults;
+           print(c.connect) + print(c.ring) + print(c.lane) + print(c.objects) +
+           print(c.telemetry) + lists + c.faults;
 }
 
 // As TOML has it.
@@ -61,6 +62,10 @@ inline std::string other_value(const ConfigKey& key) {
                                                                {"numa_node", "0"},
                                                                {"timeout", "\"7ms\""},
                                                                {"key_file", "\"key\""},
+                                                               {"enabled", "false"},
+                                                               {"interval", "\"7ms\""},
+                                                               {"histograms", "true"},
+                                                               {"directory", "\"/tmp/x\""},
                                                                {"keep_alive", "\"7s\""},
                                                                {"idle_timeout", "\"9s\""},
                                                                {"loopback_only", "false"},
