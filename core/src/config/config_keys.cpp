@@ -147,6 +147,15 @@ void add_arena(std::vector<ConfigKey>& keys, std::string_view name, ArenaOptions
                     integer(at(section, &A::numa_node), -1, 1023)});
 }
 
+void add_foreign(std::vector<ConfigKey>& keys) {
+    using F = RegistrationOptions;
+    keys.push_back({"foreign", "max_bytes", "a size from 4K to 64T",
+                    size(at(&Config::foreign, &F::max_bytes), 4 * kKi, 64 * kTi)});
+    keys.push_back({"foreign", "max_entries", "a number from 1 to 65536",
+                    integer(at(&Config::foreign, &F::max_entries), 1, 65536)});
+    keys.push_back({"foreign", "watch", "true or false", boolean(at(&Config::foreign, &F::watch))});
+}
+
 void add_connection(std::vector<ConfigKey>& keys) {
     using namespace std::chrono_literals;
     using C = Config::ConnectSection;
@@ -218,6 +227,7 @@ std::vector<ConfigKey> make_keys() {
     add_device(keys);
     add_arena(keys, "arena", &Config::arena);
     add_arena(keys, "receive_arena", &Config::receive_arena);
+    add_foreign(keys);
     add_connection(keys);
     add_lane(keys);
     add_poller(keys);

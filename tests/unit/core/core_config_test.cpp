@@ -61,8 +61,8 @@ std::string print_pollers(const Config& c) {
 }
 std::string print_all(const Config& c) {
     return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
-           print(c.connect) + print(c.ring) + print(c.lane) + print_pollers(c) + print(c.objects) +
-           c.faults;
+           print(c.foreign) + print(c.connect) + print(c.ring) + print(c.lane) + print_pollers(c) +
+           print(c.objects) + c.faults;
 }
 
 TEST(Config, shipped_file_holds_exactly_the_defaults) {
