@@ -93,8 +93,9 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["lane"], boost::pfr::tuple_size_v<Config::LaneSection>);
     EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
-    // And the list of [[fault]] sections, which are not keys.
-    EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
+    EXPECT_EQ(count["foreign"], boost::pfr::tuple_size_v<RegistrationOptions>);
+    // And the named arenas and the list of [[fault]] sections, which are not keys.
+    EXPECT_EQ(count.size() + 2, boost::pfr::tuple_size_v<Config>);
 }
 
 TEST(Config, every_key_changes_something) {
@@ -110,7 +111,9 @@ TEST(Config, every_key_changes_something) {
                                                         {"strict_doorbells", "true"},
                                                         {"same_user_only", "false"},
                                                         {"segment_bytes", "'64M'"},
-                                                        {"max_bytes", "'1G'"},
+                                                        {"max_bytes", "'3G'"},
+                                                        {"max_entries", "5"},
+                                                        {"watch", "false"},
                                                         {"initial_bytes", "'1M'"},
                                                         {"pages", "'4K'"},
                                                         {"lock_memory", "true"},
