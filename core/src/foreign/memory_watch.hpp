@@ -2,7 +2,7 @@
 // the thread that did so goes on. It is a userfaultfd and the thread that reads it; nothing is
 // write-protected. Source: userfaultfd(2), non-cooperative events; unprivileged since Linux 5.11.
 //
-// The kernel stops whoever unmaps watched pages until the event has been read. That thread may hold
+// The kernel stops a thread that unmaps watched pages until the event has been read. It may hold
 // the allocator's lock. So the watch's thread allocates nothing, and takes no lock under which
 // anybody allocates. One for each process, for its life; a forked child gets a new one.
 // Threads: any.

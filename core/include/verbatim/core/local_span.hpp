@@ -1,5 +1,5 @@
-// A local span is memory of this process for a one-sided operation: of an arena of the context, or
-// of a lease of a registration cache.
+// A local span is memory of this process for a one-sided operation. It lies in an arena of the
+// context, or under a lease of a registration cache.
 #pragma once
 
 #include <concepts>

@@ -45,7 +45,7 @@ class Pages {
         if (data_ != nullptr) munmap(data_, bytes_);
         data_ = nullptr;
     }
-    // Whoever has the address unmaps them.
+    // The caller unmaps them.
     std::byte* let_go() noexcept { return std::exchange(data_, nullptr); }
     // To an address of the kernel's choice, or to this one; false: it stayed.
     bool move(std::size_t count, void* to = nullptr) {
