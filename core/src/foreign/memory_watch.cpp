@@ -185,10 +185,9 @@ void MemoryWatch::run() noexcept {
 void MemoryWatch::take(const uffd_msg& event) noexcept {
     if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
         mark({event.arg.remove.start, event.arg.remove.end});
-    if (event.event != UFFD_EVENT_REMAP) return;
-    const auto& moved = event.arg.remap;
-    mark({moved.from, moved.from + moved.len});
-    mark({moved.to, moved.to + moved.len});
+    // What lay at the new place is told of as unmapped.
+    if (event.event == UFFD_EVENT_REMAP)
+        mark({event.arg.remap.from, event.arg.remap.from + event.arg.remap.len});
 }
 
 void MemoryWatch::mark(const PageRange& pages) noexcept {
