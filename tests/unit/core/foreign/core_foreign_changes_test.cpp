@@ -83,7 +83,7 @@ TEST(ForeignChanges, memory_that_moved_and_left_its_place_mapped_is_registered_a
     const Pages pages(4);
     one.touch(pages);
     void* const moved =
-        mremap(pages.data(), 4 * kPage, 4 * kPage, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+        mremap(pages.data(), 4 * kPage, 4 * kPage, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
     ASSERT_NE(moved, MAP_FAILED);
     EXPECT_FALSE(one.touch(pages));
     EXPECT_FALSE(one.touch(moved, 4 * kPage));
