@@ -153,6 +153,8 @@ void add_foreign(std::vector<ConfigKey>& keys) {
                     size(at(&Config::foreign, &F::max_bytes), 4 * kKi, 64 * kTi)});
     keys.push_back({"foreign", "max_entries", "a number from 1 to 65536",
                     integer(at(&Config::foreign, &F::max_entries), 1, 65536)});
+    keys.push_back({"foreign", "copy_below", "a size from 0 to 1G",
+                    size(at(&Config::foreign, &F::copy_below), 0, kGi)});
     keys.push_back({"foreign", "watch", "true or false", boolean(at(&Config::foreign, &F::watch))});
 }
 

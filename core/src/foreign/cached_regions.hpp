@@ -44,6 +44,14 @@ class CachedRegions {
     void release(Entry& entry) noexcept;
     void clear() noexcept;
     RegistrationUsage usage() const;
+    // As configured; else what `measure` says, once. Throws what that throws.
+    template <class Measure>
+    std::size_t copy_below(Measure measure) {
+        std::call_once(measured_, [&] {
+            copy_below_ = options_.copy_below != 0 ? options_.copy_below : measure();
+        });
+        return copy_below_;
+    }
 
   private:
     using Entries = std::list<Entry>;
@@ -73,6 +81,8 @@ class CachedRegions {
     std::vector<std::size_t> free_slots_;
     std::size_t longest_ = 0;  // bytes of the longest entry there ever was
     RegistrationUsage usage_;
+    std::once_flag measured_;
+    std::size_t copy_below_ = 0;  // of what was measured
 };
 
 }  // namespace verbatim

@@ -4,6 +4,7 @@
 #include <verbatim/core/context.hpp>
 
 #include "cached_regions.hpp"
+#include "copy_limit.hpp"
 
 namespace verbatim {
 
@@ -28,6 +29,13 @@ Registered RegistrationCache::acquire(void* memory, std::size_t bytes, Access ac
     lease.regions_ = regions_;
     lease.region_ = lease.entry_->region.get();
     return lease;
+}
+
+std::size_t RegistrationCache::copy_below() {
+    return regions_->copy_below([this] {
+        return measure_copy_limit(
+            [this](void* memory, std::size_t bytes) { (void)acquire(memory, bytes); });
+    });
 }
 
 void RegistrationCache::clear() noexcept { regions_->clear(); }

@@ -114,6 +114,7 @@ TEST(Config, every_key_changes_something) {
                                                         {"max_bytes", "'3G'"},
                                                         {"max_entries", "5"},
                                                         {"watch", "false"},
+                                                        {"copy_below", "'8K'"},
                                                         {"initial_bytes", "'1M'"},
                                                         {"pages", "'4K'"},
                                                         {"lock_memory", "true"},

@@ -27,7 +27,8 @@ struct CachedRegion;
 struct RegistrationOptions {
     std::size_t max_bytes = std::size_t{1} << 30;  // registered, in flight and kept together
     std::size_t max_entries = 1024;                // of these; 1 .. 65,536
-    bool watch = true;  // false: nothing is kept, each lease registers and releases
+    bool watch = true;           // false: nothing is kept, each lease registers and releases
+    std::size_t copy_below = 0;  // bytes that are cheaper to copy than to register; 0: measured
 };
 
 struct RegistrationUsage {
@@ -108,6 +109,11 @@ class RegistrationCache {
         return acquire(const_cast<std::remove_const_t<T>*>(memory.data()), memory.size_bytes(),
                        std::is_const_v<T> ? Access::local_read : kLendable);
     }
+    // So many bytes are cheaper to copy into an arena than to acquire, where the memory is acquired
+    // again and again. As configured; else measured by the first call, which takes milliseconds,
+    // needs 4 MiB of max_bytes, and throws as acquire().
+    std::size_t copy_below();
+    bool copies(std::size_t bytes) { return bytes < copy_below(); }
     // Releases what is not in flight.
     void clear() noexcept;
     RegistrationUsage usage() const;

@@ -1,10 +1,13 @@
 // The registration cache: what is kept, what goes for others, and what memory is refused.
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "core_foreign.hpp"
+#include "foreign/copy_limit.hpp"
 
 namespace verbatim::test {
 namespace {
@@ -209,6 +212,40 @@ TEST(ForeignCache, memory_beyond_the_end_of_its_file_is_refused) {
               Errc::invalid_argument);
     EXPECT_FALSE(one.touch(at, kPage));
     munmap(at, 2 * kPage);
+}
+
+TEST(ForeignCache, copy_limit_is_what_was_configured) {
+    Cached one({.copy_below = 5000});
+    EXPECT_EQ(one.cache.copy_below(), 5000u);
+    EXPECT_TRUE(one.cache.copies(4999));
+    EXPECT_FALSE(one.cache.copies(5000));
+    EXPECT_EQ(one.cache.usage().misses, 0u) << "nothing was measured";
+}
+
+TEST(ForeignCache, copy_limit_is_measured_once) {
+    Cached one;
+    const std::size_t limit = one.cache.copy_below();
+    EXPECT_GE(limit, kLeastCopyLimit);
+    EXPECT_LE(limit, kMostCopyLimit);
+    const RegistrationUsage usage = one.cache.usage();
+    EXPECT_GT(usage.hits + usage.misses, 0u);
+    EXPECT_EQ(one.cache.copy_below(), limit);
+    EXPECT_EQ(one.cache.usage().hits, usage.hits);
+    EXPECT_EQ(one.cache.usage().misses, usage.misses);
+}
+
+// A clock of one's own: registration takes as long as the test says.
+TEST(ForeignCache, copy_limit_follows_the_cost_of_registration) {
+    std::size_t largest = 0;
+    const auto free_of_cost = [&](void*, std::size_t bytes) { largest = std::max(largest, bytes); };
+    EXPECT_LE(measure_copy_limit(free_of_cost), 1u << 20);
+    EXPECT_LT(largest, kMostCopyLimit);
+    const auto dear = [](void* memory, std::size_t bytes) {
+        // Ten times the work of a copy, and of each byte.
+        for (int i = 0; i < 20; ++i) std::memset(memory, i, bytes);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    };
+    EXPECT_EQ(measure_copy_limit(dear), kMostCopyLimit);
 }
 
 TEST(ForeignCache, threads_share_what_is_kept) {
