@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include <verbatim/driver/log.hpp>
+
+#include "../arena/system_memory.hpp"
 #include "../bootstrap/tcp_call.hpp"
 #include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
@@ -16,6 +19,17 @@ namespace {
 
 // Peers reach an arena by windows onto it alone.
 constexpr Access kLendable = Access::local_write | Access::window_bind;
+
+// A registration that is refused in the middle of the work hurts more than this line.
+void warn_of_memlock(const Device& device, const Config& config) {
+    const std::uint64_t lockable = system_memory::lockable_bytes();
+    const std::uint64_t wanted = config.arena.max_bytes + config.receive_arena.max_bytes;
+    if (!device.info().pins_memory || lockable >= wanted) return;
+    log::warn(
+        "{} pins what is registered: the arenas may take {} bytes (max_bytes), RLIMIT_MEMLOCK is "
+        "{}. Run `ulimit -l unlimited` before the program, or lower max_bytes",
+        device.info().name, wanted, system_memory::memlock_limit());
+}
 
 // A poller's own lane waits as the section says.
 Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::PollerSection& section) {
@@ -89,7 +103,9 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       rings("message rings", config.receive_arena),
       mirrors("message mirrors", config.arena),
       quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
-      events(*device) {}
+      events(*device) {
+    warn_of_memlock(*device, config);
+}
 
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section) {
