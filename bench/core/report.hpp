@@ -31,6 +31,9 @@ inline constexpr std::string_view kLegend =
     "wake: one wake-up of a reader that waits asleep, half of what two of them take.\n";
 
 std::string table(std::span<const Row> rows);
+// From which size on foreign memory is better registered than copied. Empty where that was not
+// measured.
+std::string crossovers(std::span<const Row> rows);
 nlohmann::ordered_json rows_json(std::span<const Row> rows);
 
 // One pass in the form of Google Benchmark's output, as scripts/bench reads it.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,16 @@ inline constexpr Case kIdle10k{"idle_10000", Kind::poll, 8, 1, 10001, true};
 inline constexpr Case kFootprint{"footprint", Kind::footprint, 1024, 1, 128};
 inline constexpr Case kSetup{"setup", Kind::setup, 8, 1, 32};
 inline constexpr Case kIdleProcess{"idle_process", Kind::idle, 8, 1};
+// Writes from memory outside of arenas (bench/core/scale/foreign.cpp).
+inline constexpr Case kForeign[] = {
+    {"foreign_64", Kind::latency, 64, 1},          {"foreign_256", Kind::latency, 256, 1},
+    {"foreign_1k", Kind::latency, 1024, 1},        {"foreign_4k", Kind::latency, 4096, 1},
+    {"foreign_16k", Kind::latency, 16384, 1},      {"foreign_64k", Kind::latency, 65536, 1},
+    {"foreign_256k", Kind::latency, 262144, 1},    {"foreign_1m", Kind::latency, 1048576, 1},
+    {"foreign_4m", Kind::latency, 4 * 1048576, 1},
+};
+inline constexpr std::string_view kModeCopy = "verbatim.copy", kModeOnDemand = "verbatim.on_demand",
+                                  kModeRegistered = "verbatim.registered";
 
 // A case's place in the report.
 inline std::size_t case_order(const Case& of) {
@@ -78,6 +89,8 @@ inline std::size_t case_order(const Case& of) {
         &kThroughput1m, &kWake,       &kHot16,      &kArmed17, &kArmed64,      &kArmed256,
         &kArmed512,     &kIdle0,      &kIdle15,     &kIdle100, &kIdle1k,       &kIdle10k,
         &kFootprint,    &kSetup,      &kIdleProcess};
+    if (std::begin(kForeign) <= &of && &of < std::end(kForeign))
+        return std::size(kOrder) + static_cast<std::size_t>(&of - kForeign);
     std::size_t place = 0;
     while (kOrder[place] != &of) ++place;
     return place;
@@ -116,6 +129,7 @@ void add_zeromq(Subjects& all);
 void add_sockets(Subjects& all);
 void add_many(Subjects& all);
 void add_reads(Subjects& all);
+void add_foreign(Subjects& all);
 void add_polls(Subjects& all);
 void add_footprints(Subjects& all);
 void add_setups(Subjects& all);

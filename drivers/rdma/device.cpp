@@ -95,6 +95,7 @@ class RdmaDevice final : public Device {
             "RDMA device, firmware {}, port {}, GID {}{}", port_->attributes.fw_ver, port_->number,
             gid_text(port_->gid.bytes), port_->mlx5_queues ? "" : ", through verbs");
         info_.max_message_bytes = port_->port_attributes.max_msg_sz;
+        info_.pins_memory = true;
         info_.atomics = port_->atomics.plain;
         info_.masked_atomics = port_->atomics.masked;
         info_.data_path = port_->mlx5_queues ? "mlx5" : "verbs";

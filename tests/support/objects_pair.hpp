@@ -1,6 +1,7 @@
 // Two contexts of one process, connected: both ends of a transfer in one thread or two. The
 // environment may say by which port (VERBATIM_TEST_PORT), on which data path of an RDMA device
-// (VERBATIM_TEST_DATA_PATH), and with how long a send queue (VERBATIM_TEST_SEND_BLOCKS).
+// (VERBATIM_TEST_DATA_PATH), with how long a send queue (VERBATIM_TEST_SEND_BLOCKS), and whether
+// foreign memory is watched (VERBATIM_TEST_WATCH=0: it is not).
 #pragma once
 
 #include <cstdlib>
@@ -22,6 +23,8 @@ inline Config small_config() {
     }
     if (const char* const blocks = std::getenv("VERBATIM_TEST_SEND_BLOCKS"))
         config.ring.send_blocks = static_cast<std::uint32_t>(std::strtoul(blocks, nullptr, 10));
+    if (const char* const watch = std::getenv("VERBATIM_TEST_WATCH"))
+        config.foreign.watch = *watch != '0';
     for (ArenaOptions* arena : {&config.arena, &config.receive_arena}) {
         arena->segment_bytes = std::size_t{2} << 20;
         arena->max_bytes = std::size_t{256} << 20;

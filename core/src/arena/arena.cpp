@@ -156,6 +156,7 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
     const std::uint64_t step = std::max<std::size_t>(1, alignment / kGranuleBytes);
     std::byte* const block = base_ + take(granules, step) * kGranuleBytes;
     poison::check(block, granules * kGranuleBytes, options_.name.c_str());
+    poison::put_guard(block, bytes);
     return block;
 }
 
@@ -203,6 +204,8 @@ void Arena::do_deallocate(void* p, std::size_t bytes, std::size_t) {
     const bool ours = offset % kGranuleBytes == 0 && offset < options_.max_bytes &&
                       bytes <= options_.max_bytes - offset;
     if (ours) {
+        if (poison::kOn && all_live(offset / kGranuleBytes, granules_of(bytes)))
+            poison::check_guard(p, bytes, options_.name.c_str());
         try {
             if (state_->release(offset / kGranuleBytes, granules_of(bytes))) return;
         } catch (const std::bad_alloc&) {  // the list of free blocks cannot grow: lose the block,

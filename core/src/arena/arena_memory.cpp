@@ -24,6 +24,9 @@ namespace verbatim {
 namespace {
 
 constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
+constexpr const char* kLockRemedy =
+    "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set lock_memory = "
+    "false";
 std::atomic<bool> warned_of_small_pages{false};
 
 std::size_t huge_size_for(const ArenaOptions& options) noexcept {
@@ -45,7 +48,21 @@ std::size_t huge_size_for(const ArenaOptions& options) noexcept {
 
 ArenaMemory::ArenaMemory(const ArenaOptions& options, Pages pages)
     : options_(options), pages_(pages), huge_page_bytes_(huge_size_for(options)) {
+    check_lockable();
     reserve();
+}
+
+// Before anything is populated: the first segment could not be locked, or a later one.
+void ArenaMemory::check_lockable() const {
+    const std::uint64_t lockable = options_.lock_memory ? system_memory::lockable_bytes() : ~0ull;
+    if (lockable < options_.segment_bytes)
+        fail(Errc::permission_denied,
+             fmt::format("segments of {} bytes cannot be locked: RLIMIT_MEMLOCK is {}",
+                         options_.segment_bytes, system_memory::memlock_limit()),
+             kLockRemedy);
+    if (lockable < options_.max_bytes)
+        log::warn("arena {}: max_bytes is {}, but RLIMIT_MEMLOCK is {}: it cannot grow beyond. {}",
+                  options_.name, options_.max_bytes, system_memory::memlock_limit(), kLockRemedy);
 }
 
 ArenaMemory::~ArenaMemory() {
@@ -190,8 +207,7 @@ void ArenaMemory::populate(const Piece& piece) {
             fail(Errc::permission_denied,
                  fmt::format("cannot lock {} bytes: RLIMIT_MEMLOCK is {} ({})", bytes,
                              system_memory::memlock_limit(), errno_text(errno)),
-                 "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set "
-                 "lock_memory = false");
+                 kLockRemedy);
     } catch (...) {
         undo(piece);
         throw;

@@ -37,6 +37,7 @@ class ArenaMemory {
     }
 
   private:
+    void check_lockable() const;
     void reserve();
     bool choose_huge(std::uint64_t wanted_pages);
     struct Piece {

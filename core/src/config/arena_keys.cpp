@@ -1,4 +1,4 @@
-// Keys of the arenas: [arena], [receive_arena] and [[named_arena]] have the same ones.
+// Keys of the arenas, which [arena], [receive_arena] and [[named_arena]] share, and of [foreign].
 #include "config_places.hpp"
 #include "config_table.hpp"
 
@@ -42,6 +42,27 @@ void add_pages(ConfigTable& table, Member section) {
 std::size_t count_named(const Config& config) { return config.named_arenas.size(); }
 void append_named(Config& config) { config.named_arenas.push_back({.name = ""}); }
 
+void add_foreign_keys(ConfigTable& table) {
+    using Foreign = RegistrationOptions;
+    table.begin("foreign",
+                "Memory outside of arenas that a RegistrationCache registers "
+                "(docs/foreign-memory.md).");
+    table.add(
+        "max_bytes",
+        size_access(member_at(&Config::foreign, &Foreign::max_bytes), {4 * kKibi, 64 * kTebi}),
+        "Registered at the same time, in flight and kept.");
+    table.add("max_entries",
+              number_access(member_at(&Config::foreign, &Foreign::max_entries), {1, 65536}),
+              "Pieces that are registered at the same time.");
+    table.add("copy_below",
+              size_access(member_at(&Config::foreign, &Foreign::copy_below), {0, kGibi}),
+              "Fewer bytes than these are copied, not registered, by layers that may choose. 0: "
+              "measured at the first use.");
+    table.add("watch", flag_access(member_at(&Config::foreign, &Foreign::watch)),
+              "Keep registrations for the next use, and watch the memory by a userfaultfd. false: "
+              "register for each use.");
+}
+
 }  // namespace
 
 void add_arena_keys(ConfigTable& table) {
@@ -58,6 +79,7 @@ void add_arena_keys(ConfigTable& table) {
               "Name of the arena, in the program and in messages. No two have the same.");
     add_sizes(table, &Config::named_arenas);
     add_pages(table, &Config::named_arenas);
+    add_foreign_keys(table);
 }
 
 }  // namespace verbatim

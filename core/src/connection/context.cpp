@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include <verbatim/driver/log.hpp>
+
+#include "../arena/system_memory.hpp"
 #include "../bootstrap/call.hpp"
 #include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
@@ -17,6 +20,17 @@ namespace {
 
 // Peers reach an arena by windows onto it alone.
 constexpr Access kLendable = Access::local_write | Access::window_bind;
+
+// A registration that is refused in the middle of the work hurts more than this line.
+void warn_of_memlock(const Device& device, const Config& config) {
+    const std::uint64_t lockable = system_memory::lockable_bytes();
+    const std::uint64_t wanted = config.arena.max_bytes + config.receive_arena.max_bytes;
+    if (!device.info().pins_memory || lockable >= wanted) return;
+    log::warn(
+        "{} pins what is registered: the arenas may take {} bytes (max_bytes), RLIMIT_MEMLOCK is "
+        "{}. Run `ulimit -l unlimited` before the program, or lower max_bytes",
+        device.info().name, wanted, system_memory::memlock_limit());
+}
 
 // A poller's own lane waits as the section says.
 Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::PollerSection& section) {
@@ -110,7 +124,9 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       mirrors("message mirrors", config.arena),
       quarantine(std::make_shared<Quarantine>(*device, config.receive_arena.max_bytes / 2)),
       events(*device),
-      telemetry(telemetry::Segment::open(config.telemetry), arenas, *device, config) {}
+      telemetry(telemetry::Segment::open(config.telemetry), arenas, *device, config) {
+    warn_of_memlock(*device, config);
+}
 
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section) {

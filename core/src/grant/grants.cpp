@@ -20,8 +20,8 @@ constexpr std::size_t kLongestPiece = std::size_t{1} << 30;
 
 }  // namespace
 
-std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::byte> memory,
-                                         Access access, Terms terms) {
+std::shared_ptr<LentMemory> Grants::lend(const LocalMemory& local, std::span<std::byte> memory,
+                                         Access access, GrantTerms terms) {
     quarantine_->sweep();
     if (quarantine_->is_full())
         refuse(Errc::out_of_memory,
@@ -29,11 +29,11 @@ std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::by
                "let processes that are stopped go on, or end them");
     if (memory.empty() || access == Access::local_read)
         refuse(Errc::invalid_argument, "it gives the peer nothing", "lend bytes, with an access");
-    regions.ensure(memory.data(), memory.size());
+    local.ensure(memory.data(), memory.size());
     if (lot_.empty()) lot_.emplace_back();
     if (lent_ == nullptr) lent_ = std::make_shared<Abandoned>();
     auto lent = std::make_shared<LentMemory>();
-    make_pieces(*lent, regions, memory, access);
+    make_pieces(*lent, local, memory, access);
     notices_.expect(lent->extents.size());
     lent->quarantine = quarantine_;
     lent_->list.push_back(lent);
@@ -47,15 +47,18 @@ std::shared_ptr<LentMemory> Grants::lend(RegionTable& regions, std::span<std::by
     return lent;
 }
 
-void Grants::make_pieces(LentMemory& lent, RegionTable& regions, std::span<std::byte> memory,
+void Grants::make_pieces(LentMemory& lent, const LocalMemory& local, std::span<std::byte> memory,
                          Access access) {
     while (!memory.empty()) {
         const std::size_t bytes =
-            std::min({memory.size(), regions.to_segment_end(memory.data()), kLongestPiece});
+            std::min({memory.size(), local.to_end(memory.data()), kLongestPiece});
+        const MemoryRegion* region = nullptr;
+        if (const Errc error = local.find(memory.data(), region); error != Errc::ok)
+            refuse(error, "its memory is not registered", "lend memory that there is");
         LentPiece piece = take_window();
         mlx5::WindowBinding& binding = piece.binding;
         binding.window_key = std::exchange(binding.new_key, mlx5::next_window_key(binding.new_key));
-        binding.local_key = regions.find(memory.data())->local_key();
+        binding.local_key = region->local_key();
         binding.address = reinterpret_cast<std::uint64_t>(memory.data());
         binding.bytes = static_cast<std::uint32_t>(bytes);
         binding.remote_read = allows(access, Access::remote_read);

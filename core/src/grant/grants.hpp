@@ -11,7 +11,7 @@
 
 #include <verbatim/driver/device.hpp>
 
-#include "../arena/region_table.hpp"
+#include "../arena/local_memory.hpp"
 #include "../lane/lane_impl.hpp"
 #include "end_notices.hpp"
 #include "lent_memory.hpp"
@@ -31,13 +31,9 @@ class Grants {
     Grants(const Grants&) = delete;
     Grants& operator=(const Grants&) = delete;
 
-    // Begins to lend `memory`, which lies in the arena of `regions`. Throws Error.
-    struct Terms {
-        std::shared_ptr<void> owner;
-        EndNotice notice;
-    };
-    std::shared_ptr<LentMemory> lend(RegionTable& regions, std::span<std::byte> memory,
-                                     Access access, Terms terms);
+    // Begins to lend `memory`, which `local` has the regions of. Throws Error.
+    std::shared_ptr<LentMemory> lend(const LocalMemory& local, std::span<std::byte> memory,
+                                     Access access, GrantTerms terms);
     // Begins the end.
     void end(LentMemory& lent) noexcept;
     void end_all() noexcept;
@@ -66,7 +62,7 @@ class Grants {
         std::size_t bytes = 0;
     };
 
-    void make_pieces(LentMemory& lent, RegionTable& regions, std::span<std::byte> memory,
+    void make_pieces(LentMemory& lent, const LocalMemory& local, std::span<std::byte> memory,
                      Access access);
     LentPiece take_window();
     void begin_end(LentMemory& lent, bool peer_hears) noexcept;

@@ -24,6 +24,12 @@ struct LentPiece {
     mlx5::WindowBinding binding;
 };
 
+// What is agreed of a grant beside its memory.
+struct GrantTerms {
+    std::shared_ptr<void> owner;
+    EndNotice notice;
+};
+
 struct LentMemory {
     enum class Phase : std::uint8_t {
         opening,     // requests that open windows found no room yet

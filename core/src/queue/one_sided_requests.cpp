@@ -32,7 +32,7 @@ Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done)
         std::size_t went = rest.bytes;
         if (transfer.signaled) path_.signal_next();
         const bool is_word = went == sizeof(std::uint64_t) && rest.opcode == mlx5::Opcode::write;
-        const Errc error = is_word ? write_word(rest.local, rest.remote) : post_some(rest, went);
+        const Errc error = is_word ? write_word(rest) : post_some(rest, went);
         if (error != Errc::ok) [[unlikely]]
             return error;
         done += went;
@@ -42,23 +42,24 @@ Errc OneSidedRequests::try_transfer(const Transfer& transfer, std::size_t& done)
     return Errc::ok;
 }
 
-Errc OneSidedRequests::write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept {
+Errc OneSidedRequests::write_word(const Transfer& transfer) noexcept {
     // Copied by this thread: where nothing is registered nothing may be mapped.
-    RegionTable& regions = table_of(from);
+    const LocalMemory memory = memory_of(transfer);
+    const std::byte* const from = transfer.local;
     for (const std::byte* end : {from, from + sizeof(std::uint64_t) - 1}) {
         const MemoryRegion* region = nullptr;
-        const Errc error = regions.find_or_register(end, region);
+        const Errc error = memory.find(end, region);
         if (error != Errc::ok) [[unlikely]]
             return error;
     }
     std::uint64_t word = 0;
     std::memcpy(&word, from, sizeof word);
-    return path_.post(word_, to, word);
+    return path_.post(word_, transfer.remote, word);
 }
 
 Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexcept {
     std::array<mlx5::Element, kMaxElements> elements;
-    RegionTable& regions = table_of(rest.local);
+    const LocalMemory memory = memory_of(rest);
     const std::size_t most =
         std::min<std::size_t>(kMaxElements, path_.queue().limits().max_elements);
     const std::size_t wanted = std::min<std::size_t>(rest.bytes, most_);
@@ -66,9 +67,8 @@ Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexce
     for (went = 0; count < most && went < wanted; ++count) {
         const MemoryRegion* region = nullptr;
         const std::byte* const at = rest.local + went;
-        if (const Errc error = regions.find_or_register(at, region); error != Errc::ok)
-            return error;
-        const std::size_t piece = std::min(wanted - went, regions.to_segment_end(at));
+        if (const Errc error = memory.find(at, region); error != Errc::ok) return error;
+        const std::size_t piece = std::min(wanted - went, memory.to_end(at));
         elements[count] = {reinterpret_cast<std::uint64_t>(at), static_cast<std::uint32_t>(piece),
                            region->local_key()};
         went += piece;
@@ -77,8 +77,7 @@ Errc OneSidedRequests::post_some(const Transfer& rest, std::size_t& went) noexce
     // from the front, so the last byte stands for all.
     const MemoryRegion* last = nullptr;
     if (went < rest.bytes)
-        if (const Errc error = regions.find_or_register(rest.local + rest.bytes - 1, last);
-            error != Errc::ok)
+        if (const Errc error = memory.find(rest.local + rest.bytes - 1, last); error != Errc::ok)
             return error;
     mlx5::WorkRequest request{.opcode = rest.opcode,
                               .remote_address = rest.remote.address,

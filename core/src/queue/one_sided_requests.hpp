@@ -9,6 +9,7 @@
 
 #include <verbatim/core/remote_span.hpp>
 
+#include "../arena/local_memory.hpp"
 #include "../arena/region_tables.hpp"
 #include "outcome_waiters.hpp"
 #include "prepared_links.hpp"
@@ -47,6 +48,7 @@ class OneSidedRequests {
         std::byte* local;
         std::size_t bytes;
         mlx5::RemoteMemory remote;
+        const MemoryRegion* region = nullptr;  // that holds all of `local`; null: an arena does
     };
     Errc try_transfer(const Transfer& transfer, std::size_t& done) noexcept;
     // Reads, many under one doorbell: `done` of them, as above. invalid_argument, too: one of a
@@ -96,10 +98,14 @@ class OneSidedRequests {
     // Reads that are translated together.
     static constexpr std::size_t kMostReads = 32;
 
-    Errc write_word(const std::byte* from, mlx5::RemoteMemory to) noexcept;
+    Errc write_word(const Transfer& transfer) noexcept;
     // One request: as much of the rest as gather list and device take, which goes.
     Errc post_some(const Transfer& rest, std::size_t& went) noexcept;
     RegionTable& table_of(const std::byte* at) const noexcept { return arenas_.of(at); }
+    LocalMemory memory_of(const Transfer& transfer) const noexcept {
+        return transfer.region != nullptr ? LocalMemory(*transfer.region)
+                                          : LocalMemory(table_of(transfer.local));
+    }
 
     SendPath& path_;
     RegionTables& arenas_;  // that local memory may lie in

@@ -34,20 +34,36 @@ RegionTable& table_of(Context::Impl& context, std::span<const std::byte> memory)
 
 }  // namespace
 
-Grant Grant::begin(Connection& connection, std::span<std::byte> memory, Access access,
-                   std::shared_ptr<void> owner, EndNotice notice) {
+Grant Grant::begin(Connection& connection, const LocalMemory& local, std::span<std::byte> memory,
+                   Access access, GrantTerms terms) {
     const Connection::Impl::Use impl(*connection.impl_);  // lending may let go what ends it
     const auto guard = impl->lane->enter();
     if (impl->has_ended()) raise_end(*impl.operator->());
     Grant grant;
-    grant.lent_ = impl->grants.lend(table_of(*impl->context, memory), memory, access,
-                                    {std::move(owner), notice});
+    grant.lent_ = impl->grants.lend(local, memory, access, std::move(terms));
     return grant;
+}
+
+Grant Grant::begin(Connection& connection, std::span<std::byte> memory, Access access,
+                   std::shared_ptr<void> owner, EndNotice notice) {
+    const Connection::Impl::Use impl(*connection.impl_);  // lending may let go what ends it
+    const LocalMemory local(table_of(*impl->context, memory));
+    return begin(connection, local, memory, access, {std::move(owner), notice});
 }
 
 Grant::Grant(Connection& connection, std::span<std::byte> memory, Access access,
              std::shared_ptr<void> owner, EndNotice notice)
     : Grant(begin(connection, memory, access, std::move(owner), notice)) {
+    wait_ready(connection);
+}
+
+Grant::Grant(Connection& connection, Registered lease, std::span<std::byte> memory, Access access,
+             EndNotice notice)
+    : Grant(begin(connection, std::move(lease), memory, access, notice)) {
+    wait_ready(connection);
+}
+
+void Grant::wait_ready(Connection& connection) {
     const Connection::Impl::Use impl(*connection.impl_);  // its polls may end the connection
     const auto guard = impl->lane->enter();
     for (unsigned round = 0; lent_->phase.load(std::memory_order_relaxed) == Phase::opening;
@@ -57,6 +73,20 @@ Grant::Grant(Connection& connection, std::span<std::byte> memory, Access access,
         impl->lane->pause(round, Deadline::never());
     }
     if (!is_ready()) raise_end(*impl.operator->());
+}
+
+Grant Grant::begin(Connection& connection, Registered lease, std::span<std::byte> memory,
+                   Access access, EndNotice notice) {
+    if (memory.empty() || !lease.covers(memory.data(), memory.size()) ||
+        !allows(lease.access(), RegistrationCache::kLendable))
+        throw Error(Errc::invalid_argument, "grant",
+                    fmt::format("{} bytes at {} do not lie under the lease, or it does not allow "
+                                "the device to write and to open windows",
+                                memory.size(), static_cast<const void*>(memory.data())),
+                    "acquire what is lent with RegistrationCache::kLendable");
+    const LocalMemory local(*lease.region());
+    return begin(connection, local, memory, access,
+                 {std::make_shared<Registered>(std::move(lease)), notice});
 }
 
 std::span<const RemoteExtent> Grant::extents() const noexcept {

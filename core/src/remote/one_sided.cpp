@@ -17,13 +17,18 @@ Errc accept(Connection::Impl& impl, Operation& operation, Attempt attempt) noexc
 }
 
 // `local`: of as many bytes as the peer's memory. A write only reads it.
-Errc accept_transfer(Connection::Impl& impl, mlx5::Opcode opcode, std::span<std::byte> local,
+Errc accept_transfer(Connection::Impl& impl, mlx5::Opcode opcode, const LocalSpan<std::byte>& local,
                      const RemoteExtent& remote, Operation& operation) noexcept {
-    if (local.empty() || local.size() != remote.bytes) return Errc::invalid_argument;
+    const std::span<std::byte> bytes = local.elements();
+    if (bytes.empty() || bytes.size() != remote.bytes) return Errc::invalid_argument;
     return accept(impl, operation, [&](OneSidedRequests& requests) {
-        return requests.try_transfer(
-            {opcode, true, local.data(), local.size(), {remote.address, remote.remote_key}},
-            operation.done);
+        return requests.try_transfer({opcode,
+                                      true,
+                                      bytes.data(),
+                                      bytes.size(),
+                                      {remote.address, remote.remote_key},
+                                      local.region()},
+                                     operation.done);
     });
 }
 
@@ -45,15 +50,16 @@ Errc accept_atomic(Connection::Impl& impl, const AtomicOperands& operands,
 
 }  // namespace
 
-Errc OneSided::read_bytes(const RemoteExtent& from, std::span<std::byte> into,
+Errc OneSided::read_bytes(const RemoteExtent& from, const LocalSpan<std::byte>& into,
                           Operation& operation) noexcept {
     return accept_transfer(impl_, mlx5::Opcode::read, into, from, operation);
 }
 
-Errc OneSided::write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
+Errc OneSided::write_bytes(const LocalSpan<const std::byte>& from, const RemoteExtent& to,
                            Operation& operation) noexcept {
-    const std::span local(const_cast<std::byte*>(from.data()), from.size());
-    return accept_transfer(impl_, mlx5::Opcode::write, local, to, operation);
+    const std::span<const std::byte> bytes = from.elements();
+    const std::span local(const_cast<std::byte*>(bytes.data()), bytes.size());
+    return accept_transfer(impl_, mlx5::Opcode::write, {local, from.region()}, to, operation);
 }
 
 Errc OneSided::try_read_all(std::span<const RemoteRead> reads, Operation& operation) noexcept {

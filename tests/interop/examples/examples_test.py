@@ -83,6 +83,9 @@ class Examples(unittest.TestCase):
     def test_remote_memory(self):
         self.assertEqual(self.both("remote", "serve", "ask"), "30 35\n")
 
+    def test_vectors_are_lent_and_written(self):
+        self.assertEqual(self.both("foreign", "lend", "fill"), "1013\n")
+
     def test_keys_are_read_by_a_prepared_list(self):
         served, asked = self.run_both((program("multi_get"), "serve"), (program("multi_get"), "ask"))
         self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)

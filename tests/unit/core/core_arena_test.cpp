@@ -254,6 +254,40 @@ TEST(ArenaDeath, stops_where_freed_memory_was_written) {
     block[40] = std::byte{1};
     EXPECT_DEATH(take(arena, 64), "written after they were freed");
 }
+
+// In what the allocation leaves of its last granule.
+TEST(ArenaDeath, stops_where_bytes_behind_an_allocation_were_written) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    for (const std::size_t bytes : {1u, 15u, 17u, 100u, 5000u}) {
+        Arena arena(small_arena());
+        std::byte* const block = take(arena, bytes);
+        std::byte* const neighbour = take(arena, 8);
+        EXPECT_EQ(neighbour, block + (bytes + 15) / 16 * 16) << "no room between them";
+        block[bytes - 1] = std::byte{1};
+        block[bytes] = std::byte{1};
+        EXPECT_DEATH(arena.deallocate(block, bytes), "behind their end") << bytes;
+        arena.deallocate(neighbour, 8);
+    }
+}
+
+TEST(ArenaDeath, stops_where_less_is_freed_than_was_taken) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    Arena arena(small_arena());
+    std::byte* const block = take(arena, 31);
+    std::fill_n(block, 31, std::byte{7});
+    EXPECT_DEATH(arena.deallocate(block, 20), "more bytes were taken");
+}
+
+TEST(Arena, takes_back_parts_of_guarded_allocations) {
+    Arena arena(small_arena());
+    std::byte* const block = take(arena, 1000);
+    std::fill_n(block, 1000, std::byte{7});
+    arena.deallocate(block + 512, 1000 - 512);
+    arena.deallocate(block, 512);
+    std::byte* const empty = take(arena, 0);
+    arena.deallocate(empty, 0);
+    EXPECT_EQ(arena.usage().allocated_bytes, 0u);
+}
 #endif
 
 TEST(ArenaDeath, stops_at_a_double_free) {

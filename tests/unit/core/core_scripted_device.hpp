@@ -15,7 +15,7 @@
 namespace verbatim::test {
 
 // The software NIC, whose events and barriers the test makes.
-class ScriptedDevice final : public Device {
+class ScriptedDevice : public Device {
   public:
     ScriptedDevice() : inner_(softnic::open_device({})), bell_(eventfd(0, EFD_NONBLOCK)) {}
     ~ScriptedDevice() override { close(bell_); }

@@ -48,7 +48,9 @@ struct ArenaUsage {
 // Allocations are made of 16-byte granules, start on one, and carry no header. So neighbours in
 // allocation order are neighbours in memory, and a graph leaves in few pieces (Naos §3.1). Any
 // whole granules of an allocation may be given back by themselves (a graph's unused tail). Giving
-// back granules that are not live aborts the program, because they could be allocated twice.
+// back granules that are not live aborts the program, because they could be allocated twice. Debug
+// builds abort as well where bytes behind the end were written, in the last granule: give back as
+// many bytes as were taken, or whole granules.
 // Alignment up to 4096; allocations of 64 KiB and more start on a page. Threads: all members may be
 // called from any thread; allocation is not data path. Small blocks of threads that meet in the
 // arena come from a cache of each thread, at most 80 KiB; so neighbours of one thread are

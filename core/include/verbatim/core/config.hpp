@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/core/registration_cache.hpp>
 
 namespace verbatim {
 
@@ -44,6 +45,7 @@ struct Config {
     ArenaOptions receive_arena{.name = "receive_arena"};
     // Further ones, for Context::arena(name); a [[named_arena]] section each.
     std::vector<ArenaOptions> named_arenas;
+    RegistrationOptions foreign;  // memory outside of arenas, for RegistrationCache(context)
     struct ConnectSection {
         std::chrono::milliseconds timeout{5000};  // for every step of connecting and accepting
         bool loopback_only = true;  // listen refuses other addresses unless set to false

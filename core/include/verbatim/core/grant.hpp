@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <verbatim/core/deadline.hpp>
+#include <verbatim/core/registration_cache.hpp>
 #include <verbatim/driver/device.hpp>
 
 namespace verbatim {
@@ -26,6 +27,8 @@ struct RemoteExtent {
 };
 
 class Connection;
+class LocalMemory;
+struct GrantTerms;
 struct LentMemory;
 
 // Whether the peer is told of a grant's end: its prepared operations become invalid by that.
@@ -45,6 +48,12 @@ class Grant {
     // The same, and never blocks: the peer may be told of it once is_ready().
     static Grant begin(Connection& connection, std::span<std::byte> memory, Access access,
                        std::shared_ptr<void> owner = nullptr, EndNotice notice = EndNotice::sent);
+    // Lends memory under a lease, which has RegistrationCache::kLendable and is kept until the
+    // grant has ended. Throws as above; invalid_argument: the lease does not cover or allow that.
+    Grant(Connection& connection, Registered lease, std::span<std::byte> memory, Access access,
+          EndNotice notice = EndNotice::sent);
+    static Grant begin(Connection& connection, Registered lease, std::span<std::byte> memory,
+                       Access access, EndNotice notice = EndNotice::sent);
     Grant(Grant&&) noexcept = default;
     Grant& operator=(Grant&& other) noexcept {
         if (this == &other) return *this;
@@ -72,6 +81,9 @@ class Grant {
     void wait_end(Deadline deadline);
 
   private:
+    static Grant begin(Connection& connection, const LocalMemory& local,
+                       std::span<std::byte> memory, Access access, GrantTerms terms);
+    void wait_ready(Connection& connection);
     std::shared_ptr<LentMemory> lent_;
 };
 

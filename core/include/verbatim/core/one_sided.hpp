@@ -1,9 +1,10 @@
 // One-sided operations read, write and change memory that the peer of a connection has lent. The
 // peer's program takes no part in them. Source: jVerbs §5.1 (RDMA operations), §7.2 (multi-get).
 //
-// Local memory lies in an arena of the context, and belongs to the device until the operation is
-// done. Operations of a connection, its messages among them, take effect in the order of their
-// posting; a read may see what writes behind it have changed.
+// Local memory lies in an arena of the context, or under a lease of a RegistrationCache, and
+// belongs to the device until the operation is done. Operations of a connection, its messages among
+// them, take effect in the order of their posting; a read may see what writes behind it have
+// changed.
 #pragma once
 
 #include <coroutine>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/local_span.hpp>
 #include <verbatim/core/outcome_waiter.hpp>
 #include <verbatim/core/remote_span.hpp>
 
@@ -33,15 +35,19 @@ class OneSided {
     // ---- data path ----
     // Each accepts an operation: ok. would_block: the send queue is full; poll, and call again with
     // the same arguments. invalid_argument, without an effect: the sizes differ or are 0, the local
-    // memory is in no arena, a word is not aligned. Other errors: the connection has ended.
+    // memory is in no arena and under no lease, a word is not aligned. Where T is deduced from the
+    // remote span, local memory may be a std::span or a LocalSpan. Other errors: the connection has
+    // ended.
     template <class T>
-    Errc try_read(RemoteSpan<T> from, std::span<std::remove_const_t<T>> into,
+    Errc try_read(RemoteSpan<T> from, LocalSpan<std::remove_const_t<T>> into,
                   Operation& operation) noexcept {
-        return read_bytes(from.extent(), std::as_writable_bytes(into), operation);
+        const auto bytes = std::as_writable_bytes(into.elements());
+        return read_bytes(from.extent(), {bytes, into.region()}, operation);
     }
     template <class T>
-    Errc try_write(std::span<const T> from, RemoteSpan<T> to, Operation& operation) noexcept {
-        return write_bytes(std::as_bytes(from), to.extent(), operation);
+    Errc try_write(std::type_identity_t<LocalSpan<const T>> from, RemoteSpan<T> to,
+                   Operation& operation) noexcept {
+        return write_bytes({std::as_bytes(from.elements()), from.region()}, to.extent(), operation);
     }
     // Many reads under few doorbells, each with one completion. The operation is done when all are.
     // Of those in front of one that is refused, some have been accepted.
@@ -72,11 +78,11 @@ class OneSided {
     // and peer_lost (the device may still use the local memory, until the connection is gone), and
     // as above.
     template <class T>
-    void read(RemoteSpan<T> from, std::span<std::remove_const_t<T>> into, Deadline deadline) {
+    void read(RemoteSpan<T> from, LocalSpan<std::remove_const_t<T>> into, Deadline deadline) {
         run(deadline, [&](Operation& one) { return try_read(from, into, one); });
     }
     template <class T>
-    void write(std::span<const T> from, RemoteSpan<T> to, Deadline deadline) {
+    void write(std::type_identity_t<LocalSpan<const T>> from, RemoteSpan<T> to, Deadline deadline) {
         run(deadline, [&](Operation& one) { return try_write(from, to, one); });
     }
     void read_all(std::span<const RemoteRead> reads, Deadline deadline) {
@@ -92,9 +98,9 @@ class OneSided {
     // To tell it of its outcome, and not to.
     void add(OutcomeWaiter& waiter) noexcept;
     void remove(const OutcomeWaiter& waiter) noexcept;
-    Errc read_bytes(const RemoteExtent& from, std::span<std::byte> into,
+    Errc read_bytes(const RemoteExtent& from, const LocalSpan<std::byte>& into,
                     Operation& operation) noexcept;
-    Errc write_bytes(std::span<const std::byte> from, const RemoteExtent& to,
+    Errc write_bytes(const LocalSpan<const std::byte>& from, const RemoteExtent& to,
                      Operation& operation) noexcept;
     void check_may_wait() const;
     void wait_for_room(unsigned round, Errc error, Deadline deadline);

@@ -224,7 +224,8 @@ struct DeviceInfo {
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
     bool atomics = true;                                       // of 8 bytes
     bool masked_atomics = false;                               // and so atomics of 4 bytes
-    std::string data_path = "mlx5";                            // "verbs": through ibv_post_send
+    bool pins_memory = false;        // what is registered counts against RLIMIT_MEMLOCK
+    std::string data_path = "mlx5";  // "verbs": through ibv_post_send
 };
 
 // An event of a device or of a queue, other than a completion.

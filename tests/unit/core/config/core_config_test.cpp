@@ -78,6 +78,7 @@ TEST(Config, every_member_has_a_key) {
     EXPECT_EQ(count["poller"], boost::pfr::tuple_size_v<Config::PollerSection>);
     EXPECT_EQ(count["telemetry"], boost::pfr::tuple_size_v<Config::TelemetrySection>);
     EXPECT_EQ(count["objects"], boost::pfr::tuple_size_v<Config::ObjectsSection>);
+    EXPECT_EQ(count["foreign"], boost::pfr::tuple_size_v<RegistrationOptions>);
     // And the list of [[fault]] sections, which are not keys.
     EXPECT_EQ(count.size() + 1, boost::pfr::tuple_size_v<Config>);
 }

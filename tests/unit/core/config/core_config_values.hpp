@@ -37,7 +37,7 @@ inline std::string print_all(const Config& c) {
     for (const Config::PollerSection& poller : c.pollers) lists += '{' + print(poller) + '}';
     for (const ArenaOptions& arena : c.named_arenas) lists += '(' + print(arena) + ')';
     return print(c.device) + print(c.softnic) + print(c.arena) + print(c.receive_arena) +
-           print(c.connect) + print(c.ring) + print(c.lane) + print(c.objects) +
+           print(c.foreign) + print(c.connect) + print(c.ring) + print(c.lane) + print(c.objects) +
            print(c.telemetry) + lists + c.faults;
 }
 
@@ -55,7 +55,10 @@ inline std::string other_value(const ConfigKey& key) {
                                                                {"strict_doorbells", "true"},
                                                                {"same_user_only", "false"},
                                                                {"segment_bytes", "\"64M\""},
-                                                               {"max_bytes", "\"1G\""},
+                                                               {"max_bytes", "\"3G\""},
+                                                               {"max_entries", "5"},
+                                                               {"watch", "false"},
+                                                               {"copy_below", "\"8K\""},
                                                                {"initial_bytes", "\"1M\""},
                                                                {"pages", "\"4K\""},
                                                                {"lock_memory", "true"},
