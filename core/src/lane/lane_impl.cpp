@@ -21,11 +21,11 @@ bool is_idle(LaneMember& member, Clock::time_point now, std::chrono::millisecond
     const auto activity = [&] {
         return ring.sent() + ring.receiver().position() + path.accepted();
     };
-    if (member.has_ended() || !member.idle.is_idle(activity(), now, timeout)) return false;
+    if (member.has_ended() || !member.polling.idle.is_idle(activity(), now, timeout)) return false;
     if (!ring.has_posted_all() || member.held() != 0 || ring.receiver().ready()) return false;
     if (path.retired() == path.accepted()) return true;
     (void)path.signal_last();
-    member.idle.overlook(activity());
+    member.polling.idle.overlook(activity());
     return false;
 }
 

@@ -133,15 +133,15 @@ class LaneMember {
 
     bool is_always_hot;        // both sides always poll: it is never armed
     bool tells_again = false;  // the next look tells the owner
-    // Owner: the polled set.
+    // Owner: the polled set, and the lane for what is idle.
     struct Polling {
         const NotePool::Note* note;
         bool is_polled = false;
         std::uint64_t last_active = 0;  // in polls
         std::uint32_t notes = 0;        // since it is noted
+        IdleWatch idle{};
     };
     Polling polling;
-    IdleWatch idle;  // the lane's
     telemetry::MemberTelemetry telemetry;
 
   private:
