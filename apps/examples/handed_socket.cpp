@@ -16,7 +16,7 @@ int child(int socket) {
     char line[8] = {};
     if (recv(socket, line, 7, MSG_WAITALL) != 7) return 1;  // "UPGRADE": all of it, and no more
     Context context;
-    Connection connection = context.connect_over({socket, Side::listener});
+    Connection connection = context.connect_over({socket, SocketSide::listener});
     const Message message = connection.receive_message(Deadline::never());
     connection.send_message(2, message.payload(), {}, Deadline::never());
     return connection.peer_name().empty() ? 1 : 0;
@@ -30,7 +30,7 @@ int main() {
     if (send(ends[0], "UPGRADE", 7, 0) != 7) return 1;
     Context context;
     const std::string text = "over a socket of ours";
-    Connection connection = context.connect_over({ends[0], Side::caller});
+    Connection connection = context.connect_over({ends[0], SocketSide::caller});
     connection.send_message(1, std::as_bytes(std::span(text)), {}, Deadline::never());
     const Message echo = connection.receive_message(Deadline::never());
     std::printf("%.*s\n", static_cast<int>(echo.payload().size()),

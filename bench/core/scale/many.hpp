@@ -27,7 +27,6 @@ class Many {
     Context& context() noexcept { return context_; }
     std::size_t size() const noexcept { return connections_.size(); }
     Connection& operator[](std::size_t index) noexcept { return *connections_[index]; }
-    Context& context() noexcept { return context_; }
     Lane& lane() noexcept { return lane_; }
     // Throws the error of a connection that ended.
     void check();

@@ -85,7 +85,7 @@ class Calling final : public Awaited {
         tcp::keep_alive(socket, context_->config.connect.keep_alive);
         std::string name = tcp::peer_name(socket);
         shaking_.emplace(context_, std::move(lane_),
-                         SideChannel(std::move(socket), std::move(name)), Side::caller);
+                         SideChannel(std::move(socket), std::move(name)), SocketSide::caller);
     }
 
     const std::shared_ptr<Context::Impl> context_;

@@ -17,7 +17,7 @@ bool is_silence(const Error& error) noexcept {
 }  // namespace
 
 Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane,
-                     SideChannel channel, Side side)
+                     SideChannel channel, SocketSide side)
     : context_(std::move(context)),
       lane_(std::move(lane)),
       channel_(std::move(channel)),
@@ -27,7 +27,7 @@ Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane
         return;
     }
     proving_.emplace(context_->key,
-                     side == Side::caller ? Prover::Role::caller : Prover::Role::listener);
+                     side == SocketSide::caller ? Prover::Role::caller : Prover::Role::listener);
     begin(Stage::proving);
 }
 
@@ -37,7 +37,7 @@ Handshake::Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane
       lane_(std::move(lane)),
       channel_(std::move(channel)),
       peer_(std::move(peer)),
-      side_(Side::listener) {}
+      side_(SocketSide::listener) {}
 
 bool Handshake::go_on() {
     try {
@@ -85,7 +85,7 @@ bool Handshake::prove() {
 
 // A listener makes its endpoint for a peer that has said hello.
 void Handshake::begin_greeting() {
-    begin(side_ == Side::caller ? Stage::greeting : Stage::hearing);
+    begin(side_ == SocketSide::caller ? Stage::greeting : Stage::hearing);
 }
 
 void Handshake::greet() {

@@ -30,7 +30,7 @@ class Handshake {
   public:
     // Of a side that speaks first, or hears first.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
-              Side side);
+              SocketSide side);
     // Of a side that has heard the peer's hello, behind the proofs.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
               Hello peer);
@@ -72,7 +72,7 @@ class Handshake {
     SideChannel channel_;
     std::optional<Hello> peer_;
     std::optional<Proving> proving_;  // where there is a key
-    Side side_;
+    SocketSide side_;
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage
     std::optional<Error> reason_;  // for failing, unless the peer knows better

@@ -52,12 +52,12 @@ class Listener {
 };
 
 // The two sides of a handshake: the caller speaks first.
-enum class Side : std::uint8_t { caller, listener };
+enum class SocketSide : std::uint8_t { caller, listener };
 
 // A connected stream socket that the program hands in.
 struct HandedSocket {
     int file = -1;
-    Side side = Side::caller;  // the peer has the other one
+    SocketSide side = SocketSide::caller;  // the peer has the other one
     // What the program has read of the stream behind its own data, if anything.
     std::span<const std::byte> read_ahead{};
 };

@@ -47,9 +47,9 @@ struct Joined {
     explicit Joined(Ends ends, const Config& config = small_config())
         : calling(config), listening(config) {
         std::thread accepting([&] {
-            listener.emplace(listening.connect_over({ends.other, Side::listener}));
+            listener.emplace(listening.connect_over({ends.other, SocketSide::listener}));
         });
-        caller.emplace(calling.connect_over({ends.one, Side::caller}));
+        caller.emplace(calling.connect_over({ends.one, SocketSide::caller}));
         accepting.join();
     }
     Context calling, listening;
@@ -90,7 +90,7 @@ TEST(HandedSockets, that_are_none_stay_the_programs) {
     Context context(small_config());
     const auto expect = [&](int file, const std::string& part) {
         const bool was_open = is_open(file);
-        const Error error = error_of([&] { context.connect_over({file, Side::caller}); });
+        const Error error = error_of([&] { context.connect_over({file, SocketSide::caller}); });
         EXPECT_EQ(error.code(), Errc::invalid_argument);
         says(error, part);
         EXPECT_EQ(is_open(file), was_open);
@@ -114,7 +114,7 @@ TEST(HandedSockets, that_are_none_stay_the_programs) {
     Context other(small_config());
     const Ends ends = unix_ends();
     EXPECT_EQ(error_of([&] {
-                  context.connect_over({ends.one, Side::caller}, other.lane());
+                  context.connect_over({ends.one, SocketSide::caller}, other.lane());
               }).code(),
               Errc::invalid_argument);
     EXPECT_TRUE(is_open(ends.one));
@@ -126,7 +126,7 @@ TEST(HandedSockets, are_closed_when_the_handshake_fails) {
     Config config = small_config();
     config.connect.timeout = 200ms;
     Context context(config);
-    for (const Side side : {Side::caller, Side::listener}) {
+    for (const SocketSide side : {SocketSide::caller, SocketSide::listener}) {
         const Ends silent = unix_ends();
         EXPECT_EQ(error_of([&] {
                       context.connect_over({silent.one, side});
@@ -147,7 +147,7 @@ TEST(HandedSockets, with_data_of_the_program_under_way_say_what_came) {
     const RawSocket peer(ends.other);
     ASSERT_TRUE(peer.put("GET / HTTP/1.1\r\n"));
     Context context(small_config());
-    const Error error = error_of([&] { context.connect_over({ends.one, Side::listener}); });
+    const Error error = error_of([&] { context.connect_over({ends.one, SocketSide::listener}); });
     EXPECT_EQ(error.code(), Errc::protocol_error);
     says(error, "it began with \"GET / HTTP");
 }
@@ -161,7 +161,7 @@ TEST(HandedSockets, lose_no_bytes_that_the_program_has_read_ahead) {
         std::thread thread([&] { caller.emplace(calling.connect_over({ends.one})); });
         std::vector<std::byte> ahead(taken);
         ASSERT_EQ(recv(ends.other, ahead.data(), taken, MSG_WAITALL), static_cast<ssize_t>(taken));
-        Connection listener = listening.connect_over({ends.other, Side::listener, ahead});
+        Connection listener = listening.connect_over({ends.other, SocketSide::listener, ahead});
         thread.join();
         test::expect_usable(*caller, listener);
     }
@@ -181,7 +181,7 @@ TEST(HandedSockets, prove_a_key_as_others_do) {
     Context with(config), without(small_config());
     std::thread thread([&] {
         EXPECT_EQ(error_of([&] {
-                      with.connect_over({ends.other, Side::listener});
+                      with.connect_over({ends.other, SocketSide::listener});
                   }).code(),
                   Errc::permission_denied);
     });
@@ -200,7 +200,7 @@ TEST(HandedSockets, join_two_processes) {
     });
     close(ends.one);
     Context context(small_config());
-    Connection connection = context.connect_over({ends.other, Side::listener});
+    Connection connection = context.connect_over({ends.other, SocketSide::listener});
     EXPECT_EQ(connection.peer_name(), "a Unix socket (process " + std::to_string(getpid()) + ")");
     (void)connection.receive_message(soon());
     connection.send_message(2, {}, {}, soon());
