@@ -220,6 +220,7 @@ struct DeviceInfo {
     bool atomics = true;                                       // of 8 bytes
     bool masked_atomics = false;                               // and so atomics of 4 bytes
     std::string data_path = "mlx5";                            // "verbs": through ibv_post_send
+    bool connection_manager = false;                           // librdmacm leads to it
 };
 
 // An event of a device or of a queue, other than a completion.
