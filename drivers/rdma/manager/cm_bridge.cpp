@@ -1,8 +1,11 @@
 // The thread, and what it does with each event of the connection manager.
 #include "cm_bridge.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -19,11 +22,21 @@ constexpr std::size_t kMostWaiting = 64;
 constexpr int kBacklog = 64;
 constexpr std::chrono::seconds kForTheLast{2};
 
-rdma_event_channel* open_events() {
-    rdma_event_channel* const channel = rdma_create_event_channel();
-    if (channel == nullptr) throw no_manager(errno);
-    return channel;
-}
+// Signals are the program's, and are handled in its threads.
+class NoSignals {
+  public:
+    NoSignals() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    NoSignals(const NoSignals&) = delete;
+    NoSignals& operator=(const NoSignals&) = delete;
+
+  private:
+    sigset_t before_;
+};
 
 // rdma_cm reads the address by its family.
 sockaddr* writable(const sockaddr& address) { return const_cast<sockaddr*>(&address); }
@@ -34,19 +47,32 @@ CmBridge::CmBridge(std::string device)
     : device_(std::move(device)),
       events_(open_events()),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    thread_ = std::thread([this] { run(); });
+    const NoSignals guard;
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+        throw Error(Errc::out_of_memory, "connection manager",
+                    fmt::format("no thread for its streams: {}", error.what()),
+                    "raise the limit: ulimit -u");
+    }
+}
+
+CmBridge::Events CmBridge::open_events() {
+    Events channel(rdma_create_event_channel());
+    if (channel == nullptr) throw no_manager(errno);
+    return channel;
 }
 
 CmBridge::~CmBridge() {
     // A forked child has neither the thread nor the identifiers.
     if (born_ != fork_generation()) {
         for (auto& [id, one] : ones_) (void)one.connection.release();
+        (void)events_.release();
         thread_.detach();
         return;
     }
     stop();
     for (auto it = ones_.begin(); it != ones_.end();) it = drop(it);
-    rdma_destroy_event_channel(events_);
 }
 
 void CmBridge::stop() noexcept {
@@ -59,7 +85,7 @@ void CmBridge::stop() noexcept {
 
 rdma_cm_id* CmBridge::make_id() {
     rdma_cm_id* id = nullptr;
-    if (rdma_create_id(events_, &id, nullptr, RDMA_PS_TCP) != 0)
+    if (rdma_create_id(events_.get(), &id, nullptr, RDMA_PS_TCP) != 0)
         throw call_error("connection manager", "rdma_create_id", errno);
     return id;
 }
@@ -158,7 +184,7 @@ void CmBridge::take_events() noexcept {
     pollfd entry{events_->fd, POLLIN, 0};
     while (poll(&entry, 1, 0) == 1) {
         rdma_cm_event* event = nullptr;
-        if (rdma_get_cm_event(events_, &event) != 0) return;
+        if (rdma_get_cm_event(events_.get(), &event) != 0) return;
         const News news{event->event, event->status, event->id, event->listen_id};
         // First, because no identifier ends before.
         rdma_ack_cm_event(event);

@@ -75,7 +75,15 @@ class CmBridge {
 
     const std::string device_;
     const std::uint64_t born_ = fork_generation();
-    rdma_event_channel* const events_;
+    struct EventsEnd {
+        void operator()(rdma_event_channel* channel) const noexcept {
+            rdma_destroy_event_channel(channel);
+        }
+    };
+    using Events = std::unique_ptr<rdma_event_channel, EventsEnd>;
+
+    static Events open_events();
+    Events events_;
     Descriptor wake_;
     std::mutex mutex_;
     Ones ones_;

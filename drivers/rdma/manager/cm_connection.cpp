@@ -129,17 +129,16 @@ void CmConnection::take(const ibv_wc& completion) noexcept {
 
 // False: the program's socket takes no more now.
 bool CmConnection::deliver_front() noexcept {
-    const Piece& piece = incoming_.front();
-    const ssize_t count = send(socket_.get(), slot_at(piece.slot) + delivered_,
-                               piece.bytes - delivered_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    Piece& piece = incoming_.front();
+    const ssize_t count = send(socket_.get(), slot_at(piece.slot) + piece.delivered,
+                               piece.bytes - piece.delivered, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (count < 0 && errno == EINTR) return true;
     // What a program that has closed does not read is dropped.
-    delivered_ = count < 0 ? piece.bytes : delivered_ + static_cast<std::uint32_t>(count);
-    if (delivered_ < piece.bytes) return true;
+    piece.delivered = count < 0 ? piece.bytes : piece.delivered + static_cast<std::uint32_t>(count);
+    if (piece.delivered < piece.bytes) return true;
     if (!is_gone_) post_receive(piece.slot);
     incoming_.pop_front();
-    delivered_ = 0;
     return true;
 }
 

@@ -49,6 +49,7 @@ class CmConnection {
     struct Piece {
         std::uint64_t slot;
         std::uint32_t bytes;
+        std::uint32_t delivered = 0;
     };
     void make_queue_pair();
     void post_receive(std::uint64_t slot) noexcept;
@@ -70,7 +71,6 @@ class CmConnection {
     ibv_mr* region_ = nullptr;
     std::array<std::byte, std::size_t{kPiece} * (kReceives + 1)> memory_;  // the last one sends
     std::deque<Piece> incoming_;
-    std::uint32_t delivered_ = 0;  // of the first piece
     bool is_sending_ = false, has_read_end_ = false, has_peer_ended_ = false, is_gone_ = false;
     bool has_told_end_ = false, is_over_ = false, has_hung_up_ = false;
     std::chrono::steady_clock::time_point gives_up_at_ =

@@ -162,6 +162,7 @@ class Strangers : public testing::Test {
         config.connect.timeout = timeout;
         return config;
     }
+    // Throws Error: turned down.
     RawSocket stranger() {
         const sockaddr_in to = RawSocket::address(listener_.port());
         rdma::CmPending pending =
@@ -228,6 +229,18 @@ TEST_F(Strangers, that_flood_are_held_up_and_then_turned_down) {
         if (count < 0) break;
     }
     EXPECT_LT(taken, std::size_t{4} << 20);
+    expect_honest_caller();
+}
+
+// Nobody accepts: what waits is bounded. Those who hang up make room.
+TEST_F(Strangers, beyond_those_that_may_wait_are_rejected) {
+    std::list<RawSocket> waiting;
+    for (int i = 0; i < 64; ++i) waiting.push_back(stranger());
+    const Error error = error_of([&] { stranger(); });
+    EXPECT_EQ(error.code(), Errc::connection_refused) << error.what();
+    says(error, "too many callers");
+    waiting.clear();
+    (void)error_of([&] { listener_.accept(Deadline::after(0s)); });  // takes those that waited
     expect_honest_caller();
 }
 
