@@ -44,7 +44,8 @@ void CmConnection::make_queue_pair() {
     completions_ = ibv_create_cq(id_.verbs, kCmQueueEntries, nullptr, events_, 0);
     check(completions_ != nullptr, "ibv_create_cq");
     check(ibv_req_notify_cq(completions_, 0) == 0, "ibv_req_notify_cq");
-    region_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+    const int access = IBV_ACCESS_LOCAL_WRITE;
+    region_ = ibv_reg_mr(domain_, memory_.data(), memory_.size(), access);
     check(region_ != nullptr, "ibv_reg_mr");
     ibv_qp_init_attr attributes{};
     attributes.send_cq = attributes.recv_cq = completions_;

@@ -84,8 +84,6 @@ class Examples(unittest.TestCase):
     def test_a_connection_by_the_connection_manager(self):
         with unittest.mock.patch.dict(os.environ, LD_PRELOAD=UVERBS):
             self.assertEqual(self.both("managed", "serve", "ask"), "by the connection manager\n")
-        result = run(program("managed"), "ask")
-        self.assertNotEqual(result.returncode, 0)  # no RDMA device, or nobody listens
 
     def test_remote_memory(self):
         self.assertEqual(self.both("remote", "serve", "ask"), "30 35\n")
