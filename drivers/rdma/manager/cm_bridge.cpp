@@ -201,8 +201,9 @@ void CmBridge::handle(const News& news) noexcept {
     } catch (const Error& error) {
         if (const auto at = ones_.find(news.id); at != ones_.end()) fail(at, error);
     } catch (const std::exception& error) {
-        log::error("connection manager: {}", error.what());
-        if (const auto at = ones_.find(news.id); at != ones_.end()) drop(at);
+        const auto at = ones_.find(news.id);
+        if (at != ones_.end())
+            fail(at, Error(Errc::device_error, at->second.peer, error.what(), "see the cause"));
     }
 }
 
@@ -284,13 +285,21 @@ void CmBridge::establish(Ones::iterator at) {
     drop(at);
 }
 
+void CmBridge::end(Ones::iterator at) noexcept {
+    if (at->second.connection->is_established())
+        drop(at);
+    else
+        fail(at, Error(Errc::peer_lost, at->second.peer, "the peer ended while connecting",
+                       "see what the peer's own messages say"));
+}
+
 void CmBridge::go_on() noexcept {
     for (auto it = ones_.begin(); it != ones_.end();) {
         const auto here = it++;
         One& one = here->second;
         if (one.connection) one.connection->go_on();
         if (one.connection && one.connection->is_over())
-            drop(here);
+            end(here);
         else if (one.until <= Clock::now())
             fail(here, nobody_answers(one.peer));
     }

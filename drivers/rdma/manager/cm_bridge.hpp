@@ -70,6 +70,7 @@ class CmBridge {
     void establish(Ones::iterator at);
     void go_on() noexcept;
     void fail(Ones::iterator at, Error why) noexcept;
+    void end(Ones::iterator at) noexcept;
     Ones::iterator drop(Ones::iterator at) noexcept;
     std::size_t waiting_of(const rdma_cm_id* listener, const CmMailbox& box) const noexcept;
 

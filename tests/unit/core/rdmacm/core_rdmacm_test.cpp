@@ -68,6 +68,21 @@ TEST(ConnectionManager, makes_connections_that_lend_memory) {
     lending.join();
 }
 
+TEST(ConnectionManager, carries_moves_to_other_lanes) {
+    Met met;
+    std::atomic<bool> stop{false};
+    std::thread polling([&] {
+        while (!stop) (void)met.accepted->progress();
+    });
+    const Lane other = met.caller_context.make_lane();
+    met.caller->move_to(other);
+    EXPECT_EQ(met.caller->lane().impl(), other.impl());
+    met.caller->move_to(met.caller_context.lane());
+    stop = true;
+    polling.join();
+    test::expect_usable(*met.caller, *met.accepted);
+}
+
 TEST(ConnectionManager, tells_of_a_close) {
     Met met;
     met.caller.reset();
