@@ -98,6 +98,7 @@ class RdmaDevice final : public Device {
         info_.pins_memory = true;
         info_.atomics = port_->atomics.plain;
         info_.masked_atomics = port_->atomics.masked;
+        info_.connection_manager = true;
         info_.data_path = port_->mlx5_queues ? "mlx5" : "verbs";
     }
 

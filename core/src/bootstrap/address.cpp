@@ -9,7 +9,7 @@
 namespace verbatim {
 namespace {
 
-constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kUnix = "unix:", kManager = "rdma://";
 // One byte is the zero at the end of a path, or in front of an abstract name.
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -44,6 +44,8 @@ UnixName::Socket UnixName::socket() const noexcept {
 
 Address parse_address(std::string_view text) {
     if (text.starts_with(kUnix)) return UnixName::parse(text.substr(kUnix.size()));
+    if (text.starts_with(kManager))
+        return ManagerPort{HostPort::parse(text.substr(kManager.size()))};
     return HostPort::parse(text);
 }
 

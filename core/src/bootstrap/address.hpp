@@ -28,10 +28,16 @@ struct UnixName {
     Socket socket() const noexcept;
 };
 
-using Address = std::variant<HostPort, UnixName>;
+// An address of the connection manager: "rdma://host:port".
+struct ManagerPort {
+    HostPort at;
+    std::string text() const { return "rdma://" + at.text(); }
+};
 
-// "host:port", "[::1]:7471", "unix:/path", "unix:@name". Throws Error(invalid_argument) that says
-// what the forms are.
+using Address = std::variant<HostPort, UnixName, ManagerPort>;
+
+// "host:port", "[::1]:7471", "unix:/path", "unix:@name", "rdma://host:port". Throws
+// Error(invalid_argument) that says what the forms are.
 Address parse_address(std::string_view text);
 
 }  // namespace verbatim

@@ -1,12 +1,15 @@
-// The TCP connection beside a queue pair: frames of the hello while connecting, then silence until
+// The stream beside a queue pair: frames of the hello while connecting, then silence until
 // the bye. Its end tells of the peer's death. Where the sides have proven themselves, each frame
 // has a seal. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <verbatim/rdma/cm_streams.hpp>
 
 #include "../authentication/seal.hpp"
 #include "hello.hpp"
@@ -35,6 +38,16 @@ class SideChannel {
     // `name`: of the peer, for messages.
     SideChannel(Descriptor socket, std::string name)
         : socket_(std::move(socket)), name_(std::move(name)) {}
+    // Over a stream of the connection manager.
+    explicit SideChannel(rdma::CmStream stream)
+        : socket_(std::move(stream.socket)),
+          name_(std::move(stream.peer_name)),
+          local_address_(stream.local_address) {}
+    // Over a connected socket, named after its peer.
+    static SideChannel over(Descriptor socket) {
+        std::string name = tcp::peer_name(socket);
+        return {std::move(socket), std::move(name)};
+    }
 
     // Throws Error: timeout, peer_lost, protocol_error (what listens there is not Verbatim).
     void send(FrameType type, std::span<const std::byte> body, Deadline deadline);
@@ -67,6 +80,10 @@ class SideChannel {
 
     const std::string& name() const noexcept { return name_; }
     const Descriptor& socket() const noexcept { return socket_; }
+    // By which the peer reaches this side: IPv6, or IPv4-mapped. Zeros: not known.
+    std::array<std::uint8_t, 16> local_address() const {
+        return local_address_ ? *local_address_ : tcp::local_address(socket_);
+    }
 
   private:
     [[noreturn]] void ended();
@@ -75,6 +92,7 @@ class SideChannel {
 
     Descriptor socket_;
     std::string name_;
+    std::optional<std::array<std::uint8_t, 16>> local_address_;  // nothing: the socket's
     FrameReader reader_;
     std::unique_ptr<Seals> seals_;  // null: frames have none
 };

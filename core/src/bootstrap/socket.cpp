@@ -157,16 +157,21 @@ void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept
     set_option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 * (1 + kMissedProbes));
 }
 
-Descriptor listen(const HostPort& at, bool loopback_only) {
-    const AddressList addresses = resolve(at, AI_PASSIVE);
-    int error = EADDRNOTAVAIL;
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+AddressList addresses_to_listen(const HostPort& at, bool loopback_only) {
+    AddressList addresses = resolve(at, AI_PASSIVE);
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next)
         if (loopback_only && !is_loopback(a->ai_addr))
             throw Error(Errc::permission_denied, "listener " + at.text(),
                         "other machines can reach that address",
                         "listen on localhost, or set loopback_only = false in [connect] if every "
-                        "machine that can "
-                        "reach it is trusted");
+                        "machine that can reach it is trusted");
+    return addresses;
+}
+
+Descriptor listen(const HostPort& at, bool loopback_only) {
+    const AddressList addresses = addresses_to_listen(at, loopback_only);
+    int error = EADDRNOTAVAIL;
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
         Descriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         if (!socket) continue;
         set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);

@@ -39,7 +39,9 @@ void tune(const Descriptor& socket) noexcept;
 // Unix need none.
 void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept;
 // Throws Error: permission_denied (an address beyond loopback while that is not allowed),
-// invalid_argument, device_error (port in use).
+// invalid_argument (unknown host).
+AddressList addresses_to_listen(const HostPort& at, bool loopback_only);
+// Throws Error: the same, invalid_argument, device_error (port in use).
 Descriptor listen(const HostPort& at, bool loopback_only);
 // Throws Error(invalid_argument) unless that is a connected stream socket, of TCP or Unix.
 void check_connected_stream(int file);

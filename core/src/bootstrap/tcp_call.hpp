@@ -20,7 +20,7 @@ class TcpCall final : public Call {
     bool go_on() override;
     pollfd waits_for() const noexcept override;
     Deadline wakes_at() const noexcept override { return deadline_; }
-    Descriptor take() noexcept override { return std::move(socket_); }
+    SideChannel take() override { return SideChannel::over(std::move(socket_)); }
 
   private:
     bool has_looked_up();

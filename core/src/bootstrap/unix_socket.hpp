@@ -52,7 +52,7 @@ class UnixCall final : public Call {
     bool go_on() override;
     pollfd waits_for() const noexcept override { return {-1, 0, 0}; }
     Deadline wakes_at() const noexcept override { return again_; }
-    Descriptor take() noexcept override { return std::move(socket_); }
+    SideChannel take() override { return SideChannel::over(std::move(socket_)); }
 
   private:
     UnixName to_;

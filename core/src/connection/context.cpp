@@ -9,6 +9,7 @@
 
 #include "../arena/system_memory.hpp"
 #include "../bootstrap/call.hpp"
+#include "../bootstrap/manager_call.hpp"
 #include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
 #include "connection_impl.hpp"
@@ -40,21 +41,25 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     return Lane(make_lane(context, lane));
 }
 
+std::unique_ptr<Call> call_of(Context::Impl& context, const Address& to) {
+    const Deadline deadline = Deadline::after(context.config.connect.timeout);
+    if (const auto* port = std::get_if<ManagerPort>(&to))
+        return std::make_unique<ManagerCall>(context.streams(port->text()), *port, deadline);
+    return make_call(to, deadline);
+}
+
 // A call of a listener, or a socket of the program, and the handshake over it.
 class Calling final : public Awaited {
   public:
     Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const Address& to)
-        : context_(std::move(context)),
-          lane_(std::move(lane)),
-          call_(make_call(to, Deadline::after(context_->config.connect.timeout))) {}
+        : context_(std::move(context)), lane_(std::move(lane)), call_(call_of(*context_, to)) {}
     // `read_ahead`: of what the peer has said. Throws Error(protocol_error).
     Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, Descriptor socket,
             const HandedSocket& handed)
         : context_(std::move(context)), lane_(std::move(lane)) {
         tcp::tune(socket);
         tcp::keep_alive(socket, context_->config.connect.keep_alive);
-        std::string name = tcp::peer_name(socket);
-        SideChannel channel(std::move(socket), std::move(name));
+        SideChannel channel = SideChannel::over(std::move(socket));
         channel.feed(handed.read_ahead);
         shaking_.emplace(context_, std::move(lane_), std::move(channel), handed.side);
     }
@@ -81,11 +86,9 @@ class Calling final : public Awaited {
   private:
     void shake_hands() {
         if (!call_->go_on()) return;
-        Descriptor socket = call_->take();
-        tcp::keep_alive(socket, context_->config.connect.keep_alive);
-        std::string name = tcp::peer_name(socket);
-        shaking_.emplace(context_, std::move(lane_),
-                         SideChannel(std::move(socket), std::move(name)), SocketSide::caller);
+        SideChannel channel = call_->take();
+        tcp::keep_alive(channel.socket(), context_->config.connect.keep_alive);
+        shaking_.emplace(context_, std::move(lane_), std::move(channel), SocketSide::caller);
     }
 
     const std::shared_ptr<Context::Impl> context_;
@@ -102,6 +105,13 @@ Meeting meet(Calling& calling, LaneDriver* driver) {
     WaitRounds rounds(driver, Deadline::never());
     while (!calling.is_over()) rounds.next();
     return calling.take();
+}
+
+std::unique_ptr<rdma::CmListener> listen_by_manager(Context::Impl& context, const ManagerPort& at) {
+    const Config::ConnectSection& connect = context.config.connect;
+    rdma::CmStreams& streams = context.streams(at.text());
+    const tcp::AddressList addresses = tcp::addresses_to_listen(at.at, connect.loopback_only);
+    return streams.listen(*addresses->ai_addr, connect.timeout);
 }
 
 // In the lane's thread, which drives it meanwhile.
@@ -126,6 +136,15 @@ Context::Impl::Impl(const Config& configuration, std::unique_ptr<Device> opened)
       events(*device),
       telemetry(telemetry::Segment::open(config.telemetry), arenas, *device, config) {
     warn_of_memlock(*device, config);
+}
+
+rdma::CmStreams& Context::Impl::streams(const std::string& address) {
+    if (!device->info().connection_manager)
+        throw Error(Errc::unsupported, address, device->info().name + " has no connection manager",
+                    "use host:port or unix:/path, or an RDMA device: kind = \"rdma\" in [device]");
+    const std::lock_guard guard(streams_mutex_);
+    if (streams_ == nullptr) streams_ = std::make_unique<rdma::CmStreams>(device->info().name);
+    return *streams_;
 }
 
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
@@ -220,9 +239,11 @@ void Context::connect(std::string_view address, Poller& poller,
 
 Listener Context::listen(std::string_view address) {
     const Address at = parse_address(address);
-    unix_socket::Bound bound;
+    Listener::Impl::Bound bound;
     if (const auto* name = std::get_if<UnixName>(&at))
-        bound = unix_socket::listen(*name);
+        static_cast<unix_socket::Bound&>(bound) = unix_socket::listen(*name);
+    else if (const auto* port = std::get_if<ManagerPort>(&at))
+        bound.by_manager = listen_by_manager(*impl_, *port);
     else
         bound.socket = tcp::listen(std::get<HostPort>(at), impl_->config.connect.loopback_only);
     return Listener(std::make_unique<Listener::Impl>(impl_, lane_, std::move(bound)));

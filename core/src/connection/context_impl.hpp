@@ -4,9 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
+#include <verbatim/rdma/cm_streams.hpp>
 
 #include "../arena/region_tables.hpp"
 #include "../arena/sparse_blocks.hpp"
@@ -37,6 +40,14 @@ struct Context::Impl {
     DeviceEvents events;
     EndedRequests ended;
     telemetry::ContextCounts telemetry;
+
+    // Streams of the connection manager, made when the first is asked for. Any thread. Throws Error
+    // about `address`: unsupported (the device has none), no_device.
+    rdma::CmStreams& streams(const std::string& address);
+
+  private:
+    std::mutex streams_mutex_;
+    std::unique_ptr<rdma::CmStreams> streams_;
 };
 
 // A lane of the context. Throws what the device throws.

@@ -91,7 +91,7 @@ void Handshake::begin_greeting() {
 void Handshake::greet() {
     endpoint_ = std::make_unique<Endpoint>(*context_,
                                            LaneOfEndpoint{lane_.lane, std::move(lane_.reservation)},
-                                           tcp::local_address(channel_.socket()));
+                                           channel_.local_address());
     const Hello mine = endpoint_->hello();
     if (peer_) check_compatible(mine, *peer_, channel_.name());
     channel_.say(FrameType::hello, encode_hello(mine));

@@ -28,6 +28,7 @@ Listener::Impl::Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context
       lane(std::move(lane_of_context)),
       file(std::move(bound.file)),
       socket(std::move(bound.socket)),
+      by_manager_(std::move(bound.by_manager)),
       stopped_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 Listener::Impl::~Impl() {
@@ -98,15 +99,25 @@ Connection Listener::Impl::accept(const Lane& on, Deadline deadline) {
                 "no peer completed the hello in time", "start the sender, or allow more time");
 }
 
+std::optional<SideChannel> Listener::Impl::take_caller() {
+    if (by_manager_) {
+        std::optional<rdma::CmStream> stream = by_manager_->accept();
+        if (!stream) return std::nullopt;
+        return SideChannel(std::move(*stream));
+    }
+    Descriptor caller = tcp::accept(socket);
+    if (!caller) return std::nullopt;
+    tcp::keep_alive(caller, context->config.connect.keep_alive);
+    return SideChannel::over(std::move(caller));
+}
+
 void Listener::Impl::take_callers() try {
     while (callers_.size() < kMaxCallers) {
-        Descriptor caller = tcp::accept(socket);
+        std::optional<SideChannel> caller = take_caller();
         starved_ = false;
         if (!caller) return;
-        tcp::keep_alive(caller, context->config.connect.keep_alive);
-        std::string name = tcp::peer_name(caller);
-        callers_.push_back({SideChannel(std::move(caller), std::move(name)),
-                            Deadline::after(context->config.connect.timeout), std::nullopt});
+        callers_.push_back(
+            {std::move(*caller), Deadline::after(context->config.connect.timeout), std::nullopt});
         if (context->key != nullptr)
             callers_.back().proving.emplace(context->key, Prover::Role::listener);
     }
@@ -157,7 +168,7 @@ void Listener::Impl::add_callers_to(WaitList& list, const Target& target) const 
     if (starved_)
         list.add(Deadline::after(kStarvedPause));
     else if (callers_.size() < kMaxCallers)
-        list.add(socket.get());
+        list.add(by_manager_ ? by_manager_->file() : socket.get());
     if (callers_.empty()) return;
     // While no more handshakes may begin, callers need not be heard.
     const Clock::time_point start = may_start(target);

@@ -30,7 +30,9 @@ struct Listener::Impl {
         LaneDriver* driver = nullptr;  // of the lanes that this thread drives while it waits
     };
 
-    using Bound = unix_socket::Bound;
+    struct Bound : unix_socket::Bound {
+        std::unique_ptr<rdma::CmListener> by_manager;  // instead of a socket
+    };
     Impl(std::shared_ptr<Context::Impl> shared, Lane lane_of_context, Bound bound);
     ~Impl();
     Impl(const Impl&) = delete;
@@ -49,7 +51,9 @@ struct Listener::Impl {
     SocketFile file;  // of a Unix socket
     Descriptor socket;
     // 0: a Unix socket.
-    std::uint16_t port() const noexcept { return tcp::local_port(socket); }
+    std::uint16_t port() const noexcept {
+        return by_manager_ ? by_manager_->port() : tcp::local_port(socket);
+    }
 
   private:
     class Accepting;
@@ -65,6 +69,7 @@ struct Listener::Impl {
     // When the next handshake may begin.
     Clock::time_point may_start(const Target& target) const noexcept;
     void take_callers();
+    std::optional<SideChannel> take_caller();
     void add_callers_to(WaitList& list, const Target& target) const;
     void hear_callers(const Target& target);
     // Nothing while the hello is incomplete. Throws Error if the caller must go.
@@ -72,6 +77,7 @@ struct Listener::Impl {
     void run() noexcept;
     void hand_over(Meeting meeting);
 
+    std::unique_ptr<rdma::CmListener> by_manager_;  // null: the socket
     std::vector<Caller> callers_;
     bool starved_ = false;  // the last caller could not be taken for want of a descriptor
     Welcomes welcomes_;

@@ -90,8 +90,7 @@ NextQueuePair Moving::make(std::shared_ptr<Lane::Impl> lane, Reservation reserva
     NextQueuePair next{std::move(lane), std::move(reservation), std::move(place)};
     if (next.lane != impl_.lane)
         next.note = std::make_unique<NotePool::Note>(next.lane->resources().notes);
-    next.handle = impl_.endpoint->make_queue_pair(next.reservation,
-                                                  tcp::local_address(impl_.channel.socket()));
+    next.handle = impl_.endpoint->make_queue_pair(next.reservation, impl_.channel.local_address());
     return next;
 }
 

@@ -1,4 +1,5 @@
-"""The examples, run as their first lines say. Arguments: the directory of the programs, the source root, a wrong peer."""
+"""The examples, run as their first lines say. Arguments: the directory of the programs, the source root, a wrong peer,
+the library of the software NIC for rdma-core."""
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ import time
 import unittest
 import unittest.mock
 
-PROGRAMS, SOURCE, WRONG_PEER = (os.path.abspath(argument) for argument in sys.argv[1:4])
+PROGRAMS, SOURCE, WRONG_PEER, UVERBS = (os.path.abspath(argument) for argument in sys.argv[1:5])
 PATIENCE = 60
 
 
@@ -79,6 +80,10 @@ class Examples(unittest.TestCase):
 
     def test_a_loop_of_ones_own(self):
         self.assertEqual(self.both("epoll", "serve", "ask"), "hello from a loop\n")
+
+    def test_a_connection_by_the_connection_manager(self):
+        with unittest.mock.patch.dict(os.environ, LD_PRELOAD=UVERBS):
+            self.assertEqual(self.both("managed", "serve", "ask"), "by the connection manager\n")
 
     def test_remote_memory(self):
         self.assertEqual(self.both("remote", "serve", "ask"), "30 35\n")

@@ -78,7 +78,8 @@ class Context {
     Context& operator=(const Context&) = delete;
 
     // `address`: "host:port", host a name or address ("[::1]:7471" for IPv6), or the Unix socket
-    // "unix:/path" or "unix:@name" (abstract). Each address of a name is tried in turn. Deadline:
+    // "unix:/path" or "unix:@name" (abstract), or "rdma://host:port" of an RDMA device's connection
+    // manager; else Error(unsupported). Each address of a name is tried in turn. Deadline:
     // config connect.timeout. docs/connecting.md.
     // On the context's lane, or on the one given, whose thread this is. Drives that lane: handlers
     // and tasks run inside. Throws
