@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <verbatim/core/client.hpp>
 #include <verbatim/driver/device.hpp>
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/fixed_shape.hpp>
@@ -74,6 +76,8 @@ struct Hello {
     std::string device_name;              // for messages
     // Longest message that this side takes in fragments; 0: none.
     std::uint64_t longest_message = 0;
+    // Of a caller that dials again.
+    std::optional<ClientIdentity> client;
 };
 
 std::vector<std::byte> encode_hello(const Hello& hello);

@@ -59,6 +59,21 @@ void Connection::Impl::settle_end() noexcept {
     told.state = end_.why();
 }
 
+void Connection::Impl::supersede() noexcept {
+    if (told.state == Errc::ok) {
+        (void)fail(Errc::peer_lost);
+        dispatcher.close();
+        told.state = end_.why();
+        lane->pending().add(member);  // which tells of it
+    }
+    told.client.cut();
+}
+
+std::optional<ClientIdentity> client_of(Connection& connection) noexcept {
+    const ClientSession* const session = LayerAccess::impl_of(connection).told.client.session();
+    return session == nullptr ? std::nullopt : std::optional(session->client());
+}
+
 void Connection::Impl::go_on() noexcept {
     if (handle == nullptr) {
         (void)closing_.go_on();

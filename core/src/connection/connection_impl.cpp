@@ -20,6 +20,10 @@ Connection::Impl::Impl(Meeting meeting)
       grants(*lane, member, *context->device, context->quarantine,
              (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();
+    told.client.tie(
+        std::move(meeting.client), lane,
+        {this, [](void* self) noexcept { Use(*static_cast<Impl*>(self))->supersede(); }},
+        channel.name());
     lane->join(member, channel.socket().get());
 }
 
@@ -53,6 +57,7 @@ MemberEvents Connection::Impl::events() noexcept {
 void Connection::Impl::abandon() noexcept {
     const Use use(*this);  // whose end deletes it
     handle = nullptr;
+    told.client.cut();
     one_sided.prepared().end_all();
     dispatcher.close();
     closing_.begin();

@@ -20,7 +20,7 @@
 #include "endpoint.hpp"
 #include "handshake.hpp"
 #include "moving.hpp"
-#include "sender_impl.hpp"
+#include "../sender/sender_impl.hpp"
 
 namespace verbatim {
 
@@ -29,6 +29,7 @@ struct ToldEnd {
     Errc state = Errc::ok;  // set once nothing is left to receive
     bool closed = false;    // it was a bye, and everything before it was received
     std::vector<EndHandler> handlers;
+    ClientTie client;  // of a peer that dials again: its next connection ends this one
 };
 
 // Ways to send beside those of the connection itself.
@@ -75,6 +76,7 @@ struct Connection::Impl {
     }
     bool has_ended() const noexcept { return end_.noticed(); }
     Errc why_ended() const noexcept { return end_.why(); }
+    const PeerEnd& end() const noexcept { return end_; }
     bool peer_took_all() const noexcept {
         const std::uint64_t sent = member.ring().sent();
         return member.ring().has_posted_all() &&
@@ -99,6 +101,8 @@ struct Connection::Impl {
 
     // -- For the close --
     void look_at_side_channel() noexcept;
+    // The peer has dialled again: nothing more of this connection is handed out.
+    void supersede() noexcept;
     bool go_on_with_grants() noexcept;
 
   private:

@@ -12,6 +12,7 @@
 #include "../arena/sparse_blocks.hpp"
 #include "../arrival/posted_lines.hpp"
 #include "../authentication/secret_key.hpp"
+#include "../generations/generations.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
 
@@ -35,6 +36,8 @@ struct Context::Impl {
     const std::shared_ptr<Quarantine> quarantine;  // goes before the arenas whose memory it holds
     DeviceEvents events;
     EndedRequests ended;
+    // Of callers that dial again.
+    const std::shared_ptr<Generations> generations = std::make_shared<Generations>();
 };
 
 // A lane of the context. Throws what the device throws.
