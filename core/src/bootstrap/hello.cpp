@@ -124,9 +124,9 @@ void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
         else if (type == kStreams)
             get_streams(ByteReader(value), hello.queue_pair, object);
         else if (type == kLongestMessage)
-            hello.longest_message = get_longest(ByteReader(value), object);
+            hello.said.longest_message = get_longest(ByteReader(value), object);
         else if (type == kClient)
-            hello.client = get_client(ByteReader(value), object);
+            hello.said.client = get_client(ByteReader(value), object);
         else if ((flags & kMustUnderstand) != 0)
             throw Error(Errc::unsupported, object,
                         fmt::format("the peer requires extension {}", type),
@@ -230,9 +230,10 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     out.put(static_cast<std::uint32_t>(sizeof(std::uint32_t) + body.size())).put(body);
     put_extension(out, kDeviceName, std::as_bytes(std::span(hello.device_name)));
     put_streams(out, hello.queue_pair);
-    if (hello.longest_message != 0)
-        put_extension(out, kLongestMessage, std::as_bytes(std::span(&hello.longest_message, 1)));
-    if (hello.client) put_client(out, *hello.client);
+    if (hello.said.longest_message != 0)
+        put_extension(out, kLongestMessage,
+                      std::as_bytes(std::span(&hello.said.longest_message, 1)));
+    if (hello.said.client) put_client(out, *hello.said.client);
     return out.take();
 }
 
@@ -308,7 +309,7 @@ void check_move(const Hello& before, const Hello& after, const std::string& obje
     expected.queue_pair = after.queue_pair;
     expected.features = after.features;
     expected.note = after.note;
-    expected.client.reset();  // said once
+    expected.said.client.reset();  // said once
     if (encode_hello(expected) != encode_hello(after) ||
         before.queue_pair.kind != after.queue_pair.kind)
         broken(object, "a move that changes more than the queue pair and the note");

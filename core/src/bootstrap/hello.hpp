@@ -74,10 +74,12 @@ struct Hello {
     std::uint64_t tag_key = 0;            // for the tags of records in this side's ring
     std::uint32_t user = 0, process = 0;  // for messages; proven by the device where it matters
     std::string device_name;              // for messages
-    // Longest message that this side takes in fragments; 0: none.
-    std::uint64_t longest_message = 0;
-    // Of a caller that dials again.
-    std::optional<ClientIdentity> client;
+    // In extensions that a reader may skip.
+    struct Said {
+        std::uint64_t longest_message = 0;     // that this side takes in fragments; 0: none
+        std::optional<ClientIdentity> client;  // of a caller that dials again
+    };
+    Said said;
 };
 
 std::vector<std::byte> encode_hello(const Hello& hello);

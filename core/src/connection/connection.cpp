@@ -22,7 +22,7 @@ void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Dead
     impl.sending.is_long = true;
     const std::unique_ptr<bool, void (*)(bool*)> over(&impl.sending.is_long,
                                                       [](bool* b) { *b = false; });
-    const std::size_t most = impl.member.ring().max_payload();
+    const std::size_t most = impl.member.ring().sender().max_payload();
     for (OutgoingFragments fragments(message); !fragments.is_over(); fragments.advance())
         wait_for(impl, deadline, [&] { return impl.try_send(fragments.next(most)); });
 }
@@ -89,14 +89,14 @@ Sender Connection::sender() {
                                   [](void* impl, const OutgoingMessage& message) noexcept {
                                       return static_cast<Impl*>(impl)->try_batch(message);
                                   }};
-        impl_->sending.sender =
-            std::make_shared<Sender::Impl>(impl_->lane, target, impl_->member.ring().max_payload());
+        impl_->sending.sender = std::make_shared<Sender::Impl>(
+            impl_->lane, target, impl_->member.ring().sender().max_payload());
     }
     return Sender(impl_->sending.sender);
 }
 
 std::size_t Connection::max_message_bytes() const noexcept {
-    return impl_->member.ring().max_payload();
+    return impl_->member.ring().sender().max_payload();
 }
 
 std::size_t Connection::longest_message_bytes() const noexcept {
@@ -202,7 +202,11 @@ void Connection::pause(unsigned round, Deadline deadline) {
 Errc Connection::state() const noexcept { return impl_->told.state; }
 void Connection::check() const { impl_->check(); }
 bool Connection::peer_closed() const noexcept { return impl_->told.closed; }
-bool Connection::peer_took_all() const noexcept { return impl_->peer_took_all(); }
+bool Connection::peer_took_all() const noexcept {
+    const MessageRing& ring = impl_->member.ring();
+    const std::uint64_t behind = impl_->grants.notices().behind_messages(ring.sent());
+    return ring.has_posted_all() && impl_->end().took_all(behind, ring.sent());
+}
 Lane Connection::lane() const noexcept { return Lane(impl_->lane); }
 
 Arena& Connection::arena() noexcept { return impl_->context->arenas.objects.arena(); }

@@ -59,14 +59,14 @@ void Connection::Impl::settle_end() noexcept {
     told.state = end_.why();
 }
 
-void Connection::Impl::supersede() noexcept {
-    if (told.state == Errc::ok) {
-        (void)fail(Errc::peer_lost);
-        dispatcher.close();
-        told.state = end_.why();
-        lane->pending().add(member);  // which tells of it
+void supersede(Connection::Impl& impl) noexcept {
+    if (impl.told.state == Errc::ok) {
+        (void)impl.judge(Errc::peer_lost);
+        impl.dispatcher.close();
+        impl.told.state = impl.why_ended();
+        impl.lane->pending().add(impl.member);  // which tells of it
     }
-    told.client.cut();
+    impl.told.client.cut();
 }
 
 std::optional<ClientIdentity> client_of(Connection& connection) noexcept {

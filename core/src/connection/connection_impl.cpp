@@ -20,10 +20,13 @@ Connection::Impl::Impl(Meeting meeting)
       grants(*lane, member, *context->device, context->quarantine,
              (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();
-    told.client.tie(
-        std::move(meeting.client), lane,
-        {this, [](void* self) noexcept { Use(*static_cast<Impl*>(self))->supersede(); }},
-        channel.name());
+    told.client.tie(std::move(meeting.client), lane,
+                    {this,
+                     [](void* self) noexcept {
+                         const Use use(*static_cast<Impl*>(self));
+                         verbatim::supersede(*static_cast<Impl*>(self));
+                     }},
+                    channel.name());
     lane->join(member, channel.socket().get());
 }
 

@@ -14,13 +14,13 @@
 #include "../grant/grants.hpp"
 #include "../lane/lane_impl.hpp"
 #include "../queue/one_sided_requests.hpp"
+#include "../sender/sender_impl.hpp"
 #include "closing.hpp"
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
 #include "endpoint.hpp"
 #include "handshake.hpp"
 #include "moving.hpp"
-#include "../sender/sender_impl.hpp"
 
 namespace verbatim {
 
@@ -77,11 +77,6 @@ struct Connection::Impl {
     bool has_ended() const noexcept { return end_.noticed(); }
     Errc why_ended() const noexcept { return end_.why(); }
     const PeerEnd& end() const noexcept { return end_; }
-    bool peer_took_all() const noexcept {
-        const std::uint64_t sent = member.ring().sent();
-        return member.ring().has_posted_all() &&
-               end_.took_all(grants.notices().behind_messages(sent), sent);
-    }
 
     Errc progress() noexcept;
     void check() const;
@@ -101,8 +96,6 @@ struct Connection::Impl {
 
     // -- For the close --
     void look_at_side_channel() noexcept;
-    // The peer has dialled again: nothing more of this connection is handed out.
-    void supersede() noexcept;
     bool go_on_with_grants() noexcept;
 
   private:
@@ -128,5 +121,8 @@ struct Connection::Impl {
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
 };
+
+// The peer has dialled again: nothing more of this connection is handed out.
+void supersede(Connection::Impl& impl) noexcept;
 
 }  // namespace verbatim

@@ -93,9 +93,9 @@ void Handshake::begin_greeting() {
 
 // A client that dials again is answered once its older connection has ended.
 bool Handshake::may_greet() {
-    if (!peer_ || !peer_->client) return true;
+    if (!peer_ || !peer_->said.client) return true;
     if (session_ == nullptr) {
-        session_ = context_->generations->admit(*peer_->client, channel_.name());
+        session_ = context_->generations->admit(*peer_->said.client, channel_.name());
         begin(Stage::greeting);
     }
     if (session_->may_connect(channel_.name())) return true;
@@ -111,7 +111,7 @@ bool Handshake::greet() {
                                            LaneOfEndpoint{lane_.lane, std::move(lane_.reservation)},
                                            tcp::local_address(channel_.socket()));
     Hello mine = endpoint_->hello();
-    mine.client = client_;
+    mine.said.client = client_;
     if (peer_) check_compatible(mine, *peer_, channel_.name());
     channel_.say(FrameType::hello, encode_hello(mine));
     begin(peer_ ? Stage::connecting : Stage::hearing);

@@ -75,7 +75,7 @@ class Handshake {
     std::optional<Hello> peer_;
     std::optional<ClientIdentity> client_;    // this side
     std::shared_ptr<ClientSession> session_;  // the peer, once admitted
-    std::optional<Proving> proving_;  // where there is a key
+    std::optional<Proving> proving_;          // where there is a key
     Side side_;
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage

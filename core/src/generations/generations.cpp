@@ -9,10 +9,11 @@ namespace verbatim {
 namespace {
 
 [[noreturn]] void refuse_late(const std::string& object, std::uint64_t came, std::uint64_t known) {
-    throw Error(Errc::protocol_error, object,
-                fmt::format("its hello has generation {}, and generation {} of that client is known",
-                            came, known),
-                "nothing: the client has dialled again since");
+    throw Error(
+        Errc::protocol_error, object,
+        fmt::format("its hello has generation {}, and generation {} of that client is known", came,
+                    known),
+        "nothing: the client has dialled again since");
 }
 
 }  // namespace
@@ -100,7 +101,8 @@ void ClientSession::ask_to_end() {
     is_asked_ = true;
     const auto lane = lane_.lock();
     if (lane == nullptr) return;
-    Lane(lane).submit([self = shared_from_this(), at = lane.get()]() noexcept { self->end_on(at); });
+    Lane(lane).submit(
+        [self = shared_from_this(), at = lane.get()]() noexcept { self->end_on(at); });
 }
 
 void ClientSession::end_on(const Lane::Impl* lane) noexcept {

@@ -65,7 +65,7 @@ Errc StreamLayer::try_write(std::span<const std::byte> bytes, std::size_t& writt
     written = 0;
     if (has_finished_) return Errc::invalid_argument;
     if (why_ != Errc::ok) return why_;
-    const std::size_t longest = std::min(kPiece, impl_.member.ring().max_payload());
+    const std::size_t longest = std::min(kPiece, impl_.member.ring().sender().max_payload());
     while (written < bytes.size()) {
         const std::size_t piece = std::min<std::size_t>(
             {bytes.size() - written, longest, static_cast<std::size_t>(window_.room())});

@@ -139,7 +139,8 @@ void TaggedLayer::finish_pull() noexcept {
 }
 
 std::size_t TaggedLayer::longest_copied() const noexcept {
-    return std::min(kLongestCopied, impl_.member.ring().max_payload() - sizeof(std::uint64_t));
+    return std::min(kLongestCopied,
+                    impl_.member.ring().sender().max_payload() - sizeof(std::uint64_t));
 }
 
 Errc TaggedLayer::try_send(std::uint64_t tag, std::span<const std::byte> message) noexcept {

@@ -18,8 +18,8 @@ class ReconnectPause {
     std::chrono::microseconds next() {
         const std::chrono::microseconds half = std::chrono::microseconds(next_) / 2;
         next_ = std::min(next_ * 2, longest_);
-        return half + std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(
-                          0, half.count())(random_));
+        return half + std::chrono::microseconds(
+                          std::uniform_int_distribution<std::int64_t>(0, half.count())(random_));
     }
 
   private:

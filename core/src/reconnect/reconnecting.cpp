@@ -13,8 +13,7 @@ namespace {
 
 ClientIdentity new_client() {
     ClientIdentity client;
-    if (getrandom(client.id.data(), client.id.size(), 0) !=
-        static_cast<ssize_t>(client.id.size()))
+    if (getrandom(client.id.data(), client.id.size(), 0) != static_cast<ssize_t>(client.id.size()))
         throw Error(Errc::device_error, "client id", "the kernel gave no random bytes",
                     "see whether getrandom() is forbidden here");
     return client;
@@ -90,8 +89,8 @@ void Reconnecting::Impl::add_to(WaitList& list) const {
 // Each attempt has a generation of its own: the listener may know of one that failed here.
 void Reconnecting::Impl::dial() {
     ++client.generation;
-    calling_ = std::make_unique<Calling>(context, make_room(lane.impl(), context->config), to,
-                                         client);
+    calling_ =
+        std::make_unique<Calling>(context, make_room(lane.impl(), context->config), to, client);
 }
 
 void Reconnecting::Impl::take_calling() {
@@ -112,7 +111,7 @@ void Reconnecting::Impl::settle() noexcept {
     if (!connection) return;
     MessageRing& ring = now().member.ring();
     if (ring.has_posted_all()) unsettled.resolve(ring.sent());
-    unsettled.take(std::max(ring.taken(), now().end().taken()));
+    unsettled.take(std::max(ring.sender().at().consumed(), now().end().taken()));
 }
 
 void Reconnecting::Impl::end_connection() {
@@ -146,7 +145,8 @@ void Reconnecting::Impl::failed(const Error& error) {
 Errc Reconnecting::Impl::try_send(const OutgoingMessage& message) noexcept {
     if (state() != Errc::ok) [[unlikely]]
         return state();
-    const Errc error = connection->try_send(message.channel, message.head, message.body, message.kind);
+    const Errc error =
+        connection->try_send(message.channel, message.head, message.body, message.kind);
     if (error != Errc::ok)  // its end is told by a poll
         return scope_of(error) == Scope::connection ? Errc::would_block : error;
     const MessageRing& ring = now().member.ring();

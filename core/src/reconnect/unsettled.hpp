@@ -1,6 +1,6 @@
-// Unsettled messages are those that a connection has accepted and its peer may not have taken. Their
-// end positions in the ring are kept in a bounded list. Where it is full, messages share a place, so
-// that fewer than true are known as taken, never more. Threads: one. No allocation.
+// Unsettled messages are those that a connection has accepted and its peer may not have taken.
+// Their end positions in the ring are kept in a bounded list. Where it is full, messages share a
+// place, so that fewer than true are known as taken, never more. Threads: one. No allocation.
 #pragma once
 
 #include <array>

@@ -169,10 +169,8 @@ class MessageRing {
 
     RingReceiver& receiver() noexcept { return receiver_; }
     const RingReceiver& receiver() const noexcept { return receiver_; }
-    std::size_t max_payload() const noexcept { return sender_.max_payload(); }
+    const RingSender& sender() const noexcept { return sender_; }
     std::uint64_t sent() const noexcept { return sender_.sent(); }
-    // How far the peer has consumed it, as it last said.
-    std::uint64_t taken() const noexcept { return sender_.at().consumed(); }
 
   private:
     static constexpr std::uint64_t kLookEvery = std::uint64_t{64} << 20;

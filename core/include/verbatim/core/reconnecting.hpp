@@ -40,8 +40,8 @@ struct Lost {
 class Reconnecting {
   public:
     struct Impl;
-    // Dials by its polls and waits, not yet. Throws Error(invalid_argument): the address is none, or
-    // a pause is.
+    // Dials by its polls and waits, not yet. Throws Error(invalid_argument): the address is none,
+    // or a pause is.
     Reconnecting(const Lane& lane, std::string_view address, const ReconnectOptions& options = {});
     Reconnecting(Reconnecting&&) noexcept;
     Reconnecting& operator=(Reconnecting&&) noexcept;

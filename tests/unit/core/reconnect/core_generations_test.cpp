@@ -1,5 +1,5 @@
-// Parts of reconnecting without sockets: what is remembered of clients, which messages are in doubt,
-// the pauses, and the hello extension.
+// Parts of reconnecting without sockets: what is remembered of clients, which messages are in
+// doubt, the pauses, and the hello extension.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -24,7 +24,7 @@ ClientIdentity client(std::uint16_t number, std::uint64_t generation) {
 TEST(Generations, refuse_a_generation_that_is_not_newer) {
     const auto all = std::make_shared<Generations>();
     EXPECT_NE(all->admit(client(1, 5), "peer"), nullptr);
-    for (const std::uint64_t late : {5, 4, 1}) {
+    for (const std::uint64_t late : {5U, 4U, 1U}) {
         const Error error = test::error_of([&] { (void)all->admit(client(1, late), "peer"); });
         EXPECT_EQ(error.code(), Errc::protocol_error);
         EXPECT_TRUE(test::says(error, "generation 5 of that client is known"));
@@ -111,7 +111,8 @@ TEST(Unsettled, never_takes_for_taken_what_was_not) {
             list.accept(random() % 50 == 0 ? Unsettled::kUnknown : position);
             ends.push_back(position);
         } else {
-            const std::uint64_t credit = position - std::min<std::uint64_t>(position, random() % 9000);
+            const std::uint64_t credit =
+                position - std::min<std::uint64_t>(position, random() % 9000);
             list.take(credit);
             for (; !ends.empty() && ends.front() <= credit; ends.pop_front()) ++settled;
         }
@@ -153,14 +154,14 @@ Hello hello_of(const std::optional<ClientIdentity>& who) {
     hello.queue_pair.kind = 1;
     hello.queue_pair.mtu_log2 = 12;
     hello.ring_bytes = 65536;
-    hello.client = who;
+    hello.said.client = who;
     return hello;
 }
 
 TEST(ClientExtension, comes_back_as_it_was_and_is_optional) {
     const ClientIdentity who = client(77, 1234567890123);
-    EXPECT_EQ(parse_hello(encode_hello(hello_of(who))).client, who);
-    EXPECT_FALSE(parse_hello(encode_hello(hello_of({}))).client);
+    EXPECT_EQ(parse_hello(encode_hello(hello_of(who))).said.client, who);
+    EXPECT_FALSE(parse_hello(encode_hello(hello_of({}))).said.client);
 }
 
 TEST(ClientExtension, is_refused_where_it_is_short_or_names_no_generation) {

@@ -21,7 +21,8 @@ int serve(Wire& wire, std::uint16_t port) {
     if (!wire.put(listener.port())) return 1;
     Connection connection = listener.accept(Deadline::after(30s));
     bool is_heard = true;
-    connection.on(1, [&](const Message& message) { is_heard = wire.put(test::number_in(message)); });
+    connection.on(1,
+                  [&](const Message& message) { is_heard = wire.put(test::number_in(message)); });
     while (is_heard && connection.progress() == Errc::ok) std::this_thread::yield();
     return 0;
 }
