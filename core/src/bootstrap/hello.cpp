@@ -20,7 +20,7 @@ constexpr std::uint32_t kByteOrderMark = 0x01020304, kOtherByteOrder = 0x0403020
 constexpr std::size_t kOrderAt = 8, kVersionAt = 12;
 
 // Extensions a reader may skip, unless they are flagged.
-constexpr std::uint16_t kDeviceName = 1, kStreams = 2, kLongestMessage = 3;
+constexpr std::uint16_t kDeviceName = 1, kStreams = 2, kLongestMessage = 3, kClient = 4;
 constexpr std::uint16_t kMustUnderstand = 1;
 constexpr std::size_t kLongestName = 64, kLongestRefusal = 512;
 
@@ -97,6 +97,21 @@ std::uint64_t get_longest(ByteReader in, const std::string& object) {
     return longest;
 }
 
+ClientIdentity get_client(ByteReader in, const std::string& object) {
+    ClientIdentity client;
+    in.get(client.id);
+    client.generation = in.get<std::uint64_t>();
+    if (in.failed()) broken(object, "extension of the client too short");
+    if (client.generation == 0) broken(object, "generation 0 of a client");
+    return client;
+}
+
+void put_client(ByteWriter& out, const ClientIdentity& client) {
+    ByteWriter value;
+    value.put(client.id).put(client.generation);
+    put_extension(out, kClient, value.take());
+}
+
 void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
     while (in.left() != 0) {
         const auto type = in.get<std::uint16_t>(), flags = in.get<std::uint16_t>();
@@ -109,7 +124,9 @@ void get_extensions(ByteReader& in, Hello& hello, const std::string& object) {
         else if (type == kStreams)
             get_streams(ByteReader(value), hello.queue_pair, object);
         else if (type == kLongestMessage)
-            hello.longest_message = get_longest(ByteReader(value), object);
+            hello.said.longest_message = get_longest(ByteReader(value), object);
+        else if (type == kClient)
+            hello.said.client = get_client(ByteReader(value), object);
         else if ((flags & kMustUnderstand) != 0)
             throw Error(Errc::unsupported, object,
                         fmt::format("the peer requires extension {}", type),
@@ -213,8 +230,10 @@ std::vector<std::byte> encode_hello(const Hello& hello) {
     out.put(static_cast<std::uint32_t>(sizeof(std::uint32_t) + body.size())).put(body);
     put_extension(out, kDeviceName, std::as_bytes(std::span(hello.device_name)));
     put_streams(out, hello.queue_pair);
-    if (hello.longest_message != 0)
-        put_extension(out, kLongestMessage, std::as_bytes(std::span(&hello.longest_message, 1)));
+    if (hello.said.longest_message != 0)
+        put_extension(out, kLongestMessage,
+                      std::as_bytes(std::span(&hello.said.longest_message, 1)));
+    if (hello.said.client) put_client(out, *hello.said.client);
     return out.take();
 }
 
@@ -290,6 +309,7 @@ void check_move(const Hello& before, const Hello& after, const std::string& obje
     expected.queue_pair = after.queue_pair;
     expected.features = after.features;
     expected.note = after.note;
+    expected.said.client.reset();  // said once
     if (encode_hello(expected) != encode_hello(after) ||
         before.queue_pair.kind != after.queue_pair.kind)
         broken(object, "a move that changes more than the queue pair and the note");

@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <verbatim/core/client.hpp>
 #include <verbatim/driver/device.hpp>
 #include <verbatim/driver/error.hpp>
 #include <verbatim/mlx5/fixed_shape.hpp>
@@ -72,8 +74,12 @@ struct Hello {
     std::uint64_t tag_key = 0;            // for the tags of records in this side's ring
     std::uint32_t user = 0, process = 0;  // for messages; proven by the device where it matters
     std::string device_name;              // for messages
-    // Longest message that this side takes in fragments; 0: none.
-    std::uint64_t longest_message = 0;
+    // In extensions that a reader may skip.
+    struct Said {
+        std::uint64_t longest_message = 0;     // that this side takes in fragments; 0: none
+        std::optional<ClientIdentity> client;  // of a caller that dials again
+    };
+    Said said;
 };
 
 std::vector<std::byte> encode_hello(const Hello& hello);

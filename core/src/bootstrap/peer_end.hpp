@@ -37,6 +37,8 @@ class PeerEnd {
     bool took_all(std::uint64_t messages, std::uint64_t sent) const noexcept {
         return bye_ && bye_->taken_position >= messages && bye_->taken_position <= sent;
     }
+    // How much of this side the peer had taken when it took its leave; 0: it did not say.
+    std::uint64_t taken() const noexcept { return bye_ ? bye_->taken_position : 0; }
     // The bye went over TCP and may have overtaken data of the queue pair, but not by long; a peer
     // that lies is not believed for longer either.
     bool may_be_early(std::uint64_t consumed) const noexcept {

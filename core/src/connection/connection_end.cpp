@@ -59,6 +59,21 @@ void Connection::Impl::settle_end() noexcept {
     told.state = end_.why();
 }
 
+void supersede(Connection::Impl& impl) noexcept {
+    if (impl.told.state == Errc::ok) {
+        (void)impl.judge(Errc::peer_lost);
+        impl.dispatcher.close();
+        impl.told.state = impl.why_ended();
+        impl.lane->pending().add(impl.member);  // which tells of it
+    }
+    impl.told.client.cut();
+}
+
+std::optional<ClientIdentity> client_of(Connection& connection) noexcept {
+    const ClientSession* const session = LayerAccess::impl_of(connection).told.client.session();
+    return session == nullptr ? std::nullopt : std::optional(session->client());
+}
+
 void Connection::Impl::go_on() noexcept {
     if (handle == nullptr) {
         (void)closing_.go_on();

@@ -20,6 +20,13 @@ Connection::Impl::Impl(Meeting meeting)
       grants(*lane, member, *context->device, context->quarantine,
              (endpoint->peer().features & Hello::kHearsOfEnds) != 0) {
     member.events() = events();
+    told.client.tie(std::move(meeting.client), lane,
+                    {this,
+                     [](void* self) noexcept {
+                         const Use use(*static_cast<Impl*>(self));
+                         verbatim::supersede(*static_cast<Impl*>(self));
+                     }},
+                    channel.name());
     begin_telemetry(*this);
     lane->join(member, channel.socket().get());
 }
@@ -54,6 +61,7 @@ MemberEvents Connection::Impl::events() noexcept {
 void Connection::Impl::abandon() noexcept {
     const Use use(*this);  // whose end deletes it
     handle = nullptr;
+    told.client.cut();
     one_sided.prepared().end_all();
     dispatcher.close();
     closing_.begin();

@@ -14,13 +14,13 @@
 #include "../grant/grants.hpp"
 #include "../lane/lane_impl.hpp"
 #include "../queue/one_sided_requests.hpp"
+#include "../sender/sender_impl.hpp"
 #include "closing.hpp"
 #include "context_impl.hpp"
 #include "dispatcher.hpp"
 #include "endpoint.hpp"
 #include "handshake.hpp"
 #include "moving.hpp"
-#include "sender_impl.hpp"
 
 namespace verbatim {
 
@@ -29,6 +29,7 @@ struct ToldEnd {
     Errc state = Errc::ok;  // set once nothing is left to receive
     bool closed = false;    // it was a bye, and everything before it was received
     std::vector<EndHandler> handlers;
+    ClientTie client;  // of a peer that dials again: its next connection ends this one
 };
 
 // Ways to send beside those of the connection itself.
@@ -75,11 +76,7 @@ struct Connection::Impl {
     }
     bool has_ended() const noexcept { return end_.noticed(); }
     Errc why_ended() const noexcept { return end_.why(); }
-    bool peer_took_all() const noexcept {
-        const std::uint64_t sent = member.ring().sent();
-        return member.ring().has_posted_all() &&
-               end_.took_all(grants.notices().behind_messages(sent), sent);
-    }
+    const PeerEnd& end() const noexcept { return end_; }
 
     Errc progress() noexcept;
     void check() const;
@@ -127,5 +124,7 @@ struct Connection::Impl {
 
 // Lets its lane count it, from when it joins. Throws std::bad_alloc.
 void begin_telemetry(Connection::Impl& connection);
+// The peer has dialled again: nothing more of this connection is handed out.
+void supersede(Connection::Impl& impl) noexcept;
 
 }  // namespace verbatim

@@ -1,17 +1,14 @@
 // Contexts: configuration, device and arenas put together; connecting.
 #include <verbatim/core/context.hpp>
 
-#include <exception>
-#include <optional>
 #include <utility>
 
 #include <verbatim/driver/log.hpp>
 
 #include "../arena/system_memory.hpp"
-#include "../bootstrap/call.hpp"
-#include "../bootstrap/manager_call.hpp"
 #include "../bootstrap/unix_socket.hpp"
 #include "../lane/lane_driver.hpp"
+#include "calling.hpp"
 #include "connection_impl.hpp"
 #include "context_impl.hpp"
 #include "listener_impl.hpp"
@@ -40,64 +37,6 @@ Lane lane_of(const std::shared_ptr<Context::Impl>& context, const Config::Poller
     lane.spin = section.spin;
     return Lane(make_lane(context, lane));
 }
-
-std::unique_ptr<Call> call_of(Context::Impl& context, const Address& to) {
-    const Deadline deadline = Deadline::after(context.config.connect.timeout);
-    if (const auto* port = std::get_if<ManagerPort>(&to))
-        return std::make_unique<ManagerCall>(context.streams(port->text()), *port, deadline);
-    return make_call(to, deadline);
-}
-
-// A call of a listener, or a socket of the program, and the handshake over it.
-class Calling final : public Awaited {
-  public:
-    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, const Address& to)
-        : context_(std::move(context)), lane_(std::move(lane)), call_(call_of(*context_, to)) {}
-    // `read_ahead`: of what the peer has said. Throws Error(protocol_error).
-    Calling(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, Descriptor socket,
-            const HandedSocket& handed)
-        : context_(std::move(context)), lane_(std::move(lane)) {
-        tcp::tune(socket);
-        tcp::keep_alive(socket, context_->config.connect.keep_alive);
-        SideChannel channel = SideChannel::over(std::move(socket));
-        channel.feed(handed.read_ahead);
-        shaking_.emplace(context_, std::move(lane_), std::move(channel), handed.side);
-    }
-    void go_on() noexcept override try {
-        if (error_ != nullptr || has_met_) return;
-        if (!shaking_) shake_hands();
-        has_met_ = shaking_ && shaking_->go_on();
-    } catch (...) {
-        error_ = std::current_exception();
-    }
-    void add_to(WaitList& list) const override {
-        if (is_over()) return;
-        if (shaking_) return shaking_->add_to(list);
-        if (const pollfd entry = call_->waits_for(); entry.fd >= 0) list.files.push_back(entry);
-        list.add(call_->wakes_at());
-    }
-    bool is_over() const noexcept { return has_met_ || error_ != nullptr; }
-    // Throws Error.
-    Meeting take() {
-        if (error_ != nullptr) std::rethrow_exception(error_);
-        return shaking_->take();
-    }
-
-  private:
-    void shake_hands() {
-        if (!call_->go_on()) return;
-        SideChannel channel = call_->take();
-        tcp::keep_alive(channel.socket(), context_->config.connect.keep_alive);
-        shaking_.emplace(context_, std::move(lane_), std::move(channel), SocketSide::caller);
-    }
-
-    const std::shared_ptr<Context::Impl> context_;
-    LaneOfEndpoint lane_;         // until it shakes hands
-    std::unique_ptr<Call> call_;  // null: the program has connected
-    std::optional<Handshake> shaking_;
-    std::exception_ptr error_;
-    bool has_met_ = false;
-};
 
 // `driver`: of the lanes of this thread. Any thread. Throws Error.
 Meeting meet(Calling& calling, LaneDriver* driver) {

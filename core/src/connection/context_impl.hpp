@@ -15,6 +15,7 @@
 #include "../arena/sparse_blocks.hpp"
 #include "../arrival/posted_lines.hpp"
 #include "../authentication/secret_key.hpp"
+#include "../generations/generations.hpp"
 #include "../lane/device_events.hpp"
 #include "../lane/quarantine.hpp"
 #include "../telemetry/context_counts.hpp"
@@ -40,6 +41,8 @@ struct Context::Impl {
     DeviceEvents events;
     EndedRequests ended;
     telemetry::ContextCounts telemetry;
+    // Of callers that dial again.
+    const std::shared_ptr<Generations> generations = std::make_shared<Generations>();
 
     // Streams of the connection manager, made when the first is asked for. Any thread. Throws Error
     // about `address`: unsupported (the device has none), no_device.

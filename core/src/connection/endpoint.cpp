@@ -91,7 +91,7 @@ Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
     hello.note.key = note->remote_key();
     hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->block.address()) + kRingAt;
     hello.ring_bytes = config.ring.bytes;
-    hello.longest_message = config.ring.longest_message;
+    hello.said.longest_message = config.ring.longest_message;
     hello.ring_key = hello.words_key = incoming_->block.region().remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();

@@ -91,7 +91,7 @@ class Endpoint {
     // What the peer said last.
     const Hello& peer() const noexcept { return peer_; }
     // That the peer takes.
-    std::uint64_t longest_message() const noexcept { return peer_.longest_message; }
+    std::uint64_t longest_message() const noexcept { return peer_.said.longest_message; }
 
     // -- For a move to another queue pair (docs/moving.md) --
     // Throws what the device throws.

@@ -24,13 +24,14 @@ struct Meeting {
     std::shared_ptr<Lane::Impl> lane;
     std::unique_ptr<Endpoint> endpoint;
     SideChannel channel;
+    std::shared_ptr<ClientSession> client;  // of a peer that dials again
 };
 
 class Handshake {
   public:
-    // Of a side that speaks first, or hears first.
+    // Of a side that speaks first, or hears first. `client`: what a caller says of itself.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
-              SocketSide side);
+              SocketSide side, std::optional<ClientIdentity> client = {});
     // Of a side that has heard the peer's hello, behind the proofs.
     Handshake(std::shared_ptr<Context::Impl> context, LaneOfEndpoint lane, SideChannel channel,
               Hello peer);
@@ -40,7 +41,7 @@ class Handshake {
     void add_to(WaitList& list) const;
     Meeting take() {
         return {std::move(context_), std::move(lane_.lane), std::move(endpoint_),
-                std::move(channel_)};
+                std::move(channel_), std::move(session_)};
     }
     const Lane::Impl* lane() const noexcept { return lane_.lane.get(); }
     const std::string& peer_name() const noexcept { return channel_.name(); }
@@ -59,7 +60,8 @@ class Handshake {
     bool step();
     void begin(Stage stage);
     bool prove();
-    void greet();
+    bool greet();
+    bool may_greet();
     void begin_greeting();
     bool hear();
     bool connect();
@@ -71,7 +73,9 @@ class Handshake {
     LaneOfEndpoint lane_;  // the endpoint has the reservation
     SideChannel channel_;
     std::optional<Hello> peer_;
-    std::optional<Proving> proving_;  // where there is a key
+    std::optional<ClientIdentity> client_;    // this side
+    std::shared_ptr<ClientSession> session_;  // the peer, once admitted
+    std::optional<Proving> proving_;          // where there is a key
     SocketSide side_;
     Stage stage_ = Stage::greeting;
     Deadline deadline_;            // of the stage

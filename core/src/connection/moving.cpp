@@ -181,6 +181,7 @@ void Moving::join(std::shared_ptr<void> hosted) noexcept {
     const std::shared_ptr<Lane::Impl> lane = impl_.lane = move_->next.lane;
     impl_.dispatcher.move_to(*lane);
     impl_.grants.move_to(*lane);
+    if (ClientSession* const client = impl_.told.client.session()) client->moved_to(lane);
     lane->pending().add(impl_.member);
     try {
         if (hosted != nullptr) lane->kept().host(std::move(hosted));

@@ -134,6 +134,13 @@ class Examples(unittest.TestCase):
         result = run(program("handed_socket"))
         self.assertEqual((result.returncode, result.stdout), (0, "over a socket of ours\n"), result.stderr)
 
+    def test_a_client_outlives_its_server(self):
+        with subprocess.Popen((program("reconnecting"), "send", "6"), stderr=subprocess.PIPE, text=True) as client:
+            self.addCleanup(client.kill)
+            self.assertEqual(run(program("reconnecting"), "serve").stdout, "line 0\nline 1\nline 2\n")
+            self.assertEqual(run(program("reconnecting"), "serve").stdout, "line 3\nline 4\nline 5\n")
+            self.assertEqual(client.wait(PATIENCE), 0, client.stderr.read())
+
     def test_messages_by_a_key(self):
         verbatim = os.path.join(PROGRAMS, "..", "cli", "verbatim")
         made = run(verbatim, "key", "key")

@@ -30,7 +30,7 @@ Hello example() {
     hello.user = 1000;
     hello.process = 4711;
     hello.device_name = "softnic";
-    hello.longest_message = 123456;
+    hello.said.longest_message = 123456;
     return hello;
 }
 
@@ -58,7 +58,7 @@ TEST(Hello, comes_back_as_it_was) {
     EXPECT_EQ(got.tag_key, sent.tag_key);
     EXPECT_EQ(got.process, sent.process);
     EXPECT_EQ(got.device_name, sent.device_name);
-    EXPECT_EQ(got.longest_message, sent.longest_message);
+    EXPECT_EQ(got.said.longest_message, sent.said.longest_message);
     EXPECT_EQ(got.queue_pair.number, sent.queue_pair.number);
     EXPECT_EQ(got.queue_pair.packet_sequence, sent.queue_pair.packet_sequence);
     EXPECT_EQ(got.queue_pair.reads_answered, sent.queue_pair.reads_answered);

@@ -224,9 +224,9 @@ struct DeviceInfo {
     std::uint64_t max_message_bytes = std::uint64_t{1} << 30;  // larger operations must be split
     bool atomics = true;                                       // of 8 bytes
     bool masked_atomics = false;                               // and so atomics of 4 bytes
-    bool pins_memory = false;        // what is registered counts against RLIMIT_MEMLOCK
-    std::string data_path = "mlx5";  // "verbs": through ibv_post_send
-    bool connection_manager = false;                           // librdmacm leads to it
+    bool pins_memory = false;         // what is registered counts against RLIMIT_MEMLOCK
+    std::string data_path = "mlx5";   // "verbs": through ibv_post_send
+    bool connection_manager = false;  // librdmacm leads to it
 };
 
 // An event of a device or of a queue, other than a completion.
