@@ -4,7 +4,7 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(PkgConfig)
 find_dependency(fmt)
-pkg_check_modules(verbatim_private REQUIRED IMPORTED_TARGET libibverbs libmlx5 libsodium tomlplusplus libxxhash)
+pkg_check_modules(verbatim_private REQUIRED IMPORTED_TARGET libibverbs libmlx5 librdmacm libsodium tomlplusplus libxxhash)
 
 get_filename_component(_verbatim_libraries "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set(_verbatim_prefix "${_verbatim_libraries}")

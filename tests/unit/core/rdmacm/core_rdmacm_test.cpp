@@ -5,6 +5,7 @@
 
 #include <verbatim/rdma/cm_streams.hpp>
 
+#include "../../../interop/rdmacm/cm_ids.hpp"
 #include "../remote/core_lent.hpp"
 #include "bootstrap/address.hpp"
 #include "bootstrap/hello.hpp"
@@ -257,6 +258,20 @@ TEST_F(Strangers, beyond_those_that_may_wait_are_rejected) {
     waiting.clear();
     (void)error_of([&] { listener_.accept(Deadline::after(0s)); });  // takes those that waited
     expect_honest_caller();
+}
+
+// The manager's part of a connection that its caller leaves half made.
+TEST_F(SlowStrangers, that_do_not_complete_the_managers_connection_go) {
+    const interop::EventChannel channel = interop::open_channel();
+    const interop::Id id = interop::make_id(channel);
+    interop::resolve(channel, id, listener_.port());
+    rdma_conn_param wanted = interop::parameters();
+    wanted.qp_num = 77;  // without a queue pair librdmacm leaves the last step to the program
+    interop::done(rdma_connect(id.get(), &wanted), "rdma_connect");
+    interop::take_event(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+    // Long before the manager itself gives up.
+    ASSERT_TRUE(interop::has_event(channel, 5000));
+    interop::take_event(channel, RDMA_CM_EVENT_REJECTED);
 }
 
 TEST_F(SlowStrangers, are_turned_down_after_the_timeout) {
