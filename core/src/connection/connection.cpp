@@ -206,7 +206,7 @@ Errc Connection::state() const noexcept { return impl_->told.state; }
 void Connection::check() const { impl_->check(); }
 bool Connection::peer_closed() const noexcept { return impl_->told.closed; }
 bool Connection::peer_took_all() const noexcept {
-    const MessageRing& ring = impl_->member.ring();
+    MessageRing& ring = impl_->member.ring();
     const std::uint64_t behind = impl_->grants.notices().behind_messages(ring.sent());
     return ring.has_posted_all() && impl_->end().took_all(behind, ring.sent());
 }

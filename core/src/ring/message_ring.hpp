@@ -175,7 +175,6 @@ class MessageRing {
 
     RingReceiver& receiver() noexcept { return receiver_; }
     const RingReceiver& receiver() const noexcept { return receiver_; }
-    const RingSender& sender() const noexcept { return sender_; }
     std::uint64_t sent() const noexcept { return sender_.sent(); }
     RingSender& sender() noexcept { return sender_; }
 

@@ -118,8 +118,9 @@ void expect_random_cuts_to_lose_nothing_silently(const Config& config) {
     do {
         if (Connection* const now = client.connection()) cut(*now);
         const std::size_t before = record.lost.size();
-        if (client.connection() != nullptr)
+        if (client.connection() != nullptr) {
             ASSERT_TRUE(poll_until(client, [&] { return record.lost.size() > before; }));
+        }
         client.wait(soon());
     } while (client.client().generation % 3 == 0);
     const std::uint64_t before = client.sent();
