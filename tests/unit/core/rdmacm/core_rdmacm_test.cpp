@@ -23,10 +23,33 @@ using test::small_config;
 Deadline soon() { return Deadline::after(30s); }
 std::string by_manager(std::uint16_t port) { return "rdma://127.0.0.1:" + std::to_string(port); }
 
+// A thread whose error fails the test, in place of ending the process; joined at the latest at its
+// end.
+class Aside {
+  public:
+    template <class Body>
+    explicit Aside(Body body)
+        : thread_([body]() mutable {
+              try {
+                  body();
+              } catch (const std::exception& error) {
+                  ADD_FAILURE() << error.what();
+              }
+          }) {}
+    Aside(Aside&&) = default;
+    ~Aside() {
+        if (thread_.joinable()) thread_.join();
+    }
+    void join() { thread_.join(); }
+
+  private:
+    std::thread thread_;
+};
+
 struct Met {
     explicit Met(const Config& calling = small_config(), const Config& listening = small_config())
         : caller_context(calling), listener_context(listening) {
-        std::thread accepting([&] { accepted.emplace(listener.accept(soon())); });
+        Aside accepting([&] { accepted.emplace(listener.accept(soon())); });
         caller.emplace(caller_context.connect(by_manager(listener.port())));
         accepting.join();
     }
@@ -62,7 +85,7 @@ TEST(ConnectionManager, makes_connections_that_lend_memory) {
     there[2] = 42;
     const Grant grant(*met.accepted, std::as_writable_bytes(*there), test::kAll);
     const RemoteSpan<std::uint64_t> remote(grant.extents()[0]);
-    std::thread lending([&] { (void)met.accepted->receive_message(soon()); });
+    Aside lending([&] { (void)met.accepted->receive_message(soon()); });
     OneSided(*met.caller).read(remote, *here, soon());
     EXPECT_EQ(here[2], 42u);
     met.caller->send_message(1, {}, {}, soon());
@@ -72,7 +95,7 @@ TEST(ConnectionManager, makes_connections_that_lend_memory) {
 TEST(ConnectionManager, carries_moves_to_other_lanes) {
     Met met;
     std::atomic<bool> stop{false};
-    std::thread polling([&] {
+    Aside polling([&] {
         while (!stop) (void)met.accepted->progress();
     });
     const Lane other = met.caller_context.make_lane();
@@ -96,7 +119,7 @@ TEST(ConnectionManager, carries_many_callers_at_once) {
     Listener listener = listening.listen("rdma://127.0.0.1:0");
     constexpr int kCallers = 8;
     std::list<Connection> accepted;
-    std::vector<std::thread> callers;
+    std::vector<Aside> callers;
     for (int i = 0; i < kCallers; ++i)
         callers.emplace_back([&] {
             Context calling(small_config());
@@ -108,7 +131,7 @@ TEST(ConnectionManager, carries_many_callers_at_once) {
     for (Connection& connection : accepted)
         EXPECT_EQ(connection.receive_message(soon()).channel(), 7);
     accepted.clear();
-    for (std::thread& caller : callers) caller.join();
+    for (Aside& caller : callers) caller.join();
 }
 
 TEST(ConnectionManager, carries_proofs_of_a_key) {
@@ -127,7 +150,7 @@ TEST(ConnectionManager, carries_proofs_of_a_key) {
     }
     Context listening(with_key), calling(small_config());
     Listener listener = listening.listen("rdma://127.0.0.1:0");
-    std::thread accepting([&] { (void)error_of([&] { listener.accept(Deadline::after(2s)); }); });
+    Aside accepting([&] { (void)error_of([&] { listener.accept(Deadline::after(2s)); }); });
     const Error error = error_of([&] { calling.connect(by_manager(listener.port())); });
     EXPECT_EQ(error.code(), Errc::permission_denied) << error.what();
     accepting.join();
@@ -189,7 +212,7 @@ class Strangers : public testing::Test {
     }
     // The listener still takes an honest caller.
     void expect_honest_caller() {
-        std::thread calling([&] {
+        Aside calling([&] {
             Context context(small_config());
             Connection connection = context.connect(by_manager(listener_.port()));
             connection.send_message(3, {}, {}, soon());
