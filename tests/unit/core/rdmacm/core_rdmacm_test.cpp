@@ -85,6 +85,8 @@ TEST(ConnectionManager, makes_connections_that_lend_memory) {
     there[2] = 42;
     const Grant grant(*met.accepted, std::as_writable_bytes(*there), test::kAll);
     const RemoteSpan<std::uint64_t> remote(grant.extents()[0]);
+    met.accepted->send_message(1, remote.bytes(), {}, soon());  // its key works behind that
+    (void)met.caller->receive_message(soon());
     Aside lending([&] { (void)met.accepted->receive_message(soon()); });
     OneSided(*met.caller).read(remote, *here, soon());
     EXPECT_EQ(here[2], 42u);

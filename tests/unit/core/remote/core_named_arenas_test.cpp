@@ -25,6 +25,8 @@ TEST(NamedArenas, are_lent_from_and_read_into) {
     for (std::size_t i = 0; i < there->size(); ++i) there[i] = 3 * i;
     const Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     const RemoteSpan<std::uint64_t> remote(grant.extents()[0]);
+    pair.receiver->send_message(1, remote.bytes(), {}, soon());  // its key works behind that
+    (void)pair.sender->receive_message(soon());
     OneSided one_sided(*pair.sender);
     PreparedRead<std::uint64_t> read(one_sided, remote, *here);
     Operation add;
