@@ -170,6 +170,8 @@ TEST_F(LentForeign, vector_is_lent_and_its_lease_kept_until_the_end) {
     Grant grant(*pair_.receiver, std::move(lease), std::as_writable_bytes(std::span(words)), kAll);
     ASSERT_EQ(grant.extents().size(), 1u);
     const RemoteSpan<std::uint64_t> remote(grant.extents()[0]);
+    pair_.receiver->send_message(1, remote.bytes(), {}, soon());  // its key works behind that
+    (void)pair_.sender->receive_message(soon());
     while_polled([&] {
         OneSided one_sided(*pair_.sender);
         one_sided.read(remote, *here, soon());
