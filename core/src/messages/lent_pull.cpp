@@ -59,15 +59,19 @@ void LentPull::take() noexcept {
     local_ = {};
 }
 
+void LentPull::await_read() noexcept {
+    const Deadline deadline = Deadline::after(impl_.context->config.connect.timeout);
+    for (unsigned round = 0; !deadline.passed(round); ++round) {
+        if (impl_.one_sided.outcome(operation_.number) != Errc::would_block) return;
+        (void)impl_.member.path().poll();
+    }
+}
+
 // What was accepted retires, also where the connection has failed. A peer that is stopped may hold
 // that up: then the memory is the device's until the connection has gone.
 void LentPull::stop() noexcept {
-    const bool is_read = !local_.empty() && (is_posted_ || operation_.done != 0);
-    const Deadline deadline = Deadline::after(impl_.context->config.connect.timeout);
-    for (unsigned round = 0; is_read && !deadline.passed(round); ++round) {
-        if (impl_.one_sided.outcome(operation_.number) != Errc::would_block) break;
-        (void)impl_.member.path().poll();
-    }
+    // Else the connection may have gone.
+    if (!local_.empty() && (is_posted_ || operation_.done != 0)) await_read();
     offer_ = nullptr;
     local_ = into_ = {};
     is_posted_ = false;

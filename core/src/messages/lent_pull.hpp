@@ -47,6 +47,7 @@ class LentPull {
     };
     Errc post() noexcept;
     void take() noexcept;
+    void await_read() noexcept;
 
     Connection::Impl& impl_;
     OneSided one_sided_;
