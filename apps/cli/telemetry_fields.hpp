@@ -18,6 +18,11 @@ struct Field {
     const char* help;
     FieldKind kind = FieldKind::counter;
 };
+// For clang, which deduces no aggregates.
+template <class Counts>
+Field(const char*, std::uint64_t Counts::*, const char*) -> Field<Counts>;
+template <class Counts>
+Field(const char*, std::uint64_t Counts::*, const char*, FieldKind) -> Field<Counts>;
 
 using verbatim::telemetry::ArenaCounts;
 using verbatim::telemetry::ConnectionCounts;
