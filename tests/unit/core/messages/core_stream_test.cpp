@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "../core_messages.hpp"
-#include "counted_allocations.hpp"
-#include "sanitized.hpp"
 
 namespace verbatim::test {
 namespace {
@@ -110,23 +108,6 @@ TEST(Stream, that_was_not_finished_ends_with_an_error_behind_the_last_byte) {
     closing.join();
     EXPECT_EQ(all, 3u);
     EXPECT_EQ(error, Errc::peer_lost);
-}
-
-TEST(Stream, allocates_nothing) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
-    Streams streams;
-    std::vector<std::byte> bytes(20'000);
-    const auto exchange = [&] {
-        for (std::size_t i = 0, some = 0; i < 3000; ++i) {
-            (void)streams.from.try_write(std::span(bytes).first(1 + i * 7 % bytes.size()), some);
-            streams.poll();
-            (void)streams.to.try_read(bytes, some);
-        }
-    };
-    exchange();
-    const std::uint64_t before = allocations_of_this_thread;
-    exchange();
-    EXPECT_EQ(allocations_of_this_thread, before);
 }
 
 TEST(Stream, carries_bytes_between_threads_both_ways) {

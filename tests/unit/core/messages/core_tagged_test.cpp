@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "../core_messages.hpp"
-#include "counted_allocations.hpp"
-#include "sanitized.hpp"
 
 namespace verbatim::test {
 namespace {
@@ -188,25 +186,6 @@ TEST(Tagged, receives_end_with_the_connection) {
     other.to.receive(posted.receive);
     other.receiver.reset();
     EXPECT_EQ(posted.receive.result(), Errc::flushed) << "it outlives its connection";
-}
-
-TEST(Tagged, allocates_nothing_where_receives_are_posted) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
-    TaggedPair pair;
-    const std::array<std::byte, 300> message{};
-    const auto exchange = [&](std::uint64_t rounds) {
-        for (std::uint64_t i = 0; i < rounds; ++i) {
-            Text text(i);
-            pair.to.receive(text.receive);
-            while (pair.from.try_send(i, std::span(message).first(i % 300)) != Errc::ok)
-                (void)pair.sender->progress(), (void)pair.receiver->progress();
-            (void)pair.outcome(text.receive);
-        }
-    };
-    exchange(10'000);
-    const std::uint64_t before = allocations_of_this_thread;
-    exchange(10'000);
-    EXPECT_EQ(allocations_of_this_thread, before);
 }
 
 // Both ends as threads, by the blocking forms.
