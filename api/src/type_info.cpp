@@ -15,21 +15,6 @@
 namespace verbatim::objects {
 namespace {
 
-// How a type reads as a member: "u32", "vector<Version> pmr", "array<i32 x 3>".
-std::string spelled(const TypeInfo& type) {
-    std::string text = type.name;
-    if (type.element != nullptr) {
-        text += '<' + spelled(type.element());
-        if (type.form == Form::array) text += fmt::format(" x {}", type.count);
-        text += '>';
-    } else if (type.form == Form::product && type.name == "pair") {
-        text +=
-            fmt::format("<{}, {}>", spelled(type.parts[0].type()), spelled(type.parts[1].type()));
-    }
-    if (type.polymorphic_allocator) text += " pmr";
-    return text;
-}
-
 // Every byte of a described type must belong to a member or be padding that alignment explains.
 void check_complete(const TypeInfo& type) {
     auto parts = type.parts;
@@ -38,7 +23,7 @@ void check_complete(const TypeInfo& type) {
     std::size_t end = 0;
     const auto gap = [&](std::size_t next, std::size_t alignment) {
         if (next < end + alignment) return;
-        throw Error(Errc::unsupported, "type " + type.name,
+        throw Error(Errc::unsupported, "type " + type.spelled(),
                     fmt::format("no described member covers its bytes {} to {}", end, next),
                     "list every data member in VERBATIM_DESCRIBE");
     };
@@ -53,7 +38,7 @@ class LayoutWriter {
   public:
     std::string write(const TypeInfo& root) {
         text_ = fmt::format("abi {}, {}-byte pointers\nroot {}\n", kLibraryAbi, sizeof(void*),
-                            spelled(root));
+                            root.spelled());
         add(root);
         while (!pending_.empty()) {
             const TypeInfo& type = *pending_.back();
@@ -64,23 +49,29 @@ class LayoutWriter {
     }
 
   private:
-    // Queues a product for description; looks through the types that have no members of their own.
+    // Queues a class for description; looks through the types that have no members of their own.
     void add(const TypeInfo& type) {
-        if (type.element != nullptr) {
-            if (seen_.insert(&type).second) add(type.element());
-        } else if (type.form == Form::product && seen_.insert(&type).second) {
-            pending_.push_back(&type);
-        }
+        if (!seen_.insert(&type).second) return;
+        if (type.is_class) return pending_.push_back(&type);
+        for (const TypeInfoFunction next : types_next_to(type)) add(next());
+    }
+    static std::vector<TypeInfoFunction> types_next_to(const TypeInfo& type) {
+        std::vector<TypeInfoFunction> next;
+        for (const PartInfo& part : type.parts) next.push_back(part.type);
+        if (type.element != nullptr) next.push_back(type.element);
+        next.insert(next.end(), type.choices.begin(), type.choices.end());
+        next.insert(next.end(), type.targets.begin(), type.targets.end());
+        return next;
     }
 
     void describe(const TypeInfo& type) {
         check_complete(type);
-        text_ += fmt::format("type {}\n", spelled(type));
+        text_ += fmt::format("type {}\n", type.spelled());
         for (std::size_t i = 0; i < type.parts.size(); ++i) {
             const PartInfo& part = type.parts[i];
             text_ +=
                 fmt::format("  field {}{}{} at {}: {}, {} bytes\n", i, part.name.empty() ? "" : " ",
-                            part.name, part.offset, spelled(part.type()), part.type().bytes);
+                            part.name, part.offset, part.type().spelled(), part.type().bytes);
             add(part.type());
         }
         text_ += fmt::format("  end at {}, alignment {}\n", type.bytes, type.alignment);
@@ -97,6 +88,12 @@ std::string_view take_line(std::string_view& text) {
     const auto line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     return line;
+}
+
+const PartInfo* part_at(const TypeInfo& type, std::uint64_t delta) noexcept {
+    for (const PartInfo& part : type.parts)
+        if (delta >= part.offset && delta < part.offset + part.type().bytes) return &part;
+    return nullptr;
 }
 
 std::string_view trimmed(std::string_view line) {
@@ -145,24 +142,22 @@ bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
         delta -= index * type->bytes;
         at += index * type->bytes;
         if (type == &inner && delta == 0) return inner_count <= count - index;
-        if (type->form == Form::array || type->form == Form::optional) {
-            const TypeInfo& element = type->element();
-            if (type->form == Form::optional && !optional_is_engaged(at, element.bytes))
-                return false;
-            count = type->form == Form::array ? type->count : 1;
-            type = &element;
-            continue;
-        }
-        if (type->form != Form::product) return false;
-        const auto part =
-            std::find_if(type->parts.begin(), type->parts.end(), [&](const PartInfo& p) {
-                return delta >= p.offset && delta < p.offset + p.type().bytes;
-            });
-        if (part == type->parts.end()) return false;
-        delta -= part->offset;
-        at += part->offset;
+        const TypeInfo* const array = type;
         count = 1;
-        type = &part->type();
+        if (type->element != nullptr) {
+            count = array->count;
+            type = &type->element();
+        } else if (!type->choices.empty()) {
+            const std::size_t alive = type->alive(at);
+            if (alive >= type->choices.size()) return false;
+            type = &type->choices[alive]();
+        } else {
+            const PartInfo* const part = part_at(*type, delta);
+            if (part == nullptr) return false;
+            delta -= part->offset;
+            at += part->offset;
+            type = &part->type();
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <memory_resource>
 #include <string>
@@ -49,6 +50,23 @@ inline bool optional_is_engaged(const std::byte* optional, std::size_t value_byt
 // A container with a std::pmr allocator starts with the address of its memory resource.
 template <bool Polymorphic>
 inline constexpr std::size_t kAllocatorBytes = Polymorphic ? sizeof(void*) : 0;
+
+template <class A, class E>
+inline constexpr bool kIsPolymorphic = std::is_same_v<A, std::pmr::polymorphic_allocator<E>>;
+template <class A, class E>
+inline constexpr bool kHasKnownAllocator =
+    kIsPolymorphic<A, E> || std::is_same_v<A, std::allocator<E>>;
+
+// A received container must never allocate or free: its resource refuses. Returns what follows it.
+template <bool Polymorphic>
+std::byte* forbid_allocation(void* container) noexcept {
+    auto* bytes = static_cast<std::byte*>(container);
+    if constexpr (Polymorphic) {
+        const std::pmr::memory_resource* const none = std::pmr::null_memory_resource();
+        std::memcpy(bytes, &none, sizeof none);
+    }
+    return bytes + kAllocatorBytes<Polymorphic>;
+}
 
 // Throws Error(unsupported) if the standard library lays these types out differently.
 void verify_library_layout();

@@ -13,7 +13,7 @@
 #include <boost/mp11.hpp>
 #include <boost/pfr/core.hpp>
 
-#include <verbatim/objects/bindings.hpp>
+#include <verbatim/objects/describe/bindings.hpp>
 
 // Describes a struct that cannot be taken apart automatically (C arrays, packed or over-aligned
 // members): VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every

@@ -1,0 +1,124 @@
+// The claims say of every granule of the sender's memory which granule of the image holds its copy
+// (research: a radix directory with a word for each 16 bytes; one load tells new from seen). The
+// directory has a page of words for each 4 KiB of memory that objects were met in. Pages that lie
+// inside one large object have no words but the number of their first granule. Objects that do not
+// start on a granule, or share one with others, are in a table beside.
+//
+// clear() costs what was touched. Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <verbatim/core/arena.hpp>
+#include <verbatim/objects/graph/image.hpp>
+
+namespace verbatim::objects {
+
+class Claims {
+  public:
+    using Word = std::uint32_t;
+    static constexpr Word kFree = 0;
+    static constexpr Word kFreed = 0xfffffffe;   // arena memory that is not allocated
+    static constexpr Word kShared = 0xffffffff;  // see the table beside
+    static constexpr std::uint64_t kPageBytes = 4096, kPageGranules = kPageBytes / kImageGranule;
+
+    // Granules of `arena` that are not allocated cannot be claimed.
+    explicit Claims(const Arena& arena);
+
+    // The words of the page of `address`, or null: there are none yet, or it has none.
+    [[gnu::always_inline]] Word* words(std::uint64_t address) noexcept {
+        const std::uint64_t page = address / kPageBytes;
+        Recent& recent = recent_[page % kRecent];
+        return recent.page == page ? recent.words : nullptr;
+    }
+    // The same, and makes them where nothing was met in that page yet.
+    [[gnu::always_inline]] Word* words_or_make(std::uint64_t address) {
+        if (Word* const words = this->words(address)) return words;
+        return make_words(address);
+    }
+    static std::uint64_t granule(std::uint64_t address) noexcept {
+        return address / kImageGranule % kPageGranules;
+    }
+
+    // The word of the granule of `address`.
+    Word word_at(std::uint64_t address) noexcept;
+    static constexpr bool names_place(Word word) noexcept {
+        return word != kFree && word < kFreed;
+    }
+    // What such a word says of the place of `address`, if its object reaches so far.
+    static constexpr std::uint64_t offset_of(Word word, std::uint64_t address) noexcept {
+        return (std::uint64_t{word} - 1) * kImageGranule + address % kImageGranule;
+    }
+
+    // Where a byte lies in the image, if its object was claimed. Where two objects share a granule,
+    // the place may be behind the end of the first.
+    bool find(std::uint64_t address, std::uint64_t& offset) noexcept;
+
+    enum class Found : std::uint8_t { free, seen, covers, freed };
+    struct Answer {
+        Found found = Found::free;
+        std::uint64_t offset = 0;  // seen: of the address in the image
+    };
+    // What is known of [address, address + bytes) beside the word of its first granule, which is
+    // another object's if at all. Seen: it lies in an object that is known apart. Covers: some of
+    // it was claimed.
+    Answer look_up(std::uint64_t address, std::uint64_t bytes);
+    // Claims what look_up() has called free: it is now at `offset` of the image.
+    void claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset);
+
+    void clear() noexcept;
+
+  private:
+    struct Recent {
+        std::uint64_t page = ~std::uint64_t{0};
+        Word* words = nullptr;
+    };
+    // A page of words, or the word of the first granule of a page that one object covers.
+    struct Page {
+        Word* words = nullptr;
+        Word first = kFree;
+    };
+    static constexpr std::size_t kRecent = 256;
+    static constexpr std::uint64_t kRegionPages = 512;
+    struct Region {
+        std::uint64_t number = 0;
+        std::array<Page, kRegionPages> pages{};
+    };
+    struct Apart {
+        std::uint64_t end = 0;
+        std::uint64_t offset = 0;
+    };
+
+    Word* make_words(std::uint64_t address);
+    Word* new_words();
+    Region& region_of(std::uint64_t page);
+    Page* find_page(std::uint64_t page) noexcept;
+    void fill(Word* words, std::uint64_t first, std::uint64_t count, Word word);
+    Answer look_apart(std::uint64_t address, std::uint64_t bytes) const;
+    bool page_is_untouched(std::uint64_t page) noexcept;
+    bool is_freed(std::uint64_t address, std::uint64_t bytes) const noexcept {
+        const auto* first = reinterpret_cast<const void*>(address);
+        return arena_.contains(first) && !arena_.is_allocated(first, bytes);
+    }
+    void claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset);
+    void claim_page(std::uint64_t page, Word first);
+    void mark_freed(std::uint64_t address, Word* words) const noexcept;
+
+    const Arena& arena_;
+    std::array<Recent, kRecent> recent_{};
+    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Region>> regions_;
+    Region* last_region_ = nullptr;
+    std::vector<std::pair<Region*, std::uint32_t>> touched_;  // pages with something in them
+    std::vector<Word*> spare_;                                // pages of words, not in use
+    std::vector<std::unique_ptr<Word[]>> blocks_;             // that they lie in
+    std::map<std::uint64_t, Apart> apart_;                    // by start
+};
+
+}  // namespace verbatim::objects

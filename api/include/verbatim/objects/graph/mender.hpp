@@ -1,0 +1,290 @@
+// The mender is the receiver's walk over images with roots of one type. It meets the references in
+// the sender's order. One that its bytes or a record say nothing of leads to the next object of the
+// image (docs/graphs.md).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <verbatim/objects/graph/closure.hpp>
+#include <verbatim/objects/graph/mending.hpp>
+#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class Root>
+class Mender final : public Mending {
+  public:
+    using Types = Closure<Root>;
+    using Frame = MendFrame;
+    using Walk = Mending;
+
+    Mender(MendTables& tables, bool acyclic)
+        : Mending(tables, &Mender::run_all, kClaimedTypes<Root>, Types::kInnerTypes, acyclic) {}
+
+    // ---- called by the mend() of traits ----
+    // The objects that a container owns: `count` of them, whose memory it returns.
+    template <class E>
+    [[gnu::always_inline]] E* owned(std::uint64_t count) {
+        if constexpr (Types::template claims<E>()) {
+            const std::uint64_t reference = references_++;
+            if (reference == next_record_) return by_record<E>(count);
+        }
+        return place<E>(count);
+    }
+    // A raw or shared pointer: `field` holds 8 bytes of the peer, and then an address.
+    template <class E>
+    [[gnu::always_inline]] void pointer(void* field) {
+        std::uint64_t raw = 0;
+        std::memcpy(&raw, field, sizeof raw);
+        if (raw == 0) return;
+        follow<E>(static_cast<std::byte*>(field), raw, 1);
+    }
+    // A view of `count` objects.
+    template <class E>
+    void view(void* field, std::uint64_t count) {
+        std::uint64_t raw = 0;
+        std::memcpy(&raw, field, sizeof raw);
+        if (count == 0) return store(static_cast<std::byte*>(field), nullptr);
+        if (raw == 0) corrupt("a view of nothing has a length");
+        follow<E>(static_cast<std::byte*>(field), raw, count);
+    }
+    // A pointer to characters that end with a zero.
+    template <class C>
+    void text(void* field) {
+        std::uint64_t raw = 0;
+        std::memcpy(&raw, field, sizeof raw);
+        if (raw == 0) return;
+        follow<C>(static_cast<std::byte*>(field), raw, kUntold);
+    }
+    template <class P>
+    void pointers(P* first, std::uint64_t count) {
+        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
+        auto* fields = reinterpret_cast<std::byte*>(first);
+        std::uint64_t i = 0;
+        if constexpr (!Types::template is_inner<E>()) i = mend_run<E>(fields, count);
+        for (; i < count; ++i) pointer<E>(fields + i * sizeof(P));
+    }
+    // Room that no bytes of the sender are for.
+    std::byte* reserve(std::uint64_t bytes, std::uint64_t alignment) {
+        std::uint64_t offset = 0;
+        return take(bytes, bytes > kSegmentBytes ? kSegmentBytes : alignment, offset);
+    }
+    void put_off(const MendFrame& frame) { tables_.stack.push_back(frame); }
+    // `is_valid` is called with the object when the graph is whole.
+    template <class E>
+    void validate_later(const E* object, bool (*is_valid)(const std::byte*)) {
+        tables_.to_validate.push_back(
+            {is_valid, reinterpret_cast<const std::byte*>(object), &kTypeKey<E>});
+    }
+
+  private:
+    template <class E>
+    static constexpr std::uint64_t kAlignment =
+        Types::template claims<E>() ? std::max(alignof(E), std::size_t{kImageGranule}) : alignof(E);
+
+    static void store(std::byte* field, const void* target) noexcept {
+        std::memcpy(field, &target, sizeof target);
+    }
+
+    // New objects, from the cursor.
+    template <class E>
+    [[gnu::always_inline]] E* place(std::uint64_t count) {
+        if (count == kUntold) corrupt("a text of unknown length");
+        if (count > told_.cursor / sizeof(E)) corrupt("more objects than the graph has bytes for");
+        const std::uint64_t bytes = count * sizeof(E);
+        std::uint64_t offset = 0;
+        std::byte* const at =
+            take(bytes, bytes > kSegmentBytes ? kSegmentBytes : kAlignment<E>, offset);
+        __builtin_prefetch(at + bytes + kPrefetchBytes);
+        ++objects_;
+        if constexpr (Types::template claims<E>()) {
+            constexpr std::uint16_t number = Types::template number_of<E>();
+            if (count == 1)
+                tables_.placement.place_one<E>(offset, number);
+            else
+                tables_.placement.place(offset, count, number);
+        }
+        mend_later<E>(at, count);
+        return reinterpret_cast<E*>(at);
+    }
+    template <class E>
+    [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
+        if constexpr (kHasReferences<E>)
+            tables_.stack.push_back({&step<E>, at, count, 0});
+        else if constexpr (!kPlain<E>)
+            for (std::uint64_t i = 0; i < count; ++i)
+                TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
+    }
+
+    template <class E>
+    [[gnu::always_inline]] void follow(std::byte* field, std::uint64_t raw, std::uint64_t count) {
+        const std::uint64_t reference = references_++;
+        if ((raw & kPlaceBit) != 0) return store(field, target<E>(raw & ~kPlaceBit, count));
+        if (reference == next_record_) return store(field, by_record<E>(count));
+        if constexpr (Types::template is_inner<E>())
+            if (!acyclic_) {
+                constexpr std::size_t index = Types::template inner_index_of<E>();
+                return tables_.waiting[index].push_back({field, count});
+            }
+        store(field, place<E>(count));
+    }
+    // Objects that were met before, or are part of others.
+    template <class E>
+    [[gnu::always_inline]] std::byte* target(std::uint64_t offset, std::uint64_t count) {
+        if (count == kUntold) {
+            tables_.texts.push_back({offset, sizeof(E)});
+            count = 1;
+        }
+        if (count == 1 && offset < cursor_) {
+            if (tables_.placement.starts(offset, Types::template number_of<E>()))
+                return memory_at(offset);
+            if constexpr (Types::template is_inner<E>()) {
+                const Likely& likely = likely_[Types::template inner_index_of<E>()];
+                const std::uint64_t delta = offset - likely.start;
+                if (delta < likely.bytes && delta % sizeof(E) == 0) return memory_at(offset);
+            }
+        }
+        std::byte* const at = refer(offset, count, kTypeKey<E>);
+        if constexpr (Types::template is_inner<E>())
+            if (const Placement::Object object = tables_.placement.find(offset);
+                offset < cursor_ && object.number != 0 && object.count > 1 &&
+                &tables_.placement.type_of(object) == &kTypeKey<E>)
+                likely_[Types::template inner_index_of<E>()] = {object.offset,
+                                                                object.count * sizeof(E)};
+        return at;
+    }
+    template <class E>
+    [[gnu::noinline]] E* by_record(std::uint64_t count) {
+        if (const PlaceRecord* place = next_place())
+            return reinterpret_cast<E*>(target<E>(place->offset, count));
+        const ArrayRecord* const array = next_array();
+        place_array(*array);
+        return reinterpret_cast<E*>(target<E>(array->offset, count));
+    }
+    void place_array(const ArrayRecord& record) {
+        using Place = void (*)(Mender&, std::uint64_t);
+        static constexpr auto kPlace = []<class... T>(List<T...>) {
+            return std::array<Place, sizeof...(T) + 1>{
+                nullptr,
+                [](Mender& mender, std::uint64_t count) { mender.template place<T>(count); }...};
+        }(typename Types::Claimed{});
+        if (record.type == 0 || record.type >= kPlace.size() || record.count == 0)
+            corrupt("an array of no type of the graph");
+        kPlace[record.type](*this, record.count);
+    }
+
+    // The first of these pointers, as far as they lead to new objects: for little more than reading
+    // them. Returns how many.
+    template <class E>
+    std::uint64_t mend_run(std::byte* fields, std::uint64_t count) {
+        constexpr std::uint64_t stride = kGranules<E> * kImageGranule;
+        if constexpr (sizeof(E) > 4096 || alignof(E) > kImageGranule ||
+                      (!kPlain<E> && !kHasReferences<E>))
+            return 0;
+        const std::uint64_t start = round_to(cursor_, kImageGranule);
+        if (start + count * stride > end_ || next_record_ < references_ + count) return 0;
+        std::uint64_t placed = 0, i = 0;
+        for (; i < count; ++i) {
+            std::uint64_t raw = 0;
+            std::memcpy(&raw, fields + i * sizeof raw, sizeof raw);
+            if (raw == 0) continue;
+            if ((raw & kPlaceBit) != 0) break;
+            std::byte* const at = base_ + start + placed++ * stride;
+            store(fields + i * sizeof raw, at);
+            if constexpr (kHasReferences<E>) tables_.stack.push_back({&step<E>, at, 1, 0});
+        }
+        if (placed == 0) return i;
+        tables_.placement.template place_run<E>(start, placed, Types::template number_of<E>());
+        cursor_ = start + (placed - 1) * stride + sizeof(E);
+        __builtin_prefetch(base_ + cursor_ + kPrefetchBytes);
+        references_ += placed;
+        objects_ += placed;
+        return i;
+    }
+
+    // ---- the walk ----
+    template <class E>
+    static void step(Mending& mending, const MendFrame& frame) {
+        auto& mender = static_cast<Mender&>(mending);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        auto* const first = reinterpret_cast<E*>(frame.at);
+        if (frame.count > now)
+            mender.tables_.stack.push_back(
+                {&step<E>, frame.at + now * sizeof(E), frame.count - now, 0});
+        if constexpr (requires { TraitOf<E>::mend_many(mender, first, now); })
+            TraitOf<E>::mend_many(mender, first, now);
+        else
+            for (std::uint64_t i = 0; i < now; ++i) TraitOf<E>::mend(mender, first[i]);
+    }
+    static bool run_all(Mending& mending) { return static_cast<Mender&>(mending).walk(); }
+    bool walk() {
+        if (references_ == 0) {
+            if (told_.references == 0) return false;
+            take_root();
+        }
+        while (!done_) {
+            if (!tables_.stack.empty()) {
+                if (steps_ == told_.steps) return must_wait();
+                const MendFrame frame = tables_.stack.back();
+                tables_.stack.pop_back();
+                frame.step(*this, frame);
+                ++steps_;
+            } else {
+                if (references_ >= told_.references && !told_.is_last) return false;
+                if (!drain_next()) {
+                    if (!told_.is_last) return must_wait();
+                    finish();
+                }
+            }
+        }
+        return true;
+    }
+    bool must_wait() const {
+        if (told_.is_last) corrupt("its walk goes on behind its end");
+        return false;
+    }
+    void take_root() {
+        ++references_;
+        root_ = place<Root>(1);
+        if constexpr (!kHasReferences<Root>) return;
+    }
+    bool drain_next() {
+        if constexpr (Types::kInnerTypes > 0) {
+            using Drain = bool (Mender::*)();
+            static constexpr auto kDrain = []<class... T>(List<T...>) {
+                return std::array<Drain, sizeof...(T)>{&Mender::template drain_one<T>...};
+            }(typename Types::Inner{});
+            for (const std::size_t index : Types::inner_order())
+                if ((this->*kDrain[index])()) return true;
+        }
+        return false;
+    }
+    template <class E>
+    bool drain_one() {
+        constexpr std::size_t index = Types::template inner_index_of<E>();
+        auto& waiting = tables_.waiting[index];
+        if (drained_[index] == waiting.size()) return false;
+        const WaitingField next = waiting[drained_[index]++];
+        if (drained_[index] == waiting.size()) {
+            waiting.clear();
+            drained_[index] = 0;
+        }
+        const std::uint64_t reference = references_++;
+        store(next.field, reference == next_record_ ? by_record<E>(next.count)
+                                                    : place<E>(next.count));
+        return true;
+    }
+
+    struct Likely {
+        std::uint64_t start = 0, bytes = 0;
+    };
+    std::array<std::size_t, Types::kInnerTypes + 1> drained_{};
+    std::array<Likely, Types::kInnerTypes + 1> likely_{};
+};
+
+}  // namespace verbatim::objects

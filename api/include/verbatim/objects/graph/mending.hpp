@@ -1,0 +1,164 @@
+// A mending is the receiver's walk over one image, without the types: it makes a graph of the bytes
+// of a peer, in place, as far as they have come. Mender<T> (mender.hpp) does the walk. Every
+// length, offset, type and value is checked; a failed check throws Error(corrupt_message), and
+// nothing of the graph is handed out. Trust: the peer must not rewrite the image meanwhile, unless
+// it was copied out. Records are copies. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/image.hpp>
+#include <verbatim/objects/graph/placement.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+class Mending;
+
+// Objects that are still to be mended.
+struct MendFrame {
+    void (*step)(Mending&, const MendFrame&) = nullptr;
+    std::byte* at = nullptr;
+    std::uint64_t count = 0;
+    std::uint64_t state = 0;  // of containers
+};
+
+// A reference that waits until the rest of the graph is placed.
+struct WaitingField {
+    std::byte* field = nullptr;
+    std::uint64_t count = 0;
+};
+
+// A reference to an object that is placed later.
+struct LaterReference {
+    std::uint64_t offset = 0;
+    std::uint64_t count = 0;
+    const TypeKey* type = nullptr;
+};
+
+// A pointer to characters, which must end with a zero in their object.
+struct TextReference {
+    std::uint64_t offset = 0;
+    std::uint64_t character_bytes = 1;
+};
+
+// An object whose type has a validator, called when the graph is whole.
+struct ToValidate {
+    bool (*is_valid)(const std::byte*) = nullptr;
+    const std::byte* object = nullptr;
+    const TypeKey* type = nullptr;
+};
+
+// The tables of a walk, kept from graph to graph. Threads: one at a time.
+struct MendTables {
+    Placement placement;
+    Column<MendFrame> stack;
+    std::vector<Column<WaitingField>> waiting;  // by inner type
+    Column<LaterReference> later;
+    Column<ToValidate> to_validate;
+    Column<TextReference> texts;
+    Column<PlaceRecord> places;
+    Column<ArrayRecord> arrays;
+    Column<std::byte*> bases;  // by segment: its memory
+};
+
+class Mending {
+  public:
+    Mending(const Mending&) = delete;
+    Mending& operator=(const Mending&) = delete;
+
+    // ---- what the sender tells, in this order for each part of the graph ----
+    // Memory of the image's segments from `first` on; `bytes` are whole segments but for the last.
+    void add_memory(std::uint64_t first, std::byte* memory, std::uint64_t bytes);
+    void add_records(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays);
+    // So far the sender's walk has come, and all bytes before `cursor` are there.
+    struct Told {
+        std::uint64_t cursor = 0;
+        std::uint64_t steps = 0;
+        std::uint64_t references = 0;
+        bool is_last = false;
+    };
+    // Throws Error(corrupt_message) if that contradicts what was told before.
+    void advance_to(const Told& told);
+    // Everything is void; the sender begins anew.
+    void restart();
+
+    // Walks as far as it was told. True once the graph is whole and checked.
+    bool run() { return run_(*this); }
+    bool is_done() const noexcept { return done_; }
+    void* root() const noexcept { return root_; }
+    std::uint64_t objects() const noexcept { return objects_; }
+    std::uint64_t records() const noexcept { return records_; }
+
+    [[noreturn]] static void corrupt(const char* what);
+
+  protected:
+    using Run = bool (*)(Mending&);
+    Mending(MendTables& tables, Run run, std::span<const TypeKey* const> types,
+            std::size_t inner_types, bool acyclic);
+    ~Mending() = default;
+
+    // Prefetch distance: the image is visited nearly in order.
+    static constexpr std::size_t kPrefetchBytes = 1024;
+    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+    // The count of a reference to characters that only a record tells.
+    static constexpr std::uint64_t kUntold = ~std::uint64_t{0};
+
+    // Takes `bytes` from the cursor; the same rule as Staging's.
+    [[gnu::always_inline]] std::byte* take(std::uint64_t bytes, std::uint64_t alignment,
+                                           std::uint64_t& offset) {
+        const std::uint64_t start = round_to(cursor_, alignment);
+        if (start + bytes > end_ || bytes > kSegmentBytes)
+            return take_in_next(bytes, alignment, offset);
+        offset = start;
+        cursor_ = start + bytes;
+        return base_ + start;
+    }
+    std::byte* take_in_next(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t& offset);
+    // The memory of what lies at an offset below the cursor that was told.
+    std::byte* memory_at(std::uint64_t offset) const noexcept {
+        return tables_.bases[segment_of(offset)] + offset % kSegmentBytes;
+    }
+    void find_record() noexcept;
+    // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
+    std::byte* refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
+    // Nothing is left to be walked: is everything used up and in its place?
+    void finish();
+    bool holds(const LaterReference& reference) const noexcept;
+    bool has_end(const TextReference& text) const noexcept;
+
+    MendTables& tables_;
+    Run run_;
+    std::span<const TypeKey* const> types_;
+    bool acyclic_;
+    bool done_ = false;
+    void* root_ = nullptr;
+    std::uint64_t cursor_ = 0;
+    std::uint64_t end_ = 0;  // of the segment at the cursor, as far as it was told
+    std::byte* base_ = nullptr;
+    std::uint64_t references_ = 0;
+    std::uint64_t steps_ = 0;
+    std::uint64_t objects_ = 0;
+    std::uint64_t next_record_ = kNever;  // reference
+    Told told_;
+
+  private:
+    void set_segment(std::uint64_t offset) noexcept;
+    void check_side_by_side(std::uint64_t offset, std::uint64_t bytes) const;
+    [[noreturn]] static void refuse(const ToValidate& check);
+
+    std::uint64_t memory_end_ = 0;
+    std::size_t place_ = 0, array_ = 0;  // next records
+    std::uint64_t records_ = 0;
+
+  protected:
+    const PlaceRecord* next_place() noexcept;
+    const ArrayRecord* next_array() noexcept;
+};
+
+}  // namespace verbatim::objects

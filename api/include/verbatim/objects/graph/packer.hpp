@@ -1,0 +1,476 @@
+// The packer is the sender's walk over graphs with roots of one type. Every object is met once: it
+// is copied behind the last one, and its place is noted in the claims. A reference to a new object
+// needs no word more: the receiver meets the references in the same order. To an object that was
+// met before, its place is written into the copy, or told in a record if the copy has left.
+//
+// References to what may lie inside other objects wait until the rest is done, so that they find
+// the whole (docs/graphs.md, "Order of the walk"). A stack of frames holds what is left: data can
+// make it long, never the call chain deep.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include <verbatim/objects/graph/closure.hpp>
+#include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+// The keys of the types that are claimed, by number.
+template <class Root>
+inline constexpr auto kClaimedTypes = []<class... T>(List<T...>) {
+    return std::array<const TypeKey*, sizeof...(T)>{&kTypeKey<T>...};
+}(typename Closure<Root>::Claimed{});
+
+template <class Root>
+class Packer final : public Packing {
+  public:
+    using Types = Closure<Root>;
+    using Frame = PackFrame;
+    using Walk = Packing;
+
+    // `root` must live, unchanged, until everything has left.
+    Packer(PackTables& tables, const Root& root, PackOptions options)
+        : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes, options),
+          root_(root) {
+        take_in_root();
+    }
+
+    // ---- called by the pack() of traits ----
+    // `count` objects that are the holder's own, which has their number in its copy.
+    template <class E>
+    [[gnu::always_inline]] void owned(const E* first, std::uint64_t count) {
+        if (count == 0) return;
+        if constexpr (Types::template claims<E>()) {
+            ++references_;
+            if (options_.acyclic)
+                take_in(first, count);
+            else if (count == 1)
+                follow_one(first, {});
+            else
+                follow(first, count, {});
+        } else {
+            take_in(first, count);
+        }
+    }
+    // A raw or shared pointer; `word` is the field of 8 bytes that has its address.
+    template <class E>
+    [[gnu::always_inline]] void pointer(const E* target, Slot word) {
+        if (target == nullptr) return;
+        ++references_;
+        if (options_.acyclic) return (void)take_in(target, 1);
+        if constexpr (Types::template is_inner<E>())
+            follow_inner(target, 1, word);
+        else
+            follow_one(target, word);
+    }
+    // A view of `count` objects.
+    template <class E>
+    void view(const E* first, std::uint64_t count, Slot word) {
+        if (count == 0) return;
+        ++references_;
+        if (options_.acyclic) return (void)take_in(first, count);
+        follow_inner(first, count, word);
+    }
+    // A pointer to characters that end with a zero: the receiver is told how many.
+    template <class C>
+    void text(const C* first, Slot word) {
+        if (first == nullptr) return;
+        ++references_;
+        const std::uint64_t count = std::char_traits<C>::length(first) + 1;
+        if (options_.acyclic) return take_in_told({address_of(first), count, number<C>()});
+        const Extent wanted{address_of(first), count, number<C>()};
+        if (const Meeting meeting = look(wanted); meeting.met == Met::seen)
+            return refer(word, references_ - 1, meeting.offset);
+        tables_.waiting[Types::template inner_index_of<C>()].push_back(
+            {reinterpret_cast<const std::byte*>(first), word.offset, count, true});
+    }
+    // Pointers side by side, whose targets are fetched ahead.
+    template <class P>
+    void pointers(const P* first, std::uint64_t count, Slot words) {
+        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
+        if constexpr (!Types::template is_inner<E>()) {
+            if (!options_.acyclic) {
+                if (take_in_run(first, count, words)) return;
+                fetch_ahead(first, count);
+            }
+        }
+        for (std::uint64_t i = 0; i < count; ++i)
+            pointer<E>(first[i], words.at(i * sizeof(P)));
+    }
+    // Room at the receiver that it fills itself.
+    void reserve(std::uint64_t bytes, std::uint64_t alignment) {
+        std::uint64_t offset = 0;
+        if (bytes > kSegmentBytes)
+            tables_.staging.place_large(nullptr, bytes);
+        else if (bytes > 0)
+            tables_.staging.place(bytes, alignment, offset);
+    }
+    // The copy must differ from the object.
+    void amend(Slot at, std::span<const std::byte> bytes) {
+        if (at.staged != nullptr)
+            std::memcpy(at.staged, bytes.data(), bytes.size());
+        else
+            tables_.staging.patch(at.offset, bytes);
+    }
+    // Puts off the rest of an object's parts: `step` is called with the frame when what was met
+    // since is done.
+    void put_off(const PackFrame& frame) { tables_.stack.push_back(frame); }
+    Slot slot(std::uint64_t offset) const noexcept {
+        return {offset, tables_.staging.staged(offset)};
+    }
+
+  private:
+    template <class E>
+    static constexpr std::uint64_t kAlignment =
+        Types::template claims<E>() ? std::max(alignof(E), std::size_t{kImageGranule}) : alignof(E);
+
+    void take_in_root() {
+        ++references_;
+        if constexpr (Types::template claims<Root>())
+            follow(&root_, 1, {});
+        else
+            take_in(&root_, 1);
+    }
+
+    // Copies new objects into the image. Those that refer to others are walked later.
+    template <class E>
+    [[gnu::always_inline]] std::uint64_t take_in(const E* first, std::uint64_t count) {
+        std::uint64_t offset = 0;
+        const std::uint64_t bytes = count * sizeof(E);
+        if (bytes <= kSegmentBytes) {
+            std::byte* const copy = tables_.staging.place(bytes, kAlignment<E>, offset);
+            if (count == 1)
+                std::memcpy(copy, static_cast<const void*>(first), sizeof(E));
+            else
+                std::memcpy(copy, static_cast<const void*>(first), bytes);
+        } else {
+            offset = tables_.staging.place_large(reinterpret_cast<const std::byte*>(first), bytes);
+            check_size();
+        }
+        ++objects_;
+        push<E>(first, offset, count);
+        if constexpr (Types::template claims<E>()) note<E>(first, count, offset);
+        return offset;
+    }
+    template <class E>
+    [[gnu::always_inline]] void push(const E* first, std::uint64_t offset, std::uint64_t count) {
+        if constexpr (kHasReferences<E>)
+            tables_.stack.push_back(
+                {&step<E>, reinterpret_cast<const std::byte*>(first), offset, count});
+    }
+    template <class E>
+    void note(const E* first, std::uint64_t count, std::uint64_t offset) {
+        if (options_.acyclic) return;
+        constexpr std::uint16_t number = Types::template number_of<E>();
+        tables_.placement.place(offset, count, number);
+        tables_.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E), offset);
+    }
+
+    // A reference to one object, which never lies inside others.
+    template <class E>
+    [[gnu::always_inline]] void follow_one(const E* target, Slot word) {
+        constexpr std::uint64_t granules = kGranules<E>;
+        const auto address = reinterpret_cast<std::uint64_t>(target);
+        const std::uint64_t granule = Claims::granule(address);
+        if constexpr (sizeof(E) <= Claims::kPageBytes) {
+            Claims::Word* const words = tables_.claims.words_or_make(address);
+            if (words != nullptr && address % kImageGranule == 0 &&
+                granule + granules <= Claims::kPageGranules) {
+                const Claims::Word known = words[granule];
+                if (known == Claims::kFree) {
+                    if (all_free<granules>(words + granule) && !has_containers())
+                        return take_in_claimed(target, words + granule);
+                } else if (Claims::names_place(known)) {
+                    const std::uint64_t offset = Claims::offset_of(known, address);
+                    if (tables_.placement.starts(offset, Types::template number_of<E>()))
+                        return refer(word, references_ - 1, offset);
+                }
+            }
+        }
+        follow(target, 1, word);
+    }
+    template <std::uint64_t Granules>
+    [[gnu::always_inline]] static bool all_free(const Claims::Word* words) noexcept {
+        Claims::Word any = 0;
+        for (std::uint64_t i = 0; i < Granules; ++i) any |= words[i];
+        return any == Claims::kFree;
+    }
+    template <class E>
+    [[gnu::always_inline]] void take_in_claimed(const E* target, Claims::Word* words) {
+        std::uint64_t offset = 0;
+        std::byte* const copy = tables_.staging.place(sizeof(E), kAlignment<E>, offset);
+        std::memcpy(copy, static_cast<const void*>(target), sizeof(E));
+        const auto first = static_cast<Claims::Word>(offset / kImageGranule + 1);
+        for (std::uint64_t i = 0; i < kGranules<E>; ++i)
+            words[i] = first + static_cast<Claims::Word>(i);
+        tables_.placement.place_one<E>(offset, Types::template number_of<E>());
+        ++objects_;
+        push<E>(target, offset, 1);
+    }
+
+    // Any reference; the reference was counted.
+    template <class E>
+    [[gnu::noinline]] void follow(const E* first, std::uint64_t count, Slot word) {
+        constexpr std::uint16_t number = Types::template number_of<E>();
+        const std::uint64_t reference = references_ - 1;
+        const Extent wanted{reinterpret_cast<std::uint64_t>(first), count, number};
+        const Meeting meeting = meet(wanted);
+        switch (meeting.met) {
+            case Met::seen:
+                return refer(word, reference, meeting.offset);
+            case Met::covers:
+                // This walk is void, and goes on to learn more.
+                if (is_news()) push<E>(first, 0, count);
+                return;
+            case Met::fresh:
+                break;
+        }
+        if (has_containers())
+            if (const Extent* container = container_of(wanted.address);
+                container != nullptr && !(*container == wanted))
+                return take_in_container(*container, wanted, reference);
+        take_in(first, count);
+    }
+
+    // The reference leads into objects that are met as a whole now.
+    void take_in_container(const Extent& container, const Extent& wanted,
+                           std::uint64_t reference) {
+        std::uint64_t offset = 0;
+        using Take = std::uint64_t (*)(Packer&, const Extent&);
+        static constexpr auto kTake = []<class... T>(List<T...>) {
+            return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& extent) {
+                return packer.take_in(reinterpret_cast<const T*>(extent.address), extent.count);
+            }...};
+        }(typename Types::Claimed{});
+        offset = kTake[container.number - 1u](*this, container);
+        if (!(container == wanted)) offset = meet(wanted).offset;
+        tables_.arrays.push_back({reference, offset, container.count, container.number});
+    }
+
+    // ---- references into other objects ----
+    template <class E>
+    [[gnu::always_inline]] void follow_inner(const E* first, std::uint64_t count, Slot word) {
+        const auto address = reinterpret_cast<std::uint64_t>(first);
+        if (count == 1) {
+            if (Claims::Word* const words = tables_.claims.words(address)) {
+                const Claims::Word known = words[Claims::granule(address)];
+                if (Claims::names_place(known)) {
+                    const std::uint64_t offset = Claims::offset_of(known, address);
+                    if (is_likely<E>(offset)) return refer(word, references_ - 1, offset);
+                }
+            }
+        }
+        follow_inner_slowly(first, count, word);
+    }
+    // Is the offset in the array that the last such reference led into?
+    template <class E>
+    [[gnu::always_inline]] bool is_likely(std::uint64_t offset) noexcept {
+        const Likely& likely = likely_[Types::template inner_index_of<E>()];
+        const std::uint64_t delta = offset - likely.start;
+        if (delta < likely.bytes) return delta % sizeof(E) == 0;
+        return tables_.placement.starts(offset, Types::template number_of<E>());
+    }
+    template <class E>
+    [[gnu::noinline]] void follow_inner_slowly(const E* first, std::uint64_t count, Slot word) {
+        const std::uint64_t reference = references_ - 1;
+        const Extent wanted{reinterpret_cast<std::uint64_t>(first), count,
+                            Types::template number_of<E>()};
+        if (const Meeting meeting = look(wanted); meeting.met == Met::seen) {
+            note_likely<E>(meeting.offset);
+            return refer(word, reference, meeting.offset);
+        }
+        tables_.waiting[Types::template inner_index_of<E>()].push_back(
+            {reinterpret_cast<const std::byte*>(first), word.offset, count});
+    }
+    template <class E>
+    void note_likely(std::uint64_t offset) {
+        const Placement::Object object = tables_.placement.find(offset);
+        if (&tables_.placement.type_of(object) == &kTypeKey<E> && object.count > 1)
+            likely_[Types::template inner_index_of<E>()] = {object.offset,
+                                                            object.count * sizeof(E)};
+    }
+    // Follows one reference that has waited. False if none of its type waits.
+    template <class E>
+    bool drain_one() {
+        constexpr std::size_t index = Types::template inner_index_of<E>();
+        auto& waiting = tables_.waiting[index];
+        if (drained_[index] == waiting.size()) return false;
+        const WaitingReference reference = waiting[drained_[index]++];
+        if (drained_[index] == waiting.size()) {
+            waiting.clear();
+            drained_[index] = 0;
+        }
+        drain(reinterpret_cast<const E*>(reference.target), reference);
+        return true;
+    }
+    template <class E>
+    void drain(const E* first, const WaitingReference& waiting) {
+        const Extent wanted{reinterpret_cast<std::uint64_t>(first), waiting.count,
+                            Types::template number_of<E>()};
+        const Slot word = slot(waiting.offset);
+        if (word.staged != nullptr) {
+            if (const Meeting meeting = look(wanted); meeting.met == Met::seen)
+                return refer(word, 0, meeting.offset);  // the receiver never sees it wait
+        }
+        ++references_;
+        if (waiting.is_text && meet(wanted).met == Met::fresh && container_of(wanted.address) == nullptr)
+            return take_in_told(wanted);
+        follow(first, waiting.count, {waiting.offset, nullptr});
+    }
+    // New objects whose number the receiver is told with the reference to them.
+    void take_in_told(const Extent& wanted) {
+        take_in_container(wanted, wanted, references_ - 1);
+    }
+    static std::uint64_t address_of(const void* object) noexcept {
+        return reinterpret_cast<std::uint64_t>(object);
+    }
+    template <class E>
+    static constexpr std::uint16_t number() noexcept {
+        return Types::template number_of<E>();
+    }
+
+    // ---- the walk ----
+    // Walks `count` objects, the first of which was copied to the frame's offset.
+    template <class E>
+    static void step(Packing& packing, const PackFrame& frame) {
+        auto& packer = static_cast<Packer&>(packing);
+        const auto* const first = reinterpret_cast<const E*>(frame.source);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        if (frame.count > now)
+            packer.tables_.stack.push_back({&step<E>, reinterpret_cast<const std::byte*>(first + now),
+                                            frame.offset + now * sizeof(E), frame.count - now});
+        const Slot slot = packer.slot(frame.offset);
+        if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
+            TraitOf<E>::pack_many(packer, first, now, slot);
+        else
+            for (std::uint64_t i = 0; i < now; ++i)
+                TraitOf<E>::pack(packer, first[i], slot.at(i * sizeof(E)));
+    }
+
+    static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
+    bool walk() {
+        while (!done_) {
+            if (wants_flush()) {
+                check_size();
+                if (!must_restart()) return false;
+                drop_staged();
+            }
+            if (!tables_.stack.empty()) {
+                const PackFrame frame = tables_.stack.back();
+                tables_.stack.pop_back();
+                frame.step(*this, frame);
+                ++steps_;
+            } else if (!drain_next()) {
+                finish();
+            }
+        }
+        return true;
+    }
+    void finish() {
+        if (!must_restart()) {
+            check_size();
+            done_ = true;
+            return;
+        }
+        restart();
+        drained_ = {};
+        likely_ = {};
+        take_in_root();
+    }
+    bool drain_next() {
+        if constexpr (Types::kInnerTypes > 0) {
+            using Drain = bool (Packer::*)();
+            static constexpr auto kDrain = []<class... T>(List<T...>) {
+                return std::array<Drain, sizeof...(T)>{&Packer::template drain_one<T>...};
+            }(typename Types::Inner{});
+            for (const std::size_t index : Types::inner_order())
+                if ((this->*kDrain[index])()) return true;
+        }
+        return false;
+    }
+
+    // ---- pointers side by side ----
+    template <class P>
+    void fetch_ahead(const P* first, std::uint64_t count) noexcept {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto address = reinterpret_cast<std::uint64_t>(first[i]);
+            if (const Claims::Word* const words = tables_.claims.words(address))
+                __builtin_prefetch(words + Claims::granule(address), 1);
+            __builtin_prefetch(reinterpret_cast<const void*>(address));
+        }
+    }
+    // Takes in the targets of all these pointers if they are new and neighbours in memory: for
+    // little more than reading the pointers. Else does nothing.
+    template <class P>
+    bool take_in_run(const P* first, std::uint64_t count, Slot) {
+        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
+        constexpr std::uint64_t stride = kGranules<E> * kImageGranule;
+        constexpr std::uint64_t worthwhile = 8;
+        if constexpr (stride * kStepObjects > Claims::kPageBytes || alignof(E) > kImageGranule)
+            return false;
+        const auto address = reinterpret_cast<std::uint64_t>(first[0]);
+        if (count < worthwhile || address == 0 || address % kImageGranule != 0 ||
+            has_containers() || tables_.staging.room() < count * stride)
+            return false;
+        // Between others of the heap lies what is not the program's.
+        if (sizeof(E) != stride && !tables_.arena->contains(first[0])) return false;
+        bool is_run = true;
+        for (std::uint64_t i = 1; i < count; ++i)
+            is_run &= reinterpret_cast<std::uint64_t>(first[i]) == address + i * stride;
+        return is_run && take_in_neighbours(first[0], count);
+    }
+    template <class E>
+    bool take_in_neighbours(const E* first, std::uint64_t count) {
+        const auto address = reinterpret_cast<std::uint64_t>(first);
+        const std::uint64_t granules = count * kGranules<E>;
+        const std::uint64_t here =
+            std::min(granules, Claims::kPageGranules - Claims::granule(address));
+        Claims::Word* const words = tables_.claims.words_or_make(address);
+        Claims::Word* const rest = here == granules ? words
+                                                    : tables_.claims.words_or_make(
+                                                          address + here * kImageGranule);
+        if (words == nullptr || rest == nullptr) return false;
+        Claims::Word* const at = words + Claims::granule(address);
+        if (!are_free(at, here) || !are_free(rest, granules - here)) return false;
+        std::uint64_t offset = 0;
+        std::byte* const copy =
+            tables_.staging.place(granules * kImageGranule, kImageGranule, offset);
+        std::memcpy(copy, static_cast<const void*>(first),
+                    (count - 1) * kGranules<E> * kImageGranule + sizeof(E));
+        const auto word = static_cast<Claims::Word>(offset / kImageGranule + 1);
+        fill(at, here, word);
+        fill(rest, granules - here, word + static_cast<Claims::Word>(here));
+        tables_.placement.template place_run<E>(offset, count, Types::template number_of<E>());
+        references_ += count;
+        objects_ += count;
+        if constexpr (kHasReferences<E>)
+            for (std::uint64_t i = 0; i < count; ++i)
+                push<E>(reinterpret_cast<const E*>(address + i * kGranules<E> * kImageGranule),
+                        offset + i * kGranules<E> * kImageGranule, 1);
+        return true;
+    }
+    static bool are_free(const Claims::Word* words, std::uint64_t count) noexcept {
+        Claims::Word any = 0;
+        for (std::uint64_t i = 0; i < count; ++i) any |= words[i];
+        return any == Claims::kFree;
+    }
+    static void fill(Claims::Word* words, std::uint64_t count, Claims::Word word) noexcept {
+        for (std::uint64_t i = 0; i < count; ++i) words[i] = word + static_cast<Claims::Word>(i);
+    }
+
+    struct Likely {
+        std::uint64_t start = 0, bytes = 0;
+    };
+    const Root& root_;
+    std::array<std::size_t, Types::kInnerTypes + 1> drained_{};
+    std::array<Likely, Types::kInnerTypes + 1> likely_{};
+};
+
+}  // namespace verbatim::objects

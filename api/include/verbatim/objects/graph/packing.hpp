@@ -1,0 +1,172 @@
+// A packing is the sender's walk over one graph, without the types: its tables, and what it has
+// for the receiver. Packer<T> (packer.hpp) does the walk. Nothing of the graph is modified; it must
+// not change until its bytes have left. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <verbatim/core/arena.hpp>
+#include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/claims.hpp>
+#include <verbatim/objects/graph/placement.hpp>
+#include <verbatim/objects/graph/staging.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+class Packing;
+
+// Objects whose references are still to be followed.
+struct PackFrame {
+    void (*step)(Packing&, const PackFrame&) = nullptr;
+    const std::byte* source = nullptr;
+    std::uint64_t offset = 0;  // of their copies
+    std::uint64_t count = 0;
+};
+
+// A reference to what may lie inside an object that the walk has not met yet.
+struct WaitingReference {
+    const std::byte* target = nullptr;
+    std::uint64_t offset = 0;  // of the reference's field
+    std::uint64_t count = 0;
+    bool is_text = false;  // the receiver does not know the count
+};
+
+// The tables of a walk, which are kept from graph to graph: touching fresh memory costs more than
+// filling it. Threads: one at a time.
+struct PackTables {
+    explicit PackTables(const std::shared_ptr<Arena>& arena);
+
+    std::shared_ptr<Arena> arena;
+    Claims claims;
+    Placement placement;
+    Staging staging;
+    Column<PackFrame> stack;
+    std::vector<Column<WaitingReference>> waiting;  // by inner type
+    Column<PlaceRecord> places;
+    Column<ArrayRecord> arrays;
+};
+
+// The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
+// caller vouches for `acyclic`: then shared objects are sent once for each reference.
+struct PackOptions {
+    bool acyclic = false;
+    std::uint64_t most_bytes = kMaxImageBytes;  // of the image
+};
+
+// Objects of the sender's memory that a type number stands for.
+struct Extent {
+    std::uint64_t address = 0;
+    std::uint64_t count = 0;
+    std::uint16_t number = 0;
+
+    bool operator==(const Extent&) const = default;
+};
+
+class Packing {
+  public:
+    Packing(const Packing&) = delete;
+    Packing& operator=(const Packing&) = delete;
+
+    // Walks on. True once everything is staged; false after about as many bytes as a segment has,
+    // to be sent before the next call. Throws Error(bad_pointer | graph_too_large). Never blocks.
+    bool run() { return run_(*this); }
+    bool is_done() const noexcept { return done_; }
+
+    // What the receiver must be told with the bytes that are staged now.
+    Staging& staging() noexcept { return tables_.staging; }
+    std::span<const PlaceRecord> places() const noexcept { return tables_.places.span(); }
+    std::span<const ArrayRecord> arrays() const noexcept { return tables_.arrays.span(); }
+    std::uint64_t steps() const noexcept { return steps_; }
+    std::uint64_t references() const noexcept { return references_; }
+    // All of it was told.
+    void set_announced();
+    // True after the walk has begun anew, because an object turned out to lie inside a larger one:
+    // the receiver must forget everything of the graph. Resets itself.
+    bool take_restart() noexcept { return std::exchange(restarted_, false); }
+    void set_flush_bytes(std::uint64_t bytes) noexcept { flush_bytes_ = bytes; }
+
+    std::uint64_t objects() const noexcept { return objects_; }
+    std::uint64_t told_records() const noexcept { return told_records_; }
+    std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }
+
+  protected:
+    using Run = bool (*)(Packing&);
+    Packing(PackTables& tables, Run run, std::span<const TypeKey* const> types,
+            std::size_t inner_types, PackOptions options);
+    ~Packing() = default;
+
+    static constexpr std::uint64_t kMostRestarts = 64;
+    static constexpr std::size_t kMostRecords = 8192;  // between two announcements
+
+    bool wants_flush() const noexcept {
+        return tables_.staging.waiting_bytes() >= flush_bytes_ ||
+               tables_.places.size() + tables_.arrays.size() >= kMostRecords;
+    }
+    void begin_walk();
+    // The reference that the walk is at leads to `offset`; its field is `word`.
+    void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
+        if (word.staged != nullptr) {
+            const std::uint64_t value = kPlaceBit | offset;
+            __builtin_memcpy(word.staged, &value, sizeof value);
+        } else {
+            tables_.places.push_back({reference, offset});
+        }
+    }
+
+    enum class Met : std::uint8_t { fresh, seen, covers };
+    struct Meeting {
+        Met met = Met::fresh;
+        std::uint64_t offset = 0;  // seen
+    };
+    // The paths that are not taken for every reference. `type` has the number.
+    Meeting meet(const Extent& wanted);
+    // The same, but only whether it was met; never throws.
+    Meeting look(const Extent& wanted) noexcept;
+    // Once an object was met that covers others which were placed before: the walk goes on, to
+    // learn of all of them, and then begins anew. True the first time that one was met.
+    bool is_news() noexcept { return std::exchange(news_, false); }
+    // The container that was learned of and holds the address; null if there is none.
+    const Extent* container_of(std::uint64_t address) const noexcept;
+    bool has_containers() const noexcept { return !containers_.empty(); }
+    bool must_restart() const noexcept { return learned_; }
+    void restart();
+    // Nothing of this walk will be sent.
+    void drop_staged();
+    void check_size() const;
+    [[noreturn]] void refuse(const Extent& wanted, const std::string& cause) const;
+    const TypeKey& type_of(std::uint16_t number) const noexcept { return *types_[number - 1]; }
+    std::uint64_t bytes_of(const Extent& extent) const noexcept {
+        return extent.count * type_of(extent.number).bytes;
+    }
+
+    PackTables& tables_;
+    Run run_;
+    std::span<const TypeKey* const> types_;
+    PackOptions options_;
+    std::uint64_t steps_ = 0;
+    std::uint64_t references_ = 0;
+    std::uint64_t objects_ = 0;
+    bool done_ = false;
+
+  private:
+    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset);
+    void learn(Extent container);
+    bool joins(const Extent& one, const Extent& other) const noexcept;
+
+    std::uint64_t flush_bytes_ = kSegmentBytes;
+    std::uint64_t told_records_ = 0;
+    std::uint64_t restarts_ = 0;
+    bool learned_ = false;
+    bool news_ = false;
+    bool restarted_ = false;
+    std::map<std::uint64_t, Extent> containers_;  // by address
+};
+
+}  // namespace verbatim::objects

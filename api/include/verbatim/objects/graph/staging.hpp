@@ -1,0 +1,105 @@
+// The staging holds what the sender has copied of a graph until it is written into the receiver's
+// memory. It also gives every object its place in the image. Its buffers hold a segment each, in
+// memory that the device reaches. Objects larger than a segment are not copied here but listed:
+// they leave from where they lie. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <verbatim/core/arena.hpp>
+#include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/image.hpp>
+
+namespace verbatim::objects {
+
+// Bytes of the image that are yet to be written.
+struct Piece {
+    const std::byte* from = nullptr;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    bool is_staged = false;  // else it is the sender's object, anywhere
+};
+// Bytes of a large object that the receiver must hold otherwise than the sender does; written after
+// it.
+struct Patch {
+    static constexpr std::size_t kMost = 32;
+    std::uint64_t offset = 0;
+    std::uint32_t bytes = 0;
+    std::byte data[kMost];
+};
+
+class Staging {
+  public:
+    explicit Staging(std::shared_ptr<Arena> arena) noexcept;
+    ~Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+
+    // An empty image. What was staged before is dropped.
+    void begin();
+
+    // Room for an object of at most kSegmentBytes; `offset` becomes its place.
+    [[gnu::always_inline]] std::byte* place(std::uint64_t bytes, std::uint64_t alignment,
+                                            std::uint64_t& offset) {
+        const std::uint64_t start = round_to(cursor_, alignment);
+        if (start + bytes > end_) return place_in_next(bytes, alignment, offset);
+        offset = start;
+        cursor_ = start + bytes;
+        return base_ + start;
+    }
+    // Whole segments for a larger object, whose bytes are those at `from`. Null: the receiver makes
+    // them.
+    std::uint64_t place_large(const std::byte* from, std::uint64_t bytes);
+    // Where the bytes at `offset` may still be changed; null once they are on their way.
+    [[gnu::always_inline]] std::byte* staged(std::uint64_t offset) const noexcept {
+        if (offset < announced_) return nullptr;
+        std::byte* const buffer = buffers_[segment_of(offset)];
+        return buffer == nullptr ? nullptr : buffer + offset % kSegmentBytes;
+    }
+    void patch(std::uint64_t offset, std::span<const std::byte> bytes);
+
+    std::uint64_t cursor() const noexcept { return cursor_; }
+    // What is left of the segment that is filled.
+    std::uint64_t room() const noexcept { return end_ - cursor_; }
+    // Bytes that wait to be written.
+    std::uint64_t waiting_bytes() const noexcept { return cursor_ - announced_; }
+
+    // What is to be written now, in the order of the image; then the patches.
+    std::span<const Piece> pieces();
+    std::span<const Patch> patches() const noexcept { return patches_; }
+    // All of that was accepted by the connection and announced to the receiver.
+    void set_announced();
+    // All accepted writes have retired: buffers may be filled again.
+    void set_retired();
+    // Buffers whose writes have not retired.
+    std::size_t buffers_under_way() const noexcept { return under_way_.size(); }
+    // Gives memory back to the arena, but for a few buffers.
+    void shrink() noexcept;
+
+  private:
+    static constexpr std::size_t kKept = 4;
+
+    std::byte* place_in_next(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t& offset);
+    void begin_segment(std::uint64_t segment);
+    void close_segment();
+    std::byte* take_buffer();
+    void release(std::byte* buffer) noexcept;
+
+    std::shared_ptr<Arena> arena_;
+    std::uint64_t cursor_ = 0;
+    std::uint64_t end_ = 0;        // of the segment that is filled
+    std::byte* base_ = nullptr;    // its buffer, less the offset of its start
+    std::uint64_t begun_ = 0;      // of it, what was not listed yet
+    std::uint64_t announced_ = 0;  // everything before is on its way
+    Column<std::byte*> buffers_;   // by segment; null for those without
+    std::uint64_t first_kept_ = 0;  // segment; buffers before are under way or free
+    std::vector<Piece> pieces_;
+    std::vector<Patch> patches_;
+    std::vector<std::byte*> spare_, under_way_;
+};
+
+}  // namespace verbatim::objects

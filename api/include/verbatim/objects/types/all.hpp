@@ -1,0 +1,11 @@
+// All supported types. Each has a file of its own.
+#pragma once
+
+#include <verbatim/objects/types/array.hpp>
+#include <verbatim/objects/types/optional.hpp>
+#include <verbatim/objects/types/pointer.hpp>
+#include <verbatim/objects/types/product.hpp>
+#include <verbatim/objects/types/scalar.hpp>
+#include <verbatim/objects/types/string.hpp>
+#include <verbatim/objects/types/unique_ptr.hpp>
+#include <verbatim/objects/types/vector.hpp>

@@ -1,0 +1,47 @@
+// Raw pointers to one object: shared, cyclic, to the inside of objects, or null.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class T>
+struct Trait<T*> {
+    static_assert(!std::is_function_v<T>,
+                  "verbatim: a function pointer means nothing in another process; send an index or "
+                  "a name");
+    static_assert(!std::is_void_v<T>,
+                  "verbatim: a void pointer does not say what it points to; use a typed pointer");
+    static_assert(!std::is_volatile_v<T>, "verbatim: volatile objects cannot be sent");
+    using Target = std::remove_cv_t<T>;
+    using Parts = List<>;
+    using Edges = List<PointerTo<Target>>;
+    static constexpr bool kPlain = false;
+    static std::string spell() { return "pointer<" + TraitOf<T>::spell() + ">"; }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.targets = {&type_info<Target>};
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, T* const& pointer, Slot slot) {
+        sender.template pointer<Target>(pointer, slot);
+    }
+    template <class R>
+    static void mend(R& receiver, T*& pointer) {
+        receiver.template pointer<Target>(&pointer);
+    }
+    template <class S>
+    static void pack_many(S& sender, T* const* first, std::uint64_t count, Slot slot) {
+        sender.pointers(first, count, slot);
+    }
+    template <class R>
+    static void mend_many(R& receiver, T** first, std::uint64_t count) {
+        receiver.pointers(first, count);
+    }
+};
+
+}  // namespace verbatim::objects

@@ -1,0 +1,62 @@
+// Scalars: arithmetic types, enums, durations, time points, complex numbers. bool is checked: any
+// byte but 0 and 1 would be undefined to read.
+#pragma once
+
+#include <chrono>
+#include <complex>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include <verbatim/objects/describe/type_name.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class T>
+requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) struct Trait<T> : PlainTrait {
+    static std::string spell() {
+        if constexpr (std::is_same_v<T, char> || std::is_same_v<T, wchar_t>) return type_name<T>();
+        const std::string bits = std::to_string(sizeof(T) * 8);
+        if constexpr (std::is_floating_point_v<T>) return "f" + bits;
+        return (std::is_signed_v<T> ? "i" : "u") + bits;
+    }
+};
+
+template <class T>
+requires(std::is_enum_v<T>) struct Trait<T> : PlainTrait {
+    static std::string spell() { return type_name<T>(); }
+};
+
+template <class R, class P>
+requires(std::is_arithmetic_v<R>) struct Trait<std::chrono::duration<R, P>> : PlainTrait {
+    static std::string spell() { return type_name<std::chrono::duration<R, P>>(); }
+};
+template <class C, class R, class P>
+requires(std::is_arithmetic_v<R>) struct Trait<
+    std::chrono::time_point<C, std::chrono::duration<R, P>>> : PlainTrait {
+    static std::string spell() {
+        return type_name<std::chrono::time_point<C, std::chrono::duration<R, P>>>();
+    }
+};
+template <class R>
+requires(std::is_arithmetic_v<R>) struct Trait<std::complex<R>> : PlainTrait {
+    static std::string spell() { return type_name<std::complex<R>>(); }
+};
+
+template <>
+struct Trait<bool> {
+    using Parts = List<>;
+    using Edges = List<>;
+    static constexpr bool kPlain = false;
+    static std::string spell() { return "bool"; }
+    static TypeInfo info() { return {}; }
+    template <class R>
+    static void mend(R& receiver, bool& object) {
+        unsigned char byte = 0;
+        std::memcpy(&byte, static_cast<const void*>(&object), 1);
+        if (byte > 1) receiver.corrupt("a bool is neither true nor false");
+    }
+};
+
+}  // namespace verbatim::objects

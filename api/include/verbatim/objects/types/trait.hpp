@@ -1,0 +1,118 @@
+// A trait says of one type how its objects are sent: what they hold by value, what they refer to,
+// how a copy of one is packed into an image, and how the copy becomes an object again. Each
+// supported type has its trait in a file of its own in this folder (docs/objects.md shows how to
+// add one).
+//
+// Trait<T> has
+//   using Parts = List<...>      types that a T holds by value
+//   using Edges = List<...>      what it refers to itself, by the templates below
+//   kPlain                       any bytes are a valid T, which refers to nothing
+//   std::string spell()          its name in layouts: "vector<Point>"
+//   TypeInfo info()              its layout
+//   pack(sender, object, slot)   if it, or one of its parts, refers to something
+//   mend(receiver, object)       unless it is plain; `object` are bytes from the peer
+// Both functions must meet the same references in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <boost/mp11.hpp>
+
+#include <verbatim/objects/type_info.hpp>
+
+namespace verbatim::objects {
+
+template <class... T>
+using List = boost::mp11::mp_list<T...>;
+
+// A reference to objects of type E. Owned: nothing else refers to them but pointers and views.
+template <class E>
+struct OwnedOne {
+    using Target = E;
+};
+template <class E>
+struct OwnedArray {
+    using Target = E;
+};
+// To one object, which others may refer to as well.
+template <class E>
+struct PointerTo {
+    using Target = E;
+};
+// To objects side by side that others may refer to, too: counted pointers, spans.
+template <class E>
+struct ViewOf {
+    using Target = E;
+};
+
+// The place of an object in the image, and of its bytes while they may be changed: null once they
+// are on their way.
+struct Slot {
+    std::uint64_t offset = 0;
+    std::byte* staged = nullptr;
+
+    Slot at(std::size_t delta) const noexcept {
+        return {offset + delta, staged == nullptr ? nullptr : staged + delta};
+    }
+};
+
+// The trait of unsupported types: stops compilation with a sentence.
+template <class T>
+struct Trait;
+
+// The trait of T, whatever its qualifiers.
+template <class T>
+using TraitOf = Trait<std::remove_cv_t<T>>;
+
+// The trait of a type that is sent as it is, but for its name.
+struct PlainTrait {
+    using Parts = List<>;
+    using Edges = List<>;
+    static constexpr bool kPlain = true;
+    static TypeInfo info() { return {}; }
+};
+
+namespace detail {
+
+template <class T>
+struct HasReferences {
+    template <class P>
+    using OfPart = HasReferences<P>;
+    static constexpr bool value =
+        !boost::mp11::mp_empty<typename TraitOf<T>::Edges>::value ||
+        boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
+};
+
+}  // namespace detail
+
+// True if objects of T refer to other objects.
+template <class T>
+inline constexpr bool kHasReferences = detail::HasReferences<T>::value;
+// True if every sequence of bytes is a valid T that refers to nothing.
+template <class T>
+inline constexpr bool kPlain = TraitOf<T>::kPlain;
+
+// A step of a walk takes at most so many objects: how much is done between two looks at what has
+// come, or must go.
+inline constexpr std::uint64_t kStepObjects = 64;
+
+// Granules of the image that an object takes by itself.
+template <class E>
+inline constexpr std::uint64_t kGranules = (sizeof(E) + 15) / 16;
+
+template <class T>
+const TypeInfo& type_info() {
+    static const TypeInfo info = [] {
+        TypeInfo made = TraitOf<T>::info();
+        made.spelled = &TraitOf<T>::spell;
+        made.bytes = sizeof(T);
+        made.alignment = alignof(T);
+        return made;
+    }();
+    return info;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,64 @@
+// std::vector, std and std::pmr. Of vector<bool>, which holds words: vector_bool.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class E, class A>
+requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>> {
+    static_assert(kHasKnownAllocator<A, E>,
+                  "verbatim: vectors need std::allocator or std::pmr::polymorphic_allocator");
+    using Vector = std::vector<E, A>;
+    using Parts = List<>;
+    using Edges = List<OwnedArray<E>>;
+    static constexpr bool kPlain = false;
+    static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
+    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+
+    static std::string spell() {
+        return "vector<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
+    }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.targets = {&type_info<E>};
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, const Vector& vector, Slot) {
+        sender.template owned<E>(vector.data(), vector.size());
+    }
+    template <class R>
+    static void mend(R& receiver, Vector& vector) {
+        auto* image = forbid_allocation<kPolymorphic>(&vector);
+        VectorImage ends;
+        std::memcpy(&ends, image, sizeof ends);
+        mend_ends(receiver, ends);
+        std::memcpy(image, &ends, sizeof ends);
+    }
+
+  private:
+    template <class R>
+    static void mend_ends(R& receiver, VectorImage& ends) {
+        const auto begin = reinterpret_cast<std::uint64_t>(ends.begin),
+                   end = reinterpret_cast<std::uint64_t>(ends.end);
+        if (begin == end) {
+            ends = {};
+            return;
+        }
+        if (end < begin || (end - begin) % sizeof(E) != 0)
+            receiver.corrupt("a vector's ends do not fit its elements");
+        const std::uint64_t count = (end - begin) / sizeof(E);
+        ends.begin = reinterpret_cast<std::byte*>(receiver.template owned<E>(count));
+        ends.end = ends.capacity_end = ends.begin + (end - begin);
+    }
+};
+
+}  // namespace verbatim::objects

@@ -1,0 +1,186 @@
+// The paths of the claims that are not taken for every object: new pages, large objects, objects
+// beside the granules.
+#include <verbatim/objects/graph/claims.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace verbatim::objects {
+namespace {
+
+constexpr std::size_t kBlockPages = 64;
+
+constexpr Claims::Word word_of(std::uint64_t offset) noexcept {
+    return static_cast<Claims::Word>(offset / kImageGranule + 1);
+}
+
+}  // namespace
+
+Claims::Claims(const Arena& arena) : arena_(arena) {}
+
+Claims::Word* Claims::new_words() {
+    if (spare_.empty()) {
+        blocks_.push_back(std::make_unique_for_overwrite<Word[]>(kBlockPages * kPageGranules));
+        for (std::size_t i = kBlockPages; i > 0; --i)
+            spare_.push_back(blocks_.back().get() + (i - 1) * kPageGranules);
+    }
+    Word* const words = spare_.back();
+    spare_.pop_back();
+    std::memset(words, 0, kPageGranules * sizeof(Word));
+    return words;
+}
+
+Claims::Region& Claims::region_of(std::uint64_t page) {
+    const std::uint64_t number = page / kRegionPages;
+    if (last_region_ != nullptr && last_region_->number == number) return *last_region_;
+    auto& region = regions_[number];
+    if (region == nullptr) {
+        region = std::make_unique<Region>();
+        region->number = number;
+    }
+    last_region_ = region.get();
+    return *region;
+}
+
+Claims::Page* Claims::find_page(std::uint64_t page) noexcept {
+    const std::uint64_t number = page / kRegionPages;
+    if (last_region_ == nullptr || last_region_->number != number) {
+        const auto at = regions_.find(number);
+        if (at == regions_.end()) return nullptr;
+        last_region_ = at->second.get();
+    }
+    return &last_region_->pages[page % kRegionPages];
+}
+
+void Claims::mark_freed(std::uint64_t address, Word* words) const noexcept {
+    if (!arena_.contains(reinterpret_cast<const void*>(address))) return;
+    const auto live = arena_.live_granules(address / kPageBytes * kPageBytes);
+    for (std::size_t i = 0; i < kPageGranules; ++i)
+        if ((live[i / 64] >> (i % 64) & 1) == 0) words[i] = kFreed;
+}
+
+Claims::Word* Claims::make_words(std::uint64_t address) {
+    const std::uint64_t page = address / kPageBytes;
+    Region& region = region_of(page);
+    Page& at = region.pages[page % kRegionPages];
+    if (at.words == nullptr) {
+        if (at.first != kFree) return nullptr;  // one object covers it
+        at.words = new_words();
+        touched_.emplace_back(&region, static_cast<std::uint32_t>(page % kRegionPages));
+        mark_freed(address, at.words);
+    }
+    recent_[page % kRecent] = {page, at.words};
+    return at.words;
+}
+
+Claims::Word Claims::word_at(std::uint64_t address) noexcept {
+    if (const Word* const words = this->words(address)) return words[granule(address)];
+    const Page* const page = find_page(address / kPageBytes);
+    if (page == nullptr) return kFree;
+    if (page->words != nullptr) {
+        recent_[address / kPageBytes % kRecent] = {address / kPageBytes, page->words};
+        return page->words[granule(address)];
+    }
+    return page->first == kFree ? kFree : page->first + static_cast<Word>(granule(address));
+}
+
+bool Claims::find(std::uint64_t address, std::uint64_t& offset) noexcept {
+    if (!apart_.empty()) {
+        const Answer answer = look_apart(address, 1);
+        offset = answer.offset;
+        if (answer.found == Found::seen) return true;
+    }
+    const Word word = word_at(address);
+    offset = names_place(word) ? offset_of(word, address) : 0;
+    return names_place(word);
+}
+
+bool Claims::page_is_untouched(std::uint64_t page) noexcept {
+    const Page* const at = find_page(page);
+    return at == nullptr || (at->words == nullptr && at->first == kFree);
+}
+
+Claims::Answer Claims::look_up(std::uint64_t address, std::uint64_t bytes) {
+    if (is_freed(address, bytes)) return {Found::freed, 0};
+    if (!apart_.empty())
+        if (const Answer answer = look_apart(address, bytes); answer.found != Found::free)
+            return answer;
+    const std::uint64_t start = address / kImageGranule * kImageGranule;
+    for (std::uint64_t at = start; at < address + bytes; at += kImageGranule) {
+        if (at % kPageBytes == 0 && page_is_untouched(at / kPageBytes)) {
+            at += kPageBytes - kImageGranule;
+            continue;
+        }
+        const bool first_is_free = at != start || address % kImageGranule == 0;
+        if (first_is_free && names_place(word_at(at))) return {Found::covers, 0};
+    }
+    return {};
+}
+
+// Of the objects beside: does one hold, or touch, these bytes?
+Claims::Answer Claims::look_apart(std::uint64_t address, std::uint64_t bytes) const {
+    auto at = apart_.upper_bound(address);
+    if (at != apart_.begin()) {
+        const auto before = std::prev(at);
+        if (address < before->second.end) {
+            if (address + bytes > before->second.end) return {Found::covers, 0};
+            return {Found::seen, before->second.offset + (address - before->first)};
+        }
+    }
+    if (at != apart_.end() && at->first < address + bytes) return {Found::covers, 0};
+    return {};
+}
+
+void Claims::fill(Word* words, std::uint64_t first, std::uint64_t count, Word word) {
+    for (std::uint64_t i = 0; i < count; ++i) words[first + i] = word + static_cast<Word>(i);
+}
+
+void Claims::claim_page(std::uint64_t page, Word first) {
+    Region& region = region_of(page);
+    Page& at = region.pages[page % kRegionPages];
+    if (at.words != nullptr) return fill(at.words, 0, kPageGranules, first);
+    at.first = first;
+    touched_.emplace_back(&region, static_cast<std::uint32_t>(page % kRegionPages));
+}
+
+void Claims::claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) {
+    const std::uint64_t end = address + bytes;
+    if (address % kImageGranule != 0 || offset % kImageGranule != 0 ||
+        word_at(address) == kShared || word_at(end - 1) == kShared)
+        return claim_apart(address, bytes, offset);
+    Word word = word_of(offset);
+    for (std::uint64_t at = address; at < end;) {
+        const std::uint64_t page_end = std::min(end, round_to(at + 1, kPageBytes));
+        if (page_end - at == kPageBytes) {
+            claim_page(at / kPageBytes, word);
+        } else if (Word* const words = words_or_make(at)) {
+            fill(words, granule(at), (page_end - at + kImageGranule - 1) / kImageGranule, word);
+        }
+        word += static_cast<Word>((page_end - at) / kImageGranule);
+        at = page_end;
+    }
+}
+
+// Its granules are marked so that nobody takes them for free. A granule that one neighbour owns
+// stays that neighbour's: those are looked up by their words first.
+void Claims::claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) {
+    apart_[address] = {address + bytes, offset};
+    for (std::uint64_t at = address / kImageGranule * kImageGranule; at < address + bytes;
+         at += kImageGranule)
+        if (Word* const words = words_or_make(at); words != nullptr && words[granule(at)] == kFree)
+            words[granule(at)] = kShared;
+}
+
+void Claims::clear() noexcept {
+    for (const auto& [region, index] : touched_) {
+        Page& page = region->pages[index];
+        const std::uint64_t number = region->number * kRegionPages + index;
+        recent_[number % kRecent] = {};
+        if (page.words != nullptr) spare_.push_back(page.words);
+        page = {};
+    }
+    touched_.clear();
+    apart_.clear();
+}
+
+}  // namespace verbatim::objects
