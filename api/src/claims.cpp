@@ -32,29 +32,32 @@ Claims::Word* Claims::new_words() {
 
 Claims::Region& Claims::region_of(std::uint64_t page) {
     const std::uint64_t number = page / kRegionPages;
-    if (last_region_ != nullptr && last_region_->number == number) return *last_region_;
+    Region*& recent = recent_regions_[number % recent_regions_.size()];
+    if (recent != nullptr && recent->number == number) return *recent;
     auto& region = regions_[number];
     if (region == nullptr) {
         region = std::make_unique<Region>();
         region->number = number;
     }
-    last_region_ = region.get();
+    recent = region.get();
     return *region;
 }
 
 Claims::Page* Claims::find_page(std::uint64_t page) noexcept {
     const std::uint64_t number = page / kRegionPages;
-    if (last_region_ == nullptr || last_region_->number != number) {
+    Region*& recent = recent_regions_[number % recent_regions_.size()];
+    if (recent == nullptr || recent->number != number) {
         const auto at = regions_.find(number);
         if (at == regions_.end()) return nullptr;
-        last_region_ = at->second.get();
+        recent = at->second.get();
     }
-    return &last_region_->pages[page % kRegionPages];
+    return &recent->pages[page % kRegionPages];
 }
 
 void Claims::mark_freed(std::uint64_t address, Word* words) const noexcept {
     if (!arena_.contains(reinterpret_cast<const void*>(address))) return;
     const auto live = arena_.live_granules(address / kPageBytes * kPageBytes);
+    if ((live[0] & live[1] & live[2] & live[3]) == ~std::uint64_t{0}) return;
     for (std::size_t i = 0; i < kPageGranules; ++i)
         if ((live[i / 64] >> (i % 64) & 1) == 0) words[i] = kFreed;
 }
@@ -69,7 +72,8 @@ Claims::Word* Claims::make_words(std::uint64_t address) {
         touched_.emplace_back(&region, static_cast<std::uint32_t>(page % kRegionPages));
         mark_freed(address, at.words);
     }
-    recent_[page % kRecent] = {page, at.words};
+    last_page_ = page;
+    last_words_ = at.words;
     return at.words;
 }
 
@@ -77,10 +81,7 @@ Claims::Word Claims::word_at(std::uint64_t address) noexcept {
     if (const Word* const words = this->words(address)) return words[granule(address)];
     const Page* const page = find_page(address / kPageBytes);
     if (page == nullptr) return kFree;
-    if (page->words != nullptr) {
-        recent_[address / kPageBytes % kRecent] = {address / kPageBytes, page->words};
-        return page->words[granule(address)];
-    }
+    if (page->words != nullptr) return page->words[granule(address)];
     return page->first == kFree ? kFree : page->first + static_cast<Word>(granule(address));
 }
 
@@ -174,11 +175,10 @@ void Claims::claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64
 void Claims::clear() noexcept {
     for (const auto& [region, index] : touched_) {
         Page& page = region->pages[index];
-        const std::uint64_t number = region->number * kRegionPages + index;
-        recent_[number % kRecent] = {};
         if (page.words != nullptr) spare_.push_back(page.words);
         page = {};
     }
+    last_page_ = kNoPage;
     touched_.clear();
     apart_.clear();
 }

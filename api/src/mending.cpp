@@ -108,6 +108,18 @@ void Mending::check_side_by_side(std::uint64_t offset, std::uint64_t bytes) cons
             corrupt("a large object lies in several pieces");
 }
 
+bool Mending::run_frames() {
+    Column<MendFrame>& stack = tables_.stack;
+    std::uint64_t left = told_.steps - steps_;
+    for (; !stack.empty() && left > 0; --left) {
+        const MendFrame& frame = stack.back();  // as in Packing::run_frames()
+        stack.pop_back();
+        frame.step(*this, frame);
+    }
+    steps_ = told_.steps - left;
+    return stack.empty();
+}
+
 void Mending::find_record() noexcept {
     const std::uint64_t place =
         place_ < tables_.places.size() ? tables_.places[place_].reference : kNever;

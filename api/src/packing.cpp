@@ -27,6 +27,7 @@ void Packing::begin_walk() {
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
+    flush_at_ = flush_bytes_;
     learned_ = false;
 }
 
@@ -35,6 +36,25 @@ void Packing::set_announced() {
     told_records_ += tables_.places.size() + tables_.arrays.size();
     tables_.places.clear();
     tables_.arrays.clear();
+    flush_at_ = tables_.staging.cursor() + flush_bytes_;
+}
+
+void Packing::run_frames() {
+    Column<PackFrame>& stack = tables_.stack;
+    std::uint64_t steps = 0;
+    do {
+        // Not copied: its members were stored one by one, and loaded in pairs they would stall.
+        const PackFrame& frame = stack.back();
+        stack.pop_back();
+        frame.step(*this, frame);
+        ++steps;
+    } while (!stack.empty() && !wants_flush());
+    steps_ += steps;
+}
+
+void Packing::tell(std::uint64_t reference, std::uint64_t offset) {
+    tables_.places.push_back({reference, offset});
+    if (tables_.places.size() >= kMostRecords) flush_at_ = 0;
 }
 
 void Packing::restart() {
@@ -167,6 +187,7 @@ void Packing::drop_staged() {
     tables_.staging.set_retired();
     tables_.places.clear();
     tables_.arrays.clear();
+    flush_at_ = tables_.staging.cursor() + flush_bytes_;
 }
 
 const Extent* Packing::container_of(std::uint64_t address) const noexcept {

@@ -35,13 +35,18 @@ class Claims {
     // The words of the page of `address`, or null: there are none yet, or it has none.
     [[gnu::always_inline]] Word* words(std::uint64_t address) noexcept {
         const std::uint64_t page = address / kPageBytes;
-        Recent& recent = recent_[page % kRecent];
-        return recent.page == page ? recent.words : nullptr;
+        if (page == last_page_) return last_words_;
+        const Region* const region = recent_regions_[page / kRegionPages % kRecentRegions];
+        if (region == nullptr || region->number != page / kRegionPages) return nullptr;
+        return region->pages[page % kRegionPages].words;
     }
     // The same, and makes them where nothing was met in that page yet.
     [[gnu::always_inline]] Word* words_or_make(std::uint64_t address) {
-        if (Word* const words = this->words(address)) return words;
-        return make_words(address);
+        Word* const words = this->words(address);
+        if (words == nullptr) return make_words(address);
+        last_page_ = address / kPageBytes;
+        last_words_ = words;
+        return words;
     }
     static std::uint64_t granule(std::uint64_t address) noexcept {
         return address / kImageGranule % kPageGranules;
@@ -76,17 +81,13 @@ class Claims {
     void clear() noexcept;
 
   private:
-    struct Recent {
-        std::uint64_t page = ~std::uint64_t{0};
-        Word* words = nullptr;
-    };
     // A page of words, or the word of the first granule of a page that one object covers.
     struct Page {
         Word* words = nullptr;
         Word first = kFree;
     };
-    static constexpr std::size_t kRecent = 256;
-    static constexpr std::uint64_t kRegionPages = 512;
+    static constexpr std::size_t kRecentRegions = 64;
+    static constexpr std::uint64_t kRegionPages = 512, kNoPage = ~std::uint64_t{0};
     struct Region {
         std::uint64_t number = 0;
         std::array<Page, kRegionPages> pages{};
@@ -112,9 +113,10 @@ class Claims {
     void mark_freed(std::uint64_t address, Word* words) const noexcept;
 
     const Arena& arena_;
-    std::array<Recent, kRecent> recent_{};
+    std::uint64_t last_page_ = kNoPage;
+    Word* last_words_ = nullptr;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Region>> regions_;
-    Region* last_region_ = nullptr;
+    std::array<Region*, kRecentRegions> recent_regions_{};
     std::vector<std::pair<Region*, std::uint32_t>> touched_;  // pages with something in them
     std::vector<Word*> spare_;                                // pages of words, not in use
     std::vector<std::unique_ptr<Word[]>> blocks_;             // that they lie in

@@ -94,8 +94,7 @@ class Mender final : public Mending {
     // New objects, from the cursor.
     template <class E>
     [[gnu::always_inline]] E* place(std::uint64_t count) {
-        if (count == kUntold) corrupt("a text of unknown length");
-        if (count > told_.cursor / sizeof(E)) corrupt("more objects than the graph has bytes for");
+        if (count != 1 && count > told_.cursor / sizeof(E)) corrupt("more objects than the graph has bytes for");
         const std::uint64_t bytes = count * sizeof(E);
         std::uint64_t offset = 0;
         std::byte* const at =
@@ -115,7 +114,7 @@ class Mender final : public Mending {
     template <class E>
     [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
         if constexpr (kHasReferences<E>)
-            tables_.stack.push_back({&step<E>, at, count, 0});
+            tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
         else if constexpr (!kPlain<E>)
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
@@ -196,7 +195,7 @@ class Mender final : public Mending {
             if ((raw & kPlaceBit) != 0) break;
             std::byte* const at = base_ + start + placed++ * stride;
             store(fields + i * sizeof raw, at);
-            if constexpr (kHasReferences<E>) tables_.stack.push_back({&step<E>, at, 1, 0});
+            if constexpr (kHasReferences<E>) tables_.stack.push_back({&step_one<E>, at, 1, 0});
         }
         if (placed == 0) return i;
         tables_.placement.template place_run<E>(start, placed, Types::template number_of<E>());
@@ -209,13 +208,16 @@ class Mender final : public Mending {
 
     // ---- the walk ----
     template <class E>
+    static void step_one(Mending& mending, const MendFrame& frame) {
+        TraitOf<E>::mend(static_cast<Mender&>(mending), *reinterpret_cast<E*>(frame.at));
+    }
+    template <class E>
     static void step(Mending& mending, const MendFrame& frame) {
         auto& mender = static_cast<Mender&>(mending);
-        const std::uint64_t now = std::min(frame.count, kStepObjects);
         auto* const first = reinterpret_cast<E*>(frame.at);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
         if (frame.count > now)
-            mender.tables_.stack.push_back(
-                {&step<E>, frame.at + now * sizeof(E), frame.count - now, 0});
+            mender.put_off({&step<E>, frame.at + now * sizeof(E), frame.count - now, 0});
         if constexpr (requires { TraitOf<E>::mend_many(mender, first, now); })
             TraitOf<E>::mend_many(mender, first, now);
         else
@@ -228,19 +230,11 @@ class Mender final : public Mending {
             take_root();
         }
         while (!done_) {
-            if (!tables_.stack.empty()) {
-                if (steps_ == told_.steps) return must_wait();
-                const MendFrame frame = tables_.stack.back();
-                tables_.stack.pop_back();
-                frame.step(*this, frame);
-                ++steps_;
-            } else {
-                if (references_ >= told_.references && !told_.is_last) return false;
-                if (!drain_next()) {
-                    if (!told_.is_last) return must_wait();
-                    finish();
-                }
-            }
+            if (!run_frames()) return must_wait();
+            if (references_ >= told_.references && !told_.is_last) return false;
+            if (drain_next()) continue;
+            if (!told_.is_last) return false;
+            finish();
         }
         return true;
     }

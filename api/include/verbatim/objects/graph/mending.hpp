@@ -20,7 +20,7 @@ namespace verbatim::objects {
 
 class Mending;
 
-// Objects that are still to be mended.
+// Objects that are still to be mended. As with PackFrame, a step reads its frame first.
 struct MendFrame {
     void (*step)(Mending&, const MendFrame&) = nullptr;
     std::byte* at = nullptr;
@@ -125,6 +125,8 @@ class Mending {
         return tables_.bases[segment_of(offset)] + offset % kSegmentBytes;
     }
     void find_record() noexcept;
+    // Pops and runs frames as far as the sender has come. False: it must come further.
+    bool run_frames();
     // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
     std::byte* refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
     // Nothing is left to be walked: is everything used up and in its place?

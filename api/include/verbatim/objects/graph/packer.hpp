@@ -114,17 +114,14 @@ class Packer final : public Packing {
     }
     // The copy must differ from the object.
     void amend(Slot at, std::span<const std::byte> bytes) {
-        if (at.staged != nullptr)
-            std::memcpy(at.staged, bytes.data(), bytes.size());
+        if (std::byte* const copy = tables_.staging.staged(at.offset))
+            std::memcpy(copy, bytes.data(), bytes.size());
         else
             tables_.staging.patch(at.offset, bytes);
     }
     // Puts off the rest of an object's parts: `step` is called with the frame when what was met
     // since is done.
     void put_off(const PackFrame& frame) { tables_.stack.push_back(frame); }
-    Slot slot(std::uint64_t offset) const noexcept {
-        return {offset, tables_.staging.staged(offset)};
-    }
 
   private:
     template <class E>
@@ -162,8 +159,8 @@ class Packer final : public Packing {
     template <class E>
     [[gnu::always_inline]] void push(const E* first, std::uint64_t offset, std::uint64_t count) {
         if constexpr (kHasReferences<E>)
-            tables_.stack.push_back(
-                {&step<E>, reinterpret_cast<const std::byte*>(first), offset, count});
+            tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>,
+                                     reinterpret_cast<const std::byte*>(first), offset, count});
     }
     template <class E>
     void note(const E* first, std::uint64_t count, std::uint64_t offset) {
@@ -257,25 +254,11 @@ class Packer final : public Packing {
     // ---- references into other objects ----
     template <class E>
     [[gnu::always_inline]] void follow_inner(const E* first, std::uint64_t count, Slot word) {
-        const auto address = reinterpret_cast<std::uint64_t>(first);
-        if (count == 1) {
-            if (Claims::Word* const words = tables_.claims.words(address)) {
-                const Claims::Word known = words[Claims::granule(address)];
-                if (Claims::names_place(known)) {
-                    const std::uint64_t offset = Claims::offset_of(known, address);
-                    if (is_likely<E>(offset)) return refer(word, references_ - 1, offset);
-                }
-            }
-        }
-        follow_inner_slowly(first, count, word);
-    }
-    // Is the offset in the array that the last such reference led into?
-    template <class E>
-    [[gnu::always_inline]] bool is_likely(std::uint64_t offset) noexcept {
         const Likely& likely = likely_[Types::template inner_index_of<E>()];
-        const std::uint64_t delta = offset - likely.start;
-        if (delta < likely.bytes) return delta % sizeof(E) == 0;
-        return tables_.placement.starts(offset, Types::template number_of<E>());
+        const std::uint64_t delta = address_of(first) - likely.address;
+        if (delta < likely.bytes && delta % sizeof(E) == 0 && count == 1)
+            return refer(word, references_ - 1, likely.offset + delta);
+        follow_inner_slowly(first, count, word);
     }
     template <class E>
     [[gnu::noinline]] void follow_inner_slowly(const E* first, std::uint64_t count, Slot word) {
@@ -283,18 +266,19 @@ class Packer final : public Packing {
         const Extent wanted{reinterpret_cast<std::uint64_t>(first), count,
                             Types::template number_of<E>()};
         if (const Meeting meeting = look(wanted); meeting.met == Met::seen) {
-            note_likely<E>(meeting.offset);
+            note_likely<E>(wanted.address, meeting.offset);
             return refer(word, reference, meeting.offset);
         }
         tables_.waiting[Types::template inner_index_of<E>()].push_back(
             {reinterpret_cast<const std::byte*>(first), word.offset, count});
     }
+    // Pointers often lead into the array that the last one of their type led into.
     template <class E>
-    void note_likely(std::uint64_t offset) {
+    void note_likely(std::uint64_t address, std::uint64_t offset) {
         const Placement::Object object = tables_.placement.find(offset);
-        if (&tables_.placement.type_of(object) == &kTypeKey<E> && object.count > 1)
-            likely_[Types::template inner_index_of<E>()] = {object.offset,
-                                                            object.count * sizeof(E)};
+        if (&tables_.placement.type_of(object) != &kTypeKey<E> || object.count == 1) return;
+        likely_[Types::template inner_index_of<E>()] = {
+            address - (offset - object.offset), object.count * sizeof(E), object.offset};
     }
     // Follows one reference that has waited. False if none of its type waits.
     template <class E>
@@ -312,17 +296,28 @@ class Packer final : public Packing {
     }
     template <class E>
     void drain(const E* first, const WaitingReference& waiting) {
-        const Extent wanted{reinterpret_cast<std::uint64_t>(first), waiting.count,
-                            Types::template number_of<E>()};
-        const Slot word = slot(waiting.offset);
-        if (word.staged != nullptr) {
-            if (const Meeting meeting = look(wanted); meeting.met == Met::seen)
-                return refer(word, 0, meeting.offset);  // the receiver never sees it wait
+        const Extent wanted{address_of(first), waiting.count, number<E>()};
+        const Likely& likely = likely_[Types::template inner_index_of<E>()];
+        Meeting meeting{Met::seen, likely.offset + (wanted.address - likely.address)};
+        if (wanted.address - likely.address >= likely.bytes || waiting.count != 1 ||
+            (meeting.offset - likely.offset) % sizeof(E) != 0) {
+            meeting = look(wanted);
+            if (meeting.met == Met::seen) note_likely<E>(wanted.address, meeting.offset);
+        }
+        if (meeting.met == Met::seen) {
+            // The receiver never sees it wait if its field can still be written.
+            if (std::byte* const field = tables_.staging.staged(waiting.offset)) {
+                const std::uint64_t value = kPlaceBit | meeting.offset;
+                std::memcpy(field, &value, sizeof value);
+            } else {
+                tell(references_++, meeting.offset);
+            }
+            return;
         }
         ++references_;
         if (waiting.is_text && meet(wanted).met == Met::fresh && container_of(wanted.address) == nullptr)
             return take_in_told(wanted);
-        follow(first, waiting.count, {waiting.offset, nullptr});
+        follow(first, waiting.count, {});
     }
     // New objects whose number the receiver is told with the reference to them.
     void take_in_told(const Extent& wanted) {
@@ -337,16 +332,21 @@ class Packer final : public Packing {
     }
 
     // ---- the walk ----
+    template <class E>
+    static void step_one(Packing& packing, const PackFrame& frame) {
+        TraitOf<E>::pack(static_cast<Packer&>(packing), *reinterpret_cast<const E*>(frame.source),
+                         Slot{frame.offset});
+    }
     // Walks `count` objects, the first of which was copied to the frame's offset.
     template <class E>
     static void step(Packing& packing, const PackFrame& frame) {
         auto& packer = static_cast<Packer&>(packing);
         const auto* const first = reinterpret_cast<const E*>(frame.source);
+        const Slot slot{frame.offset};
         const std::uint64_t now = std::min(frame.count, kStepObjects);
         if (frame.count > now)
-            packer.tables_.stack.push_back({&step<E>, reinterpret_cast<const std::byte*>(first + now),
-                                            frame.offset + now * sizeof(E), frame.count - now});
-        const Slot slot = packer.slot(frame.offset);
+            packer.put_off({&step<E>, frame.source + now * sizeof(E),
+                            frame.offset + now * sizeof(E), frame.count - now});
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);
         else
@@ -362,14 +362,10 @@ class Packer final : public Packing {
                 if (!must_restart()) return false;
                 drop_staged();
             }
-            if (!tables_.stack.empty()) {
-                const PackFrame frame = tables_.stack.back();
-                tables_.stack.pop_back();
-                frame.step(*this, frame);
-                ++steps_;
-            } else if (!drain_next()) {
+            if (!tables_.stack.empty())
+                run_frames();
+            else if (!drain_next())
                 finish();
-            }
         }
         return true;
     }
@@ -466,7 +462,7 @@ class Packer final : public Packing {
     }
 
     struct Likely {
-        std::uint64_t start = 0, bytes = 0;
+        std::uint64_t address = 0, bytes = 0, offset = 0;
     };
     const Root& root_;
     std::array<std::size_t, Types::kInnerTypes + 1> drained_{};

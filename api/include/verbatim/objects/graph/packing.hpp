@@ -22,7 +22,8 @@ namespace verbatim::objects {
 
 class Packing;
 
-// Objects whose references are still to be followed.
+// Objects whose references are still to be followed. A step's frame is gone with the first frame
+// that the step puts off: it reads what it needs before.
 struct PackFrame {
     void (*step)(Packing&, const PackFrame&) = nullptr;
     const std::byte* source = nullptr;
@@ -90,7 +91,7 @@ class Packing {
     // True after the walk has begun anew, because an object turned out to lie inside a larger one:
     // the receiver must forget everything of the graph. Resets itself.
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
-    void set_flush_bytes(std::uint64_t bytes) noexcept { flush_bytes_ = bytes; }
+    void set_flush_bytes(std::uint64_t bytes) noexcept { flush_at_ = flush_bytes_ = bytes; }
 
     std::uint64_t objects() const noexcept { return objects_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
@@ -105,20 +106,18 @@ class Packing {
     static constexpr std::uint64_t kMostRestarts = 64;
     static constexpr std::size_t kMostRecords = 8192;  // between two announcements
 
-    bool wants_flush() const noexcept {
-        return tables_.staging.waiting_bytes() >= flush_bytes_ ||
-               tables_.places.size() + tables_.arrays.size() >= kMostRecords;
-    }
+    bool wants_flush() const noexcept { return tables_.staging.cursor() >= flush_at_; }
+    // Pops and runs frames until there are none, or a flush is due.
+    void run_frames();
     void begin_walk();
-    // The reference that the walk is at leads to `offset`; its field is `word`.
-    void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
-        if (word.staged != nullptr) {
-            const std::uint64_t value = kPlaceBit | offset;
-            __builtin_memcpy(word.staged, &value, sizeof value);
-        } else {
-            tables_.places.push_back({reference, offset});
-        }
+    // A reference leads to `offset`; its field is at `word`, if that is not zero.
+    [[gnu::always_inline]] void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
+        std::byte* const field = word.offset == 0 ? nullptr : tables_.staging.staged(word.offset);
+        if (field == nullptr) return tell(reference, offset);
+        const std::uint64_t value = kPlaceBit | offset;
+        __builtin_memcpy(field, &value, sizeof value);
     }
+    void tell(std::uint64_t reference, std::uint64_t offset);
 
     enum class Met : std::uint8_t { fresh, seen, covers };
     struct Meeting {
@@ -161,6 +160,7 @@ class Packing {
     bool joins(const Extent& one, const Extent& other) const noexcept;
 
     std::uint64_t flush_bytes_ = kSegmentBytes;
+    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool learned_ = false;

@@ -48,15 +48,11 @@ struct ViewOf {
     using Target = E;
 };
 
-// The place of an object in the image, and of its bytes while they may be changed: null once they
-// are on their way.
+// The place of an object in the image.
 struct Slot {
     std::uint64_t offset = 0;
-    std::byte* staged = nullptr;
 
-    Slot at(std::size_t delta) const noexcept {
-        return {offset + delta, staged == nullptr ? nullptr : staged + delta};
-    }
+    Slot at(std::size_t delta) const noexcept { return {offset + delta}; }
 };
 
 // The trait of unsupported types: stops compilation with a sentence.
