@@ -1,6 +1,9 @@
 // The paths of the sender's walk that are not taken for every reference.
 #include <verbatim/objects/graph/packing.hpp>
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -81,6 +84,17 @@ void Packing::refuse(const Extent& wanted, const std::string& cause) const {
                 fmt::format("reference {} of the graph, to {} x {} at {:#x}", references_,
                             wanted.count, type_of(wanted.number).info().spelled(), wanted.address),
                 cause, "mend the pointer and send again");
+}
+
+void Packing::check_readable(const Extent& wanted) const {
+    if (tables_.arena->contains(reinterpret_cast<const void*>(wanted.address))) return;
+    const std::uint64_t bytes = bytes_of(wanted);
+    std::byte probe[2];
+    const iovec local{probe, sizeof probe};
+    const iovec remote[2] = {{reinterpret_cast<void*>(wanted.address), 1},
+                             {reinterpret_cast<void*>(wanted.address + bytes - 1), 1}};
+    if (process_vm_readv(getpid(), &local, 1, remote, 2, 0) != 2)
+        refuse(wanted, "it leads to unmapped memory");
 }
 
 Packing::Meeting Packing::meet(const Extent& wanted) {

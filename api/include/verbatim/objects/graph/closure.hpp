@@ -6,9 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <boost/mp11.hpp>
 
+#include <verbatim/objects/graph/image.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -100,6 +102,11 @@ struct Closure {
     using IsInner = detail::mp::mp_contains<ByValue, P>;
     using Inner = detail::mp::mp_copy_if<Shared, IsInner>;
 
+    // That of the most demanding type.
+    static constexpr std::size_t kAlignment = []<class... T>(List<T...>) {
+        return std::max({std::size_t{kImageGranule}, alignof(T)...});
+    }(Types{});
+    static_assert(kAlignment <= 4096, "verbatim: types are aligned to a page at most");
     static constexpr bool kClaims = detail::mp::mp_size<Claimed>::value > 0;
     static constexpr std::size_t kInnerTypes = detail::mp::mp_size<Inner>::value;
     static_assert(detail::mp::mp_size<Claimed>::value < 0x7fff, "verbatim: too many types");

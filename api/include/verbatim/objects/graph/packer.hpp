@@ -37,7 +37,8 @@ class Packer final : public Packing {
 
     // `root` must live, unchanged, until everything has left.
     Packer(PackTables& tables, const Root& root, PackOptions options)
-        : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes, options),
+        : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes,
+                  with_alignment(options)),
           root_(root) {
         take_in_root();
     }
@@ -63,6 +64,7 @@ class Packer final : public Packing {
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot word) {
         if (target == nullptr) return;
+        if constexpr (kChecksPointers) check_readable({address_of(target), 1, number<E>()});
         ++references_;
         if (options_.acyclic) return (void)take_in(target, 1);
         if constexpr (Types::template is_inner<E>())
@@ -74,6 +76,7 @@ class Packer final : public Packing {
     template <class E>
     void view(const E* first, std::uint64_t count, Slot word) {
         if (count == 0) return;
+        if constexpr (kChecksPointers) check_readable({address_of(first), count, number<E>()});
         ++references_;
         if (options_.acyclic) return (void)take_in(first, count);
         follow_inner(first, count, word);
@@ -96,7 +99,7 @@ class Packer final : public Packing {
     void pointers(const P* first, std::uint64_t count, Slot words) {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
         if constexpr (!Types::template is_inner<E>()) {
-            if (!options_.acyclic) {
+            if (!options_.acyclic && !kChecksPointers) {
                 if (take_in_run(first, count, words)) return;
                 fetch_ahead(first, count);
             }
@@ -128,6 +131,10 @@ class Packer final : public Packing {
     static constexpr std::uint64_t kAlignment =
         Types::template claims<E>() ? std::max(alignof(E), std::size_t{kImageGranule}) : alignof(E);
 
+    static PackOptions with_alignment(PackOptions options) noexcept {
+        options.alignment = Types::kAlignment;
+        return options;
+    }
     void take_in_root() {
         ++references_;
         if constexpr (Types::template claims<Root>())

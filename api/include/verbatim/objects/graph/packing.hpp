@@ -59,6 +59,7 @@ struct PackTables {
 struct PackOptions {
     bool acyclic = false;
     std::uint64_t most_bytes = kMaxImageBytes;  // of the image
+    std::size_t alignment = kImageGranule;      // set by the packer
 };
 
 // Objects of the sender's memory that a type number stands for.
@@ -93,6 +94,8 @@ class Packing {
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
     void set_flush_bytes(std::uint64_t bytes) noexcept { flush_at_ = flush_bytes_ = bytes; }
 
+    // Of the image's segments in the receiver's memory.
+    std::size_t alignment() const noexcept { return options_.alignment; }
     std::uint64_t objects() const noexcept { return objects_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
     std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }
@@ -138,6 +141,14 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
+    // Debug builds refuse pointers to memory that cannot be read; outside of arenas pointers are
+    // the caller's contract.
+    void check_readable(const Extent& wanted) const;
+#if defined(NDEBUG)
+    static constexpr bool kChecksPointers = false;
+#else
+    static constexpr bool kChecksPointers = true;
+#endif
     void check_size() const;
     [[noreturn]] void refuse(const Extent& wanted, const std::string& cause) const;
     const TypeKey& type_of(std::uint16_t number) const noexcept { return *types_[number - 1]; }
