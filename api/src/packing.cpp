@@ -27,6 +27,7 @@ void Packing::begin_walk() {
     tables_.staging.begin();
     tables_.stack.clear();
     for (auto& waiting : tables_.waiting) waiting.clear();
+    if constexpr (kChecksPointers) tables_.readable.fill(0);
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
@@ -43,6 +44,7 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
+    if (open_) return run_frames_traced();
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
@@ -53,6 +55,35 @@ void Packing::run_frames() {
         ++steps;
     } while (!stack.empty() && !wants_flush());
     steps_ += steps;
+}
+
+void Packing::trace() { open_ = std::make_unique<OpenObjects>(); }
+
+// An object is open from its step until all steps that follow from it are done, which a frame under
+// theirs tells.
+void Packing::run_frames_traced() {
+    constexpr auto kLeave = [](Packing& packing, const PackFrame& frame) {
+        (*packing.open_)[frame.offset] = false;
+    };
+    while (!tables_.stack.empty() && !wants_flush()) {
+        const PackFrame frame = tables_.stack.back();
+        tables_.stack.pop_back();
+        if (frame.count == 1) {
+            tables_.stack.push_back({kLeave, frame.source, frame.offset, 0});
+            (*open_)[frame.offset] = true;
+        }
+        frame.step(*this, frame);
+    }
+}
+
+void Packing::refuse_cycle(std::uint64_t offset) const {
+    const auto at = open_->find(offset);
+    if (at == open_->end() || !at->second) return;
+    const Placement::Object object = tables_.placement.find(offset);
+    throw Error(Errc::bad_pointer,
+                "graph, an object of type " + tables_.placement.type_of(object).info().spelled(),
+                "it leads to itself, and the graph was sent as acyclic",
+                "send it without `acyclic`, which keeps cycles");
 }
 
 void Packing::tell(std::uint64_t reference, std::uint64_t offset) {
@@ -88,13 +119,20 @@ void Packing::refuse(const Extent& wanted, const std::string& cause) const {
 
 void Packing::check_readable(const Extent& wanted) const {
     if (tables_.arena->contains(reinterpret_cast<const void*>(wanted.address))) return;
-    const std::uint64_t bytes = bytes_of(wanted);
-    std::byte probe[2];
-    const iovec local{probe, sizeof probe};
-    const iovec remote[2] = {{reinterpret_cast<void*>(wanted.address), 1},
-                             {reinterpret_cast<void*>(wanted.address + bytes - 1), 1}};
-    if (process_vm_readv(getpid(), &local, 1, remote, 2, 0) != 2)
+    if (!is_readable(wanted.address) || !is_readable(wanted.address + bytes_of(wanted) - 1))
         refuse(wanted, "it leads to unmapped memory");
+}
+
+// The kernel is asked once for a page, or little more often.
+bool Packing::is_readable(std::uint64_t address) const noexcept {
+    const std::uint64_t page = address / Claims::kPageBytes;
+    std::uint64_t& known = tables_.readable[page % tables_.readable.size()];
+    if (known == page) return true;
+    std::byte probe;
+    const iovec local{&probe, 1}, remote{reinterpret_cast<void*>(address), 1};
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) return false;
+    known = page;
+    return true;
 }
 
 Packing::Meeting Packing::meet(const Extent& wanted) {

@@ -30,6 +30,34 @@ TEST(BasicTypes, texts_and_cycles_arrive) {
     EXPECT_EQ(got.next->next, &got);
 }
 
+struct Link {
+    Link* next = nullptr;
+    Link* other = nullptr;
+};
+
+TEST(BasicTypes, shared_objects_of_an_acyclic_graph_arrive_twice) {
+    Loopback<Link> loopback;
+    Link last;
+    const Link root{&last, &last};
+    const Link& got = loopback.send(root, {.acyclic = true});
+    EXPECT_NE(got.next, got.other);
+    EXPECT_EQ(loopback.objects, 3u);
+}
+
+TEST(BasicTypes, a_cycle_in_an_acyclic_graph_is_an_error_that_names_its_type) {
+    Loopback<Link> loopback;
+    Link one, two;
+    one.next = &two;
+    two.next = &one;
+    try {
+        loopback.send(one, {.acyclic = true});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::bad_pointer);
+        EXPECT_NE(std::string(error.what()).find("Link"), std::string::npos) << error.what();
+    }
+}
+
 struct Outer;
 struct Inner {
     Outer* owner = nullptr;

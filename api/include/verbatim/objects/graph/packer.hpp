@@ -366,6 +366,7 @@ class Packer final : public Packing {
         while (!done_) {
             if (wants_flush()) {
                 check_size();
+                if (must_look_for_cycle()) look_for_cycle();
                 if (!must_restart()) return false;
                 drop_staged();
             }
@@ -375,6 +376,13 @@ class Packer final : public Packing {
                 finish();
         }
         return true;
+    }
+    // A walk of its own with claims, whose copies nobody sees.
+    void look_for_cycle() const {
+        PackTables tables(tables_.arena);
+        Packer packer(tables, root_, {});
+        packer.trace();
+        while (!packer.run()) packer.drop_staged();
     }
     void finish() {
         if (!must_restart()) {

@@ -3,6 +3,7 @@
 // not change until its bytes have left. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/column.hpp>
@@ -52,6 +55,7 @@ struct PackTables {
     std::vector<Column<WaitingReference>> waiting;  // by inner type
     Column<PlaceRecord> places;
     Column<ArrayRecord> arrays;
+    std::array<std::uint64_t, 512> readable{};  // pages, of debug builds
 };
 
 // The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
@@ -115,6 +119,7 @@ class Packing {
     void begin_walk();
     // A reference leads to `offset`; its field is at `word`, if that is not zero.
     [[gnu::always_inline]] void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
+        if (open_) refuse_cycle(offset);
         std::byte* const field = word.offset == 0 ? nullptr : tables_.staging.staged(word.offset);
         if (field == nullptr) return tell(reference, offset);
         const std::uint64_t value = kPlaceBit | offset;
@@ -141,9 +146,18 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
+    // Of an acyclic walk, now and then: has it gone so far that a cycle is likely?
+    bool must_look_for_cycle() noexcept {
+        if (!options_.acyclic || tables_.staging.cursor() < trace_at_) return false;
+        trace_at_ *= 4;
+        return true;
+    }
+    // From now on this walk only looks for an object that leads to itself. Throws then.
+    void trace();
     // Debug builds refuse pointers to memory that cannot be read; outside of arenas pointers are
     // the caller's contract.
     void check_readable(const Extent& wanted) const;
+    bool is_readable(std::uint64_t address) const noexcept;
 #if defined(NDEBUG)
     static constexpr bool kChecksPointers = false;
 #else
@@ -166,12 +180,17 @@ class Packing {
     bool done_ = false;
 
   private:
+    using OpenObjects = boost::unordered_flat_map<std::uint64_t, bool>;
+    void run_frames_traced();
+    void refuse_cycle(std::uint64_t offset) const;
     Meeting meet_in_place(const Extent& wanted, std::uint64_t offset);
     void learn(Extent container);
     bool joins(const Extent& one, const Extent& other) const noexcept;
 
     std::uint64_t flush_bytes_ = kSegmentBytes;
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
+    std::uint64_t trace_at_ = std::uint64_t{256} << 20;
+    std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool learned_ = false;
