@@ -160,16 +160,38 @@ bool Mending::holds(const LaterReference& reference) const noexcept {
                                    *reference.type, reference.count);
 }
 
-bool Mending::has_end(const TextReference& text) const noexcept {
+// The first zero from `from` on, before `until` and in the object that it lies in; or kNever.
+std::uint64_t Mending::end_of(const TextReference& text, std::uint64_t until) const noexcept {
     const Placement::Object object = tables_.placement.find(text.offset);
-    if (object.number == 0) return false;
-    const std::uint64_t end = object.offset + tables_.placement.bytes_of(object);
+    if (object.number == 0) return kNever;
+    const std::uint64_t end =
+        std::min(until, object.offset + tables_.placement.bytes_of(object));
     const std::byte* const start = memory_at(object.offset) - object.offset;
     constexpr std::uint64_t kZero = 0;
     for (std::uint64_t at = text.offset; at + text.character_bytes <= end;
          at += text.character_bytes)
-        if (std::memcmp(start + at, &kZero, text.character_bytes) == 0) return true;
-    return false;
+        if (std::memcmp(start + at, &kZero, text.character_bytes) == 0) return at;
+    return kNever;
+}
+
+// From the last to the first, so that no byte is looked at twice however the texts overlap.
+void Mending::check_texts() {
+    auto& texts = tables_.texts;
+    std::sort(texts.begin(), texts.end(), [](const TextReference& a, const TextReference& b) {
+        return std::pair(a.character_bytes, a.offset) > std::pair(b.character_bytes, b.offset);
+    });
+    TextReference after{};
+    std::uint64_t end_after = kNever;
+    for (const TextReference& text : texts.span()) {
+        const bool goes_on = text.character_bytes == after.character_bytes &&
+                             tables_.placement.find(text.offset).offset ==
+                                 tables_.placement.find(after.offset).offset;
+        std::uint64_t end = end_of(text, goes_on ? after.offset : kNever);
+        if (end == kNever && goes_on) end = end_after;
+        if (end == kNever) corrupt("a text has no end");
+        after = text;
+        end_after = end;
+    }
 }
 
 void Mending::finish() {
@@ -179,8 +201,7 @@ void Mending::finish() {
     if (cursor_ != told_.cursor) corrupt("bytes are left over");
     for (const LaterReference& reference : tables_.later.span())
         if (!holds(reference)) corrupt("a reference leads to no object of its type");
-    for (const TextReference& text : tables_.texts.span())
-        if (!has_end(text)) corrupt("a text has no end");
+    check_texts();
     for (const ToValidate& check : tables_.to_validate.span())
         if (!check.is_valid(check.object)) refuse(check);
     done_ = true;

@@ -132,7 +132,6 @@ class Mending {
     // Nothing is left to be walked: is everything used up and in its place?
     void finish();
     bool holds(const LaterReference& reference) const noexcept;
-    bool has_end(const TextReference& text) const noexcept;
 
     MendTables& tables_;
     Run run_;
@@ -152,6 +151,8 @@ class Mending {
   private:
     void set_segment(std::uint64_t offset) noexcept;
     void check_side_by_side(std::uint64_t offset, std::uint64_t bytes) const;
+    std::uint64_t end_of(const TextReference& text, std::uint64_t until) const noexcept;
+    void check_texts();
     [[noreturn]] static void refuse(const ToValidate& check);
 
     std::uint64_t memory_end_ = 0;
