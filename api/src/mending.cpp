@@ -164,8 +164,7 @@ bool Mending::holds(const LaterReference& reference) const noexcept {
 std::uint64_t Mending::end_of(const TextReference& text, std::uint64_t until) const noexcept {
     const Placement::Object object = tables_.placement.find(text.offset);
     if (object.number == 0) return kNever;
-    const std::uint64_t end =
-        std::min(until, object.offset + tables_.placement.bytes_of(object));
+    const std::uint64_t end = std::min(until, object.offset + tables_.placement.bytes_of(object));
     const std::byte* const start = memory_at(object.offset) - object.offset;
     constexpr std::uint64_t kZero = 0;
     for (std::uint64_t at = text.offset; at + text.character_bytes <= end;
@@ -208,8 +207,7 @@ void Mending::finish() {
 }
 
 void Mending::refuse(const ToValidate& check) {
-    throw Error(Errc::corrupt_message,
-                "received object of type " + check.type->info().spelled(),
+    throw Error(Errc::corrupt_message, "received object of type " + check.type->info().spelled(),
                 "its validator does not accept it",
                 "the graph was dropped; nothing of it was handed out");
 }

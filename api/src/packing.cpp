@@ -103,11 +103,11 @@ void Packing::restart() {
 
 void Packing::check_size() const {
     if (tables_.staging.cursor() <= options_.most_bytes) return;
-    throw Error(Errc::graph_too_large, "graph",
-                fmt::format("it takes more than {} bytes{}", options_.most_bytes,
-                            options_.acyclic ? "; sent as acyclic, a cycle has no end" : ""),
-                options_.acyclic ? "send it without `acyclic`, which keeps cycles"
-                                 : "send it in parts");
+    throw Error(
+        Errc::graph_too_large, "graph",
+        fmt::format("it takes more than {} bytes{}", options_.most_bytes,
+                    options_.acyclic ? "; sent as acyclic, a cycle has no end" : ""),
+        options_.acyclic ? "send it without `acyclic`, which keeps cycles" : "send it in parts");
 }
 
 void Packing::refuse(const Extent& wanted, const std::string& cause) const {

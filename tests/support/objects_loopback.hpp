@@ -48,7 +48,9 @@ class Loopback {
 
   private:
     struct Free {
-        void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{4096}); }
+        void operator()(std::byte* memory) const {
+            ::operator delete (memory, std::align_val_t{4096});
+        }
     };
     using Memory = std::unique_ptr<std::byte, Free>;
 
@@ -64,8 +66,7 @@ class Loopback {
         if (const std::uint64_t more = segments - told_segments_; more > 0) {
             std::byte* const memory = new_memory(more * kSegmentBytes);
             mender.add_memory(told_segments_, memory, more * kSegmentBytes);
-            for (std::uint64_t i = 0; i < more; ++i)
-                bases_.push_back(memory + i * kSegmentBytes);
+            for (std::uint64_t i = 0; i < more; ++i) bases_.push_back(memory + i * kSegmentBytes);
             told_segments_ = segments;
         }
         for (const Piece& piece : staging.pieces()) put(piece.offset, piece.from, piece.bytes);
@@ -79,7 +80,7 @@ class Loopback {
     }
     // Stale bytes of other graphs are what windows hold.
     std::byte* new_memory(std::uint64_t bytes) {
-        auto* memory = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{4096}));
+        auto* memory = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
         std::memset(memory, 0xa5, bytes);
         memory_.emplace_back(memory);
         return memory;

@@ -130,8 +130,7 @@ class Comparison {
   public:
     bool equal(const Graph& a, const Graph& b) {
         if (a.vertices.size() != b.vertices.size() || a.texts != b.texts) return false;
-        for (std::size_t i = 0; i < a.vertices.size(); ++i)
-            vertex(&a.vertices[i], &b.vertices[i]);
+        for (std::size_t i = 0; i < a.vertices.size(); ++i) vertex(&a.vertices[i], &b.vertices[i]);
         leaf(a.first_leaf, b.first_leaf);
         vertex(a.start, b.start);
         while (!left_.empty() && equal_) {

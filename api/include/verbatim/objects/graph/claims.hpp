@@ -54,9 +54,7 @@ class Claims {
 
     // The word of the granule of `address`.
     Word word_at(std::uint64_t address) noexcept;
-    static constexpr bool names_place(Word word) noexcept {
-        return word != kFree && word < kFreed;
-    }
+    static constexpr bool names_place(Word word) noexcept { return word != kFree && word < kFreed; }
     // What such a word says of the place of `address`, if its object reaches so far.
     static constexpr std::uint64_t offset_of(Word word, std::uint64_t address) noexcept {
         return (std::uint64_t{word} - 1) * kImageGranule + address % kImageGranule;

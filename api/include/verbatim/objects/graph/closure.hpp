@@ -92,8 +92,9 @@ struct Closure {
     template <class P>
     using IsShared = detail::mp::mp_contains<Shared, P>;
     template <class T>
-    using IsClaimed = detail::mp::mp_bool<
-        IsShared<T>::value || detail::mp::mp_any_of<detail::Inside<T>, IsShared>::value>;
+    using IsClaimed =
+        detail::mp::mp_bool<IsShared<T>::value ||
+                            detail::mp::mp_any_of<detail::Inside<T>, IsShared>::value>;
     // Types whose objects more than one reference may lead to, or into.
     using Claimed = detail::mp::mp_copy_if<Types, IsClaimed>;
     // Shared types whose objects may lie inside others: a pointer may lead to one before anything

@@ -84,8 +84,10 @@ class Mender final : public Mending {
 
   private:
     template <class E>
-    static constexpr std::uint64_t kAlignment =
-        Types::template claims<E>() ? std::max(alignof(E), std::size_t{kImageGranule}) : alignof(E);
+    static constexpr std::uint64_t kAlignment = Types::template claims<E>()
+                                                    ? std::max(alignof(E),
+                                                               std::size_t{kImageGranule})
+                                                    : alignof(E);
 
     static void store(std::byte* field, const void* target) noexcept {
         std::memcpy(field, &target, sizeof target);
@@ -94,7 +96,8 @@ class Mender final : public Mending {
     // New objects, from the cursor.
     template <class E>
     [[gnu::always_inline]] E* place(std::uint64_t count) {
-        if (count != 1 && count > told_.cursor / sizeof(E)) corrupt("more objects than the graph has bytes for");
+        if (count != 1 && count > told_.cursor / sizeof(E))
+            corrupt("more objects than the graph has bytes for");
         const std::uint64_t bytes = count * sizeof(E);
         std::uint64_t offset = 0;
         std::byte* const at =
@@ -269,8 +272,8 @@ class Mender final : public Mending {
             drained_[index] = 0;
         }
         const std::uint64_t reference = references_++;
-        store(next.field, reference == next_record_ ? by_record<E>(next.count)
-                                                    : place<E>(next.count));
+        store(next.field,
+              reference == next_record_ ? by_record<E>(next.count) : place<E>(next.count));
         return true;
     }
 

@@ -104,8 +104,7 @@ class Packer final : public Packing {
                 fetch_ahead(first, count);
             }
         }
-        for (std::uint64_t i = 0; i < count; ++i)
-            pointer<E>(first[i], words.at(i * sizeof(P)));
+        for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
     }
     // Room at the receiver that it fills itself.
     void reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -128,8 +127,10 @@ class Packer final : public Packing {
 
   private:
     template <class E>
-    static constexpr std::uint64_t kAlignment =
-        Types::template claims<E>() ? std::max(alignof(E), std::size_t{kImageGranule}) : alignof(E);
+    static constexpr std::uint64_t kAlignment = Types::template claims<E>()
+                                                    ? std::max(alignof(E),
+                                                               std::size_t{kImageGranule})
+                                                    : alignof(E);
 
     static PackOptions with_alignment(PackOptions options) noexcept {
         options.alignment = Types::kAlignment;
@@ -244,8 +245,7 @@ class Packer final : public Packing {
     }
 
     // The reference leads into objects that are met as a whole now.
-    void take_in_container(const Extent& container, const Extent& wanted,
-                           std::uint64_t reference) {
+    void take_in_container(const Extent& container, const Extent& wanted, std::uint64_t reference) {
         std::uint64_t offset = 0;
         using Take = std::uint64_t (*)(Packer&, const Extent&);
         static constexpr auto kTake = []<class... T>(List<T...>) {
@@ -284,8 +284,8 @@ class Packer final : public Packing {
     void note_likely(std::uint64_t address, std::uint64_t offset) {
         const Placement::Object object = tables_.placement.find(offset);
         if (&tables_.placement.type_of(object) != &kTypeKey<E> || object.count == 1) return;
-        likely_[Types::template inner_index_of<E>()] = {
-            address - (offset - object.offset), object.count * sizeof(E), object.offset};
+        likely_[Types::template inner_index_of<E>()] = {address - (offset - object.offset),
+                                                        object.count * sizeof(E), object.offset};
     }
     // Follows one reference that has waited. False if none of its type waits.
     template <class E>
@@ -322,14 +322,13 @@ class Packer final : public Packing {
             return;
         }
         ++references_;
-        if (waiting.is_text && meet(wanted).met == Met::fresh && container_of(wanted.address) == nullptr)
+        if (waiting.is_text && meet(wanted).met == Met::fresh &&
+            container_of(wanted.address) == nullptr)
             return take_in_told(wanted);
         follow(first, waiting.count, {});
     }
     // New objects whose number the receiver is told with the reference to them.
-    void take_in_told(const Extent& wanted) {
-        take_in_container(wanted, wanted, references_ - 1);
-    }
+    void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted, references_ - 1); }
     static std::uint64_t address_of(const void* object) noexcept {
         return reinterpret_cast<std::uint64_t>(object);
     }
@@ -444,9 +443,8 @@ class Packer final : public Packing {
         const std::uint64_t here =
             std::min(granules, Claims::kPageGranules - Claims::granule(address));
         Claims::Word* const words = tables_.claims.words_or_make(address);
-        Claims::Word* const rest = here == granules ? words
-                                                    : tables_.claims.words_or_make(
-                                                          address + here * kImageGranule);
+        Claims::Word* const rest =
+            here == granules ? words : tables_.claims.words_or_make(address + here * kImageGranule);
         if (words == nullptr || rest == nullptr) return false;
         Claims::Word* const at = words + Claims::granule(address);
         if (!are_free(at, here) || !are_free(rest, granules - here)) return false;

@@ -91,11 +91,11 @@ class Staging {
 
     std::shared_ptr<Arena> arena_;
     std::uint64_t cursor_ = 0;
-    std::uint64_t end_ = 0;        // of the segment that is filled
-    std::byte* base_ = nullptr;    // its buffer, less the offset of its start
-    std::uint64_t begun_ = 0;      // of it, what was not listed yet
-    std::uint64_t announced_ = 0;  // everything before is on its way
-    Column<std::byte*> buffers_;   // by segment; null for those without
+    std::uint64_t end_ = 0;         // of the segment that is filled
+    std::byte* base_ = nullptr;     // its buffer, less the offset of its start
+    std::uint64_t begun_ = 0;       // of it, what was not listed yet
+    std::uint64_t announced_ = 0;   // everything before is on its way
+    Column<std::byte*> buffers_;    // by segment; null for those without
     std::uint64_t first_kept_ = 0;  // segment; buffers before are under way or free
     std::vector<Piece> pieces_;
     std::vector<Patch> patches_;

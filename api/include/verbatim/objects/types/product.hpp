@@ -45,10 +45,10 @@ struct ProductTrait {
         const auto* base = reinterpret_cast<const std::byte*>(&storage);
         each([&]<std::size_t I>() {
             const auto& part = Listed::template get<I>(storage.value);
-            info.parts.push_back({std::string(Listed::template name<I>()),
-                                  static_cast<std::size_t>(
-                                      reinterpret_cast<const std::byte*>(&part) - base),
-                                  &type_info<Part<I>>});
+            info.parts.push_back(
+                {std::string(Listed::template name<I>()),
+                 static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&part) - base),
+                 &type_info<Part<I>>});
         });
         return info;
     }

@@ -33,8 +33,9 @@ requires(std::is_arithmetic_v<R>) struct Trait<std::chrono::duration<R, P>> : Pl
     static std::string spell() { return type_name<std::chrono::duration<R, P>>(); }
 };
 template <class C, class R, class P>
-requires(std::is_arithmetic_v<R>) struct Trait<
-    std::chrono::time_point<C, std::chrono::duration<R, P>>> : PlainTrait {
+requires(
+    std::is_arithmetic_v<R>) struct Trait<std::chrono::time_point<C, std::chrono::duration<R, P>>>
+    : PlainTrait {
     static std::string spell() {
         return type_name<std::chrono::time_point<C, std::chrono::duration<R, P>>>();
     }

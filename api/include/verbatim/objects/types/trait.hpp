@@ -77,9 +77,8 @@ template <class T>
 struct HasReferences {
     template <class P>
     using OfPart = HasReferences<P>;
-    static constexpr bool value =
-        !boost::mp11::mp_empty<typename TraitOf<T>::Edges>::value ||
-        boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
+    static constexpr bool value = !boost::mp11::mp_empty<typename TraitOf<T>::Edges>::value ||
+                                  boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
 };
 
 }  // namespace detail
