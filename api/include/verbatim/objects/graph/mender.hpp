@@ -32,7 +32,7 @@ class Mender final : public Mending {
     [[gnu::always_inline]] E* owned(std::uint64_t count) {
         if constexpr (Types::template claims<E>()) {
             const std::uint64_t reference = references_++;
-            if (reference == next_record_) return by_record<E>(count);
+            if (reference == tables_.records.next()) return by_record<E>(count, true);
         }
         return place<E>(count);
     }
@@ -72,7 +72,7 @@ class Mender final : public Mending {
     // Room that no bytes of the sender are for.
     std::byte* reserve(std::uint64_t bytes, std::uint64_t alignment) {
         std::uint64_t offset = 0;
-        return take(bytes, bytes > kSegmentBytes ? kSegmentBytes : alignment, offset);
+        return tables_.image.take(bytes, alignment, offset);
     }
     void put_off(const MendFrame& frame) { tables_.stack.push_back(frame); }
     // `is_valid` is called with the object when the graph is whole.
@@ -101,7 +101,7 @@ class Mender final : public Mending {
         const std::uint64_t bytes = count * sizeof(E);
         std::uint64_t offset = 0;
         std::byte* const at =
-            take(bytes, bytes > kSegmentBytes ? kSegmentBytes : kAlignment<E>, offset);
+            tables_.image.take(bytes, kAlignment<E>, offset);
         __builtin_prefetch(at + bytes + kPrefetchBytes);
         ++objects_;
         if constexpr (Types::template claims<E>()) {
@@ -127,7 +127,7 @@ class Mender final : public Mending {
     [[gnu::always_inline]] void follow(std::byte* field, std::uint64_t raw, std::uint64_t count) {
         const std::uint64_t reference = references_++;
         if ((raw & kPlaceBit) != 0) return store(field, target<E>(raw & ~kPlaceBit, count));
-        if (reference == next_record_) return store(field, by_record<E>(count));
+        if (reference == tables_.records.next()) return store(field, by_record<E>(count));
         if constexpr (Types::template is_inner<E>())
             if (!acyclic_) {
                 constexpr std::size_t index = Types::template inner_index_of<E>();
@@ -142,31 +142,40 @@ class Mender final : public Mending {
             tables_.texts.push_back({offset, sizeof(E)});
             count = 1;
         }
-        if (count == 1 && offset < cursor_) {
+        ImageCursor& image = tables_.image;
+        if (count == 1 && offset < image.cursor()) {
             if (tables_.placement.starts(offset, Types::template number_of<E>()))
-                return memory_at(offset);
+                return image.memory_at(offset);
             if constexpr (Types::template is_inner<E>()) {
                 const Likely& likely = likely_[Types::template inner_index_of<E>()];
                 const std::uint64_t delta = offset - likely.start;
-                if (delta < likely.bytes && delta % sizeof(E) == 0) return memory_at(offset);
+                if (delta < likely.bytes && delta % sizeof(E) == 0)
+                    return image.memory_at(offset);
             }
         }
         std::byte* const at = refer(offset, count, kTypeKey<E>);
         if constexpr (Types::template is_inner<E>())
             if (const Placement::Object object = tables_.placement.find(offset);
-                offset < cursor_ && object.number != 0 && object.count > 1 &&
+                offset < image.cursor() && object.number != 0 && object.count > 1 &&
                 &tables_.placement.type_of(object) == &kTypeKey<E>)
                 likely_[Types::template inner_index_of<E>()] = {object.offset,
                                                                 object.count * sizeof(E)};
         return at;
     }
     template <class E>
-    [[gnu::noinline]] E* by_record(std::uint64_t count) {
-        if (const PlaceRecord* place = next_place())
-            return reinterpret_cast<E*>(target<E>(place->offset, count));
-        const ArrayRecord* const array = next_array();
-        place_array(*array);
-        return reinterpret_cast<E*>(target<E>(array->offset, count));
+    [[gnu::noinline]] E* by_record(std::uint64_t count, bool is_owner = false) {
+        std::uint64_t offset = 0;
+        if (const PlaceRecord* const place = tables_.records.take_place()) {
+            offset = place->offset;
+        } else {
+            const ArrayRecord array = *tables_.records.take_array();
+            place_array(array);
+            offset = array.offset;
+        }
+        // Owners use what they own at once.
+        if (is_owner && offset >= tables_.image.cursor())
+            corrupt("an object comes behind its owner");
+        return reinterpret_cast<E*>(target<E>(offset, count));
     }
     void place_array(const ArrayRecord& record) {
         using Place = void (*)(Mender&, std::uint64_t);
@@ -188,22 +197,23 @@ class Mender final : public Mending {
         if constexpr (sizeof(E) > 4096 || alignof(E) > kImageGranule ||
                       (!kPlain<E> && !kHasReferences<E>))
             return 0;
-        const std::uint64_t start = round_to(cursor_, kImageGranule);
-        if (start + count * stride > end_ || next_record_ < references_ + count) return 0;
+        std::uint64_t start = 0;
+        std::byte* const first = tables_.image.peek(count * stride, kImageGranule, start);
+        if (first == nullptr || tables_.records.next() < references_ + count) return 0;
         std::uint64_t placed = 0, i = 0;
         for (; i < count; ++i) {
             std::uint64_t raw = 0;
             std::memcpy(&raw, fields + i * sizeof raw, sizeof raw);
             if (raw == 0) continue;
             if ((raw & kPlaceBit) != 0) break;
-            std::byte* const at = base_ + start + placed++ * stride;
+            std::byte* const at = first + placed++ * stride;
             store(fields + i * sizeof raw, at);
             if constexpr (kHasReferences<E>) tables_.stack.push_back({&step_one<E>, at, 1, 0});
         }
         if (placed == 0) return i;
         tables_.placement.template place_run<E>(start, placed, Types::template number_of<E>());
-        cursor_ = start + (placed - 1) * stride + sizeof(E);
-        __builtin_prefetch(base_ + cursor_ + kPrefetchBytes);
+        tables_.image.set(start + (placed - 1) * stride + sizeof(E));
+        __builtin_prefetch(first + placed * stride + kPrefetchBytes);
         references_ += placed;
         objects_ += placed;
         return i;
@@ -248,7 +258,6 @@ class Mender final : public Mending {
     void take_root() {
         ++references_;
         root_ = place<Root>(1);
-        if constexpr (!kHasReferences<Root>) return;
     }
     bool drain_next() {
         if constexpr (Types::kInnerTypes > 0) {
@@ -273,7 +282,7 @@ class Mender final : public Mending {
         }
         const std::uint64_t reference = references_++;
         store(next.field,
-              reference == next_record_ ? by_record<E>(next.count) : place<E>(next.count));
+              reference == tables_.records.next() ? by_record<E>(next.count) : place<E>(next.count));
         return true;
     }
 

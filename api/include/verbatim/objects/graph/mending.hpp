@@ -13,7 +13,9 @@
 
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/image.hpp>
+#include <verbatim/objects/graph/image_cursor.hpp>
 #include <verbatim/objects/graph/placement.hpp>
+#include <verbatim/objects/graph/records.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -62,9 +64,8 @@ struct MendTables {
     Column<LaterReference> later;
     Column<ToValidate> to_validate;
     Column<TextReference> texts;
-    Column<PlaceRecord> places;
-    Column<ArrayRecord> arrays;
-    Column<std::byte*> bases;  // by segment: its memory
+    Records records;
+    ImageCursor image;
 };
 
 class Mending {
@@ -74,8 +75,12 @@ class Mending {
 
     // ---- what the sender tells, in this order for each part of the graph ----
     // Memory of the image's segments from `first` on; `bytes` are whole segments but for the last.
-    void add_memory(std::uint64_t first, std::byte* memory, std::uint64_t bytes);
-    void add_records(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays);
+    void add_memory(std::uint64_t first, std::byte* memory, std::uint64_t bytes) {
+        tables_.image.add_memory(first, memory, bytes);
+    }
+    void add_records(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays) {
+        tables_.records.add(places, arrays);
+    }
     // So far the sender's walk has come, and all bytes before `cursor` are there.
     struct Told {
         std::uint64_t cursor = 0;
@@ -93,9 +98,10 @@ class Mending {
     bool is_done() const noexcept { return done_; }
     void* root() const noexcept { return root_; }
     std::uint64_t objects() const noexcept { return objects_; }
-    std::uint64_t records() const noexcept { return records_; }
+    std::uint64_t records() const noexcept { return tables_.records.count(); }
+    std::uint64_t image_bytes() const noexcept { return tables_.image.told(); }
 
-    [[noreturn]] static void corrupt(const char* what);
+    [[noreturn]] static void corrupt(const char* what) { throw_corrupt(what); }
 
   protected:
     using Run = bool (*)(Mending&);
@@ -105,26 +111,9 @@ class Mending {
 
     // Prefetch distance: the image is visited nearly in order.
     static constexpr std::size_t kPrefetchBytes = 1024;
-    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
     // The count of a reference to characters that only a record tells.
     static constexpr std::uint64_t kUntold = ~std::uint64_t{0};
 
-    // Takes `bytes` from the cursor; the same rule as Staging's.
-    [[gnu::always_inline]] std::byte* take(std::uint64_t bytes, std::uint64_t alignment,
-                                           std::uint64_t& offset) {
-        const std::uint64_t start = round_to(cursor_, alignment);
-        if (start + bytes > end_ || bytes > kSegmentBytes)
-            return take_in_next(bytes, alignment, offset);
-        offset = start;
-        cursor_ = start + bytes;
-        return base_ + start;
-    }
-    std::byte* take_in_next(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t& offset);
-    // The memory of what lies at an offset below the cursor that was told.
-    std::byte* memory_at(std::uint64_t offset) const noexcept {
-        return tables_.bases[segment_of(offset)] + offset % kSegmentBytes;
-    }
-    void find_record() noexcept;
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
     // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
@@ -139,29 +128,14 @@ class Mending {
     bool acyclic_;
     bool done_ = false;
     void* root_ = nullptr;
-    std::uint64_t cursor_ = 0;
-    std::uint64_t end_ = 0;  // of the segment at the cursor, as far as it was told
-    std::byte* base_ = nullptr;
     std::uint64_t references_ = 0;
     std::uint64_t steps_ = 0;
     std::uint64_t objects_ = 0;
-    std::uint64_t next_record_ = kNever;  // reference
     Told told_;
 
   private:
-    void set_segment(std::uint64_t offset) noexcept;
-    void check_side_by_side(std::uint64_t offset, std::uint64_t bytes) const;
-    std::uint64_t end_of(const TextReference& text, std::uint64_t until) const noexcept;
-    void check_texts();
+    void check_texts() const;
     [[noreturn]] static void refuse(const ToValidate& check);
-
-    std::uint64_t memory_end_ = 0;
-    std::size_t place_ = 0, array_ = 0;  // next records
-    std::uint64_t records_ = 0;
-
-  protected:
-    const PlaceRecord* next_place() noexcept;
-    const ArrayRecord* next_array() noexcept;
 };
 
 }  // namespace verbatim::objects

@@ -1,0 +1,71 @@
+// The records that a receiver was told and has not come to, in the order of their references.
+// Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/image.hpp>
+
+namespace verbatim::objects {
+
+class Records {
+  public:
+    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+    void clear() noexcept {
+        places_.clear();
+        arrays_.clear();
+        place_ = array_ = 0;
+        count_ = 0;
+        next_ = kNever;
+    }
+    void add(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays) {
+        drop_used(places_, place_);
+        drop_used(arrays_, array_);
+        for (const PlaceRecord& place : places) places_.push_back(place);
+        for (const ArrayRecord& array : arrays) arrays_.push_back(array);
+        count_ += places.size() + arrays.size();
+        find_next();
+    }
+    // The first reference that has a record; kNever if none has.
+    std::uint64_t next() const noexcept { return next_; }
+    // The record of that reference, which is used by that: one of both.
+    const PlaceRecord* take_place() noexcept {
+        if (place_ >= places_.size() || places_[place_].reference != next_) return nullptr;
+        const PlaceRecord* const record = &places_[place_++];
+        find_next();
+        return record;
+    }
+    const ArrayRecord* take_array() noexcept {
+        const ArrayRecord* const record = &arrays_[array_++];
+        find_next();
+        return record;
+    }
+    // All that were told.
+    std::uint64_t count() const noexcept { return count_; }
+
+  private:
+    template <class T>
+    static void drop_used(Column<T>& records, std::size_t& next) noexcept {
+        if (next != records.size()) return;
+        records.clear();
+        next = 0;
+    }
+    void find_next() noexcept {
+        const std::uint64_t place = place_ < places_.size() ? places_[place_].reference : kNever;
+        const std::uint64_t array = array_ < arrays_.size() ? arrays_[array_].reference : kNever;
+        next_ = std::min(place, array);
+    }
+
+    Column<PlaceRecord> places_;
+    Column<ArrayRecord> arrays_;
+    std::size_t place_ = 0, array_ = 0;  // not used yet
+    std::uint64_t count_ = 0;
+    std::uint64_t next_ = kNever;
+};
+
+}  // namespace verbatim::objects
