@@ -63,8 +63,7 @@ std::byte* Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeK
 bool Mending::holds(const LaterReference& reference) const noexcept {
     const Placement::Object object = tables_.placement.find(reference.offset);
     if (object.number == 0) return false;
-    return tables_.placement.holds(object, tables_.image.memory_at(object.offset),
-                                   reference.offset,
+    return tables_.placement.holds(object, tables_.image.memory_at(object.offset), reference.offset,
                                    *reference.type, reference.count);
 }
 

@@ -100,8 +100,7 @@ class Mender final : public Mending {
             corrupt("more objects than the graph has bytes for");
         const std::uint64_t bytes = count * sizeof(E);
         std::uint64_t offset = 0;
-        std::byte* const at =
-            tables_.image.take(bytes, kAlignment<E>, offset);
+        std::byte* const at = tables_.image.take(bytes, kAlignment<E>, offset);
         __builtin_prefetch(at + bytes + kPrefetchBytes);
         ++objects_;
         if constexpr (Types::template claims<E>()) {
@@ -149,8 +148,7 @@ class Mender final : public Mending {
             if constexpr (Types::template is_inner<E>()) {
                 const Likely& likely = likely_[Types::template inner_index_of<E>()];
                 const std::uint64_t delta = offset - likely.start;
-                if (delta < likely.bytes && delta % sizeof(E) == 0)
-                    return image.memory_at(offset);
+                if (delta < likely.bytes && delta % sizeof(E) == 0) return image.memory_at(offset);
             }
         }
         std::byte* const at = refer(offset, count, kTypeKey<E>);
@@ -281,8 +279,8 @@ class Mender final : public Mending {
             drained_[index] = 0;
         }
         const std::uint64_t reference = references_++;
-        store(next.field,
-              reference == tables_.records.next() ? by_record<E>(next.count) : place<E>(next.count));
+        store(next.field, reference == tables_.records.next() ? by_record<E>(next.count)
+                                                              : place<E>(next.count));
         return true;
     }
 

@@ -17,7 +17,9 @@
 #include <string>
 
 #include <verbatim/objects/graph/closure.hpp>
+#include <verbatim/objects/graph/inner_references.hpp>
 #include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/graph/pointer_runs.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -64,11 +66,12 @@ class Packer final : public Packing {
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot word) {
         if (target == nullptr) return;
-        if constexpr (kChecksPointers) check_readable({address_of(target), 1, number<E>()});
+        if constexpr (Targets::kChecksReadable)
+            tables_.targets.check_readable({address_of(target), 1, number<E>(), references_});
         ++references_;
         if (options_.acyclic) return (void)take_in(target, 1);
         if constexpr (Types::template is_inner<E>())
-            follow_inner(target, 1, word);
+            inner_.follow(*this, target, word);
         else
             follow_one(target, word);
     }
@@ -76,10 +79,11 @@ class Packer final : public Packing {
     template <class E>
     void view(const E* first, std::uint64_t count, Slot word) {
         if (count == 0) return;
-        if constexpr (kChecksPointers) check_readable({address_of(first), count, number<E>()});
+        if constexpr (Targets::kChecksReadable)
+            tables_.targets.check_readable({address_of(first), count, number<E>(), references_});
         ++references_;
         if (options_.acyclic) return (void)take_in(first, count);
-        follow_inner(first, count, word);
+        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, false});
     }
     // A pointer to characters that end with a zero: the receiver is told how many.
     template <class C>
@@ -87,21 +91,18 @@ class Packer final : public Packing {
         if (first == nullptr) return;
         ++references_;
         const std::uint64_t count = std::char_traits<C>::length(first) + 1;
-        if (options_.acyclic) return take_in_told({address_of(first), count, number<C>()});
-        const Extent wanted{address_of(first), count, number<C>()};
-        if (const Meeting meeting = look(wanted); meeting.met == Met::seen)
-            return refer(word, references_ - 1, meeting.offset);
-        tables_.waiting[Types::template inner_index_of<C>()].push_back(
-            {reinterpret_cast<const std::byte*>(first), word.offset, count, true});
+        if (options_.acyclic)
+            return take_in_told({address_of(first), count, number<C>(), references_ - 1});
+        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, true});
     }
     // Pointers side by side, whose targets are fetched ahead.
     template <class P>
     void pointers(const P* first, std::uint64_t count, Slot words) {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
         if constexpr (!Types::template is_inner<E>()) {
-            if (!options_.acyclic && !kChecksPointers) {
-                if (take_in_run(first, count, words)) return;
-                fetch_ahead(first, count);
+            if (!options_.acyclic && !Targets::kChecksReadable) {
+                if (PointerRuns<Packer>::take_in(*this, first, count)) return;
+                PointerRuns<Packer>::fetch_ahead(*this, first, count);
             }
         }
         for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
@@ -126,6 +127,10 @@ class Packer final : public Packing {
     void put_off(const PackFrame& frame) { tables_.stack.push_back(frame); }
 
   private:
+    friend class InnerReferences<Packer>;
+    friend struct PointerRuns<Packer>;
+    using Met = Targets::Met;
+
     template <class E>
     static constexpr std::uint64_t kAlignment = Types::template claims<E>()
                                                     ? std::max(alignof(E),
@@ -174,8 +179,9 @@ class Packer final : public Packing {
     void note(const E* first, std::uint64_t count, std::uint64_t offset) {
         if (options_.acyclic) return;
         constexpr std::uint16_t number = Types::template number_of<E>();
-        tables_.placement.place(offset, count, number);
-        tables_.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E), offset);
+        tables_.targets.placement.place(offset, count, number);
+        tables_.targets.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E),
+                                     offset);
     }
 
     // A reference to one object, which never lies inside others.
@@ -185,16 +191,16 @@ class Packer final : public Packing {
         const auto address = reinterpret_cast<std::uint64_t>(target);
         const std::uint64_t granule = Claims::granule(address);
         if constexpr (sizeof(E) <= Claims::kPageBytes) {
-            Claims::Word* const words = tables_.claims.words_or_make(address);
+            Claims::Word* const words = tables_.targets.claims.words_or_make(address);
             if (words != nullptr && address % kImageGranule == 0 &&
                 granule + granules <= Claims::kPageGranules) {
                 const Claims::Word known = words[granule];
                 if (known == Claims::kFree) {
-                    if (all_free<granules>(words + granule) && !has_containers())
+                    if (all_free<granules>(words + granule) && !tables_.targets.has_containers())
                         return take_in_claimed(target, words + granule);
                 } else if (Claims::names_place(known)) {
                     const std::uint64_t offset = Claims::offset_of(known, address);
-                    if (tables_.placement.starts(offset, Types::template number_of<E>()))
+                    if (tables_.targets.placement.starts(offset, Types::template number_of<E>()))
                         return refer(word, references_ - 1, offset);
                 }
             }
@@ -215,7 +221,7 @@ class Packer final : public Packing {
         const auto first = static_cast<Claims::Word>(offset / kImageGranule + 1);
         for (std::uint64_t i = 0; i < kGranules<E>; ++i)
             words[i] = first + static_cast<Claims::Word>(i);
-        tables_.placement.place_one<E>(offset, Types::template number_of<E>());
+        tables_.targets.placement.place_one<E>(offset, Types::template number_of<E>());
         ++objects_;
         push<E>(target, offset, 1);
     }
@@ -223,112 +229,37 @@ class Packer final : public Packing {
     // Any reference; the reference was counted.
     template <class E>
     [[gnu::noinline]] void follow(const E* first, std::uint64_t count, Slot word) {
-        constexpr std::uint16_t number = Types::template number_of<E>();
-        const std::uint64_t reference = references_ - 1;
-        const Extent wanted{reinterpret_cast<std::uint64_t>(first), count, number};
-        const Meeting meeting = meet(wanted);
-        switch (meeting.met) {
-            case Met::seen:
-                return refer(word, reference, meeting.offset);
-            case Met::covers:
-                // This walk is void, and goes on to learn more.
-                if (is_news()) push<E>(first, 0, count);
-                return;
-            case Met::fresh:
-                break;
+        Targets& targets = tables_.targets;
+        const Extent wanted{address_of(first), count, number<E>(), references_ - 1};
+        const Targets::Meeting meeting = targets.meet(wanted);
+        if (meeting.met == Met::seen) return refer(word, wanted.reference, meeting.offset);
+        if (meeting.met == Met::covers) {
+            // This walk is void, and goes on to learn more.
+            if (targets.take_news()) push<E>(first, 0, count);
+            return;
         }
-        if (has_containers())
-            if (const Extent* container = container_of(wanted.address);
-                container != nullptr && !(*container == wanted))
-                return take_in_container(*container, wanted, reference);
+        const Extent* const container =
+            targets.has_containers() ? targets.container_of(wanted.address) : nullptr;
+        if (container != nullptr && !container->covers_same(wanted))
+            return take_in_container(*container, wanted);
         take_in(first, count);
     }
 
     // The reference leads into objects that are met as a whole now.
-    void take_in_container(const Extent& container, const Extent& wanted, std::uint64_t reference) {
-        std::uint64_t offset = 0;
+    void take_in_container(const Extent& container, const Extent& wanted) {
         using Take = std::uint64_t (*)(Packer&, const Extent&);
         static constexpr auto kTake = []<class... T>(List<T...>) {
             return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& extent) {
                 return packer.take_in(reinterpret_cast<const T*>(extent.address), extent.count);
             }...};
         }(typename Types::Claimed{});
-        offset = kTake[container.number - 1u](*this, container);
-        if (!(container == wanted)) offset = meet(wanted).offset;
-        tables_.arrays.push_back({reference, offset, container.count, container.number});
+        std::uint64_t offset = kTake[container.number - 1u](*this, container);
+        if (!container.covers_same(wanted)) offset = tables_.targets.meet(wanted).offset;
+        tables_.arrays.push_back({wanted.reference, offset, container.count, container.number});
     }
 
-    // ---- references into other objects ----
-    template <class E>
-    [[gnu::always_inline]] void follow_inner(const E* first, std::uint64_t count, Slot word) {
-        const Likely& likely = likely_[Types::template inner_index_of<E>()];
-        const std::uint64_t delta = address_of(first) - likely.address;
-        if (delta < likely.bytes && delta % sizeof(E) == 0 && count == 1)
-            return refer(word, references_ - 1, likely.offset + delta);
-        follow_inner_slowly(first, count, word);
-    }
-    template <class E>
-    [[gnu::noinline]] void follow_inner_slowly(const E* first, std::uint64_t count, Slot word) {
-        const std::uint64_t reference = references_ - 1;
-        const Extent wanted{reinterpret_cast<std::uint64_t>(first), count,
-                            Types::template number_of<E>()};
-        if (const Meeting meeting = look(wanted); meeting.met == Met::seen) {
-            note_likely<E>(wanted.address, meeting.offset);
-            return refer(word, reference, meeting.offset);
-        }
-        tables_.waiting[Types::template inner_index_of<E>()].push_back(
-            {reinterpret_cast<const std::byte*>(first), word.offset, count});
-    }
-    // Pointers often lead into the array that the last one of their type led into.
-    template <class E>
-    void note_likely(std::uint64_t address, std::uint64_t offset) {
-        const Placement::Object object = tables_.placement.find(offset);
-        if (&tables_.placement.type_of(object) != &kTypeKey<E> || object.count == 1) return;
-        likely_[Types::template inner_index_of<E>()] = {address - (offset - object.offset),
-                                                        object.count * sizeof(E), object.offset};
-    }
-    // Follows one reference that has waited. False if none of its type waits.
-    template <class E>
-    bool drain_one() {
-        constexpr std::size_t index = Types::template inner_index_of<E>();
-        auto& waiting = tables_.waiting[index];
-        if (drained_[index] == waiting.size()) return false;
-        const WaitingReference reference = waiting[drained_[index]++];
-        if (drained_[index] == waiting.size()) {
-            waiting.clear();
-            drained_[index] = 0;
-        }
-        drain(reinterpret_cast<const E*>(reference.target), reference);
-        return true;
-    }
-    template <class E>
-    void drain(const E* first, const WaitingReference& waiting) {
-        const Extent wanted{address_of(first), waiting.count, number<E>()};
-        const Likely& likely = likely_[Types::template inner_index_of<E>()];
-        Meeting meeting{Met::seen, likely.offset + (wanted.address - likely.address)};
-        if (wanted.address - likely.address >= likely.bytes || waiting.count != 1 ||
-            (meeting.offset - likely.offset) % sizeof(E) != 0) {
-            meeting = look(wanted);
-            if (meeting.met == Met::seen) note_likely<E>(wanted.address, meeting.offset);
-        }
-        if (meeting.met == Met::seen) {
-            // The receiver never sees it wait if its field can still be written.
-            if (std::byte* const field = tables_.staging.staged(waiting.offset)) {
-                const std::uint64_t value = kPlaceBit | meeting.offset;
-                std::memcpy(field, &value, sizeof value);
-            } else {
-                tell(references_++, meeting.offset);
-            }
-            return;
-        }
-        ++references_;
-        if (waiting.is_text && meet(wanted).met == Met::fresh &&
-            container_of(wanted.address) == nullptr)
-            return take_in_told(wanted);
-        follow(first, waiting.count, {});
-    }
     // New objects whose number the receiver is told with the reference to them.
-    void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted, references_ - 1); }
+    void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted); }
     static std::uint64_t address_of(const void* object) noexcept {
         return reinterpret_cast<std::uint64_t>(object);
     }
@@ -366,12 +297,12 @@ class Packer final : public Packing {
             if (wants_flush()) {
                 check_size();
                 if (must_look_for_cycle()) look_for_cycle();
-                if (!must_restart()) return false;
+                if (!tables_.targets.is_void()) return false;
                 drop_staged();
             }
             if (!tables_.stack.empty())
                 run_frames();
-            else if (!drain_next())
+            else if (!inner_.drain_next(*this))
                 finish();
         }
         return true;
@@ -384,102 +315,17 @@ class Packer final : public Packing {
         while (!packer.run()) packer.drop_staged();
     }
     void finish() {
-        if (!must_restart()) {
+        if (!tables_.targets.is_void()) {
             check_size();
             done_ = true;
             return;
         }
         restart();
-        drained_ = {};
-        likely_ = {};
+        inner_ = {};
         take_in_root();
     }
-    bool drain_next() {
-        if constexpr (Types::kInnerTypes > 0) {
-            using Drain = bool (Packer::*)();
-            static constexpr auto kDrain = []<class... T>(List<T...>) {
-                return std::array<Drain, sizeof...(T)>{&Packer::template drain_one<T>...};
-            }(typename Types::Inner{});
-            for (const std::size_t index : Types::inner_order())
-                if ((this->*kDrain[index])()) return true;
-        }
-        return false;
-    }
-
-    // ---- pointers side by side ----
-    template <class P>
-    void fetch_ahead(const P* first, std::uint64_t count) noexcept {
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const auto address = reinterpret_cast<std::uint64_t>(first[i]);
-            if (const Claims::Word* const words = tables_.claims.words(address))
-                __builtin_prefetch(words + Claims::granule(address), 1);
-            __builtin_prefetch(reinterpret_cast<const void*>(address));
-        }
-    }
-    // Takes in the targets of all these pointers if they are new and neighbours in memory: for
-    // little more than reading the pointers. Else does nothing.
-    template <class P>
-    bool take_in_run(const P* first, std::uint64_t count, Slot) {
-        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
-        constexpr std::uint64_t stride = kGranules<E> * kImageGranule;
-        constexpr std::uint64_t worthwhile = 8;
-        if constexpr (stride * kStepObjects > Claims::kPageBytes || alignof(E) > kImageGranule)
-            return false;
-        const auto address = reinterpret_cast<std::uint64_t>(first[0]);
-        if (count < worthwhile || address == 0 || address % kImageGranule != 0 ||
-            has_containers() || tables_.staging.room() < count * stride)
-            return false;
-        // Between others of the heap lies what is not the program's.
-        if (sizeof(E) != stride && !tables_.arena->contains(first[0])) return false;
-        bool is_run = true;
-        for (std::uint64_t i = 1; i < count; ++i)
-            is_run &= reinterpret_cast<std::uint64_t>(first[i]) == address + i * stride;
-        return is_run && take_in_neighbours(first[0], count);
-    }
-    template <class E>
-    bool take_in_neighbours(const E* first, std::uint64_t count) {
-        const auto address = reinterpret_cast<std::uint64_t>(first);
-        const std::uint64_t granules = count * kGranules<E>;
-        const std::uint64_t here =
-            std::min(granules, Claims::kPageGranules - Claims::granule(address));
-        Claims::Word* const words = tables_.claims.words_or_make(address);
-        Claims::Word* const rest =
-            here == granules ? words : tables_.claims.words_or_make(address + here * kImageGranule);
-        if (words == nullptr || rest == nullptr) return false;
-        Claims::Word* const at = words + Claims::granule(address);
-        if (!are_free(at, here) || !are_free(rest, granules - here)) return false;
-        std::uint64_t offset = 0;
-        std::byte* const copy =
-            tables_.staging.place(granules * kImageGranule, kImageGranule, offset);
-        std::memcpy(copy, static_cast<const void*>(first),
-                    (count - 1) * kGranules<E> * kImageGranule + sizeof(E));
-        const auto word = static_cast<Claims::Word>(offset / kImageGranule + 1);
-        fill(at, here, word);
-        fill(rest, granules - here, word + static_cast<Claims::Word>(here));
-        tables_.placement.template place_run<E>(offset, count, Types::template number_of<E>());
-        references_ += count;
-        objects_ += count;
-        if constexpr (kHasReferences<E>)
-            for (std::uint64_t i = 0; i < count; ++i)
-                push<E>(reinterpret_cast<const E*>(address + i * kGranules<E> * kImageGranule),
-                        offset + i * kGranules<E> * kImageGranule, 1);
-        return true;
-    }
-    static bool are_free(const Claims::Word* words, std::uint64_t count) noexcept {
-        Claims::Word any = 0;
-        for (std::uint64_t i = 0; i < count; ++i) any |= words[i];
-        return any == Claims::kFree;
-    }
-    static void fill(Claims::Word* words, std::uint64_t count, Claims::Word word) noexcept {
-        for (std::uint64_t i = 0; i < count; ++i) words[i] = word + static_cast<Claims::Word>(i);
-    }
-
-    struct Likely {
-        std::uint64_t address = 0, bytes = 0, offset = 0;
-    };
     const Root& root_;
-    std::array<std::size_t, Types::kInnerTypes + 1> drained_{};
-    std::array<Likely, Types::kInnerTypes + 1> likely_{};
+    InnerReferences<Packer> inner_;
 };
 
 }  // namespace verbatim::objects

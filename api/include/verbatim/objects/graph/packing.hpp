@@ -3,22 +3,18 @@
 // not change until its bytes have left. Threads: one at a time.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/column.hpp>
-#include <verbatim/objects/graph/claims.hpp>
-#include <verbatim/objects/graph/placement.hpp>
 #include <verbatim/objects/graph/staging.hpp>
+#include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -48,14 +44,12 @@ struct PackTables {
     explicit PackTables(const std::shared_ptr<Arena>& arena);
 
     std::shared_ptr<Arena> arena;
-    Claims claims;
-    Placement placement;
+    Targets targets;
     Staging staging;
     Column<PackFrame> stack;
     std::vector<Column<WaitingReference>> waiting;  // by inner type
     Column<PlaceRecord> places;
     Column<ArrayRecord> arrays;
-    std::array<std::uint64_t, 512> readable{};  // pages, of debug builds
 };
 
 // The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
@@ -66,15 +60,6 @@ struct PackOptions {
     std::size_t alignment = kImageGranule;      // set by the packer
 };
 
-// Objects of the sender's memory that a type number stands for.
-struct Extent {
-    std::uint64_t address = 0;
-    std::uint64_t count = 0;
-    std::uint16_t number = 0;
-
-    bool operator==(const Extent&) const = default;
-};
-
 class Packing {
   public:
     Packing(const Packing&) = delete;
@@ -83,7 +68,6 @@ class Packing {
     // Walks on. True once everything is staged; false after about as many bytes as a segment has,
     // to be sent before the next call. Throws Error(bad_pointer | graph_too_large). Never blocks.
     bool run() { return run_(*this); }
-    bool is_done() const noexcept { return done_; }
 
     // What the receiver must be told with the bytes that are staged now.
     Staging& staging() noexcept { return tables_.staging; }
@@ -127,22 +111,6 @@ class Packing {
     }
     void tell(std::uint64_t reference, std::uint64_t offset);
 
-    enum class Met : std::uint8_t { fresh, seen, covers };
-    struct Meeting {
-        Met met = Met::fresh;
-        std::uint64_t offset = 0;  // seen
-    };
-    // The paths that are not taken for every reference. `type` has the number.
-    Meeting meet(const Extent& wanted);
-    // The same, but only whether it was met; never throws.
-    Meeting look(const Extent& wanted) noexcept;
-    // Once an object was met that covers others which were placed before: the walk goes on, to
-    // learn of all of them, and then begins anew. True the first time that one was met.
-    bool is_news() noexcept { return std::exchange(news_, false); }
-    // The container that was learned of and holds the address; null if there is none.
-    const Extent* container_of(std::uint64_t address) const noexcept;
-    bool has_containers() const noexcept { return !containers_.empty(); }
-    bool must_restart() const noexcept { return learned_; }
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
@@ -154,25 +122,10 @@ class Packing {
     }
     // From now on this walk only looks for an object that leads to itself. Throws then.
     void trace();
-    // Debug builds refuse pointers to memory that cannot be read; outside of arenas pointers are
-    // the caller's contract.
-    void check_readable(const Extent& wanted) const;
-    bool is_readable(std::uint64_t address) const noexcept;
-#if defined(NDEBUG)
-    static constexpr bool kChecksPointers = false;
-#else
-    static constexpr bool kChecksPointers = true;
-#endif
     void check_size() const;
-    [[noreturn]] void refuse(const Extent& wanted, const std::string& cause) const;
-    const TypeKey& type_of(std::uint16_t number) const noexcept { return *types_[number - 1]; }
-    std::uint64_t bytes_of(const Extent& extent) const noexcept {
-        return extent.count * type_of(extent.number).bytes;
-    }
 
     PackTables& tables_;
     Run run_;
-    std::span<const TypeKey* const> types_;
     PackOptions options_;
     std::uint64_t steps_ = 0;
     std::uint64_t references_ = 0;
@@ -183,9 +136,6 @@ class Packing {
     using OpenObjects = boost::unordered_flat_map<std::uint64_t, bool>;
     void run_frames_traced();
     void refuse_cycle(std::uint64_t offset) const;
-    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset);
-    void learn(Extent container);
-    bool joins(const Extent& one, const Extent& other) const noexcept;
 
     std::uint64_t flush_bytes_ = kSegmentBytes;
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
@@ -193,10 +143,7 @@ class Packing {
     std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
-    bool learned_ = false;
-    bool news_ = false;
     bool restarted_ = false;
-    std::map<std::uint64_t, Extent> containers_;  // by address
 };
 
 }  // namespace verbatim::objects

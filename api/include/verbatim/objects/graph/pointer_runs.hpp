@@ -1,0 +1,104 @@
+// Runs of pointers side by side: their targets are fetched ahead, and taken in together where they
+// are neighbours in memory. Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class Packer>
+struct PointerRuns {
+    // Fetches the claims of all targets, and then themselves.
+    template <class P>
+    static void fetch_ahead(Packer& packer, const P* first, std::uint64_t count) noexcept {
+        Claims& claims = packer.tables_.targets.claims;
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const std::uint64_t address = Packer::address_of(first[i]);
+            if (const Claims::Word* const words = claims.words(address))
+                __builtin_prefetch(words + Claims::granule(address), 1);
+            __builtin_prefetch(first[i]);
+        }
+    }
+    // Takes in the targets of all these pointers if they are new and neighbours in memory: for
+    // little more than reading the pointers. Else does nothing.
+    template <class P>
+    static bool take_in(Packer& packer, const P* first, std::uint64_t count) {
+        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
+        if constexpr (kStride<E> * kStepObjects > Claims::kPageBytes ||
+                      alignof(E) > kImageGranule) {
+            return false;
+        } else {
+            const std::uint64_t address = Packer::address_of(first[0]);
+            if (count < kWorthwhile || address == 0 || address % kImageGranule != 0) return false;
+            PackTables& tables = packer.tables_;
+            if (tables.targets.has_containers() || tables.staging.room() < count * kStride<E>)
+                return false;
+            // Between others of the heap lies what is not the program's.
+            if (sizeof(E) != kStride<E> && !tables.arena->contains(first[0])) return false;
+            bool is_run = true;
+            for (std::uint64_t i = 1; i < count; ++i)
+                is_run &= Packer::address_of(first[i]) == address + i * kStride<E>;
+            return is_run && take_in_neighbours(packer, first[0], count);
+        }
+    }
+
+  private:
+    static constexpr std::uint64_t kWorthwhile = 8;
+    template <class E>
+    static constexpr std::uint64_t kStride = kGranules<E>* kImageGranule;
+
+    // They take one page of claims, or two.
+    template <class E>
+    static bool take_in_neighbours(Packer& packer, const E* first, std::uint64_t count) {
+        Claims& claims = packer.tables_.targets.claims;
+        const std::uint64_t address = Packer::address_of(first);
+        const std::uint64_t granules = count * kGranules<E>;
+        const std::uint64_t here =
+            std::min(granules, Claims::kPageGranules - Claims::granule(address));
+        Claims::Word* const words = claims.words_or_make(address);
+        Claims::Word* const rest =
+            here == granules ? words : claims.words_or_make(address + here * kImageGranule);
+        if (words == nullptr || rest == nullptr) return false;
+        Claims::Word* const at = words + Claims::granule(address);
+        if (!are_free(at, here) || !are_free(rest, granules - here)) return false;
+        const std::uint64_t offset = copy(packer, first, count);
+        const auto word = static_cast<Claims::Word>(offset / kImageGranule + 1);
+        fill(at, here, word);
+        fill(rest, granules - here, word + static_cast<Claims::Word>(here));
+        return true;
+    }
+    template <class E>
+    static std::uint64_t copy(Packer& packer, const E* first, std::uint64_t count) {
+        const std::uint64_t bytes = (count - 1) * kStride<E> + sizeof(E);
+        std::uint64_t offset = 0;
+        std::byte* const to = packer.tables_.staging.place(bytes, kImageGranule, offset);
+        std::memcpy(to, static_cast<const void*>(first), bytes);
+        packer.tables_.targets.placement.template place_run<E>(offset, count,
+                                                               Packer::template number<E>());
+        packer.references_ += count;
+        packer.objects_ += count;
+        if constexpr (kHasReferences<E>) {
+            const auto* const source = reinterpret_cast<const std::byte*>(first);
+            for (std::uint64_t at = 0; at < count * kStride<E>; at += kStride<E>)
+                packer.push(reinterpret_cast<const E*>(source + at), offset + at, 1);
+        }
+        return offset;
+    }
+    static bool are_free(const Claims::Word* words, std::uint64_t count) noexcept {
+        Claims::Word any = 0;
+        for (std::uint64_t i = 0; i < count; ++i) any |= words[i];
+        return any == Claims::kFree;
+    }
+    static void fill(Claims::Word* words, std::uint64_t count, Claims::Word word) noexcept {
+        for (std::uint64_t i = 0; i < count; ++i) words[i] = word + static_cast<Claims::Word>(i);
+    }
+};
+
+}  // namespace verbatim::objects
