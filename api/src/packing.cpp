@@ -24,7 +24,7 @@ void Packing::begin_walk() {
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
-    flush_at_ = flush_bytes_;
+    flush_at_ = options_.flush_bytes;
 }
 
 void Packing::set_announced() {
@@ -32,7 +32,7 @@ void Packing::set_announced() {
     told_records_ += tables_.places.size() + tables_.arrays.size();
     tables_.places.clear();
     tables_.arrays.clear();
-    flush_at_ = tables_.staging.cursor() + flush_bytes_;
+    flush_at_ = tables_.staging.cursor() + options_.flush_bytes;
 }
 
 void Packing::run_frames() {
@@ -109,7 +109,7 @@ void Packing::drop_staged() {
     tables_.staging.set_retired();
     tables_.places.clear();
     tables_.arrays.clear();
-    flush_at_ = tables_.staging.cursor() + flush_bytes_;
+    flush_at_ = tables_.staging.cursor() + options_.flush_bytes;
 }
 
 }  // namespace verbatim::objects

@@ -26,9 +26,9 @@ class Loopback {
     // The received root; its memory lives as long as this object, until the next call.
     const T& send(const T& root, PackOptions options = {}) {
         memory_.clear();
+        options.flush_bytes = flush_bytes;
         Packer<T> packer(packing_, root, options);
         Mender<T> mender(mending_, options.acyclic);
-        packer.set_flush_bytes(flush_bytes);
         for (bool done = false; !done;) {
             done = packer.run();
             if (packer.take_restart()) begin_again(mender);

@@ -1,5 +1,6 @@
-// A type info describes a type at run time, for the parts of a transfer without templates: layouts
-// and their fingerprints, and which objects lie inside which. One object per type and process.
+// A type info describes a type at run time, for the parts of a transfer without templates. It
+// serves layouts and their fingerprints, and tells which objects lie inside which. One object per
+// type and process.
 #pragma once
 
 #include <cstddef>

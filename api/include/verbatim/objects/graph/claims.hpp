@@ -1,8 +1,8 @@
-// The claims say of every granule of the sender's memory which granule of the image holds its copy
-// (research: a radix directory with a word for each 16 bytes; one load tells new from seen). The
-// directory has a page of words for each 4 KiB of memory that objects were met in. Pages that lie
-// inside one large object have no words but the number of their first granule. Objects that do not
-// start on a granule, or share one with others, are in a table beside.
+// The claims say of every granule of the sender's memory which granule of the image holds its copy.
+// They are a radix directory with a word for each 16 bytes: one load tells new from seen. It has a
+// page of words for each 4 KiB of memory that objects were met in. Pages that lie inside one large
+// object have no words but the number of their first granule. Objects that do not start on a
+// granule, or share one with others, are in a table beside.
 //
 // clear() costs what was touched. Threads: one at a time.
 #pragma once

@@ -19,7 +19,7 @@ class InnerReferences {
     template <class E>
     [[gnu::always_inline]] void follow(Packer& packer, const E* target, Slot word) {
         const Likely& likely = likely_of<E>();
-        const std::uint64_t delta = Packer::address_of(target) - likely.address;
+        const std::uint64_t delta = address_of(target) - likely.address;
         if (delta < likely.bytes && delta % sizeof(E) == 0)
             return packer.refer(word, packer.references_ - 1, likely.offset + delta);
         follow(packer, target, WaitingReference{nullptr, word.offset, 1, false});
@@ -65,7 +65,7 @@ class InnerReferences {
     }
     template <class E>
     static Extent extent(const void* first, std::uint64_t count, std::uint64_t reference) {
-        return {Packer::address_of(first), count, Packer::template number<E>(), reference};
+        return {address_of(first), count, Packer::template number<E>(), reference};
     }
     // Pointers often lead into the array that the last one of their type led into.
     template <class E>

@@ -1,4 +1,4 @@
-// A mending is the receiver's walk over one image, without the types: it makes a graph of the bytes
+// A mending is the receiver's walk over one image, without the types. It makes a graph of the bytes
 // of a peer, in place, as far as they have come. Mender<T> (mender.hpp) does the walk. Every
 // length, offset, type and value is checked; a failed check throws Error(corrupt_message), and
 // nothing of the graph is handed out. Trust: the peer must not rewrite the image meanwhile, unless

@@ -40,7 +40,8 @@ class Packer final : public Packing {
     // `root` must live, unchanged, until everything has left.
     Packer(PackTables& tables, const Root& root, PackOptions options)
         : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes,
-                  with_alignment(options)),
+                  PackOptions{options.acyclic, options.most_bytes, options.flush_bytes,
+                              Types::kAlignment}),
           root_(root) {
         take_in_root();
     }
@@ -137,10 +138,6 @@ class Packer final : public Packing {
                                                                std::size_t{kImageGranule})
                                                     : alignof(E);
 
-    static PackOptions with_alignment(PackOptions options) noexcept {
-        options.alignment = Types::kAlignment;
-        return options;
-    }
     void take_in_root() {
         ++references_;
         if constexpr (Types::template claims<Root>())
@@ -260,9 +257,6 @@ class Packer final : public Packing {
 
     // New objects whose number the receiver is told with the reference to them.
     void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted); }
-    static std::uint64_t address_of(const void* object) noexcept {
-        return reinterpret_cast<std::uint64_t>(object);
-    }
     template <class E>
     static constexpr std::uint16_t number() noexcept {
         return Types::template number_of<E>();

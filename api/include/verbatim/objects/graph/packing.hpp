@@ -57,6 +57,7 @@ struct PackTables {
 struct PackOptions {
     bool acyclic = false;
     std::uint64_t most_bytes = kMaxImageBytes;  // of the image
+    std::uint64_t flush_bytes = kSegmentBytes;  // staged before run() returns
     std::size_t alignment = kImageGranule;      // set by the packer
 };
 
@@ -80,7 +81,6 @@ class Packing {
     // True after the walk has begun anew, because an object turned out to lie inside a larger one:
     // the receiver must forget everything of the graph. Resets itself.
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
-    void set_flush_bytes(std::uint64_t bytes) noexcept { flush_at_ = flush_bytes_ = bytes; }
 
     // Of the image's segments in the receiver's memory.
     std::size_t alignment() const noexcept { return options_.alignment; }
@@ -137,7 +137,6 @@ class Packing {
     void run_frames_traced();
     void refuse_cycle(std::uint64_t offset) const;
 
-    std::uint64_t flush_bytes_ = kSegmentBytes;
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
     std::uint64_t trace_at_ = std::uint64_t{256} << 20;
     std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset

@@ -20,7 +20,7 @@ struct PointerRuns {
     static void fetch_ahead(Packer& packer, const P* first, std::uint64_t count) noexcept {
         Claims& claims = packer.tables_.targets.claims;
         for (std::uint64_t i = 0; i < count; ++i) {
-            const std::uint64_t address = Packer::address_of(first[i]);
+            const std::uint64_t address = address_of(first[i]);
             if (const Claims::Word* const words = claims.words(address))
                 __builtin_prefetch(words + Claims::granule(address), 1);
             __builtin_prefetch(first[i]);
@@ -35,7 +35,7 @@ struct PointerRuns {
                       alignof(E) > kImageGranule) {
             return false;
         } else {
-            const std::uint64_t address = Packer::address_of(first[0]);
+            const std::uint64_t address = address_of(first[0]);
             if (count < kWorthwhile || address == 0 || address % kImageGranule != 0) return false;
             PackTables& tables = packer.tables_;
             if (tables.targets.has_containers() || tables.staging.room() < count * kStride<E>)
@@ -44,7 +44,7 @@ struct PointerRuns {
             if (sizeof(E) != kStride<E> && !tables.arena->contains(first[0])) return false;
             bool is_run = true;
             for (std::uint64_t i = 1; i < count; ++i)
-                is_run &= Packer::address_of(first[i]) == address + i * kStride<E>;
+                is_run &= address_of(first[i]) == address + i * kStride<E>;
             return is_run && take_in_neighbours(packer, first[0], count);
         }
     }
@@ -58,7 +58,7 @@ struct PointerRuns {
     template <class E>
     static bool take_in_neighbours(Packer& packer, const E* first, std::uint64_t count) {
         Claims& claims = packer.tables_.targets.claims;
-        const std::uint64_t address = Packer::address_of(first);
+        const std::uint64_t address = address_of(first);
         const std::uint64_t granules = count * kGranules<E>;
         const std::uint64_t here =
             std::min(granules, Claims::kPageGranules - Claims::granule(address));

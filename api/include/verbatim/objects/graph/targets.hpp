@@ -1,6 +1,6 @@
-// The targets say what is known of the place that a pointer leads to: nothing, the place of its
-// copy, or that it covers objects which were placed before it. Of the latter they learn, so that
-// the next walk meets the whole first. Threads: one at a time.
+// The targets say what is known of the place that a pointer leads to. It is new, or has a copy, or
+// covers objects that were placed before it. Of the latter they learn, so that the next walk meets
+// the whole first. Threads: one at a time.
 #pragma once
 
 #include <array>
@@ -28,6 +28,10 @@ struct Extent {
         return address == other.address && count == other.count && number == other.number;
     }
 };
+
+inline std::uint64_t address_of(const void* object) noexcept {
+    return reinterpret_cast<std::uint64_t>(object);
+}
 
 class Targets {
   public:

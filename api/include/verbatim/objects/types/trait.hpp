@@ -1,5 +1,5 @@
-// A trait says of one type how its objects are sent: what they hold by value, what they refer to,
-// how a copy of one is packed into an image, and how the copy becomes an object again. Each
+// A trait says of one type how its objects are sent. It tells what they hold by value and what they
+// refer to, how a copy is packed into an image, and how the copy becomes an object again. Each
 // supported type has its trait in a file of its own in this folder (docs/objects.md shows how to
 // add one).
 //
