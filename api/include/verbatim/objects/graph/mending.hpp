@@ -94,6 +94,7 @@ class Mending {
     void* root() const noexcept { return root_; }
     std::uint64_t objects() const noexcept { return objects_; }
     std::uint64_t records() const noexcept { return records_; }
+    std::uint64_t image_bytes() const noexcept { return told_.cursor; }
 
     [[noreturn]] static void corrupt(const char* what);
 
