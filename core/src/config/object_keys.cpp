@@ -28,15 +28,31 @@ void add_object_keys(ConfigTable& table) {
     using namespace std::chrono_literals;
     using Objects = Config::ObjectsSection;
     table.begin("objects", "Object graphs on their way.");
-    table.add("staging_bytes",
-              size_access(member_at(&Config::objects, &Objects::staging_bytes), {4 * kKibi, kGibi}),
-              "Registered buffer through which small objects and objects outside arenas are sent.");
-    table.add("direct_bytes",
-              size_access(member_at(&Config::objects, &Objects::direct_bytes), {0, kGibi}),
-              "Arena blocks at least this long are written from where they lie, shorter ones "
-              "through the buffer.");
-    table.add("checksum", flag_access(member_at(&Config::objects, &Objects::checksum)),
-              "Send and verify a checksum over all object bytes.");
+    table.add("eager_bytes",
+              size_access(member_at(&Config::objects, &Objects::eager_bytes), {0, 256 * kKibi}),
+              "Graphs of at most so many bytes go in one message, if the ring has messages of that "
+              "length; longer ones are written into memory that the receiver lends.");
+    table.add("window_max",
+              size_access(member_at(&Config::objects, &Objects::window_max), {256 * kKibi, kGibi}),
+              "Most memory that is lent ahead, at once and to one connection, for graphs that come "
+              "in.");
+    table.add("window_budget",
+              size_access(member_at(&Config::objects, &Objects::window_budget),
+                          {256 * kKibi, 1024 * kGibi}),
+              "Most memory that all connections of the context lend for graphs that have not come "
+              "in yet. The last max_graph_bytes of it are for the oldest such graph.");
+    table.add("max_graph_bytes",
+              size_access(member_at(&Config::objects, &Objects::max_graph_bytes),
+                          {256 * kKibi, 32 * kGibi}),
+              "Longest graph that is received, at most window_budget. A sender of a longer one is "
+              "told.");
+    table.add("window_wait",
+              duration_access(member_at(&Config::objects, &Objects::window_wait), 1ms, 1000s),
+              "How long a graph waits for room in the receive arena, which received graphs hold, "
+              "before its sender is told that there is none.");
+    table.add("hostile", flag_access(member_at(&Config::objects, &Objects::hostile)),
+              "Copy graphs into private memory before they are looked at, so that a peer of the "
+              "same user cannot change them after their check.");
     table.add("timeout",
               duration_access(member_at(&Config::objects, &Objects::timeout), 1ms, 1000s),
               "For a peer that stops in the middle of a transfer.");

@@ -193,4 +193,19 @@ Arena& Context::arena(std::string_view name) const { return impl_->arenas.named_
 Device& Context::device() noexcept { return *impl_->device; }
 const Config& Context::config() const noexcept { return impl_->config; }
 
+std::shared_ptr<void> SharedStates::find_or_make(const void* key, LayerAccess::MakeState make,
+                                                 const Config& config) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, state] : states_)
+        if (known == key) return state;
+    states_.emplace_back(key, make(config));
+    return states_.back().second;
+}
+
+std::shared_ptr<void> LayerAccess::shared_state(Connection& connection, const void* key,
+                                                MakeState make) {
+    Context::Impl& context = *impl_of(connection).context;
+    return context.states.find_or_make(key, make, context.config);
+}
+
 }  // namespace verbatim

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
@@ -27,6 +29,17 @@ struct EndedRequests {
     std::atomic<std::uint64_t> accepted{0}, retired{0};
 };
 
+// States of Verbatim's own layers, by a key of each. Any thread.
+class SharedStates {
+  public:
+    std::shared_ptr<void> find_or_make(const void* key, LayerAccess::MakeState make,
+                                       const Config& config);
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::pair<const void*, std::shared_ptr<void>>> states_;
+};
+
 struct Context::Impl {
     Impl(const Config& configuration, std::unique_ptr<Device> opened);
 
@@ -41,6 +54,7 @@ struct Context::Impl {
     DeviceEvents events;
     EndedRequests ended;
     telemetry::ContextCounts telemetry;
+    SharedStates states;
     // Of callers that dial again.
     const std::shared_ptr<Generations> generations = std::make_shared<Generations>();
 

@@ -88,11 +88,16 @@ struct Config {
         std::string directory;                    // of segments; "": telemetry.hpp says which
     } telemetry;
     struct ObjectsSection {
-        std::size_t staging_bytes = std::size_t{256}
-                                    << 10;  // registered buffer for small and heap objects
-        std::size_t direct_bytes =
-            4096;               // arena blocks at least this long are written from where they lie
-        bool checksum = false;  // send and verify a checksum over all object bytes
+        // A graph whose image is no longer than this goes in one message, if the ring has such.
+        std::size_t eager_bytes = std::size_t{32} << 10;
+        // Memory that this side lends for longer ones: at once at most, and for all connections of
+        // the context. Graphs that have come count no more.
+        std::size_t window_max = std::size_t{32} << 20;
+        std::size_t window_budget = std::size_t{4} << 30;
+        std::size_t max_graph_bytes = std::size_t{1} << 30;  // of one graph that comes in
+        // For the program to release received graphs that hold all the memory.
+        std::chrono::milliseconds window_wait{10000};
+        bool hostile = false;  // copy what peers wrote into private memory before looking at it
         std::chrono::milliseconds timeout{30000};  // for a peer that stops in mid-transfer
     } objects;
 

@@ -121,7 +121,7 @@ class Connection {
     }
     void add_end_handler(EndHandler handler);
     // The state of a layer on this connection, made at its first use: L(Connection&), which handles
-    // channel L::kChannel by L::receive(Message&) noexcept.
+    // channel L::kChannel by L::receive([Connection&,] Message&) noexcept.
     // Throws Error(invalid_argument): another layer has the channel.
     template <class L>
     std::shared_ptr<L> layer() {
@@ -195,8 +195,12 @@ class Connection {
             handle(connection, message);
     }
     template <class L>
-    static void call_layer(void* state, Connection&, Message& message) noexcept {
-        static_cast<L*>(state)->receive(message);
+    static void call_layer(void* state, Connection& connection, Message& message) noexcept {
+        L& layer = *static_cast<L*>(state);
+        if constexpr (requires { layer.receive(connection, message); })
+            layer.receive(connection, message);
+        else
+            layer.receive(message);
     }
     const ChannelHandler* handler_of(std::uint8_t channel) const noexcept;
     [[noreturn]] static void refuse_channel(std::uint8_t channel);
@@ -210,6 +214,19 @@ struct LayerAccess {
     static bool has_handler(const Connection& connection, std::uint8_t channel) noexcept {
         return connection.handler_of(channel) != nullptr;
     }
+    // The state that all connections of a context share, made at its first use: S(const Config&).
+    // Any thread.
+    template <class S>
+    static std::shared_ptr<S> shared_state(Connection& connection) {
+        static constexpr char kKey = 0;
+        return std::static_pointer_cast<S>(
+            shared_state(connection, &kKey, [](const Config& config) -> std::shared_ptr<void> {
+                return std::make_shared<S>(config);
+            }));
+    }
+    using MakeState = std::shared_ptr<void> (*)(const Config& config);
+    static std::shared_ptr<void> shared_state(Connection& connection, const void* key,
+                                              MakeState make);
 };
 
 }  // namespace verbatim

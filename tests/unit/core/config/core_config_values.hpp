@@ -79,9 +79,12 @@ inline std::string other_value(const ConfigKey& key) {
                                                                {"mode", "\"busy\""},
                                                                {"hot", "4"},
                                                                {"completions", "64"},
-                                                               {"staging_bytes", "\"8K\""},
-                                                               {"direct_bytes", "0"},
-                                                               {"checksum", "true"}};
+                                                               {"eager_bytes", "\"8K\""},
+                                                               {"window_max", "\"1M\""},
+                                                               {"window_budget", "\"64M\""},
+                                                               {"max_graph_bytes", "\"16M\""},
+                                                               {"window_wait", "\"2s\""},
+                                                               {"hostile", "true"}};
     return key.section == "device.softnic" ? "\"tcp\"" : other.at(key.name);
 }
 

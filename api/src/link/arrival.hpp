@@ -1,0 +1,88 @@
+// An arrival is one graph that comes in, as far as it has come. Threads: the lane's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <verbatim/driver/error.hpp>
+#include <verbatim/objects/graph/mending.hpp>
+#include <verbatim/objects/transfer.hpp>
+
+#include "windows_lent.hpp"
+
+namespace verbatim::objects {
+
+// Private memory for a copy of what a peer wrote.
+struct FreePrivate {
+    void operator()(std::byte* memory) const noexcept;
+};
+using PrivateMemory = std::unique_ptr<std::byte, FreePrivate>;
+PrivateMemory private_memory(std::uint64_t bytes);
+
+// Memory that a streamed graph lies in; a Received owns it in the end. Any thread may end it.
+struct StreamedImage {
+    std::vector<HeldSlots> slots;
+    std::vector<PrivateMemory> copies;  // hostile
+
+    StreamedImage() = default;
+    ~StreamedImage() { release_slots(); }
+    StreamedImage(const StreamedImage&) = delete;
+    StreamedImage& operator=(const StreamedImage&) = delete;
+    void release_slots() noexcept {
+        for (const HeldSlots& held : slots) held.window->release(held.slot, held.count);
+        slots.clear();
+    }
+};
+
+// Segments that lie side by side in memory.
+struct SegmentRun {
+    std::uint64_t first = 0;
+    std::byte* memory = nullptr;
+    std::uint64_t bytes = 0;
+};
+
+struct Arrival {
+    std::uint64_t id = 0;
+    std::uint64_t fingerprint = 0;
+    std::uint16_t channel = 0;
+    bool is_acyclic = false;
+    bool is_eager = false;
+    bool is_whole = false;    // all of it has come
+    bool is_over = false;     // the sender says no more of it
+    bool is_settled = false;  // a receiver has taken it or its error; or nobody has to
+    bool has_news = false;    // something came that the walk was not fed yet
+    const void* taker = nullptr;
+
+    ImageMemory block;  // eager: the image, then the records
+    std::shared_ptr<StreamedImage> image;
+    std::vector<SegmentRun> runs;     // not fed yet
+    std::vector<std::byte*> bases;    // by segment; what the walk sees
+    std::vector<std::byte*> written;  // hostile: by segment, what the peer wrote
+    std::uint64_t copied = 0;         // hostile: bytes
+    std::vector<PlaceRecord> places;  // not fed yet
+    std::vector<ArrayRecord> arrays;
+    std::uint64_t records = 0;                                        // that were told
+    std::uint64_t image_bytes = 0, place_count = 0, array_count = 0;  // eager
+    Mending::Told told;
+    std::uint64_t restarts = 0, fed_restarts = 0;
+
+    std::uint64_t need = 0;    // slots side by side that the sender waits for
+    std::uint64_t ticket = 0;  // of the budget
+    bool is_counted = false;   // its slots are of the budget
+    Deadline waits_until;
+    std::optional<Error> error;  // why it was refused
+    std::shared_ptr<void> walk;  // the receiver's, while it is not whole
+
+    // Bytes of its slots.
+    std::uint64_t held_bytes() const noexcept;
+    void reset() noexcept;
+    // Of the image; false: some of them are not bound.
+    bool amend(const wire::Amendment& amendment) noexcept;
+    // Copies what the peer wrote before `cursor`.
+    void copy_to(std::uint64_t cursor) noexcept;
+    void feed(Mending& mending);
+};
+
+}  // namespace verbatim::objects

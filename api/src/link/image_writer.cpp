@@ -1,0 +1,155 @@
+#include "image_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace verbatim::objects {
+namespace {
+
+std::uint64_t segments_of(std::uint64_t bytes) noexcept {
+    return segment_of(bytes + kSegmentBytes - 1);
+}
+
+// The segments from `first` on that must lie side by side: those of one large object.
+std::uint64_t run_of(std::span<const Piece> pieces, std::uint64_t first,
+                     std::uint64_t end) noexcept {
+    for (const Piece& piece : pieces) {
+        const std::uint64_t begin = segment_of(piece.offset);
+        if (begin == first)
+            return piece.is_staged ? 1 : segments_of(piece.offset + piece.bytes) - first;
+        // Room that no bytes are for.
+        if (begin > first) return begin - first;
+    }
+    return end - first;
+}
+
+}  // namespace
+
+ImageWriter::~ImageWriter() {
+    put_copy();
+    untake();
+}
+
+void ImageWriter::put_copy() noexcept {
+    if (copy_ != nullptr) outgoing_.bounce.put(std::exchange(copy_, nullptr));
+}
+
+void ImageWriter::restart() noexcept {
+    put_copy();
+    untake();
+    places_.clear();
+    piece_ = 0;
+    at_ = copied_ = copy_at_ = 0;
+}
+
+void ImageWriter::untake() noexcept {
+    for (const wire::Binding& binding : bindings_)
+        outgoing_.windows.untake({binding.window, binding.slot, binding.count});
+    bindings_.clear();
+}
+
+std::uint32_t ImageWriter::bind(std::span<const Piece> pieces, std::uint64_t cursor) {
+    const std::uint64_t end = segments_of(cursor);
+    while (places_.size() < end) {
+        const std::uint64_t first = places_.size();
+        const auto count = static_cast<std::uint32_t>(run_of(pieces, first, end));
+        TakenSlots slots;
+        if (!outgoing_.windows.take(count, slots)) return count;
+        bindings_.push_back(
+            {static_cast<std::uint32_t>(first), slots.window, slots.slot, slots.count});
+        for (std::uint32_t i = 0; i < count; ++i) places_.push_back({slots.window, slots.slot + i});
+    }
+    return 0;
+}
+
+bool ImageWriter::write(std::span<const Piece> pieces) {
+    for (; piece_ < pieces.size(); ++piece_, at_ = 0)
+        if (!write_piece(pieces[piece_])) return false;
+    piece_ = 0;
+    return true;
+}
+
+bool ImageWriter::write_piece(const Piece& piece) {
+    Arena& arena = connection_.arena();
+    const bool is_there = piece.is_staged || (arena.contains(piece.from) &&
+                                              arena.contains(piece.from + piece.bytes - 1));
+    while (at_ < piece.bytes) {
+        if (quiet_ >= wire::kSignOfLifeBytes) return false;
+        if (!is_there) {
+            if (!write_copy(piece)) return false;
+            continue;
+        }
+        const std::uint64_t before = at_;
+        const bool is_accepted =
+            post(piece.from + at_, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
+                 piece.offset + at_, at_);
+        if (!is_accepted || at_ == before) return false;
+    }
+    return true;
+}
+
+// The next bytes of a piece outside of the arena, by way of a buffer.
+bool ImageWriter::write_copy(const Piece& piece) {
+    if (copy_ == nullptr) {
+        copy_ = outgoing_.bounce.take();
+        if (copy_ == nullptr && retire()) copy_ = outgoing_.bounce.take();
+        if (copy_ == nullptr) return false;
+        copied_ = std::min<std::uint64_t>(piece.bytes - at_, BounceBuffers::kBytes);
+        std::memcpy(copy_, piece.from + at_, copied_);
+        copy_at_ = 0;
+    }
+    std::uint64_t done = 0;
+    const bool is_accepted = post(copy_ + copy_at_, copied_ - copy_at_, piece.offset + at_, done);
+    copy_at_ += done;
+    at_ += done;
+    if (copy_at_ == copied_) put_copy();
+    return is_accepted;
+}
+
+bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t offset,
+                       std::uint64_t& done) {
+    const std::uint64_t end = done + bytes;
+    while (done < end) {
+        const Place& place = places_[segment_of(offset)];
+        const RemoteExtent remote = outgoing_.windows.place(
+            place.window, place.slot * kSegmentBytes + offset % kSegmentBytes);
+        // Segments of one piece lie side by side in their window.
+        const std::uint64_t count = std::min(end - done, remote.bytes);
+        std::size_t written = 0;
+        const Errc code =
+            connection_.try_write(from, count, remote.address, remote.remote_key, written);
+        under_way_ = under_way_ || written != 0;
+        done += written;
+        from += written;
+        offset += written;
+        written_ += written;
+        quiet_ += written;
+        if (code == Errc::would_block) return false;
+        if (code == Errc::ok) continue;
+        connection_.check();
+        throw Error(code, "bytes of a graph", std::string(describe(code)));
+    }
+    return true;
+}
+
+bool ImageWriter::take_sign_of_life() noexcept {
+    if (quiet_ < wire::kSignOfLifeBytes) return false;
+    quiet_ = 0;
+    return true;
+}
+
+bool ImageWriter::retire() {
+    if (!under_way_) return true;
+    const Errc code = connection_.try_flush();
+    // A receiver may close as soon as it has the graph, before its device's last answers are here.
+    if (code != Errc::ok && !connection_.peer_took_all()) {
+        if (code == Errc::would_block) return false;
+        connection_.check();
+        throw Error(code, "bytes of a graph", std::string(describe(code)));
+    }
+    under_way_ = false;
+    outgoing_.bounce.set_retired();
+    return true;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,66 @@
+// The image writer gives the segments of an image places in the memory that the receiver lends, and
+// writes them there. Threads: the lane's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+#include <verbatim/objects/graph/staging.hpp>
+
+#include "outgoing.hpp"
+
+namespace verbatim::objects {
+
+class ImageWriter {
+  public:
+    ImageWriter(Connection& connection, Outgoing& outgoing)
+        : connection_(connection), outgoing_(outgoing) {}
+    ~ImageWriter();
+    ImageWriter(const ImageWriter&) = delete;
+    ImageWriter& operator=(const ImageWriter&) = delete;
+
+    // The receiver gives up all segments.
+    void restart() noexcept;
+    // Takes slots for all segments before `cursor`, in which `pieces` are new. 0, or how many slots
+    // side by side are missing.
+    std::uint32_t bind(std::span<const Piece> pieces, std::uint64_t cursor);
+    // What the receiver was not told yet.
+    std::span<const wire::Binding> bindings() const noexcept { return bindings_; }
+    void set_told() noexcept { bindings_.clear(); }
+
+    // Writes on. True once all pieces are on their way. False: the send queue is full, or it is
+    // time for a sign of life. Throws Error.
+    bool write(std::span<const Piece> pieces);
+    bool take_sign_of_life() noexcept;
+    std::uint64_t written_bytes() const noexcept { return written_; }
+    // All that was written has retired. Throws Error.
+    bool retire();
+    bool has_retired() const noexcept { return !under_way_; }
+
+  private:
+    void untake() noexcept;
+    void put_copy() noexcept;
+    bool write_piece(const Piece& piece);
+    bool write_copy(const Piece& piece);
+    // Advances `done` by what was accepted of the bytes for `offset`.
+    bool post(const std::byte* from, std::uint64_t bytes, std::uint64_t offset,
+              std::uint64_t& done);
+
+    struct Place {
+        std::uint32_t window = 0, slot = 0;
+    };
+    Connection& connection_;
+    Outgoing& outgoing_;
+    std::vector<Place> places_;  // by segment
+    std::vector<wire::Binding> bindings_;
+    std::size_t piece_ = 0;
+    std::uint64_t at_ = 0;       // of the piece
+    std::byte* copy_ = nullptr;  // of its next bytes; null: none
+    std::uint64_t copied_ = 0, copy_at_ = 0;
+    std::uint64_t written_ = 0, quiet_ = 0;
+    bool under_way_ = false;
+};
+
+}  // namespace verbatim::objects

@@ -1,0 +1,410 @@
+#include "incoming.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <verbatim/core/config.hpp>
+
+#include "breach.hpp"
+
+namespace verbatim::objects {
+namespace {
+
+std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
+    return round_to(options.max_graph_bytes, kSegmentBytes);
+}
+
+// What an eager graph may be aligned to.
+constexpr std::size_t kBlockAlignment = 64;
+
+bool is_in_order(const wire::Eager& head) noexcept {
+    const std::uint64_t records = std::uint64_t{head.places} + head.arrays;
+    return head.image_bytes > 0 && head.image_bytes <= kSegmentBytes &&
+           records <= head.image_bytes / 8 + 1;
+}
+
+}  // namespace
+
+Incoming::Incoming(Connection& connection)
+    : options_(connection.config().objects),
+      arena_(connection.receive_arena_ptr()),
+      budget_(LayerAccess::shared_state<Budget>(connection)),
+      lent_(connection, budget_) {}
+
+Incoming::~Incoming() {
+    for (Arrival& arrival : arrivals_) {
+        end_need(arrival);
+        drop_slots(arrival);
+    }
+}
+
+void Incoming::receive(Message& message) {
+    if (held_.empty() && take(message)) return;
+    held_.push_back(std::move(message));
+}
+
+void Incoming::take_held() {
+    while (!held_.empty()) {
+        if (!take(held_.front())) return;
+        held_.pop_front();
+    }
+}
+
+// False: there is no room for it now.
+bool Incoming::take(const Message& message) {
+    const std::span payload = message.payload();
+    switch (message.kind()) {
+        case wire::kEager:
+            return waiting_ < wire::kMaxWaiting && take_eager(payload);
+        case wire::kLayout:
+            return take_layout(payload), true;
+        case wire::kBegin:
+            if (waiting_ >= wire::kMaxWaiting) return false;
+            return take_begin(payload), true;
+        case wire::kFragment:
+            return take_fragment(payload), true;
+        case wire::kRestart:
+            return take_restart(payload), true;
+        case wire::kCancel:
+            return take_cancel(payload), true;
+        case wire::kNeed:
+            return take_need(payload), true;
+        case wire::kReturn: {
+            std::span rest = payload;
+            wire::WindowId head;
+            if (!wire::parse(rest, head) || !lent_.take_back(head.window))
+                throw Breach{"a window came back that is not free"};
+            return true;
+        }
+        default:
+            throw Breach{"a message of unknown kind"};
+    }
+}
+
+void Incoming::take_layout(std::span<const std::byte> payload) {
+    wire::LayoutPart head;
+    if (!wire::parse(payload, head) || head.total_bytes > wire::kMaxLayoutBytes || payload.empty())
+        throw Breach{"a layout of the wrong length"};
+    if (head.position == 0) {
+        partial_ = head;
+        partial_text_.clear();
+    }
+    if (head.fingerprint != partial_.fingerprint || head.total_bytes != partial_.total_bytes ||
+        head.position != partial_text_.size() ||
+        payload.size() > head.total_bytes - partial_text_.size())
+        throw Breach{"a layout whose parts do not follow each other"};
+    partial_text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+    if (partial_text_.size() < head.total_bytes) return;
+    layouts_.keep(head.fingerprint, partial_text_);
+    partial_ = {};
+    partial_text_ = {};
+}
+
+Arrival& Incoming::add(std::uint64_t id, std::uint64_t fingerprint) {
+    if (id != seen_ + 1) throw Breach{"a graph out of order"};
+    if (spare_.empty()) spare_.emplace_back();
+    arrivals_.splice(arrivals_.end(), spare_, spare_.begin());
+    seen_ = id;
+    Arrival& arrival = arrivals_.back();
+    arrival.id = id;
+    arrival.fingerprint = fingerprint;
+    return arrival;
+}
+
+bool Incoming::take_eager(std::span<const std::byte> payload) {
+    wire::Eager head;
+    if (!wire::parse(payload, head) || !is_in_order(head))
+        throw Breach{"a graph that contradicts itself"};
+    const std::size_t records =
+        head.places * sizeof(PlaceRecord) + head.arrays * sizeof(ArrayRecord);
+    if (payload.size() != records + head.image_bytes) throw Breach{"a graph of the wrong length"};
+    const std::size_t image = round_to(head.image_bytes, kImageGranule);
+    ImageMemory block;
+    try {
+        if (options_.hostile)
+            block = ImageMemory(std::shared_ptr<std::byte>(private_memory(image + records)));
+        else
+            block = ImageMemory(arena_, image + records, kBlockAlignment);
+    } catch (const Error&) {
+        return false;  // until the program releases others
+    }
+    std::memcpy(block.data(), payload.data() + records, head.image_bytes);
+    if (records != 0) std::memcpy(block.data() + image, payload.data(), records);
+    Arrival& arrival = add(head.id, head.fingerprint);
+    arrival.channel = head.channel;
+    arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
+    arrival.is_eager = arrival.is_whole = arrival.is_over = arrival.has_news = true;
+    arrival.block = std::move(block);
+    arrival.image_bytes = head.image_bytes;
+    arrival.place_count = head.places;
+    arrival.array_count = head.arrays;
+    arrival.told = {head.image_bytes, head.steps, head.references, true};
+    ++waiting_;
+    return true;
+}
+
+void Incoming::take_begin(std::span<const std::byte> payload) {
+    wire::Begin head;
+    if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong beginning"};
+    if (open_.size() >= wire::kMaxOpen) throw Breach{"more graphs at once than a sender may begin"};
+    Arrival& arrival = add(head.id, head.fingerprint);
+    arrival.channel = head.channel;
+    arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
+    arrival.image = std::make_shared<StreamedImage>();
+    arrival.is_counted = true;
+    open_.push_back(&arrival);
+}
+
+Arrival& Incoming::open(std::uint64_t id) {
+    const auto at = std::find_if(open_.begin(), open_.end(),
+                                 [&](const Arrival* arrival) { return arrival->id == id; });
+    if (at == open_.end()) throw Breach{"a part of no graph"};
+    return **at;
+}
+
+void Incoming::take_fragment(std::span<const std::byte> payload) {
+    wire::Fragment head;
+    if (!wire::parse(payload, head)) throw Breach{"a fragment without a head"};
+    const std::uint64_t bytes =
+        head.bindings * sizeof(wire::Binding) + head.places * sizeof(PlaceRecord) +
+        head.arrays * sizeof(ArrayRecord) + head.amendments * sizeof(wire::Amendment);
+    if (payload.size() != bytes) throw Breach{"a fragment of the wrong length"};
+    Arrival& arrival = open(head.id);
+    for (std::uint32_t i = 0; i < head.bindings; ++i) {
+        wire::Binding binding;
+        if (!wire::parse(payload, binding) || !take_binding(arrival, binding))
+            throw Breach{"a segment in memory that is not lent"};
+    }
+    if (arrival.error) {
+        if ((head.flags & wire::kLast) != 0) set_over(arrival);
+        return;
+    }
+    if (head.cursor < arrival.told.cursor || head.cursor > arrival.bases.size() * kSegmentBytes)
+        throw Breach{"a fragment that contradicts itself"};
+    arrival.records += std::uint64_t{head.places} + head.arrays;
+    if (arrival.records > head.cursor / 8 + 1) throw Breach{"more records than references"};
+    for (std::uint32_t i = 0; i < head.places; ++i) {
+        arrival.places.emplace_back();
+        if (!wire::parse(payload, arrival.places.back())) throw Breach{"a record cut short"};
+    }
+    for (std::uint32_t i = 0; i < head.arrays; ++i) {
+        arrival.arrays.emplace_back();
+        if (!wire::parse(payload, arrival.arrays.back())) throw Breach{"a record cut short"};
+    }
+    if (options_.hostile) arrival.copy_to(head.cursor);
+    for (std::uint32_t i = 0; i < head.amendments; ++i) {
+        wire::Amendment amendment;
+        if (!wire::parse(payload, amendment) || !arrival.amend(amendment))
+            throw Breach{"a change of bytes that are not there"};
+    }
+    take_told(arrival, head);
+}
+
+// Also of refused graphs, whose slots go back at once. False: the peer lies.
+bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
+    HeldSlots slots;
+    if (!lent_.bind(binding, slots)) return false;
+    if (arrival.error) {
+        lent_.discount(slots.bytes());
+        slots.window->release(slots.slot, slots.count);
+        return true;
+    }
+    if (binding.segment != arrival.bases.size()) return false;
+    arrival.image->slots.push_back(slots);
+    const std::uint64_t bytes = slots.bytes();
+    std::byte* memory = slots.data();
+    if (options_.hostile) {
+        for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
+            arrival.written.push_back(memory + at);
+        arrival.image->copies.push_back(private_memory(bytes));
+        memory = arrival.image->copies.back().get();
+    }
+    for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
+        arrival.bases.push_back(memory + at);
+    arrival.runs.push_back({binding.segment, memory, bytes});
+    if (arrival.bases.size() * kSegmentBytes > most_bytes(options_))
+        refuse(arrival,
+               Error(Errc::graph_too_large, "receiver",
+                     fmt::format("the graph takes more than {} bytes", options_.max_graph_bytes),
+                     "raise max_graph_bytes in the receiver's section [objects]"));
+    return true;
+}
+
+void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
+    if ((head.flags & wire::kPartial) != 0) return;
+    arrival.told = {head.cursor, head.steps, head.references, (head.flags & wire::kLast) != 0};
+    arrival.has_news = true;
+    if (!arrival.told.is_last) return;
+    // From here on it counts as the program's.
+    lent_.discount(arrival.held_bytes());
+    arrival.is_counted = false;
+    arrival.is_whole = true;
+    if (options_.hostile) arrival.image->release_slots();
+    ++waiting_;
+    waiting_bytes_ += arrival.bases.size() * kSegmentBytes;
+    set_over(arrival);
+}
+
+void Incoming::take_restart(std::span<const std::byte> payload) {
+    wire::GraphId head;
+    if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong restart"};
+    Arrival& arrival = open(head.id);
+    if (arrival.error) return;
+    drop_slots(arrival);
+    arrival.image = std::make_shared<StreamedImage>();
+    arrival.is_counted = true;
+    arrival.runs.clear();
+    arrival.bases.clear();
+    arrival.written.clear();
+    arrival.places.clear();
+    arrival.arrays.clear();
+    arrival.copied = arrival.records = 0;
+    arrival.told = {};
+    arrival.has_news = false;
+    ++arrival.restarts;
+}
+
+void Incoming::take_cancel(std::span<const std::byte> payload) {
+    wire::GraphId head;
+    if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong cancellation"};
+    Arrival& arrival = open(head.id);
+    drop_slots(arrival);
+    if (!arrival.error) arrival.is_settled = true;
+    set_over(arrival);
+}
+
+void Incoming::take_need(std::span<const std::byte> payload) {
+    wire::Need head;
+    if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
+        head.slots > wire::kMaxSlots)
+        throw Breach{"a wrong wish for memory"};
+    Arrival& arrival = open(head.id);
+    if (arrival.error) return;
+    arrival.need = head.slots;
+    if (arrival.ticket == 0) arrival.ticket = budget_->begin();
+}
+
+void Incoming::settle(Connection& connection) {
+    if (!send_refusals(connection)) return;
+    const bool may_lend = waiting_bytes_ < options_.max_graph_bytes;
+    for (std::size_t i = 0; i < open_.size() && may_lend; ++i)
+        if (open_[i]->need != 0) serve(connection, *open_[i]);
+    if (open_.empty())
+        lent_.reclaim(connection);
+    else if (may_lend && connection.state() == Errc::ok && !open_.front()->bases.empty())
+        lent_.lend_ahead(connection);
+    lent_.settle(connection, may_lend);
+}
+
+void Incoming::serve(Connection& connection, Arrival& arrival) try {
+    if ((arrival.bases.size() + arrival.need) * kSegmentBytes > most_bytes(options_))
+        throw Error(Errc::graph_too_large, "receiver",
+                    fmt::format("the graph takes more than {} bytes", options_.max_graph_bytes),
+                    "raise max_graph_bytes in the receiver's section [objects]");
+    const auto lent = lent_.lend(connection, static_cast<std::uint32_t>(arrival.need),
+                                 budget_->is_oldest(arrival.ticket));
+    if (lent == LentWindows::Lent::yes) {
+        arrival.need = 0;
+        arrival.waits_until = Deadline::never();
+    }
+    if (lent != LentWindows::Lent::no_memory) return;
+    const ArenaUsage usage = arena_->usage();
+    const bool never_fits = arrival.need * kSegmentBytes > usage.reserved_bytes;
+    if (arrival.waits_until.when == Deadline::never().when)
+        arrival.waits_until = Deadline::after(options_.window_wait);
+    if (!never_fits && !arrival.waits_until.passed()) return;
+    throw Error(
+        Errc::graph_too_large, "receiver's arena",
+        fmt::format("the graph needs {} bytes more, the arena has {} of {} in use",
+                    arrival.need * kSegmentBytes, usage.allocated_bytes, usage.reserved_bytes),
+        "release received graphs, or raise max_bytes in the receiver's section "
+        "[receive_arena]");
+} catch (const Error& error) {
+    if (connection.state() != Errc::ok) return;
+    if (scope_of(error.code()) == Scope::request) return refuse(arrival, error);
+    refuse(arrival, Error(Errc::graph_too_large, "receiver", error.cause(), error.remedy()));
+}
+
+void Incoming::refuse(Arrival& arrival, const Error& error) {
+    drop_slots(arrival);
+    end_need(arrival);
+    arrival.walk.reset();
+    if (arrival.is_over) return;
+    arrival.error = error;
+    ++waiting_;
+    refused_.push_back({arrival.id, error.code(), error.what()});
+}
+
+// False: the ring is full.
+bool Incoming::send_refusals(Connection& connection) {
+    while (!refused_.empty()) {
+        Refused& next = refused_.front();
+        next.reason.resize(
+            std::min(next.reason.size(), connection.max_message_bytes() - sizeof(wire::Refusal)));
+        const wire::Refusal head{next.id, static_cast<std::uint32_t>(next.code),
+                                 static_cast<std::uint32_t>(next.reason.size())};
+        if (LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head),
+                                   std::as_bytes(std::span(next.reason)),
+                                   wire::kRefusal) != Errc::ok)
+            return false;
+        refused_.pop_front();
+    }
+    return true;
+}
+
+// The slots of an unfinished graph go back to the peer, or later where a walk is in them.
+void Incoming::drop_slots(Arrival& arrival) noexcept {
+    if (std::exchange(arrival.is_counted, false)) lent_.discount(arrival.held_bytes());
+    arrival.image.reset();
+}
+
+void Incoming::end_need(Arrival& arrival) noexcept {
+    arrival.need = 0;
+    if (arrival.ticket != 0) budget_->end(std::exchange(arrival.ticket, 0));
+}
+
+void Incoming::set_over(Arrival& arrival) noexcept {
+    end_need(arrival);
+    std::erase(open_, &arrival);
+    arrival.is_over = true;
+    if (arrival.is_settled && arrival.taker == nullptr) unclaim(arrival);
+}
+
+Arrival* Incoming::claim(std::uint16_t channel, const void* taker) noexcept {
+    for (Arrival& arrival : arrivals_)
+        if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled) {
+            arrival.taker = taker;
+            return &arrival;
+        }
+    return nullptr;
+}
+
+void Incoming::unclaim(Arrival& arrival) noexcept {
+    arrival.taker = nullptr;
+    if (!arrival.is_settled || !arrival.is_over) return;
+    const auto at = &arrivals_.front() == &arrival
+                        ? arrivals_.begin()
+                        : std::find_if(arrivals_.begin(), arrivals_.end(),
+                                       [&](const Arrival& other) { return &other == &arrival; });
+    arrival.reset();
+    spare_.splice(spare_.begin(), arrivals_, at);
+}
+
+void Incoming::finish(Arrival& arrival) noexcept {
+    --waiting_;
+    if (arrival.is_whole && !arrival.is_eager)
+        waiting_bytes_ -= arrival.bases.size() * kSegmentBytes;
+    arrival.is_settled = true;
+    unclaim(arrival);
+}
+
+bool Incoming::is_readable(std::uint16_t channel) const noexcept {
+    for (const Arrival& arrival : arrivals_)
+        if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled)
+            return arrival.is_whole || arrival.error.has_value();
+    return false;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,341 @@
+// The sender of one graph: walk, then either one message, or bind, write and tell, a flush at a
+// time.
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <verbatim/core/config.hpp>
+#include <verbatim/objects/transfer.hpp>
+
+#include "image_writer.hpp"
+#include "object_link.hpp"
+
+namespace verbatim::objects {
+namespace {
+
+// Staging buffers whose writes have not retired, at most, when the walk goes on.
+constexpr std::size_t kMostUnderWay = 8;
+// Eager sends between two looks at what the peer says.
+constexpr std::uint32_t kSendsUnseen = 8;
+
+template <class T>
+void append(std::vector<std::byte>& to, std::span<const T> values) {
+    const auto bytes = std::as_bytes(values);
+    to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+// The next of the values that are yet to be told, as many as there is room for.
+template <class T>
+std::span<const T> next_of(std::span<const T> all, std::size_t told, std::size_t& room,
+                           std::size_t item = sizeof(T)) {
+    const std::size_t count = std::min(all.size() - told, room / item);
+    room -= count * item;
+    return all.subspan(told, count);
+}
+
+void append(std::vector<std::byte>& to, std::span<const Patch> patches) {
+    for (const Patch& patch : patches) {
+        static_assert(Patch::kMost <= wire::Amendment::kMost);
+        wire::Amendment amendment{patch.offset, patch.bytes, {}};
+        std::memcpy(amendment.data, patch.data, patch.bytes);
+        append<std::byte>(to, wire::bytes_of(amendment));
+    }
+}
+
+}  // namespace
+
+PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
+    PackOptions options{.acyclic = acyclic};
+    if (acyclic) options.most_bytes = connection.config().objects.max_graph_bytes;
+    return options;
+}
+
+PackLease::PackLease(Connection& connection)
+    : link_(object_link(connection)), tables_(link_->lend_pack()) {}
+
+PackLease::~PackLease() { link_->give_back(std::move(tables_)); }
+
+Outbound::Outbound(Connection& connection, ObjectLink& link, Packing& packing, const TypeInfo& root,
+                   OutboundOptions options)
+    : connection_(connection),
+      link_(link),
+      packing_(packing),
+      root_(root),
+      layout_(layout_of(root)),
+      options_(options) {}
+
+Outbound::~Outbound() {
+    if (link_.outgoing().teller == this) link_.outgoing().teller = nullptr;
+    if (phase_ == Phase::done || !writer_) return;
+    const bool is_told = phase_ == Phase::retire && walked_;
+    try {
+        // The device may still read the graph.
+        const Deadline deadline = Deadline::after(connection_.config().objects.timeout);
+        for (unsigned round = 0; !writer_->retire() && !deadline.passed(round); ++round) {
+            if (connection_.progress() != Errc::ok) break;
+            std::this_thread::yield();
+        }
+    } catch (const Error&) {
+        // The connection is over: the queue pair has failed, and what was posted with it.
+    }
+    if (!writer_->has_retired()) link_.note_unretired();
+    writer_.reset();
+    if (id_ != 0) link_.outgoing().end(connection_, id_, !is_told);
+}
+
+bool Outbound::step() {
+    if (phase_ == Phase::done) return true;
+    if (phase_ != Phase::walk || id_ != 0 || ++link_.outgoing().sends % kSendsUnseen == 0) {
+        link_.pump(connection_);
+        if (id_ != 0) check_refusal();
+        if (connection_.state() != Errc::ok && phase_ != Phase::retire) connection_.check();
+    }
+    while (phase_ != Phase::done)
+        if (!advance()) return false;
+    return true;
+}
+
+bool Outbound::advance() {
+    switch (phase_) {
+        case Phase::walk:
+            return walk();
+        case Phase::layout:
+            return send_layout();
+        case Phase::eager:
+            return send_eager();
+        case Phase::begin:
+            return begin();
+        case Phase::restart:
+            return restart();
+        case Phase::bind:
+            return bind();
+        case Phase::write:
+            return write();
+        case Phase::tell:
+            return tell();
+        case Phase::retire:
+            return retire();
+        case Phase::done:
+            break;
+    }
+    return true;
+}
+
+bool Outbound::send(std::uint8_t kind, std::span<const std::byte> head,
+                    std::span<const std::byte> body) {
+    const Errc code = LayerChannel::try_send(connection_, wire::kChannel, head, body, kind);
+    if (code == Errc::would_block) return false;
+    if (code != Errc::ok) {
+        connection_.check();
+        throw Error(code, "message of a graph", std::string(describe(code)));
+    }
+    wire_bytes_ += head.size() + body.size();
+    link_.note_activity();
+    return true;
+}
+
+bool Outbound::walk() {
+    walked_ = packing_.run();
+    const bool is_void = packing_.take_restart() && id_ != 0;
+    if (id_ != 0)
+        phase_ = is_void ? Phase::restart : Phase::bind;
+    else if (!link_.outgoing().is_told(layout_.fingerprint))
+        phase_ = Phase::layout;
+    else
+        phase_ = is_small() ? Phase::eager : Phase::begin;
+    return true;
+}
+
+bool Outbound::is_small() const noexcept {
+    Staging& staging = packing_.staging();
+    const std::uint64_t bytes = staging.cursor();
+    if (!walked_ || bytes > connection_.config().objects.eager_bytes || bytes > kSegmentBytes ||
+        options_.alignment > kEagerAlignment)
+        return false;
+    const std::uint64_t records = packing_.places().size() * sizeof(PlaceRecord) +
+                                  packing_.arrays().size() * sizeof(ArrayRecord);
+    const std::span pieces = staging.pieces();
+    return pieces.size() == 1 && pieces[0].bytes == bytes && staging.patches().empty() &&
+           sizeof(wire::Eager) + records + bytes <= connection_.max_message_bytes();
+}
+
+bool Outbound::send_layout() {
+    const std::string_view text = layout_.text;
+    if (text.size() > wire::kMaxLayoutBytes)
+        throw Error(Errc::unsupported, "type " + root_.spelled(),
+                    "its layout takes more than 1 MiB to describe",
+                    "bind fewer types in one graph, or shorten their names");
+    // The parts of one layout follow each other: another operation may have sent its own between.
+    if (std::exchange(link_.outgoing().teller, this) != this) told_.layout = 0;
+    if (link_.outgoing().is_told(layout_.fingerprint)) told_.layout = text.size();
+    // A quarter of a message's room keeps the receiver busy while the next one is written.
+    const std::size_t room = std::min<std::size_t>(
+        connection_.max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
+    while (told_.layout < text.size()) {
+        const std::string_view part = text.substr(told_.layout, room);
+        const wire::LayoutPart head{layout_.fingerprint, static_cast<std::uint32_t>(text.size()),
+                                    static_cast<std::uint32_t>(told_.layout)};
+        if (!send(wire::kLayout, wire::bytes_of(head), std::as_bytes(std::span(part))))
+            return false;
+        told_.layout += part.size();
+    }
+    if (!link_.outgoing().is_told(layout_.fingerprint))
+        link_.outgoing().set_told(layout_.fingerprint);
+    phase_ = is_small() ? Phase::eager : Phase::begin;
+    return true;
+}
+
+bool Outbound::send_eager() {
+    Staging& staging = packing_.staging();
+    const std::span places = packing_.places();
+    const std::span arrays = packing_.arrays();
+    Outgoing& outgoing = link_.outgoing();
+    const wire::Eager head{outgoing.next_id(),
+                           layout_.fingerprint,
+                           static_cast<std::uint32_t>(staging.cursor()),
+                           static_cast<std::uint32_t>(packing_.steps()),
+                           static_cast<std::uint32_t>(packing_.references()),
+                           static_cast<std::uint32_t>(places.size()),
+                           static_cast<std::uint32_t>(arrays.size()),
+                           options_.channel,
+                           options_.acyclic ? wire::kAcyclic : std::uint16_t{0}};
+    const Piece image = staging.pieces()[0];
+    std::span<const std::byte> all = wire::bytes_of(head);
+    if (!places.empty() || !arrays.empty()) {
+        outgoing.scratch.assign(all.begin(), all.end());
+        append(outgoing.scratch, places);
+        append(outgoing.scratch, arrays);
+        all = outgoing.scratch;
+    }
+    if (!send(wire::kEager, all, {image.from, image.bytes})) return false;
+    outgoing.begin_eager();
+    packing_.set_announced();
+    phase_ = Phase::done;
+    return true;
+}
+
+bool Outbound::begin() {
+    Outgoing& outgoing = link_.outgoing();
+    if (!outgoing.may_begin()) return false;
+    const wire::Begin head{outgoing.next_id(), layout_.fingerprint, options_.channel,
+                           options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
+    if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing);
+    if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
+    id_ = head.id;
+    outgoing.begin_streamed();
+    phase_ = Phase::bind;
+    return true;
+}
+
+bool Outbound::restart() {
+    if (!send(wire::kRestart, wire::bytes_of(wire::GraphId{id_}), {})) return false;
+    writer_->restart();
+    told_cursor_ = 0;
+    phase_ = Phase::bind;
+    return true;
+}
+
+bool Outbound::bind() {
+    const std::uint32_t missing =
+        writer_->bind(packing_.staging().pieces(), packing_.staging().cursor());
+    if (missing == 0) {
+        phase_ = Phase::write;
+        return true;
+    }
+    const std::uint64_t changes = link_.outgoing().windows.changes() + 1;
+    if (asked_ != changes && send(wire::kNeed, wire::bytes_of(wire::Need{id_, missing}), {}))
+        asked_ = changes;
+    return false;
+}
+
+bool Outbound::write() {
+    if (writer_->write(packing_.staging().pieces())) {
+        phase_ = Phase::tell;
+        return true;
+    }
+    if (!writer_->take_sign_of_life()) return false;
+    // Its loss does no harm.
+    wire::Fragment head{};
+    head.id = id_;
+    head.cursor = told_cursor_;
+    head.flags = wire::kPartial;
+    (void)send(wire::kFragment, wire::bytes_of(head), {});
+    return true;
+}
+
+bool Outbound::tell() {
+    for (bool is_all = false; !is_all;)
+        if (!tell_part(is_all)) return false;
+    announce();
+    return true;
+}
+
+bool Outbound::tell_part(bool& is_all) {
+    Staging& staging = packing_.staging();
+    std::size_t room = connection_.max_message_bytes() - sizeof(wire::Fragment);
+    const auto bindings = next_of(writer_->bindings(), told_.bindings, room);
+    const auto places = next_of(packing_.places(), told_.places, room);
+    const auto arrays = next_of(packing_.arrays(), told_.arrays, room);
+    const auto patches =
+        told_.bindings + bindings.size() == writer_->bindings().size()
+            ? next_of(staging.patches(), told_.patches, room, sizeof(wire::Amendment))
+            : std::span<const Patch>();
+    is_all = told_.bindings + bindings.size() == writer_->bindings().size() &&
+             told_.places + places.size() == packing_.places().size() &&
+             told_.arrays + arrays.size() == packing_.arrays().size() &&
+             told_.patches + patches.size() == staging.patches().size();
+    const wire::Fragment head{id_,
+                              staging.cursor(),
+                              packing_.steps(),
+                              packing_.references(),
+                              static_cast<std::uint32_t>(bindings.size()),
+                              static_cast<std::uint32_t>(places.size()),
+                              static_cast<std::uint32_t>(arrays.size()),
+                              static_cast<std::uint32_t>(patches.size()),
+                              !is_all ? wire::kPartial : (walked_ ? wire::kLast : 0),
+                              0};
+    std::vector<std::byte>& body = link_.outgoing().scratch;
+    body.clear();
+    append(body, bindings);
+    append(body, places);
+    append(body, arrays);
+    append(body, patches);
+    if (!send(wire::kFragment, wire::bytes_of(head), body)) return false;
+    told_.bindings += bindings.size();
+    told_.places += places.size();
+    told_.arrays += arrays.size();
+    told_.patches += patches.size();
+    return true;
+}
+
+// The receiver knows all of the flush.
+void Outbound::announce() {
+    wire_bytes_ += packing_.staging().cursor() - told_cursor_;
+    told_cursor_ = packing_.staging().cursor();
+    told_ = {};
+    writer_->set_told();
+    packing_.set_announced();
+    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
+    phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
+}
+
+bool Outbound::retire() {
+    if (!writer_->retire()) return false;
+    packing_.staging().set_retired();
+    if (!walked_) {
+        phase_ = Phase::walk;
+        return true;
+    }
+    link_.outgoing().end(connection_, id_, false);
+    phase_ = Phase::done;
+    return true;
+}
+
+void Outbound::check_refusal() {
+    const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_);
+    if (refusal == nullptr) return;
+    throw Error(refusal->code, "receiver " + connection_.peer_name(),
+                "it refused the graph: " + refusal->reason, "do that at the receiver");
+}
+
+}  // namespace verbatim::objects

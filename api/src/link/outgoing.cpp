@@ -1,0 +1,104 @@
+#include "outgoing.hpp"
+
+#include <algorithm>
+
+#include "breach.hpp"
+
+namespace verbatim::objects {
+
+BounceBuffers::~BounceBuffers() {
+    set_retired();
+    for (std::size_t i = 0; i < free_count_; ++i) arena_->deallocate(free_[i], kBytes, 4096);
+}
+
+std::byte* BounceBuffers::take() {
+    if (free_count_ != 0) return free_[--free_count_];
+    if (made_ == kMost) return nullptr;
+    auto* const buffer = static_cast<std::byte*>(arena_->allocate(kBytes, 4096));
+    ++made_;
+    return buffer;
+}
+
+void BounceBuffers::put(std::byte* buffer) noexcept { under_way_[under_way_count_++] = buffer; }
+
+void BounceBuffers::set_retired() noexcept {
+    while (under_way_count_ != 0) free_[free_count_++] = under_way_[--under_way_count_];
+}
+
+Outgoing::Outgoing(Connection& connection) : bounce(connection.arena_ptr()) {}
+
+void Outgoing::receive(Connection& connection, const Message& message) {
+    const std::span payload = message.payload();
+    switch (message.kind()) {
+        case wire::kLend:
+            if (!windows.take_lend(payload)) throw Breach{"memory was lent that cannot be"};
+            return;
+        case wire::kFree:
+            if (!windows.take_free(payload)) throw Breach{"memory was freed that was not in use"};
+            return;
+        case wire::kRefusal:
+            return take_refusal(payload);
+        case wire::kReclaim:
+            return take_reclaim(connection, payload);
+        default:
+            throw Breach{"a message of unknown kind"};
+    }
+}
+
+void Outgoing::take_refusal(std::span<const std::byte> payload) {
+    wire::Refusal head;
+    if (!wire::parse(payload, head) || payload.size() != head.text_bytes)
+        throw Breach{"a refusal of the wrong length"};
+    if (std::find(open_.begin(), open_.end(), head.id) == open_.end()) return;  // it has ended
+    if (refusal_of(head.id) != nullptr) throw Breach{"a graph was refused twice"};
+    auto code = static_cast<Errc>(head.code);
+    if (head.code == 0 || head.code > 0xff || scope_of(code) != Scope::request)
+        code = Errc::protocol_error;
+    refused_.push_back(
+        {head.id, code,
+         std::string(reinterpret_cast<const char*>(payload.data()), payload.size())});
+}
+
+void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> payload) {
+    wire::WindowId head;
+    if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong reclaim"};
+    // Else some of it is in use, and the receiver will ask again.
+    if (!windows.give_back(head.window)) return;
+    given_back_.push_back(head.window);
+    settle(connection);
+}
+
+void Outgoing::settle(Connection& connection) noexcept {
+    const auto send = [&](std::uint8_t kind, const auto& head) {
+        return LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {}, kind) ==
+               Errc::ok;
+    };
+    for (; !cancelled_.empty(); cancelled_.pop_front())
+        if (!send(wire::kCancel, wire::GraphId{cancelled_.front()})) return;
+    for (; !given_back_.empty(); given_back_.pop_front())
+        if (!send(wire::kReturn, wire::WindowId{given_back_.front(), 0})) return;
+}
+
+void Outgoing::end(Connection& connection, std::uint64_t id, bool cancelled) noexcept {
+    std::erase(open_, id);
+    std::erase_if(refused_, [&](const RefusedGraph& refused) { return refused.id == id; });
+    if (!cancelled) return;
+    try {
+        cancelled_.push_back(id);
+    } catch (const std::bad_alloc&) {
+        return;  // the receiver keeps what came of it until the connection ends
+    }
+    settle(connection);
+}
+
+const RefusedGraph* Outgoing::refusal_of(std::uint64_t id) const noexcept {
+    for (const RefusedGraph& refused : refused_)
+        if (refused.id == id) return &refused;
+    return nullptr;
+}
+
+bool Outgoing::is_told(std::uint64_t fingerprint) const noexcept {
+    return std::find(told_.rbegin(), told_.rend(), fingerprint) != told_.rend();
+}
+
+}  // namespace verbatim::objects

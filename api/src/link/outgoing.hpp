@@ -1,0 +1,89 @@
+// What the graphs that go out on one connection share: their numbers, what the peer was told and
+// says, the memory that it lends. Threads: the lane's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+
+#include "windows_borrowed.hpp"
+
+namespace verbatim::objects {
+
+// The receiver wants no more of a graph.
+struct RefusedGraph {
+    std::uint64_t id = 0;
+    Errc code = Errc::ok;
+    std::string reason;
+};
+
+// Registered buffers for objects outside of the arena that are too large to be staged.
+class BounceBuffers {
+  public:
+    static constexpr std::size_t kBytes = std::size_t{256} << 10;
+
+    explicit BounceBuffers(std::shared_ptr<Arena> arena) noexcept : arena_(std::move(arena)) {}
+    ~BounceBuffers();
+    BounceBuffers(const BounceBuffers&) = delete;
+    BounceBuffers& operator=(const BounceBuffers&) = delete;
+    // Null: all of them wait for their writes to retire.
+    std::byte* take();
+    // Its writes were accepted; or none will be.
+    void put(std::byte* buffer) noexcept;
+    // All accepted writes have retired.
+    void set_retired() noexcept;
+
+  private:
+    static constexpr std::size_t kMost = 4;
+    std::shared_ptr<Arena> arena_;
+    std::size_t made_ = 0;
+    std::array<std::byte*, kMost> free_{}, under_way_{};
+    std::size_t free_count_ = 0, under_way_count_ = 0;
+};
+
+class Outgoing {
+  public:
+    explicit Outgoing(Connection& connection);
+
+    static bool is_answer(std::uint8_t kind) noexcept { return kind >= wire::kLend; }
+    // A message of a receiver. Throws Breach.
+    void receive(Connection& connection, const Message& message);
+    // Sends what found no room.
+    void settle(Connection& connection) noexcept;
+
+    // The number of the next graph whose first message is sent; begin() once that was accepted.
+    std::uint64_t next_id() const noexcept { return begun_ + 1; }
+    void begin_eager() noexcept { ++begun_; }
+    void begin_streamed() { open_.push_back(++begun_); }
+    bool may_begin() const noexcept { return open_.size() < wire::kMaxOpen; }
+    // A streamed graph has ended; `cancelled`: the receiver must be told.
+    void end(Connection& connection, std::uint64_t id, bool cancelled) noexcept;
+    const RefusedGraph* refusal_of(std::uint64_t id) const noexcept;
+
+    bool is_told(std::uint64_t fingerprint) const noexcept;
+    void set_told(std::uint64_t fingerprint) { told_.push_back(fingerprint); }
+
+    BorrowedWindows windows;
+    BounceBuffers bounce;
+    std::vector<std::byte> scratch;  // of messages
+    std::uint32_t sends = 0;         // eager ones
+    const void* teller = nullptr;    // the operation that tells a layout
+
+  private:
+    void take_refusal(std::span<const std::byte> payload);
+    void take_reclaim(Connection& connection, std::span<const std::byte> payload);
+
+    std::uint64_t begun_ = 0;
+    std::vector<std::uint64_t> open_;
+    std::vector<RefusedGraph> refused_;
+    std::vector<std::uint64_t> told_;
+    std::deque<std::uint64_t> cancelled_;   // not told yet
+    std::deque<std::uint32_t> given_back_;  // windows; not told yet
+};
+
+}  // namespace verbatim::objects

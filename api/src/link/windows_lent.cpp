@@ -1,0 +1,220 @@
+#include "windows_lent.hpp"
+
+#include <algorithm>
+
+#include <verbatim/core/config.hpp>
+
+namespace verbatim::objects {
+namespace {
+
+std::size_t room_for(const Connection& connection, std::size_t head, std::size_t item) {
+    return (connection.max_message_bytes() - head) / item;
+}
+
+}  // namespace
+
+WindowMemory::WindowMemory(std::shared_ptr<Arena> arena, std::uint32_t slots, ReleaseCount releases)
+    : arena_(std::move(arena)),
+      slots_(slots),
+      owners_(std::make_unique<std::atomic<std::uint8_t>[]>(slots)),
+      releases_(std::move(releases)) {
+    data_ = static_cast<std::byte*>(arena_->allocate(bytes(), 4096));
+}
+
+WindowMemory::~WindowMemory() { arena_->deallocate(data_, bytes(), 4096); }
+
+bool WindowMemory::all_are(std::uint32_t slot, std::uint32_t count, Slot owner) const noexcept {
+    if (slot > slots_ || count > slots_ - slot) return false;
+    for (std::uint32_t i = 0; i < count; ++i)
+        if (at(slot + i) != owner) return false;
+    return true;
+}
+
+void WindowMemory::release(std::uint32_t slot, std::uint32_t count) noexcept {
+    for (std::uint32_t i = 0; i < count; ++i)
+        owners_[slot + i].store(released, std::memory_order_release);
+    releases_->fetch_add(1, std::memory_order_release);
+}
+
+LentWindows::LentWindows(Connection& connection, std::shared_ptr<Budget> budget)
+    : arena_(connection.receive_arena_ptr()),
+      budget_(std::move(budget)),
+      most_slots_(
+          std::max<std::uint64_t>(connection.config().objects.window_max / wire::kSlotBytes, 1)) {}
+
+LentWindows::~LentWindows() {
+    for (Window& window : windows_)
+        if (window.memory) drop(window);
+}
+
+std::size_t LentWindows::free_number() {
+    const auto at = std::find_if(windows_.begin(), windows_.end(),
+                                 [](const Window& window) { return window.memory == nullptr; });
+    if (at != windows_.end()) return static_cast<std::size_t>(at - windows_.begin());
+    if (windows_.size() == wire::kMaxWindows)
+        throw Error(Errc::out_of_memory, "receiver", "too many windows are lent",
+                    "release received graphs");
+    windows_.emplace_back();
+    return windows_.size() - 1;
+}
+
+LentWindows::Lent LentWindows::lend(Connection& connection, std::uint32_t slots, bool for_oldest) {
+    std::uint32_t count = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(slots, std::min(next_slots_, most_slots_)));
+    if (!budget_->take(count * wire::kSlotBytes, false)) {
+        count = slots;
+        if (!budget_->take(count * wire::kSlotBytes, for_oldest)) return Lent::over_budget;
+    }
+    try {
+        Window window;
+        window.memory = std::make_shared<WindowMemory>(arena_, count, releases_);
+        window.grant = Grant::begin(connection, {window.memory->data(), window.memory->bytes()},
+                                    Access::remote_write, window.memory, EndNotice::none);
+        windows_[free_number()] = std::move(window);
+    } catch (const Error& error) {
+        budget_->give(count * wire::kSlotBytes);
+        next_slots_ = 1;
+        if (error.code() != Errc::out_of_memory) throw;
+        return Lent::no_memory;
+    } catch (...) {
+        budget_->give(count * wire::kSlotBytes);
+        throw;
+    }
+    peer_slots_ += count;
+    next_slots_ =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(next_slots_, count) * 2, most_slots_);
+    untold_ = true;
+    return Lent::yes;
+}
+
+void LentWindows::lend_ahead(Connection& connection) {
+    if (peer_slots_ * 2 > next_slots_) return;
+    try {
+        (void)lend(connection, static_cast<std::uint32_t>(next_slots_), false);
+    } catch (const Error&) {
+        // Whether it is needed will be seen: then its sender is told.
+    }
+}
+
+bool LentWindows::bind(const wire::Binding& binding, HeldSlots& slots) noexcept {
+    if (binding.window >= windows_.size() || binding.count == 0) return false;
+    const Window& window = windows_[binding.window];
+    if (!window.memory || !window.told ||
+        !window.memory->all_are(binding.slot, binding.count, WindowMemory::with_peer))
+        return false;
+    for (std::uint32_t i = 0; i < binding.count; ++i)
+        window.memory->set(binding.slot + i, WindowMemory::held);
+    peer_slots_ -= binding.count;
+    slots = {window.memory, binding.slot, binding.count};
+    return true;
+}
+
+void LentWindows::settle(Connection& connection, bool may_free) {
+    if (untold_) {
+        untold_ = false;
+        for (std::size_t i = 0; i < windows_.size(); ++i)
+            if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) untold_ = true;
+    }
+    const std::uint64_t releases = releases_->load(std::memory_order_acquire);
+    if ((releases == seen_releases_ && !waiting_) || !may_free) return;
+    seen_releases_ = releases;
+    waiting_ = false;
+    for (std::size_t i = 0; i < windows_.size() && !waiting_; ++i)
+        if (windows_[i].told && !hand_back(connection, i)) waiting_ = true;
+}
+
+// False if the ring is full, or the send queue, so that the grant is not ready.
+bool LentWindows::tell(Connection& connection, std::size_t number) {
+    Window& window = windows_[number];
+    if (!window.grant.is_ready()) return false;
+    const std::span all = window.grant.extents();
+    const std::size_t room = room_for(connection, sizeof(wire::Lend), sizeof(RemoteExtent));
+    while (!window.told) {
+        const std::size_t count = std::min(room, all.size() - window.told_extents);
+        const bool is_last = window.told_extents + count == all.size();
+        const wire::Lend head{static_cast<std::uint32_t>(number), window.memory->slots(),
+                              static_cast<std::uint32_t>(count), is_last};
+        if (LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head),
+                                   std::as_bytes(all.subspan(window.told_extents, count)),
+                                   wire::kLend) != Errc::ok)
+            return false;
+        window.told_extents += count;
+        window.told = is_last;
+    }
+    return true;
+}
+
+// Released slots of one window go to the peer, or the window ends. False if that has to wait.
+bool LentWindows::hand_back(Connection& connection, std::size_t number) {
+    Window& window = windows_[number];
+    WindowMemory& memory = *window.memory;
+    for (std::uint32_t slot = 0; slot < memory.slots();) {
+        std::uint32_t end = slot;
+        while (end < memory.slots() && memory.at(end) == WindowMemory::released) ++end;
+        const std::uint32_t count = end - slot;
+        if (count == 0) {
+            ++slot;
+            continue;
+        }
+        if (!budget_->take(count * wire::kSlotBytes, false)) {
+            if (memory.all_are(0, memory.slots(), WindowMemory::released)) drop(window);
+            return window.memory == nullptr;
+        }
+        const wire::SlotRange range{static_cast<std::uint32_t>(number), slot, count, 0};
+        if (LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(range), {},
+                                   wire::kFree) != Errc::ok) {
+            budget_->give(count * wire::kSlotBytes);
+            return false;
+        }
+        for (; slot < end; ++slot) memory.set(slot, WindowMemory::with_peer);
+        peer_slots_ += count;
+    }
+    return true;
+}
+
+void LentWindows::reclaim(Connection& connection) noexcept {
+    const std::uint64_t lacks = budget_->lacks();
+    if (lacks == seen_lacks_) return;
+    seen_lacks_ = lacks;
+    next_slots_ = 1;
+    for (std::size_t i = 0; i < windows_.size(); ++i) {
+        if (!windows_[i].told || !is_idle(windows_[i])) continue;
+        const wire::WindowId head{static_cast<std::uint32_t>(i), 0};
+        if (LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {},
+                                   wire::kReclaim) != Errc::ok)
+            return;
+    }
+}
+
+bool LentWindows::take_back(std::uint32_t number) noexcept {
+    if (number >= windows_.size() || !windows_[number].told || !is_idle(windows_[number]))
+        return false;
+    drop(windows_[number]);
+    return true;
+}
+
+bool LentWindows::is_idle(const Window& window) const noexcept {
+    for (std::uint32_t slot = 0; slot < window.memory->slots(); ++slot)
+        if (window.memory->at(slot) == WindowMemory::held) return false;
+    return true;
+}
+
+// The memory lives on until the grant has ended, and received graphs.
+void LentWindows::drop(Window& window) noexcept {
+    std::uint64_t with_peer = 0;
+    for (std::uint32_t slot = 0; slot < window.memory->slots(); ++slot)
+        with_peer += window.memory->at(slot) == WindowMemory::with_peer;
+    peer_slots_ -= with_peer;
+    budget_->give(with_peer * wire::kSlotBytes);
+    window.grant.end();
+    window = Window{};
+}
+
+std::uint64_t LentWindows::bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Window& window : windows_)
+        if (window.memory) bytes += window.memory->bytes();
+    return bytes;
+}
+
+}  // namespace verbatim::objects

@@ -1,0 +1,117 @@
+// The windows that this side lends to the peer of one connection, for graphs that come in
+// (docs/graphs.md, "Windows"). Each slot of a window has one owner at a time. Threads: the lane's,
+// but for WindowMemory::release().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <verbatim/core/connection.hpp>
+#include <verbatim/core/grant.hpp>
+
+#include "budget.hpp"
+
+namespace verbatim::objects {
+
+// Counts what was released, so that a look at it costs one load.
+using ReleaseCount = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+// The memory of a window. Alive while its grant has not ended or a received graph lies in it.
+class WindowMemory {
+  public:
+    enum Slot : std::uint8_t { with_peer, held, released };
+
+    // Throws Error(out_of_memory).
+    WindowMemory(std::shared_ptr<Arena> arena, std::uint32_t slots, ReleaseCount releases);
+    ~WindowMemory();
+    WindowMemory(const WindowMemory&) = delete;
+    WindowMemory& operator=(const WindowMemory&) = delete;
+
+    std::byte* data() const noexcept { return data_; }
+    std::uint32_t slots() const noexcept { return slots_; }
+    std::uint64_t bytes() const noexcept { return slots_ * wire::kSlotBytes; }
+    Slot at(std::uint32_t slot) const noexcept {
+        return static_cast<Slot>(owners_[slot].load(std::memory_order_acquire));
+    }
+    void set(std::uint32_t slot, Slot owner) noexcept {
+        owners_[slot].store(owner, std::memory_order_relaxed);
+    }
+    bool all_are(std::uint32_t slot, std::uint32_t count, Slot owner) const noexcept;
+    // A graph needs them no more. Any thread.
+    void release(std::uint32_t slot, std::uint32_t count) noexcept;
+
+  private:
+    std::shared_ptr<Arena> arena_;
+    std::byte* data_ = nullptr;
+    std::uint32_t slots_;
+    std::unique_ptr<std::atomic<std::uint8_t>[]> owners_;
+    ReleaseCount releases_;
+};
+
+// Slots that a graph holds.
+struct HeldSlots {
+    std::shared_ptr<WindowMemory> window;
+    std::uint32_t slot = 0;
+    std::uint32_t count = 0;
+
+    std::byte* data() const noexcept { return window->data() + slot * wire::kSlotBytes; }
+    std::uint64_t bytes() const noexcept { return count * wire::kSlotBytes; }
+};
+
+class LentWindows {
+  public:
+    LentWindows(Connection& connection, std::shared_ptr<Budget> budget);
+    ~LentWindows();
+    LentWindows(const LentWindows&) = delete;
+    LentWindows& operator=(const LentWindows&) = delete;
+
+    enum class Lent : std::uint8_t { yes, over_budget, no_memory };
+    // Begins to lend at least so many slots side by side, more if there is budget for it. Throws
+    // Error: what a grant does.
+    Lent lend(Connection& connection, std::uint32_t slots, bool for_oldest);
+    // One more window while a graph comes in, if the peer has little left.
+    void lend_ahead(Connection& connection);
+    // The slots become a graph's. False: they are not with the peer.
+    bool bind(const wire::Binding& binding, HeldSlots& slots) noexcept;
+    // An unfinished graph has come in, or was dropped: its slots count no more.
+    void discount(std::uint64_t bytes) noexcept { budget_->give(bytes); }
+
+    // Tells the peer of windows that are ready, and hands released slots back to it if `may_free`.
+    // Ends windows for which there is no budget. Never blocks.
+    void settle(Connection& connection, bool may_free);
+    // Asks for windows that the peer does not use, once for each time that memory was short.
+    void reclaim(Connection& connection) noexcept;
+    // The peer gives a window back. False: it cannot.
+    bool take_back(std::uint32_t window) noexcept;
+
+    std::uint64_t bytes() const noexcept;  // of all windows
+
+  private:
+    struct Window {
+        std::shared_ptr<WindowMemory> memory;  // null: the number is free
+        Grant grant;
+        std::size_t told_extents = 0;
+        bool told = false;
+    };
+
+    std::size_t free_number();
+    bool tell(Connection& connection, std::size_t number);
+    bool hand_back(Connection& connection, std::size_t number);
+    bool is_idle(const Window& window) const noexcept;
+    void drop(Window& window) noexcept;
+
+    std::shared_ptr<Arena> arena_;
+    std::shared_ptr<Budget> budget_;
+    ReleaseCount releases_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::vector<Window> windows_;
+    std::uint64_t most_slots_;      // of a window that is lent ahead
+    std::uint64_t next_slots_ = 1;  // of the next one
+    std::uint64_t peer_slots_ = 0;  // that are with the peer
+    std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
+    bool untold_ = false;   // some window was not told yet
+    bool waiting_ = false;  // released slots could not be handed back
+};
+
+}  // namespace verbatim::objects
