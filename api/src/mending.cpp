@@ -8,9 +8,9 @@
 
 namespace verbatim::objects {
 
-Mending::Mending(MendTables& tables, Run run, std::span<const TypeKey* const> types,
+Mending::Mending(MendTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, bool acyclic)
-    : tables_(tables), run_(run), types_(types), acyclic_(acyclic) {
+    : tables_(tables), run_(walk), types_(types), acyclic_(acyclic) {
     if (tables_.waiting.size() < inner_types) tables_.waiting.resize(inner_types);
     restart();
 }

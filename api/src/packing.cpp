@@ -9,9 +9,9 @@ namespace verbatim::objects {
 
 PackTables::PackTables(const std::shared_ptr<Arena>& a) : arena(a), targets(*a), staging(a) {}
 
-Packing::Packing(PackTables& tables, Run run, std::span<const TypeKey* const> types,
+Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, PackOptions options)
-    : tables_(tables), run_(run), options_(options) {
+    : tables_(tables), run_(walk), options_(options) {
     if (tables_.waiting.size() < inner_types) tables_.waiting.resize(inner_types);
     tables_.targets.begin(types);
     begin_walk();

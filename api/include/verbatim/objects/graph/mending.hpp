@@ -105,7 +105,7 @@ class Mending {
 
   protected:
     using Run = bool (*)(Mending&);
-    Mending(MendTables& tables, Run run, std::span<const TypeKey* const> types,
+    Mending(MendTables& tables, Run walk, std::span<const TypeKey* const> types,
             std::size_t inner_types, bool acyclic);
     ~Mending() = default;
 

@@ -90,7 +90,7 @@ class Packing {
 
   protected:
     using Run = bool (*)(Packing&);
-    Packing(PackTables& tables, Run run, std::span<const TypeKey* const> types,
+    Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> types,
             std::size_t inner_types, PackOptions options);
     ~Packing() = default;
 
