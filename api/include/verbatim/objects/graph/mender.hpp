@@ -32,7 +32,7 @@ class Mender final : public Mending {
     [[gnu::always_inline]] E* owned(std::uint64_t count) {
         if constexpr (Types::template claims<E>()) {
             const std::uint64_t reference = references_++;
-            if (reference == next_record_) return by_record<E>(count);
+            if (reference == next_record_) return by_record<E>(count, true);
         }
         return place<E>(count);
     }
@@ -159,11 +159,15 @@ class Mender final : public Mending {
         return at;
     }
     template <class E>
-    [[gnu::noinline]] E* by_record(std::uint64_t count) {
-        if (const PlaceRecord* place = next_place())
+    [[gnu::noinline]] E* by_record(std::uint64_t count, bool is_owner = false) {
+        // Owners use what they own at once.
+        if (const PlaceRecord* place = next_place()) {
+            if (is_owner && place->offset >= cursor_) corrupt("an object comes behind its owner");
             return reinterpret_cast<E*>(target<E>(place->offset, count));
+        }
         const ArrayRecord* const array = next_array();
         place_array(*array);
+        if (is_owner && array->offset >= cursor_) corrupt("an object comes behind its owner");
         return reinterpret_cast<E*>(target<E>(array->offset, count));
     }
     void place_array(const ArrayRecord& record) {
