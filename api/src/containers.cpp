@@ -2,6 +2,7 @@
 #include <verbatim/objects/libstdcxx_containers.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace verbatim::objects {
@@ -51,6 +52,32 @@ void build_tree(TreeImage& tree) noexcept {
     TreeLinks* const root = builder.build(count, 0);
     if (root != nullptr) root->parent = &tree.header;
     tree.header = {TreeLinks::kRed, root, first, last};
+}
+
+// Breadth first through the subtrees that come next: their fetches do not wait for each other.
+void fetch_tree_after(const TreeLinks* node) noexcept {
+    constexpr std::size_t kMost = 64;
+    std::array<const TreeLinks*, kMost> queue;
+    std::size_t end = 0, expected = 0;
+    const auto add = [&](const TreeLinks* next) {
+        if (next == nullptr || end == kMost) return;
+        __builtin_prefetch(next);
+        queue[end++] = next;
+    };
+    add(node->right);
+    for (unsigned height = 0; height < 16 && expected < kMost; ++height) {
+        const TreeLinks* const parent = node->parent;
+        if (parent->parent == node) break;  // the header
+        if (node == parent->left) {
+            add(parent->right);
+            expected += std::size_t{1} << height;
+        }
+        node = parent;
+    }
+    for (std::size_t i = 0; i < end; ++i) {
+        add(queue[i]->left);
+        add(queue[i]->right);
+    }
 }
 
 bool tree_is_whole(const TreeImage& tree) noexcept {

@@ -54,6 +54,8 @@ struct [[gnu::may_alias]] TreeImage {
     TreeLinks header;
     std::size_t count;
 };
+// Fetches the nodes ahead that come after `node` in order, about kStepObjects of them.
+void fetch_tree_after(const TreeLinks* node) noexcept;
 // The comparator, an empty object, lies between the allocator and the image.
 inline constexpr std::size_t kComparatorBytes = 8;
 template <class V>
@@ -63,6 +65,7 @@ struct [[gnu::may_alias]] TreeNode {
     TreeLinks links;
     alignas(V) std::byte value[sizeof(V)];
 
+    static void fetch_after(const TreeLinks* node) noexcept { fetch_tree_after(node); }
     // The next node in order. Fetches what comes after it ahead.
     static const TreeLinks* next(const TreeLinks* node) noexcept {
         if (node->right != nullptr) {

@@ -84,6 +84,19 @@ template <class Node, class R>
     }
 }
 
+// Fetches ahead what packing a value will read.
+template <class V>
+void fetch_targets(const V& value) noexcept {
+    if constexpr (!kHasReferences<V>)
+        return;
+    else if constexpr (requires { value.first, value.second; })
+        fetch_targets(value.first), fetch_targets(value.second);
+    else if constexpr (requires { value.data(); })
+        __builtin_prefetch(value.data());
+    else if constexpr (std::is_pointer_v<V>)
+        __builtin_prefetch(value);
+}
+
 // The sender's walk over the nodes of one container, which are found by Node::next().
 template <class Node, class S>
 struct NodePacking {
@@ -105,14 +118,32 @@ struct NodePacking {
         std::array<const Node*, kStepObjects> nodes;
         const std::uint64_t now = std::min(frame.count, kStepObjects);
         const auto* at = reinterpret_cast<const Links*>(frame.source);
+        if constexpr (requires { Node::fetch_after(at); })
+            if (frame.offset != 0) Node::fetch_after(at);
         for (std::uint64_t i = 0; i < now; ++i) {
             nodes[i] = reinterpret_cast<const Node*>(at);
             if (i + 1 < frame.count) at = Node::next(at);
         }
         if (frame.count > now)
-            sender.put_off({&step, reinterpret_cast<const std::byte*>(at), 0, frame.count - now});
+            sender.put_off({&step, reinterpret_cast<const std::byte*>(at), are_scattered(nodes),
+                            frame.count - now});
+        if constexpr (kHasReferences<Node>)
+            for (std::uint64_t i = 0; i < now; ++i)
+                fetch_targets(NodeTrait<Node>::value_of(*nodes[i]));
         for (std::uint64_t i = 0; i < now; ++i) pack_node(sender, nodes[i]);
     }
+    // Are they far from each other in memory? The frame's offset says it of the last ones.
+    static bool are_scattered(const std::array<const Node*, kStepObjects>& nodes) noexcept {
+        std::size_t far = 0;
+        for (std::size_t i = 1; i < nodes.size(); ++i) {
+            const auto distance = reinterpret_cast<std::uint64_t>(nodes[i]) -
+                                  reinterpret_cast<std::uint64_t>(nodes[i - 1]);
+            far += distance + kNearBytes > 2 * kNearBytes;
+        }
+        return far > nodes.size() / 4;
+    }
+    static constexpr std::uint64_t kNearBytes = 1024;
+
     static void nothing(typename S::Walk&, const typename S::Frame&) {}
 };
 
