@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/objects/libstdcxx_containers.hpp>
 
 namespace verbatim::objects {
 namespace {
@@ -61,9 +62,9 @@ void verify_library_layout() {
         vector_is_as_known<false, std::vector<int>>() &&
         vector_is_as_known<true, std::pmr::vector<int>>() &&
         sizeof(std::unique_ptr<int>) == sizeof(int*) && optional_is_as_known();
-    if (!known)
+    if (!known || !containers_are_as_known())
         throw Error(Errc::unsupported, "standard library",
-                    "it lays out std::string or std::vector in a way this build does not know",
+                    "it lays out strings or containers in a way this build does not know",
                     "build verbatim and the application with the same libstdc++ (g++ or clang with "
                     "libstdc++)");
 }

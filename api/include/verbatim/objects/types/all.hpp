@@ -2,10 +2,15 @@
 #pragma once
 
 #include <verbatim/objects/types/array.hpp>
+#include <verbatim/objects/types/deque.hpp>
+#include <verbatim/objects/types/list.hpp>
 #include <verbatim/objects/types/optional.hpp>
+#include <verbatim/objects/types/ordered.hpp>
 #include <verbatim/objects/types/pointer.hpp>
 #include <verbatim/objects/types/product.hpp>
 #include <verbatim/objects/types/scalar.hpp>
 #include <verbatim/objects/types/string.hpp>
 #include <verbatim/objects/types/unique_ptr.hpp>
+#include <verbatim/objects/types/unordered.hpp>
 #include <verbatim/objects/types/vector.hpp>
+#include <verbatim/objects/types/vector_bool.hpp>

@@ -1,0 +1,144 @@
+// std::deque, std and std::pmr. The elements of each of its buffers are sent together.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+
+template <class E, class A>
+struct Trait<std::deque<E, A>> {
+    static_assert(kHasKnownAllocator<A, E>,
+                  "verbatim: deques need std::allocator or std::pmr::polymorphic_allocator");
+    using Container = std::deque<E, A>;
+    using Parts = List<>;
+    using Edges = List<OwnedArray<E>>;
+    static constexpr bool kPlain = false;
+    static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
+    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+
+    static std::string spell() {
+        return "deque<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
+    }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.targets = {&type_info<E>};
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, const Container& deque, Slot) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(&deque) + kImageAt;
+        const Extents extents(*reinterpret_cast<const DequeImage*>(bytes));
+        if (extents.end == extents.start) return;
+        sender.reserve(bytes_of_map(extents), alignof(std::byte*));
+        sender.put_off({&pack_buffers<S>, bytes, 0, extents.buffers()});
+    }
+    template <class R>
+    static void mend(R& receiver, Container& deque) {
+        std::byte* const bytes = forbid_allocation<kPolymorphic>(&deque);
+        auto& image = *reinterpret_cast<DequeImage*>(bytes);
+        const Extents extents(image);
+        if (!extents.are_valid()) receiver.corrupt("a deque's ends do not fit its elements");
+        image.map = nullptr;
+        image.map_entries = 0;
+        if (extents.end == extents.start) {
+            image = {};
+            return;
+        }
+        image.map = reinterpret_cast<std::byte**>(
+            receiver.reserve(bytes_of_map(extents), alignof(std::byte*)));
+        receiver.put_off({&mend_buffers<R>, bytes, extents.buffers(), 0});
+    }
+
+  private:
+    static constexpr std::uint64_t kBuffer = kDequeBuffer<E>;
+
+    // Places of elements, counted from the start of the first buffer.
+    struct Extents {
+        std::uint64_t start, tail, entries, end;
+
+        explicit Extents(const DequeImage& image) noexcept
+            : start(distance(image.start.first, image.start.at) / sizeof(E)),
+              tail(distance(image.finish.first, image.finish.at) / sizeof(E)),
+              entries(distance(image.start.entry, image.finish.entry) / sizeof(std::byte*)),
+              end(entries * kBuffer + tail) {}
+        bool are_valid() const noexcept {
+            return start < kBuffer && tail < kBuffer && entries < std::uint64_t{1} << 40 &&
+                   end >= start;
+        }
+        std::uint64_t buffers() const noexcept { return (end + kBuffer - 1) / kBuffer; }
+        // Of buffer `i`: its first element, and how many it has.
+        std::uint64_t first_of(std::uint64_t i) const noexcept { return i == 0 ? start : 0; }
+        std::uint64_t count_of(std::uint64_t i) const noexcept {
+            return std::min(kBuffer, end - i * kBuffer) - first_of(i);
+        }
+    };
+    static std::uint64_t distance(const void* from, const void* to) noexcept {
+        return reinterpret_cast<std::uint64_t>(to) - reinterpret_cast<std::uint64_t>(from);
+    }
+    // An iterator that goes on behind the last buffer reads one entry more.
+    static std::uint64_t bytes_of_map(const Extents& extents) noexcept {
+        return (extents.buffers() + 1) * sizeof(std::byte*);
+    }
+
+    // The frame's offset is the number of the next buffer.
+    template <class S>
+    static void pack_buffers(typename S::Walk& walk, const typename S::Frame& popped) {
+        const typename S::Frame frame = popped;
+        auto& sender = static_cast<S&>(walk);
+        const auto& image = *reinterpret_cast<const DequeImage*>(frame.source);
+        const Extents extents(image);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        if (frame.count > now)
+            sender.put_off({&pack_buffers<S>, frame.source, frame.offset + now, frame.count - now});
+        for (std::uint64_t i = frame.offset; i < frame.offset + now; ++i) {
+            const auto* buffer = reinterpret_cast<const E*>(image.start.entry[i]);
+            sender.template owned<E>(buffer + extents.first_of(i), extents.count_of(i));
+        }
+    }
+    // The frame's state is the number of the next buffer.
+    template <class R>
+    static void mend_buffers(typename R::Walk& walk, const typename R::Frame& popped) {
+        const typename R::Frame frame = popped;
+        auto& receiver = static_cast<R&>(walk);
+        auto& image = *reinterpret_cast<DequeImage*>(frame.at);
+        const Extents extents(image);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        if (frame.count > now)
+            receiver.put_off({&mend_buffers<R>, frame.at, frame.count - now, frame.state + now});
+        for (std::uint64_t i = frame.state; i < frame.state + now; ++i)
+            image.map[i] =
+                reinterpret_cast<std::byte*>(receiver.template owned<E>(extents.count_of(i)));
+        if (frame.count == now) finish(image, extents);
+    }
+    // Buffers that are not full on both sides reach into memory of others, which nothing looks at.
+    static void finish(DequeImage& image, const Extents& extents) noexcept {
+        std::byte* const start = image.map[0];
+        image.map[0] = moved(start, -static_cast<std::int64_t>(extents.start * sizeof(E)));
+        const std::uint64_t last = extents.buffers();
+        image.map[last] = moved(image.map[last - 1], kBuffer * sizeof(E));
+        image.map_entries = last + 1;
+        image.start = end_at(image, 0, start);
+        const std::uint64_t entry = extents.end / kBuffer;
+        image.finish =
+            end_at(image, entry, moved(image.map[entry], extents.end % kBuffer * sizeof(E)));
+    }
+    static DequeEnd end_at(DequeImage& image, std::uint64_t entry, std::byte* at) noexcept {
+        std::byte* const first = image.map[entry];
+        return {at, first, moved(first, kBuffer * sizeof(E)), image.map + entry};
+    }
+    // Addresses that may lie outside of the object are computed as numbers.
+    static std::byte* moved(std::byte* address, std::int64_t bytes) noexcept {
+        return reinterpret_cast<std::byte*>(reinterpret_cast<std::uint64_t>(address) +
+                                            static_cast<std::uint64_t>(bytes));
+    }
+};
+
+}  // namespace verbatim::objects

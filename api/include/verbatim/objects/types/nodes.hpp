@@ -1,0 +1,223 @@
+// Nodes of containers: each is an object of the image with its value inside. Only values travel
+// with a meaning: links are written by the receiver. Values without pointers into nodes anywhere in
+// the closure are packed with their node; else each node is walked by itself, because a reference
+// may meet it before its container does.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+namespace detail {
+
+template <class Node>
+struct NodeTrait {
+    using Value = typename Node::Value;
+    using Parts = List<Value>;
+    using Edges = List<>;
+    static constexpr bool kPlain = verbatim::objects::kPlain<Value>;
+    static std::string spell() {
+        return std::string(Node::kName) + "<" + TraitOf<Value>::spell() + ">";
+    }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.parts.push_back({"value", offsetof(Node, value), &type_info<Value>});
+        return info;
+    }
+    template <class S>
+    [[gnu::always_inline]] static void pack(S& sender, const Node& node, Slot slot) {
+        TraitOf<Value>::pack(sender, value_of(node), slot.at(offsetof(Node, value)));
+    }
+    template <class R>
+    [[gnu::always_inline]] static void mend(R& receiver, Node& node) {
+        TraitOf<Value>::mend(receiver, *reinterpret_cast<Value*>(node.value));
+    }
+    static const Value& value_of(const Node& node) noexcept {
+        return *reinterpret_cast<const Value*>(node.value);
+    }
+};
+
+// A node whose value is packed together with it.
+template <class Node>
+struct alignas(Node) NodeBytes {
+    std::byte bytes[sizeof(Node)];
+};
+
+// Larger nodes may need segments of their own.
+inline constexpr std::size_t kMostPackedBytes = std::size_t{64} << 10;
+// No graph has bytes for more objects.
+inline constexpr std::uint64_t kMostObjects = std::uint64_t{1} << 32;
+
+// Is each node walked by itself?
+template <class Walk, class Node>
+inline constexpr bool kWalksNodes = kHasReferences<Node> && (Walk::Types::template claims<Node>() ||
+                                                             sizeof(Node) > kSegmentBytes);
+
+template <class Node, class S>
+[[gnu::always_inline]] inline void pack_node(S& sender, const Node* node) {
+    if constexpr (!kHasReferences<Node> || kWalksNodes<S, Node>) {
+        sender.template owned<Node>(node, 1);
+    } else {
+        sender.template owned<NodeBytes<Node>>(reinterpret_cast<const NodeBytes<Node>*>(node), 1);
+        TraitOf<Node>::pack(sender, *node, Slot{sender.image_bytes() - sizeof(Node)});
+    }
+}
+template <class Node, class R>
+[[gnu::always_inline]] inline Node* mend_node(R& receiver) {
+    if constexpr (!kHasReferences<Node> || kWalksNodes<R, Node>) {
+        return receiver.template owned<Node>(1);
+    } else {
+        auto* node = reinterpret_cast<Node*>(receiver.template owned<NodeBytes<Node>>(1));
+        TraitOf<Node>::mend(receiver, *node);
+        return node;
+    }
+}
+
+// Fetches ahead what packing a value will read.
+template <class V>
+void fetch_targets(const V& value) noexcept {
+    if constexpr (!kHasReferences<V>)
+        return;
+    else if constexpr (requires { value.first, value.second; })
+        fetch_targets(value.first), fetch_targets(value.second);
+    else if constexpr (requires { value.data(); })
+        __builtin_prefetch(value.data());
+    else if constexpr (std::is_pointer_v<V>)
+        __builtin_prefetch(value);
+}
+
+// The sender's walk over the nodes of one container, which are found by Node::next().
+template <class Node, class S>
+struct NodePacking {
+    static void begin(S& sender, const void* first, std::uint64_t count) {
+        if (count > 0) sender.put_off({&step, static_cast<const std::byte*>(first), 0, count});
+    }
+    // The same, if the receiver finishes the container when all of its nodes are walked.
+    static void begin_keyed(S& sender, const void* first, std::uint64_t count) {
+        if constexpr (kWalksNodes<S, Node>)
+            if (count > 0) sender.put_off({&nothing, nullptr, 0, 0});
+        begin(sender, first, count);
+    }
+
+  private:
+    using Links = std::remove_cvref_t<decltype(Node::links)>;
+
+    static void step(typename S::Walk& walk, const typename S::Frame& popped) {
+        const typename S::Frame frame = popped;
+        auto& sender = static_cast<S&>(walk);
+        std::array<const Node*, kStepObjects> nodes;
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        const auto* at = reinterpret_cast<const Links*>(frame.source);
+        if constexpr (requires { Node::fetch_after(at); })
+            if (frame.offset != 0) Node::fetch_after(at);
+        for (std::uint64_t i = 0; i < now; ++i) {
+            nodes[i] = reinterpret_cast<const Node*>(at);
+            if (i + 1 < frame.count) at = Node::next(at);
+        }
+        if (frame.count > now)
+            sender.put_off({&step, reinterpret_cast<const std::byte*>(at), are_scattered(nodes),
+                            frame.count - now});
+        if constexpr (kHasReferences<Node>)
+            for (std::uint64_t i = 0; i < now; ++i)
+                fetch_targets(NodeTrait<Node>::value_of(*nodes[i]));
+        for (std::uint64_t i = 0; i < now; ++i) pack_node(sender, nodes[i]);
+    }
+    // Are they far from each other in memory? The frame's offset says it of the last ones.
+    static bool are_scattered(const std::array<const Node*, kStepObjects>& nodes) noexcept {
+        std::size_t far = 0;
+        for (std::size_t i = 1; i < nodes.size(); ++i) {
+            const auto distance = reinterpret_cast<std::uint64_t>(nodes[i]) -
+                                  reinterpret_cast<std::uint64_t>(nodes[i - 1]);
+            far += distance + kNearBytes > 2 * kNearBytes;
+        }
+        return far > nodes.size() / 4;
+    }
+    static constexpr std::uint64_t kNearBytes = 1024;
+
+    static void nothing(typename S::Walk&, const typename S::Frame&) {}
+};
+
+// The receiver's walk. `Linker` is made from the receiver and the container's image, which has its
+// state between the steps; add() takes a node, stop() ends a step, finish() the container.
+template <class Linker, class R>
+struct NodeMending {
+    using Node = typename Linker::Node;
+
+    static void begin(R& receiver, std::byte* image, std::uint64_t count) {
+        receiver.put_off({&step, image, count, 0});
+    }
+    static void begin_keyed(R& receiver, std::byte* image, std::uint64_t count) {
+        if constexpr (kWalksNodes<R, Node>) receiver.put_off({&finish, image, 0, 0});
+        begin(receiver, image, count);
+    }
+
+  private:
+    static void step(typename R::Walk& walk, const typename R::Frame& popped) {
+        const typename R::Frame frame = popped;
+        auto& receiver = static_cast<R&>(walk);
+        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        if (frame.count > now) receiver.put_off({&step, frame.at, frame.count - now, 0});
+        Linker linker(receiver, frame.at);
+        for (std::uint64_t i = 0; i < now; ++i) linker.add(mend_node<Node>(receiver));
+        linker.stop();
+        if (frame.count == now && !(Linker::kIsKeyed && kWalksNodes<R, Node>)) linker.finish();
+    }
+    static void finish(typename R::Walk& walk, const typename R::Frame& frame) {
+        Linker(static_cast<R&>(walk), frame.at).finish();
+    }
+};
+
+// The value is the key, or starts with it.
+template <class K>
+struct WholeKey {
+    using Key = K;
+    static const K& of(const K& value) noexcept { return value; }
+};
+template <class K>
+struct FirstKey {
+    using Key = K;
+    static const K& of(const auto& value) noexcept { return value.first; }
+};
+
+// Keys that are whole as soon as they are mended, and mean the same in every process.
+template <class K>
+struct IsValueKey : std::bool_constant<std::is_arithmetic_v<K> || std::is_enum_v<K>> {};
+template <class C, class A>
+struct IsValueKey<std::basic_string<C, std::char_traits<C>, A>> : std::true_type {};
+template <class... K>
+struct IsValueKey<std::tuple<K...>>
+    : std::bool_constant<(IsValueKey<std::remove_cv_t<K>>::value && ...)> {};
+template <class A, class B>
+struct IsValueKey<std::pair<A, B>> : IsValueKey<std::tuple<A, B>> {};
+template <class K, std::size_t N>
+struct IsValueKey<std::array<K, N>> : IsValueKey<std::remove_cv_t<K>> {};
+template <class K>
+struct IsValueKey<std::optional<K>> : IsValueKey<std::remove_cv_t<K>> {};
+
+}  // namespace detail
+
+template <class V>
+struct Trait<ListNode<V>> : detail::NodeTrait<ListNode<V>> {};
+template <class V>
+struct Trait<ChainNode<V>> : detail::NodeTrait<ChainNode<V>> {};
+template <class V>
+struct Trait<TreeNode<V>> : detail::NodeTrait<TreeNode<V>> {};
+template <class V, bool KeepsHash>
+struct Trait<HashNode<V, KeepsHash>> : detail::NodeTrait<HashNode<V, KeepsHash>> {};
+template <class Node>
+struct Trait<detail::NodeBytes<Node>> : PlainTrait {
+    static std::string spell() { return "node"; }
+};
+
+}  // namespace verbatim::objects

@@ -1,0 +1,160 @@
+// std::map, std::set and their multi forms, std and std::pmr. The receiver makes a balanced tree of
+// the nodes, which come in order, and checks that order once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/nodes.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+namespace detail {
+
+template <class Compare, class K>
+inline constexpr bool kIsGreater =
+    std::is_same_v<Compare, std::greater<K>> || std::is_same_v<Compare, std::greater<>>;
+template <class Compare, class K>
+inline constexpr bool kIsKnownOrder =
+    kIsGreater<Compare, K> || std::is_same_v<Compare, std::less<K>> ||
+    std::is_same_v<Compare, std::less<>>;
+
+// Until finish(), the nodes are chained by `right`, from the header's `left` to its `right`.
+template <class V, class KeyOf, class Compare, bool IsMulti, bool ChecksLate>
+class TreeLinker {
+  public:
+    using Node = TreeNode<V>;
+    static constexpr bool kIsKeyed = true;
+
+    TreeLinker(auto& receiver, std::byte* image) noexcept
+        : corrupt_(&receiver.corrupt),
+          tree_(*reinterpret_cast<TreeImage*>(image)),
+          last_(tree_.header.right) {}
+    void add(Node* node) {
+        if (last_ == nullptr) {
+            tree_.header.left = &node->links;
+        } else {
+            if constexpr (!ChecksLate) check_order(*last_, node->links);
+            last_->right = &node->links;
+        }
+        last_ = &node->links;
+    }
+    void stop() noexcept {
+        last_->right = nullptr;
+        tree_.header.right = last_;
+    }
+    void finish() {
+        if constexpr (ChecksLate) check_all();
+        build_tree(tree_);
+    }
+
+  private:
+    static const auto& key_of(const TreeLinks& links) noexcept {
+        return KeyOf::of(NodeTrait<Node>::value_of(reinterpret_cast<const Node&>(links)));
+    }
+    void check_order(const TreeLinks& a, const TreeLinks& b) const {
+        const bool fits = IsMulti ? !Compare{}(key_of(b), key_of(a))
+                                  : static_cast<bool>(Compare{}(key_of(a), key_of(b)));
+        if (!fits) corrupt_("the keys of a container are out of order");
+    }
+    void check_all() const {
+        const TreeLinks* at = tree_.header.left;
+        for (std::size_t i = 1; i < tree_.count; ++i) {
+            if (at->right == nullptr) corrupt_("two containers have the same node");
+            check_order(*at, *at->right);
+            at = at->right;
+        }
+    }
+
+    void (*corrupt_)(const char*);
+    TreeImage& tree_;
+    TreeLinks* last_;
+};
+
+template <class Container, class V, class KeyOf, bool IsMulti>
+struct OrderedTrait {
+    using Compare = typename Container::key_compare;
+    using Key = typename KeyOf::Key;
+    using Allocator = typename Container::allocator_type;
+    static_assert(kHasKnownAllocator<Allocator, V>,
+                  "verbatim: ordered containers need std::allocator or "
+                  "std::pmr::polymorphic_allocator");
+    static_assert(kIsKnownOrder<Compare, Key>,
+                  "verbatim: ordered containers need std::less or std::greater: the receiver "
+                  "compares with what it has");
+    static_assert(IsValueKey<Key>::value,
+                  "verbatim: keys must be numbers, enums, strings, or pairs, tuples, arrays and "
+                  "optionals of these: others may compare differently at the receiver");
+    using Node = TreeNode<V>;
+    using Parts = List<>;
+    using Edges = List<OwnedOne<Node>>;
+    static constexpr bool kPlain = false;
+    static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
+    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic> + kComparatorBytes;
+
+    static std::string spell_as(const std::string& name) {
+        return (IsMulti ? "multi" : "") + name + "<" + TraitOf<V>::spell() + ">" +
+               (kIsGreater<Compare, Key> ? " descending" : "") + (kPolymorphic ? " pmr" : "");
+    }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.targets = {&type_info<Node>};
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, const Container& container, Slot) {
+        const auto* image = reinterpret_cast<const TreeImage*>(
+            reinterpret_cast<const std::byte*>(&container) + kImageAt);
+        NodePacking<Node, S>::begin_keyed(sender, image->header.left, image->count);
+    }
+    template <class R>
+    static void mend(R& receiver, Container& container) {
+        std::byte* const bytes = forbid_allocation<kPolymorphic>(&container) + kComparatorBytes;
+        auto* image = reinterpret_cast<TreeImage*>(bytes);
+        image->header = {TreeLinks::kRed, nullptr, &image->header, &image->header};
+        if (image->count == 0) return;
+        image->header.left = image->header.right = nullptr;
+        if constexpr (R::Types::template claims<Node>())
+            receiver.validate_later(&container, &is_whole);
+        using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, kWalksNodes<R, Node>>;
+        NodeMending<Linker, R>::begin_keyed(receiver, bytes, image->count);
+    }
+
+  private:
+    static bool is_whole(const std::byte* container) noexcept {
+        return tree_is_whole(*reinterpret_cast<const TreeImage*>(container + kImageAt));
+    }
+};
+
+}  // namespace detail
+
+template <class K, class T, class C, class A>
+struct Trait<std::map<K, T, C, A>>
+    : detail::OrderedTrait<std::map<K, T, C, A>, std::pair<const K, T>, detail::FirstKey<K>,
+                           false> {
+    static std::string spell() { return Trait::spell_as("map"); }
+};
+template <class K, class T, class C, class A>
+struct Trait<std::multimap<K, T, C, A>>
+    : detail::OrderedTrait<std::multimap<K, T, C, A>, std::pair<const K, T>, detail::FirstKey<K>,
+                           true> {
+    static std::string spell() { return Trait::spell_as("map"); }
+};
+template <class K, class C, class A>
+struct Trait<std::set<K, C, A>>
+    : detail::OrderedTrait<std::set<K, C, A>, K, detail::WholeKey<K>, false> {
+    static std::string spell() { return Trait::spell_as("set"); }
+};
+template <class K, class C, class A>
+struct Trait<std::multiset<K, C, A>>
+    : detail::OrderedTrait<std::multiset<K, C, A>, K, detail::WholeKey<K>, true> {
+    static std::string spell() { return Trait::spell_as("set"); }
+};
+
+}  // namespace verbatim::objects

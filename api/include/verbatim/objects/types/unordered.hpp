@@ -1,0 +1,241 @@
+// std::unordered_map, std::unordered_set and their multi forms, std and std::pmr. The receiver
+// hashes every key again and fills a table of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/nodes.hpp>
+#include <verbatim/objects/types/trait.hpp>
+
+namespace verbatim::objects {
+namespace detail {
+
+// Puts nodes into the table, in the sender's order as far as the number of buckets allows. `last`
+// is the last link of the chain; between the steps the image has it as its only bucket.
+template <class V, class KeyOf, class Hash, bool IsMulti, bool HashesLate>
+class HashLinker {
+  public:
+    static constexpr bool kKeepsHash = verbatim::objects::kKeepsHash<typename KeyOf::Key, Hash>;
+    using Node = HashNode<V, kKeepsHash>;
+    static constexpr bool kIsKeyed = true;
+
+    HashLinker(auto& receiver, std::byte* image)
+        : corrupt_(&receiver.corrupt),
+          table_(*reinterpret_cast<HashImage*>(image)),
+          last_(*state()) {
+        if constexpr (!HashesLate)
+            if (last_ != &table_.before_first) last_bucket_ = bucket_of(*last_);
+    }
+    void add(Node* node) {
+        if constexpr (HashesLate)
+            append(&node->links);
+        else
+            insert(node);
+    }
+    void stop() noexcept {
+        last_->next = nullptr;
+        *state() = last_;
+    }
+    void finish() {
+        if constexpr (HashesLate) insert_all();
+        *state() = nullptr;
+    }
+    static bool is_whole(const HashImage& table) noexcept {
+        const ChainLink* before = &table.before_first;
+        std::size_t count = 0, last = table.bucket_count;
+        for (; before->next != nullptr; before = before->next, ++count) {
+            if (count == table.count) return false;
+            const std::size_t bucket =
+                hash_of(*reinterpret_cast<const Node*>(before->next)) % table.bucket_count;
+            if (bucket != last && table.buckets[bucket] != before) return false;
+            last = bucket;
+        }
+        return count == table.count;
+    }
+
+  private:
+    static constexpr int kMostCompared = 8;
+
+    static const auto& key_of(const Node& node) noexcept {
+        return KeyOf::of(NodeTrait<Node>::value_of(node));
+    }
+    static std::size_t hash_of(const Node& node) noexcept {
+        if constexpr (kKeepsHash)
+            return node.hash;
+        else
+            return Hash{}(key_of(node));
+    }
+    std::size_t bucket_of(const ChainLink& link) const noexcept {
+        return hash_of(reinterpret_cast<const Node&>(link)) % table_.bucket_count;
+    }
+    // Tables of one bucket have it in memory of its own here, too: this one is free.
+    ChainLink** state() noexcept { return &table_.single_bucket; }
+
+    void append(ChainLink* link) noexcept {
+        last_->next = link;
+        last_ = link;
+    }
+    void insert(Node* node) {
+        if constexpr (kKeepsHash) node->hash = Hash{}(key_of(*node));
+        const std::size_t bucket = hash_of(*node) % table_.bucket_count;
+        ChainLink*& before = table_.buckets[bucket];
+        node->links.next = nullptr;
+        if (before == nullptr) {
+            before = last_;
+            append(&node->links);
+            last_bucket_ = bucket;
+            return;
+        }
+        check_others(*node, *before, bucket == last_bucket_);
+        if (bucket == last_bucket_) return append(&node->links);
+        node->links.next = before->next;
+        before->next = &node->links;
+    }
+    // Equal keys are side by side, or refused; as far as few keys share a bucket.
+    void check_others(const Node& node, const ChainLink& before, bool appends) const {
+        const ChainLink* const neighbor = appends ? last_ : before.next;
+        bool equals_other = false, equals_neighbor = false;
+        const ChainLink* at = before.next;
+        for (int i = 0; i < kMostCompared && at != nullptr; ++i, at = at->next) {
+            if (!are_equal(node, reinterpret_cast<const Node&>(*at))) continue;
+            equals_other = true;
+            equals_neighbor |= at == neighbor;
+        }
+        if (!equals_other) return;
+        if (!IsMulti) corrupt_("a key is twice in a container");
+        if (!equals_neighbor && !are_equal(node, reinterpret_cast<const Node&>(*neighbor)))
+            corrupt_("equal keys of a container are not side by side");
+    }
+    static bool are_equal(const Node& a, const Node& b) noexcept {
+        if constexpr (kKeepsHash)
+            if (a.hash != b.hash) return false;
+        return std::equal_to<>{}(key_of(a), key_of(b));
+    }
+    void insert_all() {
+        ChainLink* at = table_.before_first.next;
+        table_.before_first.next = nullptr;
+        last_ = &table_.before_first;
+        for (std::size_t i = 0; i < table_.count; ++i) {
+            if (at == nullptr) corrupt_("two containers have the same node");
+            ChainLink* const next = at->next;
+            insert(reinterpret_cast<Node*>(at));
+            at = next;
+        }
+    }
+
+    void (*corrupt_)(const char*);
+    HashImage& table_;
+    ChainLink* last_;
+    std::size_t last_bucket_ = ~std::size_t{0};
+};
+
+template <class Container, class V, class KeyOf, bool IsMulti>
+struct UnorderedTrait {
+    using Key = typename KeyOf::Key;
+    using Hash = typename Container::hasher;
+    using Equal = typename Container::key_equal;
+    using Allocator = typename Container::allocator_type;
+    static_assert(kHasKnownAllocator<Allocator, V>,
+                  "verbatim: unordered containers need std::allocator or "
+                  "std::pmr::polymorphic_allocator");
+    static_assert(std::is_same_v<Hash, std::hash<Key>> &&
+                      (std::is_same_v<Equal, std::equal_to<Key>> ||
+                       std::is_same_v<Equal, std::equal_to<>>),
+                  "verbatim: unordered containers need std::hash and std::equal_to: the receiver "
+                  "hashes with what it has");
+    static_assert(IsValueKey<Key>::value,
+                  "verbatim: keys must be numbers, enums, strings, or optionals of these: others "
+                  "may hash differently at the receiver");
+    using Node = HashNode<V, kKeepsHash<Key, Hash>>;
+    using Parts = List<>;
+    using Edges = List<OwnedOne<Node>>;
+    static constexpr bool kPlain = false;
+    static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
+    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+
+    static std::string spell_as(const std::string& name) {
+        return std::string("unordered_") + (IsMulti ? "multi" : "") + name + "<" +
+               TraitOf<V>::spell() + ">" + (kPolymorphic ? " pmr" : "");
+    }
+    static TypeInfo info() {
+        TypeInfo info;
+        info.targets = {&type_info<Node>};
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, const Container& container, Slot) {
+        const auto* image = reinterpret_cast<const HashImage*>(
+            reinterpret_cast<const std::byte*>(&container) + kImageAt);
+        if (image->count == 0) return;
+        const std::size_t buckets = bucket_count_for(image->count, image->bucket_count);
+        sender.reserve(bytes_of(buckets), alignof(ChainLink*));
+        NodePacking<Node, S>::begin_keyed(sender, image->before_first.next, image->count);
+    }
+    template <class R>
+    static void mend(R& receiver, Container& container) {
+        std::byte* const bytes = forbid_allocation<kPolymorphic>(&container);
+        auto& image = *reinterpret_cast<HashImage*>(bytes);
+        const std::size_t count = image.count, sent = image.bucket_count;
+        if (count > kMostObjects) receiver.corrupt("more objects than the graph has bytes for");
+        image = {&image.single_bucket, 1, {nullptr}, count, 1.0f, 0, nullptr};
+        if (count == 0) return;
+        make_buckets(receiver, image, bucket_count_for(count, sent));
+        if constexpr (R::Types::template claims<Node>())
+            receiver.validate_later(&container, &is_whole);
+        NodeMending<Linker<kWalksNodes<R, Node>>, R>::begin_keyed(receiver, bytes, count);
+    }
+
+  private:
+    template <bool HashesLate>
+    using Linker = HashLinker<V, KeyOf, Hash, IsMulti, HashesLate>;
+
+    static std::uint64_t bytes_of(std::size_t buckets) noexcept {
+        return buckets * sizeof(ChainLink*);
+    }
+    template <class R>
+    static void make_buckets(R& receiver, HashImage& image, std::size_t buckets) {
+        std::byte* const room = receiver.reserve(bytes_of(buckets), alignof(ChainLink*));
+        std::memset(room, 0, bytes_of(buckets));
+        image.buckets = reinterpret_cast<ChainLink**>(room);
+        image.bucket_count = image.next_resize = buckets;
+        image.single_bucket = &image.before_first;
+    }
+    static bool is_whole(const std::byte* container) noexcept {
+        return Linker<true>::is_whole(*reinterpret_cast<const HashImage*>(container + kImageAt));
+    }
+};
+
+}  // namespace detail
+
+template <class K, class T, class H, class P, class A>
+struct Trait<std::unordered_map<K, T, H, P, A>>
+    : detail::UnorderedTrait<std::unordered_map<K, T, H, P, A>, std::pair<const K, T>,
+                             detail::FirstKey<K>, false> {
+    static std::string spell() { return Trait::spell_as("map"); }
+};
+template <class K, class T, class H, class P, class A>
+struct Trait<std::unordered_multimap<K, T, H, P, A>>
+    : detail::UnorderedTrait<std::unordered_multimap<K, T, H, P, A>, std::pair<const K, T>,
+                             detail::FirstKey<K>, true> {
+    static std::string spell() { return Trait::spell_as("map"); }
+};
+template <class K, class H, class P, class A>
+struct Trait<std::unordered_set<K, H, P, A>>
+    : detail::UnorderedTrait<std::unordered_set<K, H, P, A>, K, detail::WholeKey<K>, false> {
+    static std::string spell() { return Trait::spell_as("set"); }
+};
+template <class K, class H, class P, class A>
+struct Trait<std::unordered_multiset<K, H, P, A>>
+    : detail::UnorderedTrait<std::unordered_multiset<K, H, P, A>, K, detail::WholeKey<K>, true> {
+    static std::string spell() { return Trait::spell_as("set"); }
+};
+
+}  // namespace verbatim::objects
