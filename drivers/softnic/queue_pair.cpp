@@ -24,6 +24,13 @@ ChannelTerms terms_of(const QueuePairParts& parts) noexcept {
     return terms;
 }
 
+// Tests of doorbells and of faults want requests; rdma-core's programs know no direct access, and
+// turns without hooks leave what was posted meanwhile undone.
+bool stores_unnoticed(const Options& options, const QueuePairTraits& traits) noexcept {
+    return !options.strict_doorbells && !options.parked && !traits.follows_verbs &&
+           !traits.datagrams() && !traits.names_queues;
+}
+
 void check_peer(const DeviceCore& core, std::uint32_t number, const QueuePairAddress& peer) {
     const std::string object = fmt::format("queue pair {}", number);
     if (core.inherited())
@@ -58,6 +65,12 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     try {
         engines.make(*core_, parts, turns_.hook());
         turns_.absence().bind(engines.shared(), engines.requester(), engines.responder());
+        if (stores_unnoticed(core_->options(), engines.shared().traits))
+            opener_ = &direct_.emplace(
+                engines.send_gate(), engines.requester(),
+                DirectAccess::Rest{
+                    [](void* turns) noexcept { static_cast<QueuePairTurns*>(turns)->run_send(); },
+                    &turns_});
         states_.open();
         made_.store(true, std::memory_order_release);
         turns_.absence().open();
@@ -73,6 +86,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
 // stopped in the middle: that one keeps its word in the registry.
 QueuePair::~QueuePair() {
     if (core_->inherited()) return;
+    close_remote();
     core_->remove_queue_pair(view().number);
     states_.close();
     turns_.engines().shared().access->remove();

@@ -10,6 +10,7 @@
 #include <verbatim/driver/device.hpp>
 
 #include "device.hpp"
+#include "direct/direct_access.hpp"
 #include "links/description.hpp"
 #include "queue_pair/source_admission.hpp"
 #include "queue_pair_states.hpp"
@@ -28,8 +29,14 @@ class QueuePair final : public QueuePairHandle {
     QueuePairAddress address() const override;
     void connect(const QueuePairAddress& peer, int timeout_ms) override;
     bool connect_soon(const QueuePairAddress& peer) override;
-    void fail() noexcept override { states_.fail(); }
-    void reset() override { states_.reset(); }
+    void fail() noexcept override {
+        close_remote();
+        states_.fail();
+    }
+    void reset() override {
+        close_remote();
+        states_.reset();
+    }
     QueuePairState state() const noexcept override {
         return shared().state.load(std::memory_order_acquire);
     }
@@ -70,6 +77,7 @@ class QueuePair final : public QueuePairHandle {
     ConnectionSetup setup_;
     SourceAdmission sources_;  // of datagram queue pairs
     QueuePairStates states_;
+    std::optional<DirectAccess> direct_;  // unless something would notice that it is no request
     std::atomic<bool> made_{false};
 };
 

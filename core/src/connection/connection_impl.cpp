@@ -61,6 +61,7 @@ MemberEvents Connection::Impl::events() noexcept {
 void Connection::Impl::abandon() noexcept {
     const Use use(*this);  // whose end deletes it
     handle = nullptr;
+    endpoint->close_remote();  // else nothing that was posted since retires
     told.client.cut();
     one_sided.prepared().end_all();
     dispatcher.close();

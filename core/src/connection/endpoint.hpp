@@ -88,6 +88,10 @@ class Endpoint {
     // Once joined:
     LaneMember& member() noexcept { return *member_; }
     QueuePairHandle& queue_pair() noexcept { return *queue_pair_; }
+    // Ends RemoteAccess, also where a move has lost the queue pair.
+    void close_remote() noexcept {
+        if (queue_pair_ != nullptr) queue_pair_->close_remote();
+    }
     // What the peer said last.
     const Hello& peer() const noexcept { return peer_; }
     // That the peer takes.

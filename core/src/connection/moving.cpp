@@ -98,6 +98,7 @@ void Moving::begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome) {
     move_ = std::make_unique<Move>(std::move(next),
                                    Deadline::after(impl_.context->config.connect.timeout));
     move_->outcome = std::move(outcome);
+    impl_.endpoint->close_remote();  // else nothing that was posted since retires
     impl_.member.path().room().set_paused(true);
     impl_.lane->polled().add(impl_.member);
     impl_.lane->pending().add(impl_.member);

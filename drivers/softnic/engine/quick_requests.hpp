@@ -93,9 +93,11 @@ class QuickRequests {
         const std::uint32_t bytes = header.byte_count.native() ^ mlx5::kInlineFlag;
         constexpr std::size_t kPayload = kBeforeData + sizeof header;
         if (bytes == 0 || bytes > mlx5::kInlineCountMask ||
-            units != (kPayload + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes ||
-            !parts_.port.write_now(to.key.native(), to.address.native(), data + sizeof header,
-                                   bytes))
+            units != (kPayload + bytes + mlx5::kUnitBytes - 1) / mlx5::kUnitBytes)
+            return false;
+        RemoteMemory* const memory = parts_.port.memory_now();
+        if (memory == nullptr ||
+            !memory->write_now(to.key.native(), to.address.native(), data + sizeof header, bytes))
             return false;
         RequestCounts::add(parts_.counts.bytes_sent, bytes);
         return true;
@@ -114,8 +116,9 @@ class QuickRequests {
         const MemoryTouch inside(parts_.elements.access());
         std::byte* const to =
             parts_.elements.place_now(element.key.native(), element.address.native(), bytes);
-        if (to == nullptr ||
-            !parts_.port.read_now(from.key.native(), from.address.native(), to, bytes))
+        RemoteMemory* const memory = parts_.port.memory_now();
+        if (to == nullptr || memory == nullptr ||
+            !memory->read_now(from.key.native(), from.address.native(), to, bytes))
             return false;
         RequestCounts::add(parts_.counts.bytes_fetched, bytes);
         return true;

@@ -61,6 +61,15 @@ void Requester::run() noexcept {
     flush();
 }
 
+// Where a fault policy strikes, a copy by the program would escape it.
+RemoteMemory* Requester::memory_now() noexcept {
+    const bool at_once = shared_->is(QueuePairState::ready) && port_.is_shm() && !faults_.any() &&
+                         !order_.stopped() && !unexecuted() && !posted_.rejected() &&
+                         !shared_->limits.paused.load(std::memory_order_acquire) && !silent() &&
+                         shared_->connection.outgoing.allows(Access::remote_write);
+    return at_once ? port_.shm().memory_now() : nullptr;
+}
+
 // What arrived before the acknowledgements were read may be received after.
 void Requester::harvest(bool silent) noexcept {
     if (!shared_->traits.orders_answers) return order_.harvest(silent);

@@ -51,6 +51,9 @@ class Requester {
     bool unexecuted() const noexcept { return posted_.limit() != executed(); }
     // Any thread. Requests executed so far, modulo 2^16 blocks.
     std::uint16_t executed() const noexcept { return head_.load(std::memory_order_relaxed); }
+    // The peer's memory by the shm port, if a write that were posted now would be executed at once;
+    // else null.
+    RemoteMemory* memory_now() noexcept;
     PostedRequests& posted() noexcept { return posted_; }
     // Any thread, as Port says.
     const ChosenPort& port() const noexcept { return port_; }

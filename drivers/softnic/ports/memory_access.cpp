@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace verbatim::softnic {
 
@@ -188,6 +189,25 @@ Syndrome RemoteMemory::execute(const RemoteAtomic& operation, const RemoteRange&
     if (!current()) return revoked();
     before = softnic::execute(operation, at.mapped);
     return kNoSyndrome;
+}
+
+// What is refused here is no failure of the queue pair: nobody is to read why. Memory that may
+// vanish, and pages that are not there yet, take a thread that is guarded against faults.
+std::byte* RemoteMemory::open(std::uint32_t key, std::uint64_t address,
+                              std::size_t bytes) noexcept {
+    if (grant_.key != key || !grant_.current()) {
+        FailureText unread;
+        FailureText* const own = std::exchange(failure_, &unread);
+        const Syndrome syndrome = translate(key);
+        failure_ = own;
+        if (syndrome != kNoSyndrome) return nullptr;
+    }
+    if (grant_.may_vanish() || grant_.is_sparse()) return nullptr;
+    access_.sequence().enter();
+    if (is_good_now(key, address, bytes, Access::remote_write))
+        return base_ + (address - grant_.address);
+    access_.sequence().leave();
+    return nullptr;
 }
 
 Syndrome RemoteMemory::copy_private(Way way, const RemoteRange& range, const PieceList& list,

@@ -1,7 +1,8 @@
 // How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
 // this device's own table, remote keys through the peer's table and the mappings of the link. One
 // recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
-// RemoteMemory touches what a peer's key names. Threads: the one inside the send (or receive) gate.
+// RemoteMemory, and who opened it there, touches what a peer's key names. Threads: the one inside
+// the send (or receive) gate.
 #pragma once
 
 #include <chrono>
@@ -117,6 +118,14 @@ class RemoteMemory {
         const bool good = is_good_now(key, address, bytes, Access::remote_read);
         if (good) read_bytes(to, base_ + (address - grant_.address), bytes);
         return good;
+    }
+
+    // A copy that the program makes itself, of at most kMostInside bytes, from open() to close().
+    // Null: it may not, or the memory is not mapped here for good; nothing is open then.
+    std::byte* open(std::uint32_t key, std::uint64_t address, std::size_t bytes) noexcept;
+    void close() noexcept {
+        mlx5::store_fence();  // behind streaming stores
+        access_.sequence().leave();
     }
 
     // After a jump out of a copy.

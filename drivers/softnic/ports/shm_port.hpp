@@ -28,16 +28,9 @@ class ShmPort final : public Port {
     void recover() noexcept { remote_.recover(); }
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override;
-    // The most frequent requests by far: a few bytes that lie side by side, and mapped memory.
-    // False: nothing was done, and post() is to look into it.
-    bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
-                   std::size_t bytes) noexcept {
-        return ring_.idle() && remote_.write_now(key, address, from, bytes);
-    }
-    bool read_now(std::uint32_t key, std::uint64_t address, std::byte* to,
-                  std::size_t bytes) noexcept {
-        return ring_.idle() && remote_.read_now(key, address, to, bytes);
-    }
+    // The peer's memory, where nothing that was handed over comes before what is done there now;
+    // else null.
+    RemoteMemory* memory_now() noexcept { return ring_.idle() ? &remote_ : nullptr; }
 
     void begin_turn() noexcept override {
         if (owes()) [[unlikely]]

@@ -7,6 +7,7 @@
 #include <future>
 #include <optional>
 
+#include "host/shared_store.hpp"
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
 #include "softnic_store_faults.hpp"
@@ -22,9 +23,9 @@ constexpr std::size_t kTarget = 65536, kMostBytes = std::size_t{5} << 18, kMemor
 constexpr int kReused = 0xee;
 
 // What the requester does to the owner's memory, at kTarget.
-enum class Kind { quick_write, gathered_write, long_write, atomic, private_write };
-constexpr Kind kKinds[] = {Kind::quick_write, Kind::gathered_write, Kind::long_write, Kind::atomic,
-                           Kind::private_write};
+enum class Kind { quick_write, gathered_write, long_write, atomic, private_write, direct_access };
+constexpr Kind kKinds[] = {Kind::quick_write, Kind::gathered_write, Kind::long_write,
+                           Kind::atomic,      Kind::private_write,  Kind::direct_access};
 
 struct Play {
     Kind kind = Kind::quick_write;
@@ -38,12 +39,25 @@ struct Play {
         options.access = kAllAccess | Access::window_bind;
         options.private_memory = kind == Kind::private_write;
         options.device.membarrier = barriers;
+        options.device.strict_doorbells = kind != Kind::direct_access;
         options.device.revocation_timeout = patience;
         return options;
     }
 };
 
+// By the program itself. False: there is no way any more.
+bool store_directly(End& end) {
+    std::byte* const to =
+        end.queue_pair->open_remote(end.peer.address + kTarget, 5000, end.peer.key);
+    if (to == nullptr) return false;
+    copy_bytes(to, end.at(0), 5000);
+    end.queue_pair->close_remote();
+    return true;
+}
+
 Errc post(End& end, Kind kind) {
+    if (kind == Kind::direct_access)
+        return store_directly(end) ? end.post_write(pattern(24), kTarget) : Errc::remote_access;
     const Element some = end.element(0, 5000), much = end.element(0, kMostBytes),
                   word = end.element(8, 8);
     if (kind == Kind::quick_write) return end.post_write(pattern(24), kTarget);
@@ -161,8 +175,8 @@ bool release(MemoryRegion& region) {
 }
 
 const char* name_of(Kind kind) {
-    constexpr const char* kNames[] = {"quick write", "gathered write", "long write", "atomic",
-                                      "private write"};
+    constexpr const char* kNames[] = {"quick write", "gathered write", "long write",
+                                      "atomic",      "private write",  "direct access"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -241,7 +255,7 @@ TEST_P(RevocationSteps, release_does_not_wait_for_the_dead) {
 
 // Its ring goes, but a thread inside still counts for the region.
 TEST_P(RevocationSteps, a_requester_stopped_under_a_destroyed_queue_pair_still_counts) {
-    for (const Kind kind : {Kind::quick_write, Kind::gathered_write})
+    for (const Kind kind : {Kind::quick_write, Kind::gathered_write, Kind::direct_access})
         at_every_store(kind, [&](std::uint64_t nth) {
             Meeting meeting({.kind = kind, .barriers = GetParam()}, stop_before_store, nth);
             if (!meeting.stopped()) return false;
@@ -264,7 +278,8 @@ TEST_P(RevocationSteps, a_requester_stopped_under_a_destroyed_queue_pair_still_c
 // Nothing comes through a queue pair that is gone, although the memory is registered still.
 TEST_P(RevocationSteps, destruction_and_reset_of_a_queue_pair_wait_for_a_preempted_requester) {
     for (const bool reset : {false, true})
-        for (const Kind kind : {Kind::quick_write, Kind::gathered_write, Kind::atomic})
+        for (const Kind kind :
+             {Kind::quick_write, Kind::gathered_write, Kind::atomic, Kind::direct_access})
             at_every_store(kind, [&](std::uint64_t nth) {
                 Meeting meeting({.kind = kind, .barriers = GetParam(), .patience = kPatience},
                                 stop_before_store, nth);
@@ -288,7 +303,8 @@ TEST_P(RevocationSteps, destruction_and_reset_of_a_queue_pair_wait_for_a_preempt
 
 TEST_P(RevocationSteps, an_invalidation_completes_when_a_preempted_requester_has_left) {
     int completed = 0;
-    for (const Kind kind : {Kind::quick_write, Kind::gathered_write, Kind::atomic})
+    for (const Kind kind :
+         {Kind::quick_write, Kind::gathered_write, Kind::atomic, Kind::direct_access})
         at_every_store(kind, [&](std::uint64_t nth) {
             Meeting meeting(
                 {.kind = kind, .barriers = GetParam(), .patience = kPatience, .window = true},
