@@ -313,7 +313,10 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     }
     if (lent != LentWindows::Lent::no_memory) return;
     const ArenaUsage usage = arena_->usage();
-    const bool never_fits = arrival.want.slots * kSegmentBytes > usage.reserved_bytes;
+    // Memory that others may release.
+    std::uint64_t others = usage.allocated_bytes - lent_.peer_bytes();
+    for (const Arrival* const open : open_) others -= open->held_bytes();
+    const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);
     if (!never_fits && !arrival.want.until.passed()) return;
