@@ -1,5 +1,5 @@
 // A sender of graphs made by hand: says what a test wants it to, whether the protocol allows it or
-// not. docs/wire.md, "Graphs", is the protocol.
+// not. docs/graphs.md is the protocol.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 #include <verbatim/objects.hpp>
 
-#include "graph_wire.hpp"
+#include "link/wire.hpp"
 
 namespace verbatim::test {
 
@@ -19,55 +19,58 @@ class HandMadeSender {
   public:
     explicit HandMadeSender(Connection& connection) : connection_(connection) {}
 
-    // An offer of a T with `image_bytes`, not yet sent; its layout is told.
     template <class T>
-    static objects::wire::Offer offer_of(std::uint64_t id, std::uint64_t image_bytes) {
-        const objects::Layout& layout = objects::layout_of(objects::type_info<T>());
-        return {.id = id,
-                .fingerprint = layout.fingerprint,
-                .image_bytes = image_bytes,
-                .back_pointers = 0,
-                .extensions = 0,
-                .layout_bytes = layout.text.size(),
-                .has_checksum = 0,
-                .name_bytes = static_cast<std::uint32_t>(objects::type_info<T>().name.size())};
+    static std::uint64_t fingerprint_of() {
+        return objects::layout_of(objects::type_info<T>()).fingerprint;
     }
     template <class T>
-    Errc offer(const objects::wire::Offer& offer) {
-        const std::string& name = objects::type_info<T>().name;
-        return say(objects::wire::kOffer, objects::wire::bytes_of(offer),
-                   std::as_bytes(std::span(name)));
+    Errc layout() {
+        const std::string& text = objects::layout_of(objects::type_info<T>()).text;
+        const objects::wire::LayoutPart head{fingerprint_of<T>(),
+                                             static_cast<std::uint32_t>(text.size()), 0};
+        return say(objects::wire::kLayout, head, std::as_bytes(std::span(text)));
     }
-    // Of layout and metadata.
-    Errc bytes(std::uint64_t id, std::span<const std::byte> payload) {
-        return say(objects::wire::kBytes, objects::wire::bytes_of(objects::wire::Bytes{id}),
-                   payload);
+    // A graph that is one T without references.
+    template <class T>
+    static objects::wire::Eager eager_of(std::uint64_t id) {
+        return {id, fingerprint_of<T>(), sizeof(T), 0, 1, 0, 0, 0, 0};
     }
     template <class T>
-    Errc layout(std::uint64_t id) {
-        return bytes(id,
-                     std::as_bytes(std::span(objects::layout_of(objects::type_info<T>()).text)));
+    Errc eager(const objects::wire::Eager& head, const T& value) {
+        return say(objects::wire::kEager, head, std::as_bytes(std::span(&value, 1)));
+    }
+    template <class T>
+    Errc begin(std::uint64_t id, std::uint16_t channel = 0) {
+        return say(objects::wire::kBegin,
+                   objects::wire::Begin{id, fingerprint_of<T>(), channel, 0, 0});
+    }
+    Errc need(std::uint64_t id, std::uint64_t slots) {
+        return say(objects::wire::kNeed, objects::wire::Need{id, slots});
+    }
+    Errc fragment(const objects::wire::Fragment& head, std::span<const std::byte> body = {}) {
+        return say(objects::wire::kFragment, head, body);
     }
     Errc cancel(std::uint64_t id) {
-        return say(objects::wire::kCancel, objects::wire::bytes_of(objects::wire::Cancel{id}), {});
+        return say(objects::wire::kCancel, objects::wire::GraphId{id});
     }
-    Errc end(std::uint64_t id) {
-        return say(objects::wire::kEnd, objects::wire::bytes_of(objects::wire::End{id, 0}), {});
-    }
-    // The extents of the next grant, if it has come.
-    std::vector<RemoteExtent> granted() {
+    // The extents of the next window, if it was told. Other answers before it are dropped.
+    std::vector<RemoteExtent> lent() {
         Message message;
         std::vector<RemoteExtent> extents;
-        if (connection_.try_receive(message) != Errc::ok) return extents;
-        std::span<const std::byte> payload = message.payload();
-        objects::wire::Grant head;
-        RemoteExtent extent;
-        if (message.kind() == objects::wire::kGrant && objects::wire::parse(payload, head))
+        while (extents.empty() && connection_.try_receive(message) == Errc::ok) {
+            std::span<const std::byte> payload = message.payload();
+            objects::wire::Lend head;
+            RemoteExtent extent;
+            if (message.kind() != objects::wire::kLend || !objects::wire::parse(payload, head))
+                continue;
             while (objects::wire::parse(payload, extent)) extents.push_back(extent);
+        }
         return extents;
     }
-    Errc say(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body) {
-        return LayerChannel::try_send(connection_, objects::wire::kChannel, head, body, kind);
+    template <class Head>
+    Errc say(std::uint8_t kind, const Head& head, std::span<const std::byte> body = {}) {
+        return LayerChannel::try_send(connection_, objects::wire::kChannel,
+                                      objects::wire::bytes_of(head), body, kind);
     }
 
   private:

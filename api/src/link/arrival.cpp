@@ -16,32 +16,38 @@ PrivateMemory private_memory(std::uint64_t bytes) {
 
 std::uint64_t Arrival::held_bytes() const noexcept {
     std::uint64_t bytes = 0;
-    if (image)
-        for (const HeldSlots& held : image->slots) bytes += held.bytes();
+    if (streamed.image)
+        for (const HeldSlots& held : streamed.image->slots) bytes += held.bytes();
     return bytes;
 }
 
 // Keeps the memory of its tables.
 void Arrival::reset() noexcept {
-    is_acyclic = is_eager = is_whole = is_over = is_settled = has_news = is_counted = false;
+    is_acyclic = is_eager = is_whole = is_over = is_settled = has_news = false;
     taker = nullptr;
-    block = {};
-    image.reset();
-    runs.clear();
-    bases.clear();
-    written.clear();
-    copied = records = image_bytes = place_count = array_count = 0;
-    places.clear();
-    arrays.clear();
-    told = {};
-    restarts = fed_restarts = need = ticket = 0;
-    waits_until = Deadline::never();
     error.reset();
-    walk.reset();
+    eager = Eager{};
+    want = Want{};
+    forget();
+    streamed.walk.reset();
+    streamed.restarts = unfed.restarts = 0;
+}
+
+void Arrival::forget() noexcept {
+    streamed.image.reset();
+    streamed.is_counted = false;
+    streamed.bases.clear();
+    streamed.written.clear();
+    streamed.copied = streamed.records = 0;
+    unfed.runs.clear();
+    unfed.places.clear();
+    unfed.arrays.clear();
+    unfed.told = {};
+    has_news = false;
 }
 
 bool Arrival::amend(const wire::Amendment& amendment) noexcept {
-    const std::uint64_t end = bases.size() * kSegmentBytes;
+    const std::uint64_t end = streamed.bases.size() * kSegmentBytes;
     if (amendment.bytes > wire::Amendment::kMost || amendment.offset >= end ||
         amendment.bytes > end - amendment.offset)
         return false;
@@ -49,41 +55,42 @@ bool Arrival::amend(const wire::Amendment& amendment) noexcept {
         const std::uint64_t at = amendment.offset + done;
         const std::uint64_t count =
             std::min(amendment.bytes - done, kSegmentBytes - at % kSegmentBytes);
-        std::memcpy(bases[segment_of(at)] + at % kSegmentBytes, amendment.data + done, count);
+        std::memcpy(streamed.bases[segment_of(at)] + at % kSegmentBytes, amendment.data + done,
+                    count);
         done += count;
     }
     return true;
 }
 
 void Arrival::copy_to(std::uint64_t cursor) noexcept {
-    while (copied < cursor) {
-        const std::uint64_t count =
-            std::min(cursor - copied, kSegmentBytes - copied % kSegmentBytes);
-        std::memcpy(bases[segment_of(copied)] + copied % kSegmentBytes,
-                    written[segment_of(copied)] + copied % kSegmentBytes, count);
-        copied += count;
+    while (streamed.copied < cursor) {
+        const std::uint64_t at = streamed.copied;
+        const std::uint64_t count = std::min(cursor - at, kSegmentBytes - at % kSegmentBytes);
+        std::memcpy(streamed.bases[segment_of(at)] + at % kSegmentBytes,
+                    streamed.written[segment_of(at)] + at % kSegmentBytes, count);
+        streamed.copied += count;
     }
 }
 
 void Arrival::feed(Mending& mending) {
     has_news = false;
     if (is_eager) {
-        const std::byte* const records_at = block.data() + round_to(image_bytes, kImageGranule);
-        const auto* const first = reinterpret_cast<const PlaceRecord*>(records_at);
-        mending.add_memory(0, block.data(), image_bytes);
+        const std::byte* const behind =
+            eager.block.data() + round_to(eager.image_bytes, kImageGranule);
+        const auto* const first = reinterpret_cast<const PlaceRecord*>(behind);
+        mending.add_memory(0, eager.block.data(), eager.image_bytes);
         mending.add_records(
-            {first, place_count},
-            {reinterpret_cast<const ArrayRecord*>(first + place_count), array_count});
-        return mending.advance_to(told);
+            {first, eager.places},
+            {reinterpret_cast<const ArrayRecord*>(first + eager.places), eager.arrays});
+        return mending.advance_to(unfed.told);
     }
-    if (fed_restarts != restarts) mending.restart();
-    fed_restarts = restarts;
-    for (const SegmentRun& run : runs) mending.add_memory(run.first, run.memory, run.bytes);
-    mending.add_records(places, arrays);
-    runs.clear();
-    places.clear();
-    arrays.clear();
-    mending.advance_to(told);
+    if (std::exchange(unfed.restarts, streamed.restarts) != streamed.restarts) mending.restart();
+    for (const SegmentRun& run : unfed.runs) mending.add_memory(run.first, run.memory, run.bytes);
+    mending.add_records(unfed.places, unfed.arrays);
+    unfed.runs.clear();
+    unfed.places.clear();
+    unfed.arrays.clear();
+    mending.advance_to(unfed.told);
 }
 
 }  // namespace verbatim::objects

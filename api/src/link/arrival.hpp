@@ -54,30 +54,42 @@ struct Arrival {
     bool is_settled = false;  // a receiver has taken it or its error; or nobody has to
     bool has_news = false;    // something came that the walk was not fed yet
     const void* taker = nullptr;
-
-    ImageMemory block;  // eager: the image, then the records
-    std::shared_ptr<StreamedImage> image;
-    std::vector<SegmentRun> runs;     // not fed yet
-    std::vector<std::byte*> bases;    // by segment; what the walk sees
-    std::vector<std::byte*> written;  // hostile: by segment, what the peer wrote
-    std::uint64_t copied = 0;         // hostile: bytes
-    std::vector<PlaceRecord> places;  // not fed yet
-    std::vector<ArrayRecord> arrays;
-    std::uint64_t records = 0;                                        // that were told
-    std::uint64_t image_bytes = 0, place_count = 0, array_count = 0;  // eager
-    Mending::Told told;
-    std::uint64_t restarts = 0, fed_restarts = 0;
-
-    std::uint64_t need = 0;    // slots side by side that the sender waits for
-    std::uint64_t ticket = 0;  // of the budget
-    bool is_counted = false;   // its slots are of the budget
-    Deadline waits_until;
     std::optional<Error> error;  // why it was refused
-    std::shared_ptr<void> walk;  // the receiver's, while it is not whole
+
+    struct Eager {
+        ImageMemory block;  // the image, then the records
+        std::uint64_t image_bytes = 0, places = 0, arrays = 0;
+    } eager;
+    struct Streamed {
+        std::shared_ptr<StreamedImage> image;
+        bool is_counted = false;          // its slots are of the budget
+        std::vector<std::byte*> bases;    // by segment; what the walk sees
+        std::vector<std::byte*> written;  // hostile: by segment, what the peer wrote
+        std::uint64_t copied = 0;         // hostile: bytes
+        std::uint64_t records = 0;        // that were told
+        std::uint64_t restarts = 0;
+        std::shared_ptr<void> walk;  // the receiver's, while it is not whole
+    } streamed;
+    // What the walk does not know yet.
+    struct Unfed {
+        std::vector<SegmentRun> runs;
+        std::vector<PlaceRecord> places;
+        std::vector<ArrayRecord> arrays;
+        Mending::Told told;
+        std::uint64_t restarts = 0;  // that it knows of
+    } unfed;
+    // Memory that the sender waits for.
+    struct Want {
+        std::uint64_t slots = 0;   // side by side
+        std::uint64_t ticket = 0;  // of the budget
+        Deadline until;            // of the wait for room in the arena
+    } want;
 
     // Bytes of its slots.
     std::uint64_t held_bytes() const noexcept;
     void reset() noexcept;
+    // Nothing of it has come.
+    void forget() noexcept;
     // Of the image; false: some of them are not bound.
     bool amend(const wire::Amendment& amendment) noexcept;
     // Copies what the peer wrote before `cursor`.

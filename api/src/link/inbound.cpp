@@ -91,7 +91,7 @@ void Inbound::check_type() {
     throw Error(error);
 }
 
-bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->walk; }
+bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->streamed.walk; }
 bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic; }
 
 MendTables& Inbound::tables() {
@@ -100,8 +100,9 @@ MendTables& Inbound::tables() {
 }
 
 Mending& Inbound::walk(MakeWalk make) {
-    if (!arrival_->walk) arrival_->walk = make(link_->lend_mend(), arrival_->is_acyclic);
-    return *static_cast<KeptWalk*>(arrival_->walk.get())->mending;
+    if (!arrival_->streamed.walk)
+        arrival_->streamed.walk = make(link_->lend_mend(), arrival_->is_acyclic);
+    return *static_cast<KeptWalk*>(arrival_->streamed.walk.get())->mending;
 }
 
 bool Inbound::run(Mending& mending) {
@@ -112,11 +113,12 @@ bool Inbound::run(Mending& mending) {
 }
 
 ImageMemory Inbound::take() {
-    ImageMemory memory = arrival_->is_eager
-                             ? std::move(arrival_->block)
-                             : ImageMemory(std::shared_ptr<void>(std::move(arrival_->image)));
-    if (arrival_->walk) {
-        const auto walk = std::move(arrival_->walk);
+    ImageMemory memory =
+        arrival_->is_eager
+            ? std::move(arrival_->eager.block)
+            : ImageMemory(std::shared_ptr<void>(std::move(arrival_->streamed.image)));
+    if (arrival_->streamed.walk) {
+        const auto walk = std::move(arrival_->streamed.walk);
         link_->give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
     }
     link_->incoming().finish(*std::exchange(arrival_, nullptr));
@@ -128,6 +130,7 @@ void Inbound::drop(const Error& error) {
     link_->incoming().refuse(*arrival_, error);
     link_->incoming().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
+    link_->settle(connection_);  // its sender may still be at it
 }
 
 bool is_readable(Connection& connection, std::uint16_t channel) {

@@ -136,11 +136,11 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
     arrival.is_eager = arrival.is_whole = arrival.is_over = arrival.has_news = true;
-    arrival.block = std::move(block);
-    arrival.image_bytes = head.image_bytes;
-    arrival.place_count = head.places;
-    arrival.array_count = head.arrays;
-    arrival.told = {head.image_bytes, head.steps, head.references, true};
+    arrival.eager.block = std::move(block);
+    arrival.eager.image_bytes = head.image_bytes;
+    arrival.eager.places = head.places;
+    arrival.eager.arrays = head.arrays;
+    arrival.unfed.told = {head.image_bytes, head.steps, head.references, true};
     ++waiting_;
     return true;
 }
@@ -152,8 +152,8 @@ void Incoming::take_begin(std::span<const std::byte> payload) {
     Arrival& arrival = add(head.id, head.fingerprint);
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
-    arrival.image = std::make_shared<StreamedImage>();
-    arrival.is_counted = true;
+    arrival.streamed.image = std::make_shared<StreamedImage>();
+    arrival.streamed.is_counted = true;
     open_.push_back(&arrival);
 }
 
@@ -181,17 +181,19 @@ void Incoming::take_fragment(std::span<const std::byte> payload) {
         if ((head.flags & wire::kLast) != 0) set_over(arrival);
         return;
     }
-    if (head.cursor < arrival.told.cursor || head.cursor > arrival.bases.size() * kSegmentBytes)
+    if (head.cursor < arrival.unfed.told.cursor ||
+        head.cursor > arrival.streamed.bases.size() * kSegmentBytes)
         throw Breach{"a fragment that contradicts itself"};
-    arrival.records += std::uint64_t{head.places} + head.arrays;
-    if (arrival.records > head.cursor / 8 + 1) throw Breach{"more records than references"};
+    arrival.streamed.records += std::uint64_t{head.places} + head.arrays;
+    if (arrival.streamed.records > head.cursor / 8 + 1)
+        throw Breach{"more records than references"};
     for (std::uint32_t i = 0; i < head.places; ++i) {
-        arrival.places.emplace_back();
-        if (!wire::parse(payload, arrival.places.back())) throw Breach{"a record cut short"};
+        arrival.unfed.places.emplace_back();
+        if (!wire::parse(payload, arrival.unfed.places.back())) throw Breach{"a record cut short"};
     }
     for (std::uint32_t i = 0; i < head.arrays; ++i) {
-        arrival.arrays.emplace_back();
-        if (!wire::parse(payload, arrival.arrays.back())) throw Breach{"a record cut short"};
+        arrival.unfed.arrays.emplace_back();
+        if (!wire::parse(payload, arrival.unfed.arrays.back())) throw Breach{"a record cut short"};
     }
     if (options_.hostile) arrival.copy_to(head.cursor);
     for (std::uint32_t i = 0; i < head.amendments; ++i) {
@@ -211,20 +213,20 @@ bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
         slots.window->release(slots.slot, slots.count);
         return true;
     }
-    if (binding.segment != arrival.bases.size()) return false;
-    arrival.image->slots.push_back(slots);
+    if (binding.segment != arrival.streamed.bases.size()) return false;
+    arrival.streamed.image->slots.push_back(slots);
     const std::uint64_t bytes = slots.bytes();
     std::byte* memory = slots.data();
     if (options_.hostile) {
         for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
-            arrival.written.push_back(memory + at);
-        arrival.image->copies.push_back(private_memory(bytes));
-        memory = arrival.image->copies.back().get();
+            arrival.streamed.written.push_back(memory + at);
+        arrival.streamed.image->copies.push_back(private_memory(bytes));
+        memory = arrival.streamed.image->copies.back().get();
     }
     for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
-        arrival.bases.push_back(memory + at);
-    arrival.runs.push_back({binding.segment, memory, bytes});
-    if (arrival.bases.size() * kSegmentBytes > most_bytes(options_))
+        arrival.streamed.bases.push_back(memory + at);
+    arrival.unfed.runs.push_back({binding.segment, memory, bytes});
+    if (arrival.streamed.bases.size() * kSegmentBytes > most_bytes(options_))
         refuse(arrival,
                Error(Errc::graph_too_large, "receiver",
                      fmt::format("the graph takes more than {} bytes", options_.max_graph_bytes),
@@ -234,16 +236,17 @@ bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
 
 void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     if ((head.flags & wire::kPartial) != 0) return;
-    arrival.told = {head.cursor, head.steps, head.references, (head.flags & wire::kLast) != 0};
+    arrival.unfed.told = {head.cursor, head.steps, head.references,
+                          (head.flags & wire::kLast) != 0};
     arrival.has_news = true;
-    if (!arrival.told.is_last) return;
+    if (!arrival.unfed.told.is_last) return;
     // From here on it counts as the program's.
     lent_.discount(arrival.held_bytes());
-    arrival.is_counted = false;
+    arrival.streamed.is_counted = false;
     arrival.is_whole = true;
-    if (options_.hostile) arrival.image->release_slots();
+    if (options_.hostile) arrival.streamed.image->release_slots();
     ++waiting_;
-    waiting_bytes_ += arrival.bases.size() * kSegmentBytes;
+    waiting_bytes_ += arrival.streamed.bases.size() * kSegmentBytes;
     set_over(arrival);
 }
 
@@ -253,17 +256,10 @@ void Incoming::take_restart(std::span<const std::byte> payload) {
     Arrival& arrival = open(head.id);
     if (arrival.error) return;
     drop_slots(arrival);
-    arrival.image = std::make_shared<StreamedImage>();
-    arrival.is_counted = true;
-    arrival.runs.clear();
-    arrival.bases.clear();
-    arrival.written.clear();
-    arrival.places.clear();
-    arrival.arrays.clear();
-    arrival.copied = arrival.records = 0;
-    arrival.told = {};
-    arrival.has_news = false;
-    ++arrival.restarts;
+    arrival.forget();
+    arrival.streamed.image = std::make_shared<StreamedImage>();
+    arrival.streamed.is_counted = true;
+    ++arrival.streamed.restarts;
 }
 
 void Incoming::take_cancel(std::span<const std::byte> payload) {
@@ -282,45 +278,54 @@ void Incoming::take_need(std::span<const std::byte> payload) {
         throw Breach{"a wrong wish for memory"};
     Arrival& arrival = open(head.id);
     if (arrival.error) return;
-    arrival.need = head.slots;
-    if (arrival.ticket == 0) arrival.ticket = budget_->begin();
+    arrival.want.slots = head.slots;
+    if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
 void Incoming::settle(Connection& connection) {
     if (!send_refusals(connection)) return;
-    const bool may_lend = waiting_bytes_ < options_.max_graph_bytes;
-    for (std::size_t i = 0; i < open_.size() && may_lend; ++i)
-        if (open_[i]->need != 0) serve(connection, *open_[i]);
+    if (waiting_bytes_ < options_.max_graph_bytes) lend(connection);
+    lent_.tell(connection);
+}
+
+void Incoming::lend(Connection& connection) {
+    // Perhaps that is enough: a sender for which it is not asks again.
+    if (lent_.hand_back(connection))
+        for (Arrival* const arrival : open_) arrival->want.slots = 0;
+    for (std::size_t i = 0; i < open_.size(); ++i)
+        if (open_[i]->want.slots != 0) serve(connection, *open_[i]);
     if (open_.empty())
         lent_.reclaim(connection);
-    else if (may_lend && connection.state() == Errc::ok && !open_.front()->bases.empty())
-        lent_.lend_ahead(connection);
-    lent_.settle(connection, may_lend);
+    else if (connection.state() == Errc::ok)
+        lent_.lend_ahead(connection, open_.front()->streamed.bases.size());
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
-    if ((arrival.bases.size() + arrival.need) * kSegmentBytes > most_bytes(options_))
+    if ((arrival.streamed.bases.size() + arrival.want.slots) * kSegmentBytes > most_bytes(options_))
         throw Error(Errc::graph_too_large, "receiver",
                     fmt::format("the graph takes more than {} bytes", options_.max_graph_bytes),
                     "raise max_graph_bytes in the receiver's section [objects]");
-    const auto lent = lent_.lend(connection, static_cast<std::uint32_t>(arrival.need),
-                                 budget_->is_oldest(arrival.ticket));
+    const auto lent = lent_.lend(connection, {arrival.want.slots, arrival.streamed.bases.size(),
+                                              budget_->is_oldest(arrival.want.ticket)});
     if (lent == LentWindows::Lent::yes) {
-        arrival.need = 0;
-        arrival.waits_until = Deadline::never();
+        arrival.want.slots = 0;
+        arrival.want.until = Deadline::never();
     }
     if (lent != LentWindows::Lent::no_memory) return;
     const ArenaUsage usage = arena_->usage();
-    const bool never_fits = arrival.need * kSegmentBytes > usage.reserved_bytes;
-    if (arrival.waits_until.when == Deadline::never().when)
-        arrival.waits_until = Deadline::after(options_.window_wait);
-    if (!never_fits && !arrival.waits_until.passed()) return;
-    throw Error(
-        Errc::graph_too_large, "receiver's arena",
-        fmt::format("the graph needs {} bytes more, the arena has {} of {} in use",
-                    arrival.need * kSegmentBytes, usage.allocated_bytes, usage.reserved_bytes),
-        "release received graphs, or raise max_bytes in the receiver's section "
-        "[receive_arena]");
+    // Memory that others may release.
+    std::uint64_t others = usage.allocated_bytes - lent_.peer_bytes();
+    for (const Arrival* const open : open_) others -= open->held_bytes();
+    const bool never_fits = others < arrival.want.slots * kSegmentBytes;
+    if (arrival.want.until.when == Deadline::never().when)
+        arrival.want.until = Deadline::after(options_.window_wait);
+    if (!never_fits && !arrival.want.until.passed()) return;
+    throw Error(Errc::graph_too_large, "receiver's arena",
+                fmt::format("the graph needs {} bytes more, the arena has {} of {} in use",
+                            arrival.want.slots * kSegmentBytes, usage.allocated_bytes,
+                            usage.reserved_bytes),
+                "release received graphs, or raise max_bytes in the receiver's section "
+                "[receive_arena]");
 } catch (const Error& error) {
     if (connection.state() != Errc::ok) return;
     if (scope_of(error.code()) == Scope::request) return refuse(arrival, error);
@@ -330,7 +335,7 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
 void Incoming::refuse(Arrival& arrival, const Error& error) {
     drop_slots(arrival);
     end_need(arrival);
-    arrival.walk.reset();
+    arrival.streamed.walk.reset();
     if (arrival.is_over) return;
     arrival.error = error;
     ++waiting_;
@@ -356,13 +361,13 @@ bool Incoming::send_refusals(Connection& connection) {
 
 // The slots of an unfinished graph go back to the peer, or later where a walk is in them.
 void Incoming::drop_slots(Arrival& arrival) noexcept {
-    if (std::exchange(arrival.is_counted, false)) lent_.discount(arrival.held_bytes());
-    arrival.image.reset();
+    if (std::exchange(arrival.streamed.is_counted, false)) lent_.discount(arrival.held_bytes());
+    arrival.streamed.image.reset();
 }
 
 void Incoming::end_need(Arrival& arrival) noexcept {
-    arrival.need = 0;
-    if (arrival.ticket != 0) budget_->end(std::exchange(arrival.ticket, 0));
+    arrival.want.slots = 0;
+    if (arrival.want.ticket != 0) budget_->end(std::exchange(arrival.want.ticket, 0));
 }
 
 void Incoming::set_over(Arrival& arrival) noexcept {
@@ -395,7 +400,7 @@ void Incoming::unclaim(Arrival& arrival) noexcept {
 void Incoming::finish(Arrival& arrival) noexcept {
     --waiting_;
     if (arrival.is_whole && !arrival.is_eager)
-        waiting_bytes_ -= arrival.bases.size() * kSegmentBytes;
+        waiting_bytes_ -= arrival.streamed.bases.size() * kSegmentBytes;
     arrival.is_settled = true;
     unclaim(arrival);
 }

@@ -42,8 +42,10 @@ class ObjectLink {
     // Writes of a sender that has given up may still read its buffers: they are not used again.
     void note_unretired() noexcept { unretired_ = true; }
 
-  private:
+    // Answers what waits for an answer.
     void settle(Connection& connection) noexcept;
+
+  private:
     [[noreturn]] void refuse_all() const;
 
     std::shared_ptr<Arena> arena_;

@@ -217,6 +217,7 @@ bool Outbound::send_eager() {
 bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
     if (!outgoing.may_begin()) return false;
+    if (!writer_) link_.pump(connection_);  // memory may have been freed
     const wire::Begin head{outgoing.next_id(), layout_.fingerprint, options_.channel,
                            options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
     if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing);

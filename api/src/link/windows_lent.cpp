@@ -58,12 +58,12 @@ std::size_t LentWindows::free_number() {
     return windows_.size() - 1;
 }
 
-LentWindows::Lent LentWindows::lend(Connection& connection, std::uint32_t slots, bool for_oldest) {
-    std::uint32_t count = static_cast<std::uint32_t>(
-        std::max<std::uint64_t>(slots, std::min(next_slots_, most_slots_)));
+LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
+    auto count =
+        static_cast<std::uint32_t>(std::max(wish.slots, std::min(wish.welcome_slots, most_slots_)));
     if (!budget_->take(count * wire::kSlotBytes, false)) {
-        count = slots;
-        if (!budget_->take(count * wire::kSlotBytes, for_oldest)) return Lent::over_budget;
+        count = static_cast<std::uint32_t>(wish.slots);
+        if (!budget_->take(count * wire::kSlotBytes, wish.is_oldest)) return Lent::over_budget;
     }
     try {
         Window window;
@@ -73,7 +73,6 @@ LentWindows::Lent LentWindows::lend(Connection& connection, std::uint32_t slots,
         windows_[free_number()] = std::move(window);
     } catch (const Error& error) {
         budget_->give(count * wire::kSlotBytes);
-        next_slots_ = 1;
         if (error.code() != Errc::out_of_memory) throw;
         return Lent::no_memory;
     } catch (...) {
@@ -81,16 +80,15 @@ LentWindows::Lent LentWindows::lend(Connection& connection, std::uint32_t slots,
         throw;
     }
     peer_slots_ += count;
-    next_slots_ =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(next_slots_, count) * 2, most_slots_);
     untold_ = true;
     return Lent::yes;
 }
 
-void LentWindows::lend_ahead(Connection& connection) {
-    if (peer_slots_ * 2 > next_slots_) return;
+void LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
+    const std::uint64_t wanted = std::min(held_slots, most_slots_);
+    if (peer_slots_ >= wanted) return;
     try {
-        (void)lend(connection, static_cast<std::uint32_t>(next_slots_), false);
+        (void)lend(connection, {.slots = wanted});
     } catch (const Error&) {
         // Whether it is needed will be seen: then its sender is told.
     }
@@ -109,18 +107,21 @@ bool LentWindows::bind(const wire::Binding& binding, HeldSlots& slots) noexcept 
     return true;
 }
 
-void LentWindows::settle(Connection& connection, bool may_free) {
-    if (untold_) {
-        untold_ = false;
-        for (std::size_t i = 0; i < windows_.size(); ++i)
-            if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) untold_ = true;
-    }
+void LentWindows::tell(Connection& connection) {
+    if (!std::exchange(untold_, false)) return;
+    for (std::size_t i = 0; i < windows_.size(); ++i)
+        if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) untold_ = true;
+}
+
+bool LentWindows::hand_back(Connection& connection) {
     const std::uint64_t releases = releases_->load(std::memory_order_acquire);
-    if ((releases == seen_releases_ && !waiting_) || !may_free) return;
+    if (releases == seen_releases_ && !waiting_) return false;
     seen_releases_ = releases;
     waiting_ = false;
+    const std::uint64_t before = peer_slots_;
     for (std::size_t i = 0; i < windows_.size() && !waiting_; ++i)
         if (windows_[i].told && !hand_back(connection, i)) waiting_ = true;
+    return peer_slots_ > before;
 }
 
 // False if the ring is full, or the send queue, so that the grant is not ready.
@@ -176,7 +177,6 @@ void LentWindows::reclaim(Connection& connection) noexcept {
     const std::uint64_t lacks = budget_->lacks();
     if (lacks == seen_lacks_) return;
     seen_lacks_ = lacks;
-    next_slots_ = 1;
     for (std::size_t i = 0; i < windows_.size(); ++i) {
         if (!windows_[i].told || !is_idle(windows_[i])) continue;
         const wire::WindowId head{static_cast<std::uint32_t>(i), 0};

@@ -68,25 +68,33 @@ class LentWindows {
     LentWindows& operator=(const LentWindows&) = delete;
 
     enum class Lent : std::uint8_t { yes, over_budget, no_memory };
-    // Begins to lend at least so many slots side by side, more if there is budget for it. Throws
-    // Error: what a grant does.
-    Lent lend(Connection& connection, std::uint32_t slots, bool for_oldest);
-    // One more window while a graph comes in, if the peer has little left.
-    void lend_ahead(Connection& connection);
+    struct Wish {
+        std::uint64_t slots = 0;          // side by side
+        std::uint64_t welcome_slots = 0;  // if there is budget for more
+        bool is_oldest = false;           // the graph that wants them is the context's oldest
+    };
+    // Begins to lend. Throws Error: what a grant does.
+    Lent lend(Connection& connection, const Wish& wish);
+    // One more window, if the peer has less left than the graph that comes in holds already: so
+    // windows double.
+    void lend_ahead(Connection& connection, std::uint64_t held_slots);
     // The slots become a graph's. False: they are not with the peer.
     bool bind(const wire::Binding& binding, HeldSlots& slots) noexcept;
     // An unfinished graph has come in, or was dropped: its slots count no more.
     void discount(std::uint64_t bytes) noexcept { budget_->give(bytes); }
 
-    // Tells the peer of windows that are ready, and hands released slots back to it if `may_free`.
-    // Ends windows for which there is no budget. Never blocks.
-    void settle(Connection& connection, bool may_free);
+    // Hands released slots back to the peer, or ends windows for which there is no budget. True if
+    // the peer has more now. Never blocks.
+    bool hand_back(Connection& connection);
+    // Tells the peer of windows that are ready. Never blocks.
+    void tell(Connection& connection);
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
     // The peer gives a window back. False: it cannot.
     bool take_back(std::uint32_t window) noexcept;
 
     std::uint64_t bytes() const noexcept;  // of all windows
+    std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
 
   private:
     struct Window {
@@ -106,9 +114,8 @@ class LentWindows {
     std::shared_ptr<Budget> budget_;
     ReleaseCount releases_ = std::make_shared<std::atomic<std::uint64_t>>(0);
     std::vector<Window> windows_;
-    std::uint64_t most_slots_;      // of a window that is lent ahead
-    std::uint64_t next_slots_ = 1;  // of the next one
-    std::uint64_t peer_slots_ = 0;  // that are with the peer
+    const std::uint64_t most_slots_;  // of a window that is lent ahead
+    std::uint64_t peer_slots_ = 0;    // that are with the peer
     std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
     bool untold_ = false;   // some window was not told yet
     bool waiting_ = false;  // released slots could not be handed back

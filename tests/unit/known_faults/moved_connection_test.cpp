@@ -12,7 +12,7 @@ using softnic::test::Wire;
 
 int send_over_a_moved_connection() {
     Pair pair;
-    const Numbers numbers(1000, 1);
+    const Numbers numbers(100'000, 1);
     SendOperation<Numbers> sending(*pair.sender, numbers);
     ReceiveOperation<Numbers> receiving(*pair.receiver);
     sending.step();

@@ -13,6 +13,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 constexpr std::size_t kBytes = std::size_t{1} << 20;
+constexpr std::size_t kSlot = objects::wire::kSlotBytes;
 
 // Two connections between the same two contexts.
 struct TwoConnections : Pair {
@@ -28,17 +29,14 @@ struct TwoConnections : Pair {
     std::optional<Connection> other_sender, other_receiver;
 };
 
-// What is lent for a graph of kBytes on the first connection.
+// What is lent for a graph on the first connection.
 std::vector<RemoteExtent> borrow(Pair& pair) {
     HandMadeSender peer(*pair.sender);
-    ReceiveOperation<Numbers> receiving(*pair.receiver);
-    if (peer.offer<Numbers>(HandMadeSender::offer_of<Numbers>(1, kBytes)) != Errc::ok ||
-        peer.layout<Numbers>(1) != Errc::ok)
-        return {};
+    if (peer.begin<Numbers>(1) != Errc::ok || peer.need(1, kBytes / kSlot) != Errc::ok) return {};
     std::vector<RemoteExtent> extents;
     for (int i = 0; i < 1000 && extents.empty(); ++i) {
-        receiving.step();
-        extents = peer.granted();
+        (void)readable(*pair.receiver);
+        extents = peer.lent();
     }
     return extents;
 }

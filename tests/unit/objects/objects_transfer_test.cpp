@@ -45,7 +45,7 @@ TEST(Transfer, a_cyclic_graph_arrives_and_lies_in_the_receivers_arena) {
     EXPECT_EQ(graph->needs[1], graph.get());
     EXPECT_EQ(graph->needs[0]->provider, graph.get());
     EXPECT_TRUE(pair.receiver->receive_arena().contains(graph.get()));
-    EXPECT_EQ(graph.report().back_pointers, 3u);
+    EXPECT_EQ(graph.report().objects, 5u);
 }
 
 std::vector<Point*> make_points(Arena& arena, std::size_t count, bool on_heap) {
@@ -111,22 +111,10 @@ TEST(Transfer, a_short_string_that_was_longer_once_is_rewritten_on_the_way) {
     EXPECT_TRUE(std::equal(graph->begin(), graph->end(), strings.begin(), strings.end()));
 }
 
-TEST(Transfer, checksums_hold_for_every_way_of_sending) {
-    Config config = small_config();
-    config.objects.checksum = true;
-    Pair pair(config, config);
-    auto points = make_points(pair.sender_context.arena(), 3000, false);
-    expect_equal(*pair.transfer(points), points);
-    std::vector<std::string> strings(500, std::string(60, 'y'));
-    for (std::size_t i = 0; i < strings.size(); i += 3) strings[i] = "z";
-    EXPECT_EQ(*pair.transfer(strings), strings);
-}
-
-TEST(Transfer, random_graphs_arrive_over_tiny_rings_and_staging) {
+TEST(Transfer, random_graphs_arrive_over_tiny_rings) {
     Config config = small_config();
     config.ring.bytes = 4096;
-    config.objects.staging_bytes = 4096;
-    config.objects.direct_bytes = 64;
+    config.objects.eager_bytes = 512;
     Pair pair(config, config);
     std::mt19937 random(5);
     for (int round = 0; round < 30; ++round) {
@@ -159,19 +147,6 @@ TEST(Transfer, random_graphs_arrive_over_tiny_rings_and_staging) {
         }
         for (Package* package : packages) arena.destroy(package);
     }
-}
-
-TEST(Transfer, received_graphs_give_their_memory_back) {
-    Pair pair;
-    std::vector<std::uint64_t> numbers(100'000, 7);
-    const auto used = [&] { return pair.receiver->receive_arena().usage().allocated_bytes; };
-    const auto before = used();
-    {
-        const auto one = pair.transfer(numbers);
-        const auto two = pair.transfer(numbers);
-        EXPECT_GE(used(), before + 1'600'000);
-    }
-    EXPECT_EQ(used(), before);
 }
 
 TEST(Transfer, a_received_graph_outlives_connection_and_context) {
@@ -252,21 +227,42 @@ struct Pear {
     double name;
 };
 
-TEST(Transfer, another_type_is_refused_on_both_sides_and_the_connection_goes_on) {
+TEST(Transfer, another_type_is_an_error_of_the_receiver_and_the_connection_goes_on) {
     Pair pair;
-    Error sent(Errc::ok, "", ""), received(Errc::ok, "", "");
-    std::thread other([&] {
-        received = error_of([&] { receive<Pear>(*pair.receiver, {Deadline::after(20s)}); });
-        EXPECT_EQ(*receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}),
-                  std::vector<int>{5});
-    });
-    sent = error_of([&] { send(*pair.sender, Apple{1, "x"}, {Deadline::after(20s)}); });
+    send(*pair.sender, Apple{1, "x"}, {Deadline::after(20s)});
     send(*pair.sender, std::vector<int>{5}, {Deadline::after(20s)});
-    other.join();
-    for (const Error& error : {sent, received}) {
-        EXPECT_EQ(error.code(), Errc::type_mismatch) << error.what();
-        EXPECT_NE(std::string(error.what()).find("Apple"), std::string::npos) << error.what();
+    const Error error = error_of([&] { receive<Pear>(*pair.receiver, {Deadline::after(20s)}); });
+    EXPECT_EQ(error.code(), Errc::type_mismatch) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Apple"), std::string::npos) << error.what();
+    EXPECT_EQ(*receive<std::vector<int>>(*pair.receiver, {Deadline::after(20s)}),
+              std::vector<int>{5});
+}
+
+TEST(Transfer, a_sender_that_is_still_at_it_hears_that_another_type_is_wanted) {
+    Pair pair;
+    const std::vector<Apple> apples(300'000, Apple{1, "an apple"});
+    SendOperation<std::vector<Apple>> sending(*pair.sender, apples);
+    ReceiveOperation<std::vector<Pear>> receiving(*pair.receiver);
+    std::optional<Error> sent, received;
+    for (const Deadline deadline = Deadline::after(20s); !sent || !received;) {
+        ASSERT_FALSE(deadline.passed());
+        try {
+            ASSERT_FALSE(!sent && sending.step());
+        } catch (const Error& error) {
+            sent = error;
+        }
+        try {
+            ASSERT_FALSE(!received && receiving.step());
+        } catch (const Error& error) {
+            received = error;
+        }
     }
+    for (const Error* error : {&*sent, &*received}) {
+        EXPECT_EQ(error->code(), Errc::type_mismatch) << error->what();
+        EXPECT_NE(std::string(error->what()).find("Apple"), std::string::npos) << error->what();
+    }
+    const std::vector<int> numbers{5};
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
 }
 
 TEST(Transfer, a_graph_larger_than_the_receivers_arena_is_refused_on_both_sides) {
@@ -292,18 +288,19 @@ TEST(Transfer, a_graph_larger_than_the_receivers_arena_is_refused_on_both_sides)
 TEST(Transfer, a_bad_pointer_is_refused_before_anything_is_sent) {
     Pair pair;
     Arena& arena = pair.sender_context.arena();
+    const std::vector<int> good{1};
+    EXPECT_EQ(*pair.transfer(good), good);  // else the freed memory would be its staging buffer
     auto* gone = arena.make<Point>();
     arena.destroy(gone);
     const std::vector<Point*> bad{gone};
     EXPECT_EQ(error_of([&] { send(*pair.sender, bad, {Deadline::after(20s)}); }).code(),
               Errc::bad_pointer);
-    const std::vector<int> good{1};
     EXPECT_EQ(*pair.transfer(good), good);
 }
 
-TEST(Transfer, a_send_that_nobody_receives_times_out_and_leaves_the_connection_usable) {
+TEST(Transfer, a_send_to_a_lane_that_nobody_polls_times_out_and_leaves_the_connection_usable) {
     Pair pair;
-    const std::vector<int> first(10, 1), second(10, 2);
+    const std::vector<int> first(100'000, 1), second(100'000, 2);
     EXPECT_EQ(error_of([&] { send(*pair.sender, first, {Deadline::after(50ms)}); }).code(),
               Errc::timeout);
     EXPECT_EQ(*pair.transfer(second), second);
@@ -314,11 +311,20 @@ TEST(Transfer, a_send_that_never_began_leaves_the_connection_usable) {
     const std::vector<int> first(10, 1), second(10, 2);
     { const SendOperation<std::vector<int>> discarded(*pair.sender, first); }
     EXPECT_EQ(*pair.transfer(second), second);
-    // No room for the offer until the deadline.
+    // No room for the graph until the deadline.
     const std::vector<std::byte> text(pair.sender->max_message_bytes());
     std::size_t messages = 0;
-    while (pair.sender->try_send(1, text) == Errc::ok) ++messages;
-    while (pair.sender->try_send(1, {}) == Errc::ok) ++messages;
+    const auto fill_ring = [&](std::span<const std::byte> payload) {
+        for (int refused = 0; refused < 1000;) {  // a send queue is full for a while only
+            if (pair.sender->try_send(1, payload) == Errc::ok)
+                ++messages;
+            else
+                ++refused;
+            (void)pair.sender->progress();
+        }
+    };
+    fill_ring(text);
+    fill_ring({});
     EXPECT_EQ(error_of([&] { send(*pair.sender, first, {Deadline::after(50ms)}); }).code(),
               Errc::timeout);
     for (std::size_t i = 0; i < messages; ++i) {

@@ -1,0 +1,186 @@
+// Operations: several at a time, channels and their order, what an operation that ends early
+// leaves.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core_fault.hpp"
+#include "objects_pair.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+using test::error_of;
+using test::Pair;
+using Numbers = std::vector<int>;
+
+constexpr std::size_t kMany = 1'000'000;  // in several windows
+Deadline soon() { return Deadline::after(20s); }
+
+// Steps all of them until all are done.
+template <class... Operations>
+void finish(Operations&... operations) {
+    std::vector<bool> done(sizeof...(operations));
+    for (const Deadline deadline = soon();;) {
+        std::size_t i = 0;
+        bool all = true;
+        ((done[i] = done[i] || operations.step(), all = all && done[i], ++i), ...);
+        if (all) return;
+        if (deadline.passed()) throw Error(Errc::timeout, "test", "an operation does not end");
+    }
+}
+
+TEST(Operations, several_graphs_are_under_way_at_once_in_both_directions) {
+    Pair pair;
+    const Numbers a(kMany, 1), b(kMany, 2), c(kMany, 3), small{4};
+    SendOperation<Numbers> send_a(*pair.sender, a), send_b(*pair.sender, b),
+        send_small(*pair.sender, small), send_c(*pair.receiver, c);
+    ReceiveOperation<Numbers> take_a(*pair.receiver), take_b(*pair.receiver),
+        take_small(*pair.receiver), take_c(*pair.sender);
+    finish(send_a, send_b, send_small, send_c, take_a, take_b, take_small, take_c);
+    EXPECT_EQ(*take_a.take(), a);
+    EXPECT_EQ(*take_b.take(), b);
+    EXPECT_EQ(*take_small.take(), small);
+    EXPECT_EQ(*take_c.take(), c);
+}
+
+TEST(Operations, graphs_of_one_channel_are_received_in_the_order_of_their_first_steps) {
+    Pair pair;
+    const Numbers large(kMany, 1), small{2};
+    SendOperation<Numbers> first(*pair.sender, large);
+    first.step();
+    send(*pair.sender, small, {soon()});
+    EXPECT_FALSE(readable(*pair.receiver)) << "the second one must wait for the first";
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    finish(first, receiving);
+    EXPECT_EQ(*receiving.take(), large);
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {soon()}), small);
+}
+
+TEST(Operations, a_graph_of_one_channel_waits_for_none_of_another) {
+    Pair pair;
+    const Numbers large(kMany, 1), small{2};
+    SendOperation<Numbers> first(*pair.sender, large, {.channel = 7});
+    first.step();
+    send(*pair.sender, small, {.deadline = soon(), .channel = 8});
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {soon(), 8}), small);
+    EXPECT_FALSE(readable(*pair.receiver, 7));
+    ReceiveOperation<Numbers> receiving(*pair.receiver, {soon(), 7});
+    finish(first, receiving);
+    EXPECT_EQ(*receiving.take(), large);
+}
+
+TEST(Operations, readable_and_try_receive_tell_of_a_graph_that_is_there) {
+    Pair pair;
+    EXPECT_FALSE(readable(*pair.receiver));
+    EXPECT_FALSE(try_receive<Numbers>(*pair.receiver));
+    const Numbers numbers{1, 2};
+    send(*pair.sender, numbers, {soon()});
+    EXPECT_TRUE(readable(*pair.receiver));
+    const auto graph = try_receive<Numbers>(*pair.receiver);
+    ASSERT_TRUE(graph);
+    EXPECT_EQ(**graph, numbers);
+    EXPECT_FALSE(readable(*pair.receiver));
+    pair.sender.reset();
+    EXPECT_EQ(error_of([&] {
+                  for (const Deadline deadline = soon(); !deadline.passed();)
+                      if (readable(*pair.receiver)) return;
+              }).code(),
+              Errc::peer_lost);
+}
+
+TEST(Operations, a_receive_that_ends_early_takes_nothing_wherever_its_walk_has_come) {
+    Pair pair;
+    std::vector<std::string> strings;
+    for (int i = 0; i < 40'000; ++i) strings.push_back(std::string(30, char('a' + i % 26)));
+    SendOperation<std::vector<std::string>> sending(*pair.sender, strings);
+    bool sent = false;
+    int begun = 0;
+    for (const Deadline deadline = soon(); !sent;) {
+        ASSERT_FALSE(deadline.passed());
+        sent = sending.step();
+        ReceiveOperation<std::vector<std::string>> abandoned(*pair.receiver);
+        if (!sent && !abandoned.step() && abandoned.has_begun()) ++begun;
+    }
+    EXPECT_GT(begun, 0);
+    EXPECT_EQ(*receive<std::vector<std::string>>(*pair.receiver, {soon()}), strings);
+}
+
+TEST(Operations, a_send_that_ends_early_is_forgotten_by_its_receiver) {
+    Pair pair;
+    using Graph = std::vector<Numbers>;
+    const Graph graph(30, Numbers(30'000, 1)), next{{2}};
+    std::optional<SendOperation<Graph>> sending(std::in_place, *pair.sender, graph);
+    ReceiveOperation<Graph> receiving(*pair.receiver);
+    for (int i = 0; i < 3; ++i) {
+        sending->step();
+        ASSERT_FALSE(receiving.step());
+    }
+    EXPECT_TRUE(receiving.has_begun());
+    sending.reset();
+    send(*pair.sender, next, {soon()});
+    finish(receiving);
+    EXPECT_EQ(*receiving.take(), next);
+}
+
+TEST(Operations, a_second_walk_at_the_same_time_has_tables_of_its_own) {
+    Pair pair;
+    struct Node {
+        Node* next = nullptr;
+        int value = 0;
+    };
+    std::vector<Node> one(60'000), two(60'000);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        one[i] = {&one[(i * 7 + 1) % one.size()], static_cast<int>(i)};
+        two[i] = {&two[(i * 11 + 3) % two.size()], -static_cast<int>(i)};
+    }
+    SendOperation<std::vector<Node>> send_one(*pair.sender, one), send_two(*pair.sender, two);
+    ReceiveOperation<std::vector<Node>> take_one(*pair.receiver), take_two(*pair.receiver);
+    finish(send_one, send_two, take_one, take_two);
+    const auto first = take_one.take(), second = take_two.take();
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        ASSERT_EQ((*first)[i].value, one[i].value);
+        ASSERT_EQ((*first)[i].next - first->data(), one[i].next - one.data());
+        ASSERT_EQ((*second)[i].value, two[i].value);
+        ASSERT_EQ((*second)[i].next - second->data(), two[i].next - two.data());
+    }
+}
+
+TEST(Operations, an_acyclic_graph_is_sent_without_a_look_at_what_was_met) {
+    Pair pair;
+    const std::vector<std::string> few(3, std::string(50, 'f')), many(30'000, std::string(50, 'm'));
+    for (const auto* strings : {&few, &many}) {
+        SendOperation<std::vector<std::string>> sending(*pair.sender, *strings, {.acyclic = true});
+        ReceiveOperation<std::vector<std::string>> receiving(*pair.receiver);
+        finish(sending, receiving);
+        EXPECT_EQ(*receiving.take(), *strings);
+    }
+}
+
+TEST(Operations, a_cycle_that_was_called_acyclic_is_an_error) {
+    struct Loop {
+        Loop* next = nullptr;
+    } loop;
+    loop.next = &loop;
+    Config config = test::small_config();
+    config.objects.max_graph_bytes = std::size_t{1} << 20;
+    Pair limited(config, config);
+    std::optional<Error> told;
+    SendOperation<Loop> sending(*limited.sender, loop, {.acyclic = true});
+    for (const Deadline deadline = soon(); !told && !deadline.passed();) {
+        try {
+            ASSERT_FALSE(sending.step());
+        } catch (const Error& error) {
+            told = error;
+        }
+        (void)readable(*limited.receiver, 9);
+    }
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->code(), Errc::graph_too_large);
+}
+
+}  // namespace
+}  // namespace verbatim

@@ -1,0 +1,228 @@
+// Memory that a receiver lends for graphs: reuse, the budget of a context, limits, hostile peers.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core_fault.hpp"
+#include "link/object_link.hpp"
+#include "objects_hand_made.hpp"
+#include "objects_pair.hpp"
+
+namespace verbatim {
+namespace {
+
+using namespace std::chrono_literals;
+using test::error_of;
+using test::HandMadeSender;
+using test::Pair;
+using test::says;
+using test::small_config;
+namespace wire = objects::wire;
+using Numbers = std::vector<int>;
+
+constexpr std::size_t kMany = 1'000'000;
+Deadline soon() { return Deadline::after(20s); }
+
+Config limited_config(std::size_t budget, std::size_t graph) {
+    Config config = small_config();
+    config.objects.window_budget = budget;
+    config.objects.max_graph_bytes = graph;
+    config.objects.window_max = std::size_t{1} << 20;
+    return config;
+}
+
+std::uint64_t budget_of(Connection& connection) {
+    return LayerAccess::shared_state<objects::Budget>(connection)->used();
+}
+
+TEST(Windows, of_released_graphs_are_lent_again_and_no_more_memory_is_taken) {
+    Pair pair;
+    const Numbers numbers(kMany, 7);
+    const auto used = [&] { return pair.receiver->receive_arena().usage().allocated_bytes; };
+    for (int i = 0; i < 5; ++i) pair.transfer(numbers);
+    const auto before = used();
+    for (int i = 0; i < 50; ++i) ASSERT_EQ((*pair.transfer(numbers))[kMany - 1], 7);
+    EXPECT_LE(used(), before + (std::size_t{8} << 20));
+}
+
+TEST(Windows, all_memory_comes_back_when_connections_and_graphs_are_gone) {
+    Pair pair;
+    const auto used = [&] { return pair.receiver_context.arena().usage().allocated_bytes; };
+    std::shared_ptr<Arena> arena = pair.receiver->receive_arena_ptr();
+    {
+        const auto kept = pair.transfer(Numbers(kMany, 7));
+        const auto small = pair.transfer(Numbers{1});
+        pair.sender.reset();
+        pair.receiver.reset();
+        EXPECT_EQ((*kept)[kMany - 1], 7);
+        EXPECT_EQ((*small)[0], 1);
+    }
+    for (const Deadline deadline = soon(); arena->usage().allocated_bytes != 0;) {
+        ASSERT_FALSE(deadline.passed()) << arena->usage().allocated_bytes << ", " << used();
+        pair.receiver_context.lane().poll();
+    }
+}
+
+TEST(Windows, graphs_are_released_by_other_threads) {
+    Pair pair;
+    const Numbers numbers(300'000, 7);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 20; ++i)
+        threads.emplace_back([graph = std::make_shared<Received<Numbers>>(
+                                  pair.transfer(numbers))]() mutable { graph.reset(); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+}
+
+TEST(Windows, a_graph_over_the_limit_is_refused_on_both_sides_by_the_name_of_the_limit) {
+    Pair pair(small_config(), limited_config(std::size_t{8} << 20, std::size_t{2} << 20));
+    for (const bool is_one_object : {true, false}) {
+        const std::vector<Numbers> graph(is_one_object ? 1 : 4000,
+                                         Numbers(is_one_object ? kMany : 1000, 1));
+        std::optional<Error> sent, received;
+        SendOperation<std::vector<Numbers>> sending(*pair.sender, graph);
+        ReceiveOperation<std::vector<Numbers>> receiving(*pair.receiver);
+        for (const Deadline deadline = soon(); !sent || !received;) {
+            ASSERT_FALSE(deadline.passed());
+            try {
+                ASSERT_FALSE(!sent && sending.step());
+            } catch (const Error& error) {
+                sent = error;
+            }
+            try {
+                ASSERT_FALSE(!received && receiving.step());
+            } catch (const Error& error) {
+                received = error;
+            }
+        }
+        for (const Error* error : {&*sent, &*received}) {
+            EXPECT_EQ(error->code(), Errc::graph_too_large);
+            says(*error, "max_graph_bytes");
+        }
+    }
+    const Numbers next{1};
+    EXPECT_EQ(*pair.transfer(next), next);
+}
+
+// Two connections between the same two contexts.
+struct TwoConnections : Pair {
+    explicit TwoConnections(const Config& receiving) : Pair(small_config(), receiving) {
+        Listener listener = receiver_context.listen("127.0.0.1:0");
+        std::thread accepting([&] { other_receiver.emplace(listener.accept(soon())); });
+        other_sender.emplace(
+            sender_context.connect("127.0.0.1:" + std::to_string(listener.port())));
+        accepting.join();
+    }
+    std::optional<Connection> other_sender, other_receiver;
+};
+
+TEST(Windows, half_arrived_graphs_do_not_block_each_other_where_the_budget_holds_but_one) {
+    constexpr std::size_t kGraph = std::size_t{4} << 20;
+    TwoConnections two(limited_config(kGraph + (std::size_t{1} << 20), kGraph));
+    const std::vector<Numbers> graph(30, Numbers(30'000, 5));  // 3.4 MiB
+    SendOperation<std::vector<Numbers>> one(*two.sender, graph), other(*two.other_sender, graph);
+    ReceiveOperation<std::vector<Numbers>> take_one(*two.receiver), take_other(*two.other_receiver);
+    bool done[4]{};
+    for (const Deadline deadline = soon(); !(done[0] && done[1] && done[2] && done[3]);) {
+        ASSERT_FALSE(deadline.passed()) << done[0] << done[1] << done[2] << done[3];
+        done[0] = done[0] || one.step();
+        done[1] = done[1] || other.step();
+        done[2] = done[2] || take_one.step();
+        done[3] = done[3] || take_other.step();
+        ASSERT_LE(budget_of(*two.receiver), kGraph + (std::size_t{1} << 20));
+    }
+    EXPECT_EQ(*take_one.take(), graph);
+    EXPECT_EQ(*take_other.take(), graph);
+}
+
+TEST(Windows, that_one_connection_does_not_use_go_to_another) {
+    constexpr std::size_t kGraph = std::size_t{2} << 20;
+    TwoConnections two(limited_config(3 * kGraph, kGraph));
+    const Numbers numbers(400'000, 1);
+    for (int i = 0; i < 6; ++i) {
+        EXPECT_EQ((*two.transfer(numbers)).size(), numbers.size());
+        SendOperation<Numbers> sending(*two.other_sender, numbers);
+        ReceiveOperation<Numbers> receiving(*two.other_receiver);
+        bool sent = false, received = false;
+        for (const Deadline deadline = soon(); !sent || !received;) {
+            ASSERT_FALSE(deadline.passed());
+            sent = sent || sending.step();
+            received = received || receiving.step();
+            ASSERT_LE(budget_of(*two.receiver), 3 * kGraph);
+        }
+        EXPECT_EQ(*receiving.take(), numbers);
+    }
+}
+
+TEST(Windows, the_budget_is_free_again_when_connections_end_at_any_step) {
+    const Numbers numbers(kMany, 3);
+    for (int steps = 0; steps < 12; ++steps) {
+        TwoConnections two(small_config());
+        std::optional<SendOperation<Numbers>> sending(std::in_place, *two.sender, numbers);
+        std::optional<ReceiveOperation<Numbers>> receiving(std::in_place, *two.receiver);
+        for (int i = 0; i < steps; ++i) {
+            (void)sending->step();
+            (void)receiving->step();
+        }
+        sending.reset();
+        receiving.reset();
+        two.receiver.reset();
+        EXPECT_EQ(budget_of(*two.other_receiver), 0u) << steps;
+    }
+}
+
+TEST(Windows, a_graph_that_finds_no_room_waits_until_others_are_released) {
+    Config config = small_config();
+    config.receive_arena.max_bytes = std::size_t{8} << 20;
+    config.objects.window_wait = 20s;
+    Pair pair(small_config(), config);
+    const Numbers numbers(kMany, 1);  // 4 MB
+    std::optional<Received<Numbers>> kept(pair.transfer(numbers));
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_FALSE(sending.step());
+        ASSERT_FALSE(receiving.step());
+    }
+    kept.reset();
+    bool sent = false, received = false;
+    for (const Deadline deadline = soon(); !sent || !received;) {
+        ASSERT_FALSE(deadline.passed());
+        sent = sent || sending.step();
+        received = received || receiving.step();
+    }
+    EXPECT_EQ(*receiving.take(), numbers);
+}
+
+TEST(Windows, received_graphs_that_hold_the_arena_for_too_long_are_an_error_of_the_next) {
+    Config config = small_config();
+    config.receive_arena.max_bytes = std::size_t{8} << 20;
+    config.objects.window_wait = 50ms;
+    Pair pair(small_config(), config);
+    const Numbers numbers(kMany, 1);
+    const auto kept = pair.transfer(numbers);
+    const Error error = error_of([&] { pair.transfer(numbers); });
+    EXPECT_EQ(error.code(), Errc::graph_too_large);
+    says(error, "receive_arena");
+}
+
+TEST(Windows, hostile_mode_looks_at_private_copies_only) {
+    Config config = small_config();
+    config.objects.hostile = true;
+    Pair pair(small_config(), config);
+    std::vector<std::string> strings;
+    for (int i = 0; i < 50'000; ++i)
+        strings.push_back(std::string(static_cast<std::size_t>(i % 60), char('a' + i % 26)));
+    const auto graph = pair.transfer(strings);
+    EXPECT_EQ(*graph, strings);
+    EXPECT_FALSE(pair.receiver->receive_arena().contains(graph.get()));
+    EXPECT_FALSE(pair.receiver->receive_arena().contains(graph->data()));
+    const auto small = pair.transfer(Numbers{1});
+    EXPECT_FALSE(pair.receiver->receive_arena().contains(small.get()));
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(*pair.transfer(strings), strings);
+}
+
+}  // namespace
+}  // namespace verbatim
