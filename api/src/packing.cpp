@@ -17,6 +17,15 @@ Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> t
     begin_walk();
 }
 
+bool Packing::run() {
+    struct Suspension {
+        Staging& staging;
+        ~Suspension() { staging.suspend(); }
+    } const suspension{tables_.staging};
+    tables_.staging.resume();
+    return run_(*this);
+}
+
 void Packing::begin_walk() {
     tables_.staging.begin();
     tables_.stack.clear();

@@ -25,6 +25,9 @@ std::byte* Staging::take_buffer() {
 }
 
 void Staging::begin() {
+    suspend();
+    opener_ = nullptr;
+    is_remote_ = false;
     for (std::uint64_t segment = first_kept_; segment < buffers_.size(); ++segment)
         if (std::byte* const buffer = buffers_[segment]) under_way_.push_back(buffer);
     buffers_.clear();
@@ -34,20 +37,47 @@ void Staging::begin() {
     base_ = nullptr;
 }
 
-// The filled part of the current segment becomes a piece.
+// The filled part of the current segment becomes a piece, unless it is at the receiver already.
 void Staging::close_segment() {
     if (base_ == nullptr || begun_ == cursor_) return;
-    pieces_.push_back({base_ + begun_, begun_, cursor_ - begun_, true});
+    if (!is_remote_) pieces_.push_back({base_ + begun_, begun_, cursor_ - begun_, true});
     begun_ = cursor_;
 }
 
 void Staging::begin_segment(std::uint64_t segment) {
+    suspend();
     while (buffers_.size() < segment) buffers_.push_back(nullptr);
-    std::byte* const buffer = take_buffer();
-    buffers_.push_back(buffer);
     cursor_ = begun_ = segment * kSegmentBytes;
     end_ = cursor_ + kSegmentBytes;
-    base_ = buffer - cursor_;
+    buffers_.push_back(nullptr);
+    if (!open(segment)) fill_from(take_buffer());
+}
+
+// The last segment is filled there.
+void Staging::fill_from(std::byte* memory) noexcept {
+    buffers_.back() = memory;
+    base_ = memory - (buffers_.size() - 1) * kSegmentBytes;
+}
+
+bool Staging::open(std::uint64_t segment) {
+    std::byte* const memory =
+        opener_ == nullptr ? nullptr : opener_->open(opener_->owner, segment, pieces_);
+    is_remote_ = is_open_ = memory != nullptr;
+    if (is_remote_) fill_from(memory);
+    return is_remote_;
+}
+
+void Staging::suspend() noexcept {
+    if (!is_open_) return;
+    opener_->close(opener_->owner);
+    buffers_.back() = nullptr;
+    is_open_ = false;
+}
+
+// Where the rest of the segment cannot be built there any more, it is staged.
+void Staging::resume() {
+    if (!is_remote_ || base_ == nullptr || is_open_) return;
+    if (!open(buffers_.size() - 1)) fill_from(take_buffer());
 }
 
 std::byte* Staging::place_in_next(std::uint64_t bytes, std::uint64_t alignment,
@@ -61,6 +91,8 @@ std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes) {
     close_segment();
     const std::uint64_t offset = round_to(cursor_, kSegmentBytes);
     if (from != nullptr) pieces_.push_back({from, offset, bytes, false});
+    suspend();
+    is_remote_ = false;
     cursor_ = begun_ = end_ = round_to(offset + bytes, kSegmentBytes);
     base_ = nullptr;
     while (buffers_.size() < segment_of(cursor_)) buffers_.push_back(nullptr);

@@ -62,6 +62,20 @@ std::uint32_t ImageWriter::bind(std::span<const Piece> pieces, std::uint64_t cur
     return 0;
 }
 
+std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const Piece> pieces) {
+    auto& writer = *static_cast<ImageWriter*>(owner);
+    if (writer.bind(pieces, (segment + 1) * kSegmentBytes) != 0) return nullptr;
+    const Place& place = writer.places_[segment];
+    const RemoteExtent remote =
+        writer.outgoing_.windows.place(place.window, place.slot * kSegmentBytes);
+    if (remote.bytes < kSegmentBytes) return nullptr;
+    return RemoteAccess::open(writer.connection_, remote.address, kSegmentBytes, remote.remote_key);
+}
+
+void ImageWriter::close(void* owner) noexcept {
+    RemoteAccess::close(static_cast<ImageWriter*>(owner)->connection_);
+}
+
 bool ImageWriter::write(std::span<const Piece> pieces) {
     for (; piece_ < pieces.size(); ++piece_, at_ = 0)
         if (!write_piece(pieces[piece_])) return false;

@@ -39,7 +39,12 @@ class ImageWriter {
     bool retire();
     bool has_retired() const noexcept { return !under_way_; }
 
+    // Builds segments of the image in their slots themselves, where the device has a way.
+    const SegmentOpener& opener() const noexcept { return opener_; }
+
   private:
+    static std::byte* open(void* writer, std::uint64_t segment, std::span<const Piece> pieces);
+    static void close(void* writer) noexcept;
     void untake() noexcept;
     void put_copy() noexcept;
     bool write_piece(const Piece& piece);
@@ -61,6 +66,7 @@ class ImageWriter {
     std::uint64_t copied_ = 0, copy_at_ = 0;
     std::uint64_t written_ = 0, quiet_ = 0;
     bool under_way_ = false;
+    const SegmentOpener opener_{&open, &close, this};
 };
 
 }  // namespace verbatim::objects

@@ -135,6 +135,8 @@ bool Outbound::send(std::uint8_t kind, std::span<const std::byte> head,
 }
 
 bool Outbound::walk() {
+    // Once the receiver awaits it. A walk that begins anew drops the opener.
+    if (id_ != 0 && writer_) packing_.staging().set_opener(&writer_->opener());
     walked_ = packing_.run();
     const bool is_void = packing_.take_restart() && id_ != 0;
     if (id_ != 0)

@@ -68,7 +68,7 @@ class Packing {
 
     // Walks on. True once everything is staged; false after about as many bytes as a segment has,
     // to be sent before the next call. Throws Error(bad_pointer | graph_too_large). Never blocks.
-    bool run() { return run_(*this); }
+    bool run();
 
     // What the receiver must be told with the bytes that are staged now.
     Staging& staging() noexcept { return tables_.staging; }

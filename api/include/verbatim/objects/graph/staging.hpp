@@ -32,6 +32,15 @@ struct Patch {
     std::byte data[kMost];
 };
 
+// A way to build segments in the receiver's memory itself, where a peer of the same host lends it.
+// One segment is open at a time, and nothing else happens on the connection meanwhile.
+struct SegmentOpener {
+    // Null: the segment must be staged. `pieces` are what was listed before it.
+    std::byte* (*open)(void* owner, std::uint64_t segment, std::span<const Piece> pieces) = nullptr;
+    void (*close)(void* owner) noexcept = nullptr;
+    void* owner = nullptr;
+};
+
 class Staging {
   public:
     explicit Staging(std::shared_ptr<Arena> arena) noexcept;
@@ -41,6 +50,12 @@ class Staging {
 
     // An empty image. What was staged before is dropped.
     void begin();
+
+    // Segments that begin from now on are built at the receiver if they can be; null: staged.
+    void set_opener(const SegmentOpener* opener) noexcept { opener_ = opener; }
+    // Around each part of a walk: outside nothing of the receiver's memory is open.
+    void resume();
+    void suspend() noexcept;
 
     // Room for an object of at most kSegmentBytes; `offset` becomes its place.
     [[gnu::always_inline]] std::byte* place(std::uint64_t bytes, std::uint64_t alignment,
@@ -85,6 +100,8 @@ class Staging {
 
     std::byte* place_in_next(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t& offset);
     void begin_segment(std::uint64_t segment);
+    void fill_from(std::byte* memory) noexcept;
+    bool open(std::uint64_t segment);
     void close_segment();
     std::byte* take_buffer();
     void release(std::byte* buffer) noexcept;
@@ -100,6 +117,9 @@ class Staging {
     std::vector<Piece> pieces_;
     std::vector<Patch> patches_;
     std::vector<std::byte*> spare_, under_way_;
+    const SegmentOpener* opener_ = nullptr;
+    bool is_remote_ = false;  // the segment that is filled is the receiver's
+    bool is_open_ = false;
 };
 
 }  // namespace verbatim::objects
