@@ -38,7 +38,7 @@ struct Trait<std::deque<E, A>> {
         const Extents extents(*reinterpret_cast<const DequeImage*>(bytes));
         if (extents.end == extents.start) return;
         sender.reserve(bytes_of_map(extents), alignof(std::byte*));
-        sender.put_off({&pack_buffers<S>, bytes, 0, extents.buffers()});
+        sender.put_off({&pack_buffers<S>, bytes, offset_of(0), extents.buffers()});
     }
     template <class R>
     static void mend(R& receiver, Container& deque) {
@@ -88,17 +88,22 @@ struct Trait<std::deque<E, A>> {
         return (extents.buffers() + 1) * sizeof(std::byte*);
     }
 
-    // The frame's offset is the number of the next buffer.
+    // The frame's offset has the number of the next buffer. It is odd, as those of objects are not.
+    static constexpr std::uint64_t offset_of(std::uint64_t buffer) noexcept {
+        return 2 * buffer + 1;
+    }
+    // Frames are overwritten by what is put off.
     template <class S>
     static void pack_buffers(typename S::Walk& walk, const typename S::Frame& popped) {
         const typename S::Frame frame = popped;
         auto& sender = static_cast<S&>(walk);
         const auto& image = *reinterpret_cast<const DequeImage*>(frame.source);
         const Extents extents(image);
-        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        const std::uint64_t first = frame.offset / 2, now = std::min(frame.count, kStepObjects);
         if (frame.count > now)
-            sender.put_off({&pack_buffers<S>, frame.source, frame.offset + now, frame.count - now});
-        for (std::uint64_t i = frame.offset; i < frame.offset + now; ++i) {
+            sender.put_off(
+                {&pack_buffers<S>, frame.source, offset_of(first + now), frame.count - now});
+        for (std::uint64_t i = first; i < first + now; ++i) {
             const auto* buffer = reinterpret_cast<const E*>(image.start.entry[i]);
             sender.template owned<E>(buffer + extents.first_of(i), extents.count_of(i));
         }
@@ -110,13 +115,13 @@ struct Trait<std::deque<E, A>> {
         auto& receiver = static_cast<R&>(walk);
         auto& image = *reinterpret_cast<DequeImage*>(frame.at);
         const Extents extents(image);
-        const std::uint64_t now = std::min(frame.count, kStepObjects);
-        if (frame.count > now)
-            receiver.put_off({&mend_buffers<R>, frame.at, frame.count - now, frame.state + now});
-        for (std::uint64_t i = frame.state; i < frame.state + now; ++i)
+        const std::uint64_t first = frame.state, count = frame.count;
+        const std::uint64_t now = std::min(count, kStepObjects);
+        if (count > now) receiver.put_off({&mend_buffers<R>, frame.at, count - now, first + now});
+        for (std::uint64_t i = first; i < first + now; ++i)
             image.map[i] =
                 reinterpret_cast<std::byte*>(receiver.template owned<E>(extents.count_of(i)));
-        if (frame.count == now) finish(image, extents);
+        if (count == now) finish(image, extents);
     }
     // Buffers that are not full on both sides reach into memory of others, which nothing looks at.
     static void finish(DequeImage& image, const Extents& extents) noexcept {

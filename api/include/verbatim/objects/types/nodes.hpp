@@ -101,7 +101,8 @@ void fetch_targets(const V& value) noexcept {
 template <class Node, class S>
 struct NodePacking {
     static void begin(S& sender, const void* first, std::uint64_t count) {
-        if (count > 0) sender.put_off({&step, static_cast<const std::byte*>(first), 0, count});
+        if (count > 0)
+            sender.put_off({&step, static_cast<const std::byte*>(first), kTogether, count});
     }
     // The same, if the receiver finishes the container when all of its nodes are walked.
     static void begin_keyed(S& sender, const void* first, std::uint64_t count) {
@@ -117,23 +118,23 @@ struct NodePacking {
         const typename S::Frame frame = popped;
         auto& sender = static_cast<S&>(walk);
         std::array<const Node*, kStepObjects> nodes;
-        const std::uint64_t now = std::min(frame.count, kStepObjects);
+        const std::uint64_t count = frame.count, now = std::min(count, kStepObjects);
         const auto* at = reinterpret_cast<const Links*>(frame.source);
         if constexpr (requires { Node::fetch_after(at); })
-            if (frame.offset != 0) Node::fetch_after(at);
+            if (frame.offset == kScattered) Node::fetch_after(at);
         for (std::uint64_t i = 0; i < now; ++i) {
             nodes[i] = reinterpret_cast<const Node*>(at);
-            if (i + 1 < frame.count) at = Node::next(at);
+            if (i + 1 < count) at = Node::next(at);
         }
-        if (frame.count > now)
-            sender.put_off({&step, reinterpret_cast<const std::byte*>(at), are_scattered(nodes),
-                            frame.count - now});
+        if (count > now)  // overwrites the frame
+            sender.put_off({&step, reinterpret_cast<const std::byte*>(at),
+                            are_scattered(nodes) ? kScattered : kTogether, count - now});
         if constexpr (kHasReferences<Node>)
             for (std::uint64_t i = 0; i < now; ++i)
                 fetch_targets(NodeTrait<Node>::value_of(*nodes[i]));
         for (std::uint64_t i = 0; i < now; ++i) pack_node(sender, nodes[i]);
     }
-    // Are they far from each other in memory? The frame's offset says it of the last ones.
+    // Are they far from each other in memory?
     static bool are_scattered(const std::array<const Node*, kStepObjects>& nodes) noexcept {
         std::size_t far = 0;
         for (std::size_t i = 1; i < nodes.size(); ++i) {
@@ -144,6 +145,8 @@ struct NodePacking {
         return far > nodes.size() / 4;
     }
     static constexpr std::uint64_t kNearBytes = 1024;
+    // The frame's offset says it of the last nodes: no object has such an offset.
+    static constexpr std::uint64_t kTogether = 1, kScattered = 3;
 
     static void nothing(typename S::Walk&, const typename S::Frame&) {}
 };
@@ -166,12 +169,13 @@ struct NodeMending {
     static void step(typename R::Walk& walk, const typename R::Frame& popped) {
         const typename R::Frame frame = popped;
         auto& receiver = static_cast<R&>(walk);
-        const std::uint64_t now = std::min(frame.count, kStepObjects);
-        if (frame.count > now) receiver.put_off({&step, frame.at, frame.count - now, 0});
-        Linker linker(receiver, frame.at);
+        std::byte* const at = frame.at;
+        const std::uint64_t count = frame.count, now = std::min(count, kStepObjects);
+        if (count > now) receiver.put_off({&step, at, count - now, 0});  // overwrites the frame
+        Linker linker(receiver, at);
         for (std::uint64_t i = 0; i < now; ++i) linker.add(mend_node<Node>(receiver));
         linker.stop();
-        if (frame.count == now && !(Linker::kIsKeyed && kWalksNodes<R, Node>)) linker.finish();
+        if (count == now && !(Linker::kIsKeyed && kWalksNodes<R, Node>)) linker.finish();
     }
     static void finish(typename R::Walk& walk, const typename R::Frame& frame) {
         Linker(static_cast<R&>(walk), frame.at).finish();
