@@ -9,6 +9,7 @@
 
 #include <boost/mp11.hpp>
 
+#include <verbatim/objects/types/sent_field.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -39,6 +40,7 @@ struct Expand<Done, List<T, Rest...>> {
     struct Go : Expand<D, List<Rest...>> {};
     template <class D>
     struct Go<D, false> : Expand<mp::mp_push_back<D, T>, mp::mp_append<NextOf<T>, List<Rest...>>> {
+        static_assert(fields_can_be_sent<T>());
     };
     using Type = typename Go<Done, mp::mp_set_contains<Done, T>::value>::Type;
 };
@@ -90,8 +92,9 @@ struct Closure {
     template <class P>
     using IsShared = detail::mp::mp_contains<Shared, P>;
     template <class T>
-    using IsClaimed = detail::mp::mp_bool<
-        IsShared<T>::value || detail::mp::mp_any_of<detail::Inside<T>, IsShared>::value>;
+    using IsClaimed =
+        detail::mp::mp_bool<IsShared<T>::value ||
+                            detail::mp::mp_any_of<detail::Inside<T>, IsShared>::value>;
     // Types whose objects more than one reference may lead to, or into.
     using Claimed = detail::mp::mp_copy_if<Types, IsClaimed>;
     // Shared types whose objects may lie inside others: a pointer may lead to one before anything

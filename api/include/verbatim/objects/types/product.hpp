@@ -1,4 +1,4 @@
-// Products hold parts of different types at fixed places: classes of the program, pairs. This is
+// Products hold parts of different types at fixed places: classes of the program, tuples. This is
 // also the trait of every type that no other file of this folder knows: its members are found
 // (describe/members.hpp), or compilation stops with a sentence.
 #pragma once
@@ -10,6 +10,8 @@
 
 #include <verbatim/objects/describe/members.hpp>
 #include <verbatim/objects/describe/type_name.hpp>
+#include <verbatim/objects/types/marked.hpp>
+#include <verbatim/objects/types/sent_field.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -24,7 +26,8 @@ union Unmade {
     ~Unmade() {}
 };
 
-// `List` has kCount, get<I>(object), name<I>().
+// `Listed` has kCount, get<I>(object), name<I>(); of classes also is_counted<I>(),
+// count<I>(object).
 template <class T, class Listed>
 struct ProductTrait {
     template <std::size_t I>
@@ -45,10 +48,10 @@ struct ProductTrait {
         const auto* base = reinterpret_cast<const std::byte*>(&storage);
         each([&]<std::size_t I>() {
             const auto& part = Listed::template get<I>(storage.value);
-            info.parts.push_back({std::string(Listed::template name<I>()),
-                                  static_cast<std::size_t>(
-                                      reinterpret_cast<const std::byte*>(&part) - base),
-                                  &type_info<Part<I>>});
+            info.parts.push_back(
+                {std::string(Listed::template name<I>()),
+                 static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&part) - base),
+                 &type_info<Part<I>>});
         });
         return info;
     }
@@ -59,20 +62,35 @@ struct ProductTrait {
                 const auto& part = Listed::template get<I>(object);
                 const auto delta = reinterpret_cast<const std::byte*>(&part) -
                                    reinterpret_cast<const std::byte*>(&object);
-                TraitOf<Part<I>>::pack(sender, part, slot.at(static_cast<std::size_t>(delta)));
+                const Slot at = slot.at(static_cast<std::size_t>(delta));
+                if constexpr (is_counted<I>())
+                    TraitOf<Part<I>>::pack(sender, part, at, Listed::template count<I>(object));
+                else
+                    TraitOf<Part<I>>::pack(sender, part, at);
             }
         });
     }
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
         each([&]<std::size_t I>() __attribute__((always_inline)) {
-            if constexpr (!verbatim::objects::kPlain<Part<I>>)
-                TraitOf<Part<I>>::mend(receiver,
-                                       const_cast<Part<I>&>(Listed::template get<I>(object)));
+            if constexpr (!verbatim::objects::kPlain<Part<I>>) {
+                auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
+                if constexpr (is_counted<I>())
+                    TraitOf<Part<I>>::mend(receiver, part, Listed::template count<I>(object));
+                else
+                    TraitOf<Part<I>>::mend(receiver, part);
+            }
         });
     }
 
   private:
+    template <std::size_t I>
+    static constexpr bool is_counted() noexcept {
+        if constexpr (requires { Listed::template is_counted<I>(); })
+            return Listed::template is_counted<I>();
+        else
+            return false;
+    }
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
         [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -82,19 +100,29 @@ struct ProductTrait {
     }
 };
 
-struct PairParts {
-    static constexpr std::size_t kCount = 2;
+// The fields of a class that are to be checked; described ones have their names in the error.
+template <class T, class Product>
+struct FieldsOf {
     template <std::size_t I>
-    static constexpr auto& get(auto& object) noexcept {
-        return std::get<I>(object);
+    static consteval bool is_named() {
+        if constexpr (Described<T>) return I < Members<T>::kOwn;
+        return false;
     }
     template <std::size_t I>
-    static constexpr std::string_view name() noexcept {
-        return I == 0 ? "first" : "second";
+    static auto field() {
+        using Part = typename Product::template Part<I>;
+        if constexpr (is_named<I>())
+            return std::type_identity<sent_field<
+                T, I, Part, boost::mp11::mp_at_c<typename Members<T>::List, I>::pointer>>{};
+        else
+            return std::type_identity<sent_field<T, I, Part>>{};
     }
+    template <std::size_t... I>
+    static auto all(std::index_sequence<I...>) -> List<typename decltype(field<I>())::type...>;
+    using Type = decltype(all(typename Product::Indices{}));
 };
 
-// std::map, std::shared_ptr and the like: their members belong to the library.
+// std::any, std::mutex and the like: their members belong to the library.
 template <class T>
 constexpr bool names_standard_class() noexcept {
     return raw_type_name<T>().starts_with("std::");
@@ -116,21 +144,23 @@ consteval bool is_class_of_the_program() {
 
 }  // namespace detail
 
-template <class A, class B>
-struct Trait<std::pair<A, B>> : detail::ProductTrait<std::pair<A, B>, detail::PairParts> {
-    static std::string spell() {
-        return "pair<" + TraitOf<A>::spell() + ", " + TraitOf<B>::spell() + ">";
-    }
-};
-
 template <class T>
-struct Trait : std::enable_if_t<detail::is_class_of_the_program<T>(),
-                                std::type_identity<detail::ProductTrait<T, Members<T>>>>::type {
+struct Trait : std::enable_if_t<
+                   detail::is_class_of_the_program<T>(),
+                   std::type_identity<detail::ProductTrait<T, detail::MarkedMembers<T>>>>::type {
+    using Product = detail::ProductTrait<T, detail::MarkedMembers<T>>;
+    using Fields = typename detail::FieldsOf<T, Product>::Type;
+    static constexpr bool kPlain = !detail::Validated<T> && Product::kPlain;
     static std::string spell() { return type_name<T>(); }
     static TypeInfo info() {
-        TypeInfo info = detail::ProductTrait<T, Members<T>>::info();
+        TypeInfo info = Product::info();
         info.is_class = true;
         return info;
+    }
+    template <class R>
+    [[gnu::always_inline]] static void mend(R& receiver, T& object) {
+        Product::mend(receiver, object);
+        if constexpr (detail::Validated<T>) receiver.validate_later(&object, &detail::is_valid<T>);
     }
 };
 
