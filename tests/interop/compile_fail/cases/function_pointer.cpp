@@ -1,4 +1,5 @@
-// expect: function pointer
+// expect: a function pointer means nothing
+// expect: sent_field<X, 0, void (*)()>
 #include <verbatim/objects.hpp>
 struct X {
     void (*f)();

@@ -1,4 +1,5 @@
-// expect: union
+// expect: a union does not say
+// expect: sent_field<X, 0, V>
 #include <verbatim/objects.hpp>
 union V {
     int a;

@@ -1,4 +1,5 @@
 // expect: void pointer
+// expect: sent_field<X, 0, void
 // expect: typed pointer
 #include <verbatim/objects.hpp>
 struct X {

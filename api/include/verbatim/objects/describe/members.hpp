@@ -130,6 +130,50 @@ using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
 template <class T>
 concept Described = boost::describe::has_describe_members<T>::value;
 
+namespace detail {
+
+// The struct's members, counted as initialisers.
+template <class T, std::size_t Count>
+consteval bool bound_members_are_known() {
+    using Bound = BoundOf<T, Count>;
+    constexpr bool is_plain = plain_size(typename Bound::Types{}) == sizeof(T);
+    constexpr bool has_references = has_reference(typename Bound::Types{});
+    static_assert(!has_references,
+                  "verbatim: this struct has a reference member, which cannot be re-seated at the "
+                  "receiver; use a pointer");
+    static_assert(
+        Bound::kAddressable,
+        "verbatim: this struct has a bit-field or a packed member, which no reference can "
+        "name; use plain integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the "
+        "struct needs describing");
+    static_assert(has_references || !Bound::kAddressable || is_plain,
+                  "verbatim: this struct has bit-fields, packed, over-aligned or empty members, so "
+                  "its layout cannot be derived; replace bit-fields by plain integers, then add "
+                  "VERBATIM_DESCRIBE(Type, member, ...) after it");
+    return !has_references && Bound::kAddressable && is_plain;
+}
+template <class T>
+consteval bool aggregate_members_are_known() {
+    constexpr std::size_t count = count_initialisers<T, kMaxBound + 1>();
+    constexpr bool array = has_array<T, count>();
+    static_assert(
+        !array,
+        "verbatim: this struct has a C array as a member, so its members cannot be listed "
+        "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use "
+        "std::array");
+    static_assert(count > 0 || std::is_empty_v<T>,
+                  "verbatim: this struct has a reference member, which cannot be re-seated at the "
+                  "receiver; use a pointer");
+    if constexpr (array || (count == 0 && !std::is_empty_v<T>))
+        return false;
+    else if constexpr (count >= 1 && count <= kMaxBound)
+        return bound_members_are_known<T, count>();
+    else
+        return true;
+}
+
+}  // namespace detail
+
 // Stops compilation if T's members cannot be listed; its name gives the remedy in every error
 // trace.
 template <class T>
@@ -137,53 +181,29 @@ consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
     static_assert(!std::is_polymorphic_v<T>,
                   "verbatim: a type with virtual functions cannot be sent yet; send its data in a "
                   "plain struct");
-    static_assert(
-        !std::is_union_v<T>,
-        "verbatim: a union does not say which member is alive; send a struct with a tag, or "
-        "std::optional");
-    if constexpr (!Described<T>) {
-        static_assert(
-            std::is_aggregate_v<T>,
-            "verbatim: this class has constructors, private members or base classes, so its "
-            "members "
-            "cannot be listed automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it (or "
-            "VERBATIM_DESCRIBE_PRIVATE inside it, VERBATIM_DESCRIBE_DERIVED with bases)");
+    static_assert(!std::is_union_v<T>,
+                  "verbatim: a union does not say which member is alive; send a struct with a tag, "
+                  "or std::variant");
+    if constexpr (std::is_polymorphic_v<T> || std::is_union_v<T>) {
+        return false;
+    } else if constexpr (Described<T>) {
+        return true;
+    } else if constexpr (!std::is_aggregate_v<T>) {
+        static_assert(std::is_aggregate_v<T>,
+                      "verbatim: this class has constructors, private members or base classes, so "
+                      "its members cannot be listed automatically; add VERBATIM_DESCRIBE(Type, "
+                      "member, ...) after it (or VERBATIM_DESCRIBE_PRIVATE inside it, "
+                      "VERBATIM_DESCRIBE_DERIVED with bases)");
+        return false;
+    } else if constexpr (detail::kHasBase<T>) {
         static_assert(!detail::kHasBase<T>,
                       "verbatim: this struct has a base class, so its members cannot be listed "
-                      "automatically; "
-                      "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
-        if constexpr (std::is_aggregate_v<T> && !detail::kHasBase<T>) {
-            constexpr std::size_t count = detail::count_initialisers<T, detail::kMaxBound + 1>();
-            constexpr bool array = detail::has_array<T, count>();
-            static_assert(
-                !array,
-                "verbatim: this struct has a C array as a member, so its members cannot be listed "
-                "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use "
-                "std::array");
-            static_assert(count > 0 || std::is_empty_v<T>,
-                          "verbatim: this struct has a reference member, which cannot be re-seated "
-                          "at the receiver; use a pointer");
-            if constexpr (!array && count >= 1 && count <= detail::kMaxBound) {
-                using Bound = detail::BoundOf<T, count>;
-                static_assert(!detail::has_reference(typename Bound::Types{}),
-                              "verbatim: this struct has a reference member, which cannot be "
-                              "re-seated at the receiver; use a pointer");
-                static_assert(Bound::kAddressable,
-                              "verbatim: this struct has a bit-field or a packed member, which no "
-                              "reference can name; use plain "
-                              "integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the "
-                              "struct needs describing");
-                static_assert(
-                    !Bound::kAddressable ||
-                        detail::plain_size(typename Bound::Types{}) == sizeof(T),
-                    "verbatim: this struct has bit-fields, packed, over-aligned or empty members, "
-                    "so its "
-                    "layout cannot be derived; replace bit-fields by plain integers, then add "
-                    "VERBATIM_DESCRIBE(Type, member, ...) after it");
-            }
-        }
+                      "automatically; add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) "
+                      "after it");
+        return false;
+    } else {
+        return detail::aggregate_members_are_known<T>();
     }
-    return true;
 }
 
 namespace detail {

@@ -63,7 +63,7 @@ struct ProductTrait {
                 const auto delta = reinterpret_cast<const std::byte*>(&part) -
                                    reinterpret_cast<const std::byte*>(&object);
                 const Slot at = slot.at(static_cast<std::size_t>(delta));
-                if constexpr (is_counted<I>())
+                if constexpr (Listed::template is_counted<I>())
                     TraitOf<Part<I>>::pack(sender, part, at, Listed::template count<I>(object));
                 else
                     TraitOf<Part<I>>::pack(sender, part, at);
@@ -75,7 +75,7 @@ struct ProductTrait {
         each([&]<std::size_t I>() __attribute__((always_inline)) {
             if constexpr (!verbatim::objects::kPlain<Part<I>>) {
                 auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
-                if constexpr (is_counted<I>())
+                if constexpr (Listed::template is_counted<I>())
                     TraitOf<Part<I>>::mend(receiver, part, Listed::template count<I>(object));
                 else
                     TraitOf<Part<I>>::mend(receiver, part);
@@ -84,13 +84,6 @@ struct ProductTrait {
     }
 
   private:
-    template <std::size_t I>
-    static constexpr bool is_counted() noexcept {
-        if constexpr (requires { Listed::template is_counted<I>(); })
-            return Listed::template is_counted<I>();
-        else
-            return false;
-    }
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
         [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -129,29 +122,40 @@ constexpr bool names_standard_class() noexcept {
 }
 
 template <class T>
-consteval bool is_class_of_the_program() {
-    static_assert(!std::is_reference_v<T>,
-                  "verbatim: a reference member cannot be re-seated at the receiver; use a "
-                  "pointer");
-    static_assert(std::is_class_v<T> || std::is_union_v<T>,
-                  "verbatim: this type cannot be sent (member pointers and nullptr_t have no "
-                  "meaning elsewhere)");
-    static_assert(Described<T> || !names_standard_class<T>(),
-                  "verbatim: this standard type cannot be sent; docs/objects.md lists those that "
-                  "can, and shows how to add a trait");
-    return members_are_known__else_add_VERBATIM_DESCRIBE<T>();
+constexpr bool names_path() noexcept {
+    constexpr std::string_view name = raw_type_name<T>();
+    return name.starts_with("std::filesystem::") && name.ends_with("path");
 }
 
-}  // namespace detail
-
+// Stops compilation with one sentence if not.
 template <class T>
-struct Trait : std::enable_if_t<
-                   detail::is_class_of_the_program<T>(),
-                   std::type_identity<detail::ProductTrait<T, detail::MarkedMembers<T>>>>::type {
-    using Product = detail::ProductTrait<T, detail::MarkedMembers<T>>;
-    using Fields = typename detail::FieldsOf<T, Product>::Type;
-    static constexpr bool kPlain = !detail::Validated<T> && Product::kPlain;
-    static std::string spell() { return type_name<T>(); }
+consteval bool is_class_of_the_program() {
+    constexpr bool is_class = std::is_class_v<T> || std::is_union_v<T>;
+    constexpr bool is_standard = is_class && !Described<T> && names_standard_class<T>();
+    static_assert(is_class,
+                  "verbatim: this type cannot be sent (references, member pointers and nullptr_t "
+                  "have no meaning elsewhere)");
+    static_assert(!is_standard || !names_path<T>(),
+                  "verbatim: std::filesystem::path cannot be sent; send its string()");
+    static_assert(!is_standard || names_path<T>(),
+                  "verbatim: this standard type cannot be sent; docs/objects.md lists those that "
+                  "can, and shows how to add a trait");
+    if constexpr (is_class && !is_standard)
+        return members_are_known__else_add_VERBATIM_DESCRIBE<T>();
+    else
+        return false;
+}
+
+// Of a type that was refused: no further errors shall hide the first.
+template <class T, bool = is_class_of_the_program<T>()>
+struct ClassTrait : PlainTrait {
+    using Fields = List<>;
+};
+template <class T>
+struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
+    using Product = ProductTrait<T, MarkedMembers<T>>;
+    using Fields = typename FieldsOf<T, Product>::Type;
+    static constexpr bool kPlain = !Validated<T> && Product::kPlain;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;
@@ -160,8 +164,15 @@ struct Trait : std::enable_if_t<
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
         Product::mend(receiver, object);
-        if constexpr (detail::Validated<T>) receiver.validate_later(&object, &detail::is_valid<T>);
+        if constexpr (Validated<T>) receiver.validate_later(&object, &is_valid<T>);
     }
+};
+
+}  // namespace detail
+
+template <class T>
+struct Trait : detail::ClassTrait<T> {
+    static std::string spell() { return type_name<T>(); }
 };
 
 }  // namespace verbatim::objects

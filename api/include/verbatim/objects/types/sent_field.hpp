@@ -36,6 +36,8 @@ struct TypesBehind<T, true> {
 // `Field` is a sent_field; T lies behind its type.
 template <class Field, class T>
 struct behind_sent_field {
+    // First, so that an error in it is told with this struct among the few that compilers name.
+    using Edges = typename TraitOf<T>::Edges;
     template <class U>
     using Behind = behind_sent_field<Field, U>;
     static constexpr bool value =
@@ -44,6 +46,7 @@ struct behind_sent_field {
 
 template <class Class, std::size_t Number, class Type, auto... Member>
 struct sent_field {
+    using Edges = typename TraitOf<Type>::Edges;
     template <class U>
     using Behind = behind_sent_field<sent_field, U>;
     static constexpr bool value =

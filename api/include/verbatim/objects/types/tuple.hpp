@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,6 +31,14 @@ struct TupleParts {
     template <std::size_t I>
     static constexpr std::string_view name() noexcept {
         return {};
+    }
+    template <std::size_t I>
+    static constexpr bool is_counted() noexcept {
+        return false;
+    }
+    template <std::size_t I>
+    static constexpr std::uint64_t count(const auto&) noexcept {
+        return 0;
     }
 };
 

@@ -1,7 +1,7 @@
-// expect: cannot be sent yet
-#include <map>
+// expect: reference member
 #include <verbatim/objects.hpp>
 struct X {
-    std::map<int, int> m;
+    int a;
+    const double& r;
 };
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

@@ -1,7 +1,8 @@
-// expect: cannot be sent yet
+// expect: whose deleter holds something
+// expect: sent_field<X, 0, std::unique_ptr<int
 #include <memory>
 #include <verbatim/objects.hpp>
 struct X {
-    std::shared_ptr<int> p;
+    std::unique_ptr<int, void (*)(int*)> p;
 };
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

@@ -1,6 +1,7 @@
-// expect: std::vector<std::uint8_t>
+// expect: need VERBATIM_DESCRIBE
 #include <verbatim/objects.hpp>
 struct X {
-    std::vector<bool> v;
+    int a, b;
 };
+VERBATIM_TRANSIENT(X, b)
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }
