@@ -123,10 +123,9 @@ Claims::Answer Claims::look_apart(std::uint64_t address, std::uint64_t bytes) co
     auto at = apart_.upper_bound(address);
     if (at != apart_.begin()) {
         const auto before = std::prev(at);
-        if (address < before->second.end) {
-            if (address + bytes > before->second.end) return {Found::covers, 0};
+        // Also if the bytes go on behind its end: then they may be parts of one array.
+        if (address < before->second.end)
             return {Found::seen, before->second.offset + (address - before->first)};
-        }
     }
     if (at != apart_.end() && at->first < address + bytes) return {Found::covers, 0};
     return {};

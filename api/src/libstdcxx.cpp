@@ -6,6 +6,7 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/libstdcxx_values.hpp>
 
 namespace verbatim::objects {
 namespace {
@@ -57,14 +58,17 @@ bool optional_is_as_known() {
 }  // namespace
 
 void verify_library_layout() {
-    static const bool known =
-        string_is_as_known<false, std::string>() && string_is_as_known<true, std::pmr::string>() &&
-        vector_is_as_known<false, std::vector<int>>() &&
-        vector_is_as_known<true, std::pmr::vector<int>>() &&
-        sizeof(std::unique_ptr<int>) == sizeof(int*) && optional_is_as_known();
-    if (!known || !containers_are_as_known())
+    static const bool known = string_is_as_known<false, std::string>() &&
+                              string_is_as_known<true, std::pmr::string>() &&
+                              vector_is_as_known<false, std::vector<int>>() &&
+                              vector_is_as_known<true, std::pmr::vector<int>>() &&
+                              sizeof(std::unique_ptr<int>) == sizeof(int*) &&
+                              optional_is_as_known() && value_layouts_are_known() &&
+                              containers_are_as_known();
+    if (!known)
         throw Error(Errc::unsupported, "standard library",
-                    "it lays out strings or containers in a way this build does not know",
+                    "it lays out std::string, std::vector or another type in a way this build does "
+                    "not know",
                     "build verbatim and the application with the same libstdc++ (g++ or clang with "
                     "libstdc++)");
 }

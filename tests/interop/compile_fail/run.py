@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Types that cannot be sent must stop compilation, with a sentence that says what to do.
 
-Each file of cases/ starts with one or more lines `// expect: TEXT`; compiling it must fail and print every TEXT.
+Each file under cases/ starts with one or more lines `// expect: TEXT`; compiling it must fail and print every TEXT.
 The line `// expect-ok` marks the control cases, which must compile. `// only: g++` limits a case to a compiler.
 
 usage: run.py COMPILER [ARGUMENT...]
@@ -33,7 +33,7 @@ def check(case, command):
 
 def main():
     command = sys.argv[1:]
-    cases = sorted((pathlib.Path(__file__).parent / "cases").glob("*.cpp"))
+    cases = sorted((pathlib.Path(__file__).parent / "cases").rglob("*.cpp"))
     print(f"1..{len(cases)}")
     for number, case in enumerate(cases, 1):
         result = check(case, command)

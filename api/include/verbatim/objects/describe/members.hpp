@@ -20,7 +20,7 @@
 // non-static data member must be listed, in any order.
 #define VERBATIM_DESCRIBE(Type, ...) BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__))
 // The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2),
-// member...).
+// member...) with its own members.
 #define VERBATIM_DESCRIBE_DERIVED(Type, Bases, ...) \
     BOOST_DESCRIBE_STRUCT(Type, Bases, (__VA_ARGS__))
 // Inside a class with private members: VERBATIM_DESCRIBE_PRIVATE(Type, member...).
@@ -117,6 +117,11 @@ constexpr std::size_t plain_size(TypeList<M...>) {
     return (end + alignment - 1) / alignment * alignment;
 }
 
+template <class... M>
+constexpr bool has_reference(TypeList<M...>) {
+    return (std::is_reference_v<M> || ...);
+}
+
 template <class T, std::size_t Count>
 using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
 
@@ -125,6 +130,50 @@ using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
 template <class T>
 concept Described = boost::describe::has_describe_members<T>::value;
 
+namespace detail {
+
+// The struct's members, counted as initialisers.
+template <class T, std::size_t Count>
+consteval bool bound_members_are_known() {
+    using Bound = BoundOf<T, Count>;
+    constexpr bool is_plain = plain_size(typename Bound::Types{}) == sizeof(T);
+    constexpr bool has_references = has_reference(typename Bound::Types{});
+    static_assert(!has_references,
+                  "verbatim: this struct has a reference member, which cannot be re-seated at the "
+                  "receiver; use a pointer");
+    static_assert(
+        Bound::kAddressable,
+        "verbatim: this struct has a bit-field or a packed member, which no reference can "
+        "name; use plain integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the "
+        "struct needs describing");
+    static_assert(has_references || !Bound::kAddressable || is_plain,
+                  "verbatim: this struct has bit-fields, packed, over-aligned or empty members, so "
+                  "its layout cannot be derived; replace bit-fields by plain integers, then add "
+                  "VERBATIM_DESCRIBE(Type, member, ...) after it");
+    return !has_references && Bound::kAddressable && is_plain;
+}
+template <class T>
+consteval bool aggregate_members_are_known() {
+    constexpr std::size_t count = count_initialisers<T, kMaxBound + 1>();
+    constexpr bool array = has_array<T, count>();
+    static_assert(
+        !array,
+        "verbatim: this struct has a C array as a member, so its members cannot be listed "
+        "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use "
+        "std::array");
+    static_assert(count > 0 || std::is_empty_v<T>,
+                  "verbatim: this struct has a reference member, which cannot be re-seated at the "
+                  "receiver; use a pointer");
+    if constexpr (array || (count == 0 && !std::is_empty_v<T>))
+        return false;
+    else if constexpr (count >= 1 && count <= kMaxBound)
+        return bound_members_are_known<T, count>();
+    else
+        return true;
+}
+
+}  // namespace detail
+
 // Stops compilation if T's members cannot be listed; its name gives the remedy in every error
 // trace.
 template <class T>
@@ -132,63 +181,64 @@ consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
     static_assert(!std::is_polymorphic_v<T>,
                   "verbatim: a type with virtual functions cannot be sent yet; send its data in a "
                   "plain struct");
-    static_assert(
-        !std::is_union_v<T>,
-        "verbatim: a union does not say which member is alive; send a struct with a tag, or "
-        "std::optional");
-    if constexpr (!Described<T>) {
-        static_assert(
-            std::is_aggregate_v<T>,
-            "verbatim: this class has constructors, private members or base classes, so its "
-            "members "
-            "cannot be listed automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it (or "
-            "VERBATIM_DESCRIBE_PRIVATE inside it, VERBATIM_DESCRIBE_DERIVED with bases)");
+    static_assert(!std::is_union_v<T>,
+                  "verbatim: a union does not say which member is alive; send a struct with a tag, "
+                  "or std::variant");
+    if constexpr (std::is_polymorphic_v<T> || std::is_union_v<T>) {
+        return false;
+    } else if constexpr (Described<T>) {
+        return true;
+    } else if constexpr (!std::is_aggregate_v<T>) {
+        static_assert(std::is_aggregate_v<T>,
+                      "verbatim: this class has constructors, private members or base classes, so "
+                      "its members cannot be listed automatically; add VERBATIM_DESCRIBE(Type, "
+                      "member, ...) after it (or VERBATIM_DESCRIBE_PRIVATE inside it, "
+                      "VERBATIM_DESCRIBE_DERIVED with bases)");
+        return false;
+    } else if constexpr (detail::kHasBase<T>) {
         static_assert(!detail::kHasBase<T>,
                       "verbatim: this struct has a base class, so its members cannot be listed "
-                      "automatically; "
-                      "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
-        if constexpr (std::is_aggregate_v<T> && !detail::kHasBase<T>) {
-            constexpr std::size_t count = detail::count_initialisers<T, detail::kMaxBound + 1>();
-            constexpr bool array = detail::has_array<T, count>();
-            static_assert(
-                !array,
-                "verbatim: this struct has a C array as a member, so its members cannot be listed "
-                "automatically; add VERBATIM_DESCRIBE(Type, member, ...) after it, or use "
-                "std::array");
-            if constexpr (!array && count >= 1 && count <= detail::kMaxBound) {
-                using Bound = detail::BoundOf<T, count>;
-                static_assert(Bound::kAddressable,
-                              "verbatim: this struct has a bit-field or a packed member, which no "
-                              "reference can name; use plain "
-                              "integers, and add VERBATIM_DESCRIBE(Type, member, ...) if the "
-                              "struct needs describing");
-                static_assert(
-                    !Bound::kAddressable ||
-                        detail::plain_size(typename Bound::Types{}) == sizeof(T),
-                    "verbatim: this struct has bit-fields, packed, over-aligned or empty members, "
-                    "so its "
-                    "layout cannot be derived; replace bit-fields by plain integers, then add "
-                    "VERBATIM_DESCRIBE(Type, member, ...) after it");
-            }
-        }
+                      "automatically; add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) "
+                      "after it");
+        return false;
+    } else {
+        return detail::aggregate_members_are_known<T>();
     }
-    return true;
 }
 
 namespace detail {
 
+// Its own members, then its bases: where a base ends in padding, members may lie in that.
 template <class T>
 struct DescribedMembers {
-    using List = boost::describe::describe_members<T, boost::describe::mod_any_access |
-                                                          boost::describe::mod_inherited>;
-    static constexpr std::size_t kCount = boost::mp11::mp_size<List>::value;
+    using List = boost::describe::describe_members<T, boost::describe::mod_any_access>;
+    using Bases = boost::describe::describe_bases<T, boost::describe::mod_any_access>;
+    template <class Base>
+    using IsVirtual = boost::mp11::mp_bool<(Base::modifiers & boost::describe::mod_virtual) != 0>;
+    static_assert(
+        !boost::mp11::mp_any_of<Bases, IsVirtual>::value,
+        "verbatim: a class with virtual bases cannot be sent; the place of such a base is "
+        "not part of its type");
+    static constexpr std::size_t kOwn = boost::mp11::mp_size<List>::value;
+    static constexpr std::size_t kCount = kOwn + boost::mp11::mp_size<Bases>::value;
     template <std::size_t I>
     static constexpr auto& get(auto& object) noexcept {
-        return object.*boost::mp11::mp_at_c<List, I>::pointer;
+        if constexpr (I < kOwn) {
+            return object.*boost::mp11::mp_at_c<List, I>::pointer;
+        } else {
+            using Base = typename boost::mp11::mp_at_c<Bases, I - kOwn>::type;
+            using Same =
+                std::conditional_t<std::is_const_v<std::remove_reference_t<decltype(object)>>,
+                                   const Base, Base>;
+            return (Same&)object;  // the base may be private
+        }
     }
     template <std::size_t I>
     static constexpr std::string_view name() noexcept {
-        return boost::mp11::mp_at_c<List, I>::name;
+        if constexpr (I < kOwn)
+            return boost::mp11::mp_at_c<List, I>::name;
+        else
+            return "(base class)";
     }
 };
 

@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <boost/mp11.hpp>
 
 #include <verbatim/objects/graph/image.hpp>
+#include <verbatim/objects/types/sent_field.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -29,6 +31,10 @@ using EdgesOf = typename TraitOf<T>::Edges;
 template <class T>
 using NextOf = mp::mp_append<PartsOf<T>, mp::mp_transform<TargetOfEdge, EdgesOf<T>>>;
 
+// T. If one of its fields cannot be sent, compilation stops here, before anything else needs it.
+template <class T>
+using Checked = std::enable_if_t<fields_can_be_sent<T>(), T>;
+
 template <class Done, class Left>
 struct Expand;
 template <class Done>
@@ -40,8 +46,8 @@ struct Expand<Done, List<T, Rest...>> {
     template <class D, bool Known>
     struct Go : Expand<D, List<Rest...>> {};
     template <class D>
-    struct Go<D, false> : Expand<mp::mp_push_back<D, T>, mp::mp_append<NextOf<T>, List<Rest...>>> {
-    };
+    struct Go<D, false>
+        : Expand<mp::mp_push_back<D, Checked<T>>, mp::mp_append<NextOf<T>, List<Rest...>>> {};
     using Type = typename Go<Done, mp::mp_set_contains<Done, T>::value>::Type;
 };
 

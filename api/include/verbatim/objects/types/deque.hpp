@@ -94,8 +94,7 @@ struct Trait<std::deque<E, A>> {
     }
     // Frames are overwritten by what is put off.
     template <class S>
-    static void pack_buffers(typename S::Walk& walk, const typename S::Frame& popped) {
-        const typename S::Frame frame = popped;
+    static void pack_buffers(typename S::Walk& walk, const typename S::Frame& frame) {
         auto& sender = static_cast<S&>(walk);
         const auto& image = *reinterpret_cast<const DequeImage*>(frame.source);
         const Extents extents(image);
@@ -110,8 +109,7 @@ struct Trait<std::deque<E, A>> {
     }
     // The frame's state is the number of the next buffer.
     template <class R>
-    static void mend_buffers(typename R::Walk& walk, const typename R::Frame& popped) {
-        const typename R::Frame frame = popped;
+    static void mend_buffers(typename R::Walk& walk, const typename R::Frame& frame) {
         auto& receiver = static_cast<R&>(walk);
         auto& image = *reinterpret_cast<DequeImage*>(frame.at);
         const Extents extents(image);

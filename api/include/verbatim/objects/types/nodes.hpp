@@ -114,8 +114,7 @@ struct NodePacking {
   private:
     using Links = std::remove_cvref_t<decltype(Node::links)>;
 
-    static void step(typename S::Walk& walk, const typename S::Frame& popped) {
-        const typename S::Frame frame = popped;
+    static void step(typename S::Walk& walk, const typename S::Frame& frame) {
         auto& sender = static_cast<S&>(walk);
         std::array<const Node*, kStepObjects> nodes;
         const std::uint64_t count = frame.count, now = std::min(count, kStepObjects);
@@ -166,8 +165,7 @@ struct NodeMending {
     }
 
   private:
-    static void step(typename R::Walk& walk, const typename R::Frame& popped) {
-        const typename R::Frame frame = popped;
+    static void step(typename R::Walk& walk, const typename R::Frame& frame) {
         auto& receiver = static_cast<R&>(walk);
         std::byte* const at = frame.at;
         const std::uint64_t count = frame.count, now = std::min(count, kStepObjects);

@@ -1,4 +1,4 @@
-// Products hold parts of different types at fixed places: classes of the program, pairs. This is
+// Products hold parts of different types at fixed places: classes of the program, tuples. This is
 // also the trait of every type that no other file of this folder knows: its members are found
 // (describe/members.hpp), or compilation stops with a sentence.
 #pragma once
@@ -10,6 +10,8 @@
 
 #include <verbatim/objects/describe/members.hpp>
 #include <verbatim/objects/describe/type_name.hpp>
+#include <verbatim/objects/types/marked.hpp>
+#include <verbatim/objects/types/sent_field.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -24,7 +26,8 @@ union Unmade {
     ~Unmade() {}
 };
 
-// `List` has kCount, get<I>(object), name<I>().
+// `Listed` has kCount, get<I>(object), name<I>(); of classes also is_counted<I>(),
+// count<I>(object).
 template <class T, class Listed>
 struct ProductTrait {
     template <std::size_t I>
@@ -59,16 +62,24 @@ struct ProductTrait {
                 const auto& part = Listed::template get<I>(object);
                 const auto delta = reinterpret_cast<const std::byte*>(&part) -
                                    reinterpret_cast<const std::byte*>(&object);
-                TraitOf<Part<I>>::pack(sender, part, slot.at(static_cast<std::size_t>(delta)));
+                const Slot at = slot.at(static_cast<std::size_t>(delta));
+                if constexpr (Listed::template is_counted<I>())
+                    TraitOf<Part<I>>::pack(sender, part, at, Listed::template count<I>(object));
+                else
+                    TraitOf<Part<I>>::pack(sender, part, at);
             }
         });
     }
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
         each([&]<std::size_t I>() __attribute__((always_inline)) {
-            if constexpr (!verbatim::objects::kPlain<Part<I>>)
-                TraitOf<Part<I>>::mend(receiver,
-                                       const_cast<Part<I>&>(Listed::template get<I>(object)));
+            if constexpr (!verbatim::objects::kPlain<Part<I>>) {
+                auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
+                if constexpr (Listed::template is_counted<I>())
+                    TraitOf<Part<I>>::mend(receiver, part, Listed::template count<I>(object));
+                else
+                    TraitOf<Part<I>>::mend(receiver, part);
+            }
         });
     }
 
@@ -82,56 +93,86 @@ struct ProductTrait {
     }
 };
 
-struct PairParts {
-    static constexpr std::size_t kCount = 2;
+// The fields of a class that are to be checked; described ones have their names in the error.
+template <class T, class Product>
+struct FieldsOf {
     template <std::size_t I>
-    static constexpr auto& get(auto& object) noexcept {
-        return std::get<I>(object);
+    static consteval bool is_named() {
+        if constexpr (Described<T>) return I < Members<T>::kOwn;
+        return false;
     }
     template <std::size_t I>
-    static constexpr std::string_view name() noexcept {
-        return I == 0 ? "first" : "second";
+    static auto field() {
+        using Part = typename Product::template Part<I>;
+        if constexpr (is_named<I>())
+            return std::type_identity<sent_field<
+                T, I, Part, boost::mp11::mp_at_c<typename Members<T>::List, I>::pointer>>{};
+        else
+            return std::type_identity<sent_field<T, I, Part>>{};
     }
+    template <std::size_t... I>
+    static auto all(std::index_sequence<I...>) -> List<typename decltype(field<I>())::type...>;
+    using Type = decltype(all(typename Product::Indices{}));
 };
 
-// std::map, std::shared_ptr and the like: their members belong to the library.
+// std::any, std::mutex and the like: their members belong to the library.
 template <class T>
 constexpr bool names_standard_class() noexcept {
     return raw_type_name<T>().starts_with("std::");
 }
 
 template <class T>
-consteval bool is_class_of_the_program() {
-    static_assert(!std::is_reference_v<T>,
-                  "verbatim: a reference member cannot be re-seated at the receiver; use a "
-                  "pointer");
-    static_assert(std::is_class_v<T> || std::is_union_v<T>,
-                  "verbatim: this type cannot be sent (member pointers and nullptr_t have no "
-                  "meaning elsewhere)");
-    static_assert(Described<T> || !names_standard_class<T>(),
-                  "verbatim: this standard type cannot be sent; docs/objects.md lists those that "
-                  "can, and shows how to add a trait");
-    return members_are_known__else_add_VERBATIM_DESCRIBE<T>();
+constexpr bool names_path() noexcept {
+    constexpr std::string_view name = raw_type_name<T>();
+    return name.starts_with("std::filesystem::") && name.ends_with("path");
 }
 
-}  // namespace detail
-
-template <class A, class B>
-struct Trait<std::pair<A, B>> : detail::ProductTrait<std::pair<A, B>, detail::PairParts> {
-    static std::string spell() {
-        return "pair<" + TraitOf<A>::spell() + ", " + TraitOf<B>::spell() + ">";
-    }
-};
-
+// Stops compilation with one sentence if not.
 template <class T>
-struct Trait : std::enable_if_t<detail::is_class_of_the_program<T>(),
-                                std::type_identity<detail::ProductTrait<T, Members<T>>>>::type {
-    static std::string spell() { return type_name<T>(); }
+consteval bool is_class_of_the_program() {
+    constexpr bool is_class = std::is_class_v<T> || std::is_union_v<T>;
+    constexpr bool is_standard = is_class && !Described<T> && names_standard_class<T>();
+    static_assert(is_class,
+                  "verbatim: this type cannot be sent (references, member pointers and nullptr_t "
+                  "have no meaning elsewhere)");
+    static_assert(!is_standard || !names_path<T>(),
+                  "verbatim: std::filesystem::path cannot be sent; send its string()");
+    static_assert(!is_standard || names_path<T>(),
+                  "verbatim: this standard type cannot be sent; docs/objects.md lists those that "
+                  "can, and shows how to add a trait");
+    if constexpr (is_class && !is_standard)
+        return members_are_known__else_add_VERBATIM_DESCRIBE<T>();
+    else
+        return false;
+}
+
+// Of a type that was refused: no further errors shall hide the first.
+template <class T, bool = is_class_of_the_program<T>()>
+struct ClassTrait : PlainTrait {
+    using Fields = List<>;
+};
+template <class T>
+struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
+    using Product = ProductTrait<T, MarkedMembers<T>>;
+    using Fields = typename FieldsOf<T, Product>::Type;
+    static constexpr bool kPlain = !Validated<T> && Product::kPlain;
     static TypeInfo info() {
-        TypeInfo info = detail::ProductTrait<T, Members<T>>::info();
+        TypeInfo info = Product::info();
         info.is_class = true;
         return info;
     }
+    template <class R>
+    [[gnu::always_inline]] static void mend(R& receiver, T& object) {
+        Product::mend(receiver, object);
+        if constexpr (Validated<T>) receiver.validate_later(&object, &is_valid<T>);
+    }
+};
+
+}  // namespace detail
+
+template <class T>
+struct Trait : detail::ClassTrait<T> {
+    static std::string spell() { return type_name<T>(); }
 };
 
 }  // namespace verbatim::objects

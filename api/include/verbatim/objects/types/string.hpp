@@ -9,6 +9,7 @@
 #include <string>
 
 #include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/types/array.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -19,7 +20,9 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
                   "verbatim: strings need std::allocator or std::pmr::polymorphic_allocator");
     using String = std::basic_string<C, std::char_traits<C>, A>;
     using Image = StringImage<C>;
-    using Parts = List<>;
+    // Views may lead to the characters of a short string.
+    using LocalCharacters = std::array<C, Image::kLocal + 1>;
+    using Parts = List<LocalCharacters>;
     using Edges = List<OwnedArray<C>>;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, C>;
@@ -30,6 +33,7 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     }
     static TypeInfo info() {
         TypeInfo info;
+        info.parts = {{"", kImageAt + offsetof(Image, local), &type_info<LocalCharacters>}};
         info.targets = {&type_info<C>};
         return info;
     }

@@ -1,4 +1,5 @@
-// std::unique_ptr with the default deleter, to one object.
+// std::unique_ptr to one object, with a deleter that holds nothing. It is never called: received
+// objects end with their graph.
 #pragma once
 
 #include <cstring>
@@ -10,10 +11,17 @@
 
 namespace verbatim::objects {
 
-template <class T>
-requires(!std::is_array_v<T>) struct Trait<std::unique_ptr<T, std::default_delete<T>>> {
+template <class T, class D>
+struct Trait<std::unique_ptr<T, D>> {
+    using Pointer = std::unique_ptr<T, D>;
+    static_assert(
+        !std::is_array_v<T>,
+        "verbatim: a unique_ptr to an array does not know its length; name the member that "
+        "has it in VERBATIM_COUNTED(Type, (pointer, count)), or use std::vector");
+    static_assert(std::is_empty_v<D> && std::is_same_v<typename Pointer::pointer, T*>,
+                  "verbatim: a unique_ptr whose deleter holds something, or that holds no plain "
+                  "pointer, cannot be sent; use std::default_delete");
     using Target = std::remove_cv_t<T>;
-    using Pointer = std::unique_ptr<T, std::default_delete<T>>;
     using Parts = List<>;
     using Edges = List<OwnedOne<Target>>;
     static constexpr bool kPlain = false;

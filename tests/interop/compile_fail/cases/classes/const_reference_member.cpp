@@ -1,7 +1,7 @@
-// expect: cannot be sent yet
-#include <memory>
+// expect: reference member
 #include <verbatim/objects.hpp>
 struct X {
-    std::shared_ptr<int> p;
+    int a;
+    const double& r;
 };
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

@@ -1,10 +1,7 @@
-// expect: union
+// expect: need VERBATIM_DESCRIBE
 #include <verbatim/objects.hpp>
-union V {
-    int a;
-    float b;
-};
 struct X {
-    V v;
+    int a, b;
 };
+VERBATIM_TRANSIENT(X, b)
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

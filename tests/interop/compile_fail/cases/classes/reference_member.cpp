@@ -1,7 +1,8 @@
-// expect: void pointer
-// expect: typed pointer
+// expect: reference member
+// expect: use a pointer
 #include <verbatim/objects.hpp>
 struct X {
-    void* p;
+    int a;
+    double& r;
 };
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }
