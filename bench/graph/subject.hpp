@@ -51,6 +51,8 @@ void add_protobuf_packages();
 void add_cereal();
 void add_cereal_packages();
 void add_flatbuffers();
+void add_flatbuffers_packages();
 void add_capnproto();
+void add_capnproto_packages();
 
 }  // namespace bench_graph

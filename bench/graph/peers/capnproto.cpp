@@ -1,19 +1,12 @@
 // capnproto: the graph is built in one reused segment and copied; the receiver reads it in place
 // and checks what it reads as it goes. So it yields no objects, and stands beside the subjects that
 // do.
-#include <capnp/message.h>
-#include <capnp/serialize.h>
 #include <graphs.capnp.h>
-#include <kj/io.h>
 
-#include <memory>
-#include <optional>
-#include <stdexcept>
-
-#include "../memory/wire.hpp"
 #include "object_makers.hpp"
 #include "peer_cases.hpp"
 #include "peer_subject.hpp"
+#include "words_wire.hpp"
 
 namespace bench_graph {
 namespace {
@@ -141,21 +134,13 @@ class CapnProtoCodec {
   public:
     template <class W>
     CapnProtoCodec(const W& workload, const Root&) : wire_(2 * workload.bytes()) {}
-    std::uint64_t bytes() const { return bytes_; }
+    std::uint64_t bytes() const { return wire_.bytes(); }
     void transfer(const Root& sent, GraphMemory&) {
-        const auto words = kj::arrayPtr(reinterpret_cast<capnp::word*>(wire_.send_buffer()),
-                                        wire_.capacity() / sizeof(capnp::word));
-        capnp::MallocMessageBuilder builder(words);  // leaves the segment zeroed, as it wants it
-        write(builder.template initRoot<Message>(), sent);
-        const auto segments = builder.getSegmentsForOutput();
-        if (segments.size() != 1) throw std::runtime_error("capnproto: the segment is too small");
-        bytes_ = segments[0].size() * sizeof(capnp::word);
-        wire_.carry(bytes_);
-        open();
+        wire_.transfer<Message>([&](typename Message::Builder message) { write(message, sent); });
     }
     const Root& received(GraphMemory& memory) {
         memory.reset();
-        const auto message = reader_->template getRoot<Message>();
+        const auto message = wire_.message<Message>();
         if constexpr (requires { message.getEntries(); })
             return *read_map<decltype(Root::entries)>(message, memory);
         else
@@ -163,17 +148,7 @@ class CapnProtoCodec {
     }
 
   private:
-    void open() {
-        capnp::ReaderOptions options;
-        options.traversalLimitInWords = std::uint64_t{1} << 40;
-        segment_[0] = kj::arrayPtr(reinterpret_cast<const capnp::word*>(wire_.received()),
-                                   bytes_ / sizeof(capnp::word));
-        reader_.emplace(kj::arrayPtr(segment_, 1), options);
-    }
-    Wire wire_;
-    std::uint64_t bytes_ = 0;
-    kj::ArrayPtr<const capnp::word> segment_[1];
-    std::optional<capnp::SegmentArrayMessageReader> reader_;
+    WordsWire wire_;
 };
 
 }  // namespace

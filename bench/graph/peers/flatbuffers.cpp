@@ -2,9 +2,7 @@
 // which reads it in place. So it yields no objects, and stands beside the subjects that do.
 #include <graphs_generated.h>
 
-#include <stdexcept>
-
-#include "../memory/wire.hpp"
+#include "flat_wire.hpp"
 #include "object_makers.hpp"
 #include "peer_cases.hpp"
 #include "peer_subject.hpp"
@@ -122,35 +120,22 @@ class FlatBuffersCodec {
 
   public:
     template <class W>
-    FlatBuffersCodec(const W& workload, const Root&)
-        : builder_(2 * workload.bytes()), arrived_(2 * workload.bytes()) {}
-    std::uint64_t bytes() const { return bytes_; }
+    FlatBuffersCodec(const W& workload, const Root&) : wire_(2 * workload.bytes()) {}
+    std::uint64_t bytes() const { return wire_.bytes(); }
     void transfer(const Root& sent, GraphMemory&) {
-        builder_.Clear();
-        builder_.Finish(write(builder_, sent));
-        bytes_ = builder_.GetSize();
-        if (bytes_ > arrived_.size()) throw std::runtime_error("flatbuffers: too long");
-        std::memcpy(arrived_.data(), builder_.GetBufferPointer(), bytes_);
-        constexpr flatbuffers::uoffset_t kTables = 10'000'000;
-        flatbuffers::Verifier verifier(data(), bytes_, 64, kTables);
-        if (!verifier.VerifyBuffer<Message>()) throw std::runtime_error("flatbuffers: damaged");
+        message_ = &wire_.transfer<Message>([&](Builder& builder) { return write(builder, sent); });
     }
     const Root& received(GraphMemory& memory) {
         memory.reset();
-        const auto& message = *flatbuffers::GetRoot<Message>(data());
-        if constexpr (requires { message.entries(); })
-            return *read_map<decltype(Root::entries)>(message, memory);
+        if constexpr (requires { message_->entries(); })
+            return *read_map<decltype(Root::entries)>(*message_, memory);
         else
-            return *read(message, memory);
+            return *read(*message_, memory);
     }
 
   private:
-    const std::uint8_t* data() const {
-        return reinterpret_cast<const std::uint8_t*>(arrived_.data());
-    }
-    Builder builder_;
-    WarmBlock arrived_;
-    std::size_t bytes_ = 0;
+    FlatWire wire_;
+    const Message* message_ = nullptr;
 };
 
 }  // namespace
