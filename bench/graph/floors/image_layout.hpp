@@ -116,7 +116,9 @@ class Stacks<std::tuple<T...>> {
     // Calls visit.template operator()<T>(place, count) until nothing waits.
     template <class Visit>
     [[gnu::always_inline]] void drain([[maybe_unused]] Visit visit) {
-        while ((drain_one<T>(visit) | ... | false)) {
+        for (bool is_any = true; is_any;) {
+            is_any = false;
+            ((is_any = drain_one<T>(visit) || is_any), ...);
         }
     }
 

@@ -20,7 +20,7 @@ class ReadingWalk {
         claim(image::kFirst, 1, sizeof(Root));
         if constexpr (image::kNumber<Root, Targets> != 0) mark<Root>(image::kFirst, 1);
         fields(*at<Root>(image::kFirst));
-        stacks_.drain([this]<class T>(std::uint64_t place, std::uint64_t count) {
+        stacks_.drain([&]<class T>(std::uint64_t place, std::uint64_t count) {
             for (T* object = at<T>(place); count != 0; --count) fields(*object++);
         });
         check(end_ == bytes_);

@@ -21,7 +21,7 @@ class WritingWalk {
             place_target(&root);
         else
             fields(*at<Root>(append(&root, sizeof root)));
-        stacks_.drain([this]<class T>(std::uint64_t place, std::uint64_t count) {
+        stacks_.drain([&]<class T>(std::uint64_t place, std::uint64_t count) {
             for (T* object = at<T>(place); count != 0; --count) fields(*object++);
         });
         return end_;

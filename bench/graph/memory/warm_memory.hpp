@@ -78,7 +78,7 @@ class HeapMemory final : public GraphMemory {
     HeapMemory& operator=(const HeapMemory&) = delete;
     ~HeapMemory() override { reset(); }
     void reset() noexcept override {
-        for (const auto& [place, bytes] : blocks_) ::operator delete(place, bytes);
+        for (const auto& block : blocks_) ::operator delete(block.first);
         blocks_.clear();
     }
     std::span<const std::byte> extent() const noexcept override {

@@ -155,8 +155,10 @@ class CerealCodec {
 
 void add_cereal() {
     for_each_peer_case([](const auto& workload) { add_peer<CerealCodec>(workload, "cereal"); });
-    for_each_cold(
-        [](const auto& workload) { add_peer<CerealCodec>(workload, "cereal", Measure::cold); });
+    for_each_cold([]<class W>(const W& workload) {
+        if constexpr (!std::is_same_v<W, Meshes<Mesh>>)
+            add_peer<CerealCodec>(workload, "cereal", Measure::cold);
+    });
 }
 
 }  // namespace bench_graph

@@ -62,8 +62,9 @@ void add_protobuf() {
         add_peer<ArenaCodec>(workload, "protobuf_arena");
         add_peer<ObjectsCodec>(workload, "protobuf_objects");
     });
-    for_each_cold([](const auto& workload) {
-        add_peer<ObjectsCodec>(workload, "protobuf_objects", Measure::cold);
+    for_each_cold([]<class W>(const W& workload) {
+        if constexpr (!std::is_same_v<W, Meshes<Mesh>>)
+            add_peer<ObjectsCodec>(workload, "protobuf_objects", Measure::cold);
     });
 }
 

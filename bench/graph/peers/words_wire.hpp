@@ -14,6 +14,9 @@ namespace bench_graph {
 class WordsWire {
   public:
     explicit WordsWire(std::size_t capacity) : wire_(capacity) {}
+    ~WordsWire() noexcept {}  // a reader's destructor could throw
+    WordsWire(const WordsWire&) = delete;
+    WordsWire& operator=(const WordsWire&) = delete;
 
     // `write` fills a builder of the message.
     template <class Message, class Write>

@@ -48,6 +48,8 @@ template <class Visit>
 void for_each_cold(Visit visit) {
     visit(Points{{"points_2^20_cold"}});
     visit(Points{{"points_2^20_heap_cold", Place::heap}});
+    visit(List{{"list_10^6_cold"}});
+    visit(Meshes<Mesh>{{"mesh_2^16_cold"}});
 }
 
 }  // namespace bench_graph
