@@ -1,6 +1,5 @@
-// What is measured here: a way of getting an object graph from one side to the other, both sides
-// driven by one thread, so that the CPU time of the process is the sum of both, engine and kernel
-// work included.
+// A subject is a way of getting an object graph from one side to the other. Its cost is the
+// processor time of both sides, engine and kernel work included.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +19,40 @@ class Subject {
     virtual bool verify() = 0;
     // Objects of the graph, the same for all subjects of a case.
     virtual std::uint64_t objects() const = 0;
-    // Bytes that cross from side to side in one transfer.
+    // Bytes that cross from side to side in one transfer; 0: not counted.
     virtual std::uint64_t bytes() const = 0;
+    // Processor time so far of a side in another process.
+    virtual double other_process_ns() const { return 0; }
 };
 
 using MakeSubject = std::function<std::unique_ptr<Subject>()>;
 
+// What a benchmark reports. warm: processor time for an object, of transfers one behind the other.
+// cold: the same of the first transfer of a subject, made anew each time. one_way: elapsed time for
+// half of transfer(), which then goes there and back.
+enum class Measure { warm, cold, one_way };
+
 // Adds the benchmark "graph/<case>/<subject>"; the subject is made when the benchmark runs, and
 // lives until another one does.
-void add_subject(const std::string& case_name, const std::string& subject_name, MakeSubject make);
+void add_subject(const std::string& case_name, const std::string& subject_name, MakeSubject make,
+                 Measure measure = Measure::warm);
 
 // One function per source file.
-void add_lists();
-void add_meshes();
-void add_points_floors();
-void add_points_protobuf();
-void add_points_cereal();
-void add_points_verbatim();
-void add_packages_floors();
-void add_packages_protobuf();
-void add_packages_cereal();
-void add_packages_verbatim();
+void add_graph_transfers();
+void add_map_transfers();
+void add_latencies();
+void add_general_floors();
+void add_special_floors();
+void add_mesh_floors();
+void add_package_floors();
+void add_map_floors();
+void add_protobuf();
+void add_protobuf_packages();
+void add_cereal();
+void add_cereal_packages();
+void add_flatbuffers();
+void add_flatbuffers_packages();
+void add_capnproto();
+void add_capnproto_packages();
 
 }  // namespace bench_graph

@@ -1,0 +1,77 @@
+// A transfer of a graph by verbatim::send() and verbatim::receive(), from this process to another
+// one. Both sides' processor time counts. Only the public calls are used here.
+#pragma once
+
+#include <optional>
+
+#include <verbatim/objects.hpp>
+
+#include "../subject.hpp"
+#include "../workloads/workload.hpp"
+#include "receiver_process.hpp"
+
+namespace bench_graph {
+
+enum class Request : std::uint64_t { receive, sum };
+
+// Receives when it is told to, and says the sum of what it holds.
+template <class Root>
+void serve_graphs(Channel& channel, std::size_t receive_bytes) {
+    const auto context = make_context(0, receive_bytes);
+    const auto connection = accept_one(*context, channel);
+    std::optional<verbatim::Received<Root>> received;
+    while (true) {
+        if (static_cast<Request>(channel.receive()) == Request::sum) {
+            channel.send(sum_of(**received));
+            continue;
+        }
+        received.reset();
+        received.emplace(verbatim::receive<Root>(*connection));
+        channel.send(0);
+    }
+}
+
+template <class W>
+class GraphTransfer final : public Subject {
+  public:
+    using Root = typename W::Root;
+    explicit GraphTransfer(W workload) : workload_(std::move(workload)) {}
+
+    std::uint64_t objects() const override { return workload_.objects(); }
+    std::uint64_t bytes() const override { return wire_bytes_; }
+    void transfer() override {
+        receiver_.channel().send(static_cast<std::uint64_t>(Request::receive));
+        wire_bytes_ = verbatim::send(*connection_, *root_).wire_bytes;
+        receiver_.channel().receive();
+    }
+    bool verify() override {
+        receiver_.channel().send(static_cast<std::uint64_t>(Request::sum));
+        return receiver_.channel().receive() == sum_of(*root_);
+    }
+    double other_process_ns() const override { return receiver_.cpu_ns(); }
+
+  private:
+    std::pmr::memory_resource& source() {
+        if (workload_.place == Place::heap) return heap_;
+        return context_->arena();
+    }
+    std::size_t room() const { return workload_.bytes() + workload_.bytes() / 8; }
+
+    W workload_;
+    ReceiverProcess receiver_{
+        [bytes = room()](Channel& channel) { serve_graphs<Root>(channel, bytes); }};
+    std::unique_ptr<verbatim::Context> context_ = make_context(room(), 0);
+    std::unique_ptr<verbatim::Connection> connection_ = connect_to(*context_, receiver_.channel());
+    HeapMemory heap_;
+    const Root* root_ = workload_.make(source());
+    std::uint64_t wire_bytes_ = 0;
+};
+
+template <class W>
+void add_graph_transfer(const W& workload, Measure measure = Measure::warm) {
+    add_subject(
+        workload.name, workload.place == Place::heap ? "verbatim.heap" : "verbatim.arena",
+        [=] { return std::make_unique<GraphTransfer<W>>(workload); }, measure);
+}
+
+}  // namespace bench_graph

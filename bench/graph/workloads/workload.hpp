@@ -1,0 +1,45 @@
+// A workload is a kind of graph: its types, how it is made, and how large it is. Floors, peers and
+// Verbatim take the same ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "../memory/warm_memory.hpp"
+#include "packages/checksum.hpp"
+
+namespace bench_graph {
+
+enum class Place { arena, heap };  // of the sender's objects, and of those that peers make
+enum class Order { allocation, shuffled };
+
+// The part of a workload that is data. Each one has, besides:
+//   Root, the type of its root; Targets, a tuple of the types that raw pointers lead to;
+//   make(memory), the graph, equal each time; objects(); bytes(), room for all objects.
+struct Workload {
+    std::string name;
+    Place place = Place::arena;
+};
+
+template <class T>
+T* make_in(std::pmr::memory_resource& memory, T value) {
+    return ::new (memory.allocate(sizeof(T), alignof(T))) T(std::move(value));
+}
+
+inline std::unique_ptr<GraphMemory> make_memory(Place place, std::size_t bytes) {
+    if (place == Place::heap) return std::make_unique<HeapMemory>();
+    return std::make_unique<WarmMemory>(bytes);
+}
+
+// The same for equal graphs only: values, identities, and where each pointer leads.
+template <class Root>
+std::uint64_t sum_of(const Root& root) {
+    return packages::Checksum(root).sum();
+}
+
+}  // namespace bench_graph
