@@ -55,7 +55,7 @@ void run(const ReceiveOptions& options) {
         transfer.rounds.push_back(demo::Clock::now() - start);
         transfer.objects = graph.report().objects;
         transfer.object_bytes = graph.report().object_bytes;
-        transfer.back_pointers = graph.report().back_pointers;
+        transfer.back_pointers = graph.report().records;
         if (round + 1 == options.rounds) found = packages::to_text(packages::totals(*graph));
     }
     demo::print(found + transfer.to_text());

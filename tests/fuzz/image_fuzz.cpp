@@ -1,4 +1,4 @@
-// What a receiver does with the bytes of a graph: the image with its back-pointers and extensions,
+// What a receiver does with the bytes of a graph: the image with its records,
 // for several root types. What is accepted must lie in the image to its last byte, and be readable,
 // which the address sanitizer checks while the graph is walked.
 #include <cstring>
@@ -146,41 +146,49 @@ void mend(const test::Image& original) {
 }
 
 test::Image parsed(fuzz::Input& input) {
-    const auto backs = input.number(1), extensions = input.number(1);
-    std::vector<objects::BackPointer> back_pointers;
-    for (std::uint64_t i = 0, reference = 0; i < backs % 64; ++i) {
+    const auto places = input.number(1), arrays = input.number(1);
+    objects::Mending::Told told;
+    told.steps = input.number(2);
+    told.references = input.number(2);
+    told.is_last = true;
+    std::vector<objects::PlaceRecord> found;
+    for (std::uint64_t i = 0, reference = 0; i < places % 64; ++i) {
         reference += input.number(2) % 32;
-        back_pointers.push_back({reference, input.number(2)});
+        found.push_back({reference, input.number(2)});
     }
-    std::vector<objects::Extension> found;
-    for (std::uint64_t i = 0; i < extensions % 8; ++i)
-        found.push_back({input.number(2), input.number(2), input.number(1)});
+    std::vector<objects::ArrayRecord> whole;
+    for (std::uint64_t i = 0; i < arrays % 8; ++i)
+        whole.push_back({input.number(2), input.number(2), input.number(1), input.number(1)});
     const std::size_t bytes = std::max<std::size_t>(input.left(), 1);
     test::Image image = test::Image::empty(bytes);
     const auto rest = input.take(bytes);
     if (!rest.empty()) std::memcpy(image.bytes.get(), rest.data(), rest.size());
-    image.back_pointers = std::move(back_pointers);
-    image.extensions = std::move(found);
+    image.places = std::move(found);
+    image.arrays = std::move(whole);
+    image.told = told;
     return image;
 }
 
+// `flush_bytes`: small ones give many records, large ones references in the image.
 template <class T>
-std::vector<std::byte> seed_of(std::uint8_t type, const T& root) {
-    const test::Image image = test::image_of(root);
-    std::vector<std::byte> seed{std::byte{type}, static_cast<std::byte>(image.back_pointers.size()),
-                                static_cast<std::byte>(image.extensions.size())};
+std::vector<std::byte> seed_of(std::uint8_t type, const T& root, std::uint64_t flush_bytes) {
+    const test::Image image = test::image_of(root, flush_bytes);
+    std::vector<std::byte> seed{std::byte{type}, static_cast<std::byte>(image.places.size()),
+                                static_cast<std::byte>(image.arrays.size())};
     const auto number = [&](std::uint64_t value) {
         seed.push_back(static_cast<std::byte>(value >> 8));
         seed.push_back(static_cast<std::byte>(value));
     };
+    number(image.told.steps), number(image.told.references);
     std::uint64_t last = 0;
-    for (const auto& pointer : image.back_pointers) {
-        number(pointer.reference - last), number(pointer.offset);
-        last = pointer.reference;
+    for (const auto& place : image.places) {
+        number(place.reference - last), number(place.offset);
+        last = place.reference;
     }
-    for (const auto& extension : image.extensions) {
-        number(extension.reference), number(extension.offset);
-        seed.push_back(static_cast<std::byte>(extension.count));
+    for (const auto& array : image.arrays) {
+        number(array.reference), number(array.offset);
+        seed.push_back(static_cast<std::byte>(array.count));
+        seed.push_back(static_cast<std::byte>(array.type));
     }
     seed.insert(seed.end(), image.bytes.get(), image.bytes.get() + image.size);
     // Seeds are good graphs, and read back as what they are.
@@ -215,22 +223,26 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
 
 std::vector<std::vector<std::byte>> fuzz_seeds() {
     std::vector<std::vector<std::byte>> seeds;
+    const auto add = [&](std::uint8_t type, const auto& root) {
+        for (const std::uint64_t flush_bytes : {std::uint64_t{1}, std::uint64_t{1} << 40})
+            seeds.push_back(seed_of(type, root, flush_bytes));
+    };
     Node a{1, true, 7, "a", {}, nullptr}, b{2, false, {}, "a name of more than fifteen", {}, &a};
     a.next = &b;
     a.edges = {&a, &b, nullptr};
     b.edges = {&b, &a};
-    seeds.push_back(seed_of(0, a));
+    add(0, a);
     Table table;
     table.names = {"", "short", "a string that needs memory of its own"};
     table.nodes.resize(3);
     for (auto& node : table.nodes) node = {9, false, {}, "in the table", {&table.nodes[2]}, &a};
     table.letter = table.names[2].data() + 4;
     table.numbers = std::make_unique<std::array<double, 3>>();
-    seeds.push_back(seed_of(1, table));
+    add(1, table);
     Node inner{3, true, {}, "", {&table.nodes[1]}, nullptr};  // into the middle of an array
-    seeds.push_back(seed_of(0, inner));
+    add(0, inner);
     const Words words{"one", "two", "three, which is longer than the other two"};
-    seeds.push_back(seed_of(2, words));
+    add(2, words);
     Maybe maybe{};
     maybe.text = "a text that is too long to be local";
     maybe.link = &maybe;
@@ -243,9 +255,9 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     maybe.late = {&*maybe.text,         &*maybe.pair[0],    &*maybe.inner.second->name,
                   &(**maybe.nested)[1], maybe.owned->get(), &(*maybe.lines)[1]};
     maybe.later = {&*maybe.lines};
-    seeds.push_back(seed_of(3, maybe));
+    add(3, maybe);
     Maybe empty{};
     empty.next = &maybe;
-    seeds.push_back(seed_of(3, empty));
+    add(3, empty);
     return seeds;
 }

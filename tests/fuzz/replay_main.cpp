@@ -1,6 +1,6 @@
 // Runs a fuzz target without libFuzzer: files named as arguments, or seeds and mutations of them.
 // VERBATIM_LONG=1 runs a hundred times as many. `--write-seeds DIR` writes the seeds, for
-// libFuzzer.
+// libFuzzer. `--mutations N` runs so many.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -64,16 +64,18 @@ int main(int argc, char** argv) {
                        static_cast<std::streamsize>(seed.size()));
         return 0;
     }
-    for (int i = 1; i < argc; ++i) {
+    const bool has_count = argc == 3 && std::string_view(argv[1]) == "--mutations";
+    for (int i = 1; i < argc && !has_count; ++i) {
         std::ifstream file(argv[i], std::ios::binary);
         const std::string text((std::istreambuf_iterator<char>(file)), {});
         const auto bytes = std::as_bytes(std::span(text));
         run({bytes.begin(), bytes.end()});
     }
-    if (argc > 1) return 0;
+    if (argc > 1 && !has_count) return 0;
     const std::vector<Bytes> seeds = fuzz_seeds();
     for (const Bytes& seed : seeds) run(seed);
-    const long count = std::getenv("VERBATIM_LONG") != nullptr ? 4'000'000 : 40'000;
+    const long usual = has_count ? std::atol(argv[2]) : 40'000;
+    const long count = std::getenv("VERBATIM_LONG") != nullptr ? 100 * usual : usual;
     std::mt19937_64 random(20260101);
     for (long i = 0; i < count; ++i) run(mutated(seeds, random));
     std::printf("%zu seeds and %ld mutations of them\n", seeds.size(), count);

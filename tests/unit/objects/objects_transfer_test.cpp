@@ -315,11 +315,12 @@ TEST(Transfer, a_send_that_never_began_leaves_the_connection_usable) {
     const std::vector<std::byte> text(pair.sender->max_message_bytes());
     std::size_t messages = 0;
     const auto fill_ring = [&](std::span<const std::byte> payload) {
-        for (int refused = 0; refused < 1000;) {  // a send queue is full for a while only
-            if (pair.sender->try_send(1, payload) == Errc::ok)
+        // A send queue is full for a while only.
+        for (Deadline quiet = Deadline::after(50ms); !quiet.passed();) {
+            if (pair.sender->try_send(1, payload) == Errc::ok) {
                 ++messages;
-            else
-                ++refused;
+                quiet = Deadline::after(50ms);
+            }
             (void)pair.sender->progress();
         }
     };

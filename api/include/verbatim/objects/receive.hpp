@@ -60,8 +60,9 @@ struct ReceiveOptions {
 };
 
 // One graph on its way in, for programs that must not block. Several may be under way at a time:
-// each takes the next graph of its channel that no other has. One that ends without take() leaves
-// its graph the next one. The connection stays where it is meanwhile. Threads: the connection's.
+// each takes the next graph of its channel that no other has. One that ends before its step() was
+// true leaves its graph the next one. The connection stays where it is meanwhile. Threads: the
+// connection's.
 template <class T>
 class ReceiveOperation {
   public:
