@@ -57,7 +57,7 @@ struct ProductTrait {
     }
     template <class S>
     [[gnu::always_inline]] static void pack(S& sender, const T& object, Slot slot) {
-        each([&]<std::size_t I>() __attribute__((always_inline)) {
+        each_of_walk([&]<std::size_t I>() __attribute__((always_inline)) {
             if constexpr (kHasReferences<Part<I>>) {
                 const auto& part = Listed::template get<I>(object);
                 const auto delta = reinterpret_cast<const std::byte*>(&part) -
@@ -72,7 +72,7 @@ struct ProductTrait {
     }
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
-        each([&]<std::size_t I>() __attribute__((always_inline)) {
+        each_of_walk([&]<std::size_t I>() __attribute__((always_inline)) {
             if constexpr (!verbatim::objects::kPlain<Part<I>>) {
                 auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
                 if constexpr (Listed::template is_counted<I>())
@@ -90,6 +90,18 @@ struct ProductTrait {
             (call.template operator()<I>(), ...);
         }
         (Indices{});
+    }
+    // Parts that lead on come last, from the last to the first: so the walk goes on with the first
+    // of them, as programs do that make their graphs depth first.
+    template <class Call>
+    [[gnu::always_inline]] static void each_of_walk(Call&& call) {
+        each([&]<std::size_t I>() __attribute__((always_inline)) {
+            if constexpr (!kLeadsOn<Part<I>>) call.template operator()<I>();
+        });
+        each([&]<std::size_t I>() __attribute__((always_inline)) {
+            constexpr std::size_t kBackwards = Listed::kCount - 1 - I;
+            if constexpr (kLeadsOn<Part<kBackwards>>) call.template operator()<kBackwards>();
+        });
     }
 };
 

@@ -81,11 +81,25 @@ struct HasReferences {
                                   boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
 };
 
+template <class T>
+struct LeadsOn {
+    template <class Edge>
+    using ToReferences = HasReferences<typename Edge::Target>;
+    template <class P>
+    using OfPart = LeadsOn<P>;
+    static constexpr bool value =
+        boost::mp11::mp_any_of<typename TraitOf<T>::Edges, ToReferences>::value ||
+        boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
+};
+
 }  // namespace detail
 
 // True if objects of T refer to other objects.
 template <class T>
 inline constexpr bool kHasReferences = detail::HasReferences<T>::value;
+// True if what a T refers to has references of its own.
+template <class T>
+inline constexpr bool kLeadsOn = detail::LeadsOn<T>::value;
 // True if every sequence of bytes is a valid T that refers to nothing.
 template <class T>
 inline constexpr bool kPlain = TraitOf<T>::kPlain;
