@@ -22,7 +22,7 @@ void Targets::begin_walk() {
     claims.clear();
     placement.begin(types_);
     void_ = news_ = false;
-    readable_.fill(0);
+    if constexpr (kChecksReadable) readable_.fill(0);
 }
 
 void Targets::refuse(const Extent& wanted, const std::string& cause) const {

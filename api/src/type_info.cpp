@@ -2,6 +2,8 @@
 #include <verbatim/objects/type_info.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -101,21 +103,39 @@ std::string_view trimmed(std::string_view line) {
     return line.empty() ? "nothing more" : line;
 }
 
+struct Known {
+    const TypeInfo* type = nullptr;
+    Layout layout;
+};
+
+const Known& known_layout(const TypeInfo& root) {
+    static std::mutex mutex;
+    static std::map<const TypeInfo*, Known> layouts;
+    const std::lock_guard lock(mutex);
+    Known& known = layouts[&root];
+    if (known.layout.text.empty()) {
+        verify_library_layout();
+        known.type = &root;
+        known.layout.text = layout_text(root);
+        known.layout.fingerprint = XXH3_64bits(known.layout.text.data(), known.layout.text.size());
+    }
+    return known;
+}
+
 }  // namespace
 
 std::string layout_text(const TypeInfo& root) { return LayoutWriter().write(root); }
 
 const Layout& layout_of(const TypeInfo& root) {
-    static std::mutex mutex;
-    static std::map<const TypeInfo*, Layout> layouts;
-    const std::lock_guard lock(mutex);
-    Layout& layout = layouts[&root];
-    if (layout.text.empty()) {
-        verify_library_layout();
-        layout.text = layout_text(root);
-        layout.fingerprint = XXH3_64bits(layout.text.data(), layout.text.size());
+    // Without a lock where the type was asked for before, most often.
+    static std::array<std::atomic<const Known*>, 64> recent{};
+    auto& slot = recent[reinterpret_cast<std::uintptr_t>(&root) / sizeof(TypeInfo) % recent.size()];
+    const Known* known = slot.load(std::memory_order_acquire);
+    if (known == nullptr || known->type != &root) {
+        known = &known_layout(root);
+        slot.store(known, std::memory_order_release);
     }
-    return layout;
+    return known->layout;
 }
 
 std::string first_difference(std::string_view sender, std::string_view receiver) {
