@@ -1,0 +1,1 @@
+// Purpose: a source for the target that compiles precompiled/tests.hpp.
