@@ -1,1 +1,1 @@
-// Purpose: a source for the target that compiles precompiled/tests.hpp.
+// A source for the target that compiles support/precompiled/tests.hpp.
