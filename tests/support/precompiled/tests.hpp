@@ -1,6 +1,9 @@
-// Headers that most tests include: compiled once for all of them (`-Dprecompiled_tests=true`, which scripts/build passes).
-// Each test still includes what it uses: builds with ccache compile without this file. None of our own: those would
-// gain little, and hide names of tests.
+// Headers that most tests include: compiled once for all of them (`-Dprecompiled_tests=true`, which
+// scripts/build passes). Each test still includes what it uses: builds with ccache compile without
+// this file. None of our own: those would gain little, and hide names of tests.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,6 +36,3 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <gtest/gtest.h>
