@@ -20,6 +20,9 @@ namespace verbatim::softnic {
 namespace {
 
 constexpr std::uint32_t kNumberMask = 0xffffff;  // of completion queues
+// For an answer of the peer's control thread, which comes within 0.1 ms from a process that runs.
+// The rest of the wait is left to later polls: a stopped peer holds nobody else up.
+constexpr std::chrono::milliseconds kWaitInPlace{10};
 
 void check(const Options& options) {
     if (options.ring_bytes != 0 &&
@@ -246,7 +249,10 @@ std::string DeviceCore::describe() {
 std::shared_ptr<Link> DeviceCore::link_to(const QueuePairAddress& peer,
                                           std::optional<Instant> deadline) {
     if (!deadline) return links_.known(peer.nonce);
-    const LinkOptions options{nonce(), options_.same_user_only, options_.request_timeout};
+    // Without an absent poller nothing else may bring a waiting request on.
+    const auto in_place = absent_poller_ ? kWaitInPlace : options_.request_timeout;
+    const LinkOptions options{
+        nonce(), options_.same_user_only, {in_place, options_.request_timeout}};
     return links_.get(peer, options, *deadline, *control_, shared_from_this());
 }
 

@@ -82,7 +82,9 @@ rdma::CmStreams& Context::Impl::streams(const std::string& address) {
         throw Error(Errc::unsupported, address, device->info().name + " has no connection manager",
                     "use host:port or unix:/path, or an RDMA device: kind = \"rdma\" in [device]");
     const std::lock_guard guard(streams_mutex_);
-    if (streams_ == nullptr) streams_ = std::make_unique<rdma::CmStreams>(device->info().name);
+    if (streams_ == nullptr)
+        streams_ =
+            std::make_unique<rdma::CmStreams>(device->info().name, config.connect.keep_alive);
     return *streams_;
 }
 

@@ -43,8 +43,9 @@ sockaddr* writable(const sockaddr& address) { return const_cast<sockaddr*>(&addr
 
 }  // namespace
 
-CmBridge::CmBridge(std::string device)
+CmBridge::CmBridge(std::string device, std::chrono::milliseconds probe_after)
     : device_(std::move(device)),
+      probe_after_(probe_after),
       events_(open_events()),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     const NoSignals guard;
@@ -160,7 +161,7 @@ CmBridge::Clock::time_point CmBridge::wakes_at() const noexcept {
     auto when = stops_ ? stops_by_ : Clock::time_point::max();
     for (const auto& [id, one] : ones_) {
         when = std::min(when, one.until);
-        if (one.connection) when = std::min(when, one.connection->gives_up_at());
+        if (one.connection) when = std::min(when, one.connection->acts_at());
     }
     return when;
 }
@@ -223,7 +224,7 @@ void CmBridge::advance(Ones::iterator at, const News& news) {
             check_device(news.id, one.peer);
             return check(rdma_resolve_route(news.id, static_cast<int>(one.limit.count())));
         case RDMA_CM_EVENT_ROUTE_RESOLVED: {
-            one.connection = std::make_unique<CmConnection>(*news.id);
+            one.connection = std::make_unique<CmConnection>(*news.id, probe_after_);
             rdma_conn_param wanted = CmConnection::parameters();
             return check(rdma_connect(news.id, &wanted));
         }
@@ -264,7 +265,7 @@ void CmBridge::take_caller(const News& news) {
     try {
         one.peer = cm_text(*rdma_get_peer_addr(news.id));
         check_device(news.id, one.peer);
-        one.connection = std::make_unique<CmConnection>(*news.id);
+        one.connection = std::make_unique<CmConnection>(*news.id, probe_after_);
         if (rdma_accept(news.id, &wanted) == 0) return;
         throw call_error(one.peer, "rdma_accept", errno);
     } catch (const Error& error) {

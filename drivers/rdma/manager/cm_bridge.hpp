@@ -25,7 +25,7 @@ class CmBridge {
   public:
     using Clock = std::chrono::steady_clock;
 
-    explicit CmBridge(std::string device);
+    CmBridge(std::string device, std::chrono::milliseconds probe_after);
     ~CmBridge();
     CmBridge(const CmBridge&) = delete;
     CmBridge& operator=(const CmBridge&) = delete;
@@ -75,6 +75,7 @@ class CmBridge {
     std::size_t waiting_of(const rdma_cm_id* listener, const CmMailbox& box) const noexcept;
 
     const std::string device_;
+    const std::chrono::milliseconds probe_after_;
     const std::uint64_t born_ = fork_generation();
     struct EventsEnd {
         void operator()(rdma_event_channel* channel) const noexcept {

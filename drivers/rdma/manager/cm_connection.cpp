@@ -23,7 +23,8 @@ bool can_be_read(int file) noexcept {
 
 }  // namespace
 
-CmConnection::CmConnection(rdma_cm_id& id) : id_(id) {
+CmConnection::CmConnection(rdma_cm_id& id, std::chrono::milliseconds probe_after)
+    : id_(id), times_{probe_after} {
     try {
         make_queue_pair();
     } catch (...) {
@@ -75,6 +76,7 @@ Descriptor CmConnection::establish() {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
         throw call_error(kCmObject, "socketpair", errno);
     socket_ = Descriptor(ends[0]);
+    count_silence();
     return Descriptor(ends[1]);
 }
 
@@ -100,6 +102,23 @@ void CmConnection::post_send(std::uint32_t bytes) noexcept {
     is_gone_ = is_gone_ || !is_sending_;
 }
 
+// A write without bytes touches no memory, and takes no receive: only the device's retries tell
+// whether somebody is there.
+void CmConnection::probe() noexcept {
+    if (is_sending_ || is_gone_ || Clock::now() < times_.probes_at) return;
+    ibv_send_wr request{};
+    ibv_send_wr* bad = nullptr;
+    request.wr_id = kSendSlot;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    is_sending_ = ibv_post_send(id_.qp, &request, &bad) == 0;
+    is_gone_ = is_gone_ || !is_sending_;
+}
+
+// From now on.
+void CmConnection::count_silence() noexcept {
+    if (times_.probe_after.count() != 0) times_.probes_at = Clock::now() + times_.probe_after;
+}
+
 void CmConnection::take_completions() noexcept {
     while (can_be_read(events_->fd)) {
         ibv_cq* queue = nullptr;
@@ -117,6 +136,7 @@ void CmConnection::take(const ibv_wc& completion) noexcept {
         is_gone_ = true;
         return;
     }
+    count_silence();
     if (completion.wr_id == kSendSlot) {
         is_sending_ = false;
         return;
@@ -164,7 +184,7 @@ void CmConnection::notice_hang_up() noexcept {
     if (has_hung_up_) return;
     pollfd entry{socket_.get(), 0, 0};
     has_hung_up_ = poll(&entry, 1, 0) == 1 && (entry.revents & (POLLHUP | POLLERR)) != 0;
-    if (has_hung_up_) gives_up_at_ = std::chrono::steady_clock::now() + kLinger;
+    if (has_hung_up_) times_.gives_up_at = std::chrono::steady_clock::now() + kLinger;
 }
 
 void CmConnection::disconnected() noexcept {
@@ -182,12 +202,13 @@ void CmConnection::go_on() noexcept {
     notice_hang_up();
     deliver();
     collect();
+    probe();
     const bool has_said_all = has_read_end_ && !is_sending_;
     if (is_gone_)
         is_over_ = incoming_.empty();
     else
         is_over_ = has_said_all && (has_hung_up_ || has_peer_ended_) && incoming_.empty();
-    if (std::chrono::steady_clock::now() >= gives_up_at_) is_over_ = true;
+    if (Clock::now() >= times_.gives_up_at) is_over_ = true;
 }
 
 void CmConnection::add_to(std::vector<pollfd>& files) const {

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -21,10 +22,12 @@ namespace verbatim::rdma {
 
 class CmConnection {
   public:
+    using Clock = std::chrono::steady_clock;
     static constexpr std::uint32_t kPiece = 2048, kReceives = 8;
 
-    // Makes the queue pair of this identifier and posts its receives. Throws Error.
-    explicit CmConnection(rdma_cm_id& id);
+    // Makes the queue pair of this identifier and posts its receives. `probe_after`: as CmStreams
+    // has it. Throws Error.
+    CmConnection(rdma_cm_id& id, std::chrono::milliseconds probe_after);
     ~CmConnection();
     CmConnection(const CmConnection&) = delete;
     CmConnection& operator=(const CmConnection&) = delete;
@@ -40,8 +43,12 @@ class CmConnection {
     void go_on() noexcept;
     // What go_on() waits for.
     void add_to(std::vector<pollfd>& files) const;
-    // The end of one that the program has closed and the peer does not take.
-    std::chrono::steady_clock::time_point gives_up_at() const noexcept { return gives_up_at_; }
+    // When go_on() has to be called anyway: for a probe, or for the end of one that the program has
+    // closed and the peer does not take.
+    Clock::time_point acts_at() const noexcept {
+        return is_sending_ || is_gone_ ? times_.gives_up_at
+                                       : std::min(times_.gives_up_at, times_.probes_at);
+    }
     // Nothing more will come or go.
     bool is_over() const noexcept { return is_over_; }
 
@@ -54,6 +61,8 @@ class CmConnection {
     void make_queue_pair();
     void post_receive(std::uint64_t slot) noexcept;
     void post_send(std::uint32_t bytes) noexcept;
+    void probe() noexcept;
+    void count_silence() noexcept;
     void take_completions() noexcept;
     void take(const ibv_wc& completion) noexcept;
     void deliver() noexcept;
@@ -73,8 +82,11 @@ class CmConnection {
     std::deque<Piece> incoming_;
     bool is_sending_ = false, has_read_end_ = false, has_peer_ended_ = false, is_gone_ = false;
     bool has_told_end_ = false, is_over_ = false, has_hung_up_ = false;
-    std::chrono::steady_clock::time_point gives_up_at_ =
-        std::chrono::steady_clock::time_point::max();
+    struct Times {
+        std::chrono::milliseconds probe_after;
+        Clock::time_point probes_at = Clock::time_point::max(), gives_up_at = probes_at;
+    };
+    Times times_;
 };
 
 }  // namespace verbatim::rdma

@@ -15,7 +15,8 @@ CmListener::~CmListener() { bridge_->forget(static_cast<rdma_cm_id*>(identifier_
 int CmListener::file() const noexcept { return box_->file(); }
 std::optional<CmStream> CmListener::accept() { return box_->take(); }
 
-CmStreams::CmStreams(std::string device) : bridge_(std::make_shared<CmBridge>(std::move(device))) {}
+CmStreams::CmStreams(std::string device, std::chrono::milliseconds probe_after)
+    : bridge_(std::make_shared<CmBridge>(std::move(device), probe_after)) {}
 CmStreams::~CmStreams() { bridge_->stop(); }
 
 CmPending CmStreams::call(const sockaddr& to, std::chrono::milliseconds limit) {

@@ -27,7 +27,8 @@ namespace verbatim::softnic {
 struct LinkOptions {
     Nonce own_nonce{};
     bool same_user_only = true;
-    std::chrono::milliseconds request_timeout{2000};  // for requests made by the data path
+    // Of questions that the data path asks.
+    LinkQuestions::Times times{std::chrono::milliseconds(10), std::chrono::milliseconds(2000)};
 };
 
 class Link {
@@ -81,7 +82,7 @@ class Link {
         : options_(options),
           object_(std::move(object)),
           questions_(object_, socket_),
-          memory_(questions_, object_, options.request_timeout) {}
+          memory_(questions_, object_, options.times) {}
     void connect_socket(const QueuePairAddress& peer, Instant deadline);
     void check_user();
     void greet(Instant deadline);

@@ -8,6 +8,16 @@
 #include <verbatim/driver/log.hpp>
 
 namespace verbatim::softnic {
+namespace {
+
+LinkMessage question_for_keys(std::uint32_t chunk) noexcept {
+    LinkMessage get;
+    get.op = LinkOp::get_keys;
+    get.chunk = chunk;
+    return get;
+}
+
+}  // namespace
 
 PeerMemory::~PeerMemory() {
     const File* file = files_.load(std::memory_order_relaxed);
@@ -20,10 +30,10 @@ void PeerMemory::set_first_keys(std::shared_ptr<SharedMemory> keys) {
 }
 
 void PeerMemory::fetch_chunk(std::uint32_t chunk, Instant deadline) {
-    LinkMessage get;
-    get.op = LinkOp::get_keys;
-    get.chunk = chunk;
-    const LinkQuestions::Answer answer = questions_.ask(get, LinkOp::keys, deadline);
+    add_chunk(chunk, questions_.ask(question_for_keys(chunk), LinkOp::keys, deadline));
+}
+
+void PeerMemory::add_chunk(std::uint32_t chunk, const LinkQuestions::Answer& answer) {
     if (answer.files.size() != 1)
         throw Error(Errc::protocol_error, object_, "the answer carries no keys");
     auto memory = SharedMemory::map(answer.files[0].get(), kKeyChunkBytes, Mapping::read_only,
@@ -41,7 +51,10 @@ void PeerMemory::fetch_all(Instant deadline) {
 }
 
 Errc PeerMemory::fetch_keys(std::uint32_t key) noexcept try {
-    fetch_chunk((key >> 8) / kChunkKeys, std::chrono::steady_clock::now() + timeout_);
+    const std::uint32_t chunk = (key >> 8) / kChunkKeys;
+    const auto answer = questions_.ask_or_return(question_for_keys(chunk), LinkOp::keys, times_);
+    if (!answer) return Errc::would_block;
+    add_chunk(chunk, *answer);
     return Errc::ok;
 } catch (const Error& error) {
     log::warn("{}", error.what());
@@ -68,9 +81,9 @@ Errc PeerMemory::fetch_file(std::uint64_t number) noexcept try {
     LinkMessage get;
     get.op = LinkOp::get_file;
     get.file = number;
-    const Instant deadline = std::chrono::steady_clock::now() + timeout_;
-    return add_files(questions_.ask(get, LinkOp::files, deadline)) == number ? Errc::ok
-                                                                             : Errc::protocol_error;
+    auto answer = questions_.ask_or_return(get, LinkOp::files, times_);
+    if (!answer) return Errc::would_block;
+    return add_files(std::move(*answer)) == number ? Errc::ok : Errc::protocol_error;
 } catch (const Error& error) {
     log::warn("{}", error.what());
     return error.code();

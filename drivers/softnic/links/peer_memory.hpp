@@ -20,10 +20,10 @@ namespace verbatim::softnic {
 
 class PeerMemory {
   public:
-    // `timeout`: of what the data path asks for. `object` belongs to the link, as the questions do.
+    // `times`: of what the data path asks for. `object` belongs to the link, as the questions do.
     PeerMemory(LinkQuestions& questions, const std::string& object,
-               std::chrono::milliseconds timeout) noexcept
-        : questions_(questions), object_(object), timeout_(timeout) {}
+               const LinkQuestions::Times& times) noexcept
+        : questions_(questions), object_(object), times_(times) {}
     ~PeerMemory();
     PeerMemory(const PeerMemory&) = delete;
     PeerMemory& operator=(const PeerMemory&) = delete;
@@ -35,9 +35,11 @@ class PeerMemory {
     // Whatever is registered then costs the data path no system call later.
     void place_all(Instant deadline) noexcept;
 
-    // Asks for a file that was registered later. ok: place() knows it now.
+    // Asks for a file that was registered later. ok: place() knows it now. would_block: the peer
+    // has not answered yet; again later. timeout: it has not for long.
     Errc fetch_file(std::uint64_t number) noexcept;
-    // Asks for the part of the key table that the key is in. ok: keys() knows it now.
+    // Asks for the part of the key table that the key is in. ok: keys() knows it now. would_block,
+    // timeout: as above.
     Errc fetch_keys(std::uint32_t key) noexcept;
 
     const KeyTableView& keys() const noexcept { return keys_; }
@@ -64,12 +66,13 @@ class PeerMemory {
         return file;
     }
     void fetch_chunk(std::uint32_t chunk, Instant deadline);
+    void add_chunk(std::uint32_t chunk, const LinkQuestions::Answer& answer);
     void fetch_all_files(Instant deadline);
     std::uint64_t add_files(LinkQuestions::Answer answer);
 
     LinkQuestions& questions_;
     const std::string& object_;
-    const std::chrono::milliseconds timeout_;
+    const LinkQuestions::Times times_;
     std::mutex mutex_;  // guards additions
     KeyTableView keys_;
     std::atomic<const File*> files_{nullptr};  // newest first; nodes are freed with the link

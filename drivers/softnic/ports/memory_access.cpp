@@ -76,6 +76,7 @@ void RemoteMemory::unbind() noexcept {
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
     if (link_->memory().keys().lacks(key)) {
         const Errc fetched = link_->memory().fetch_keys(key);
+        if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
     }
     if (!link_->memory().keys().find(key, grant_)) {
@@ -111,6 +112,7 @@ Syndrome RemoteMemory::map_grant() noexcept {
     base_ = link_->memory().place(grant_);
     if (base_ == nullptr && link_->may_fetch(grant_.file)) {
         const Errc fetched = link_->memory().fetch_file(grant_.file);
+        if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
         base_ = link_->memory().place(grant_);
     }

@@ -56,6 +56,9 @@ class LocalMemory {
     Grant grant_;
 };
 
+// Instead of a syndrome: the peer was asked for what is missing, and has not answered yet.
+inline constexpr mlx5::Syndrome kPeerIsAsked{0xff};
+
 // Bytes of the peer: mapped here, or reached by cross-memory attach.
 struct RemoteRange {
     std::byte* mapped = nullptr;  // null: private memory of the peer
@@ -79,6 +82,7 @@ class RemoteMemory {
         grant_ = {};
     }
 
+    // kPeerIsAsked: nothing is decided; again later.
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
         if (grant_.key != key || !grant_.current()) [[unlikely]]

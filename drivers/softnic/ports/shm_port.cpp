@@ -53,6 +53,7 @@ bool ShmPort::allowed(Access wanted) noexcept {
 
 // In the peer's place, which is to hear of it.
 PortAnswer ShmPort::refuse(Syndrome syndrome) noexcept {
+    if (syndrome == kPeerIsAsked) return kPortWaits;
     if (shared_->traits.reliable() &&
         (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid))
         report_refusal(syndrome);

@@ -64,13 +64,16 @@ class PeerStops : public testing::Test {
         ASSERT_TRUE(child_.wire().wait());
         source_ = static_cast<std::byte*>(victim_->arena().allocate(65536, 4096));
         // The first write into a segment asks its owner for it.
-        EXPECT_TRUE(write_all());
+        if (asks_before()) {
+            EXPECT_TRUE(write_all());
+        }
         while (victim_->try_flush() == Errc::would_block) (void)victim_->progress();
         child_.kill(SIGSTOP);
         int status = 0;
         ASSERT_EQ(waitpid(child_.pid(), &status, WUNTRACED), child_.pid());
         ASSERT_TRUE(WIFSTOPPED(status));
     }
+    virtual bool asks_before() const { return true; }
     // False: there is no room.
     bool send_number() {
         const Errc error = victim_->try_send(1, bytes_of(sent_));
@@ -144,6 +147,29 @@ TEST_F(PeerStops, and_dies_while_everything_is_full) {
     EXPECT_EQ(victim_->state(), Errc::peer_lost);
     victim_.reset();
     bystander_->expect_answers(20);
+}
+
+class PeerStopsEarly : public PeerStops {
+    bool asks_before() const override { return false; }
+};
+
+// The question for the segment's file waits, and nothing waits for it in place.
+TEST_F(PeerStopsEarly, and_the_first_write_into_its_memory_holds_up_no_other_connection) {
+    ASSERT_TRUE(write_all());
+    bystander_->expect_answers(10);
+    EXPECT_EQ(victim_->try_flush(), Errc::would_block);
+    EXPECT_EQ(victim_->state(), Errc::ok);
+    child_.kill(SIGCONT);
+    const Deadline deadline = soon();
+    Errc flushed = Errc::would_block;
+    while ((flushed = victim_->try_flush()) == Errc::would_block && !deadline.passed())
+        (void)victim_->lane().wait(deadline);
+    EXPECT_EQ(flushed, Errc::ok);
+    EXPECT_TRUE(send_number());
+    victim_.reset();
+    int code = -1;
+    EXPECT_TRUE(child_.reap_in_time(code));
+    EXPECT_EQ(code, 0);
 }
 
 TEST(PeerNeverReads, holds_up_its_own_connection_alone) {

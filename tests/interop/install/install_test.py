@@ -94,8 +94,21 @@ class Installed(unittest.TestCase):
         os.symlink(SOURCE, place + "/subprojects/verbatim")
         run("meson", "setup", place + "/build", place, "--buildtype=debug", "-Doptimization=0", "-Ddebug=false",
             "-Dverbatim:warning_level=0", "-Dunity=on", "-Dunity_size=8", env=dict(os.environ, CXX="clang++"))  # the faster one at -O0
-        run("ninja", "-C", place + "/build", "outside")
+        self.build_subproject(place + "/build")
         self.assertEqual(run(place + "/build/outside"), SAYS)
+
+    def build_subproject(self, build):
+        """All of it with VERBATIM_LONG. Else its own command links the program with the libraries of this build."""
+        if "VERBATIM_LONG" in os.environ:
+            run("ninja", "-C", build, "outside")
+            return
+        commands = run("ninja", "-C", build, "-t", "commands", "outside").splitlines()
+        (compiling,) = (line for line in commands if line.endswith("outside.cpp") or "outside-unity0.cpp" in line.split()[-1])
+        self.assertIn(" -o outside ", commands[-1])
+        self.assertIn("subprojects/verbatim/core/libverbatim_core.a", commands[-1])
+        linking = commands[-1].replace("subprojects/verbatim/", BUILD + "/")
+        run("sh", "-c", compiling, cwd=build)
+        run("sh", "-c", linking, cwd=build)
 
     def test_shared_library_exports_nothing_but_its_own_version(self):
         names = run("nm", "-DC", "--defined-only", os.path.join(self.libraries, "libverbatim.so.0")).splitlines()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from two_processes import TwoProcesses, forbid_attach
+from two_processes import TwoProcesses, forbid_attach, some
 
 TwoProcesses.library = os.path.abspath(sys.argv[1])
 
@@ -78,25 +78,30 @@ class UcxTests(TwoProcesses):
         self.run_tests(transports, self.LATENCY + self.ONE_SIDED, "-n", "300", "-w", "10")
         self.run_tests(transports, self.RENDEZVOUS, "-n", "50", "-w", "5")
 
+    def run_some(self, transports):
+        """Of transports that others use as well."""
+        self.run_tests(transports, some(self.LATENCY + self.ONE_SIDED), "-n", "300", "-w", "10")
+        self.run_tests(transports, some(self.RENDEZVOUS), "-n", "50", "-w", "5")
+
 
 class Ucx(UcxTests):
     def test_verbs(self):
         self.run_all("rc_verbs,ud_verbs")
 
     def test_rc_verbs_alone(self):
-        self.run_all("rc_v")
+        self.run_some("rc_v")
 
     def test_ud_verbs_alone(self):
-        self.run_all("ud_verbs")
+        self.run_some("ud_verbs")
 
     def test_queues_that_ucx_writes_itself(self):
         self.run_all("rc_mlx5,ud_mlx5")
 
     def test_rc_mlx5_alone(self):
-        self.run_all("rc_x")
+        self.run_some("rc_x")
 
     def test_ud_mlx5_alone(self):
-        self.run_all("ud_mlx5")
+        self.run_some("ud_mlx5")
 
 
 class UcxWithoutAttach(UcxTests):
@@ -104,10 +109,10 @@ class UcxWithoutAttach(UcxTests):
     prepare = staticmethod(forbid_attach)
 
     def test_verbs(self):
-        self.run_all("rc_v")
+        self.run_some("rc_v")
 
     def test_queues_that_ucx_writes_itself(self):
-        self.run_all("rc_x")
+        self.run_some("rc_x")
 
 
 class Libfabric(TwoProcesses):

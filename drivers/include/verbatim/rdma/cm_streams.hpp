@@ -63,9 +63,10 @@ class CmListener {
 
 class CmStreams {
   public:
-    // `device`: the name of the one that addresses must lead to. Throws Error(no_device): there is
-    // no connection manager.
-    explicit CmStreams(std::string device);
+    // `device`: the name of the one that addresses must lead to. `probe_after`: a stream on which
+    // nothing went for so long sends an empty write, so that a machine that vanished is noticed; 0:
+    // none does. Throws Error(no_device): there is no connection manager.
+    explicit CmStreams(std::string device, std::chrono::milliseconds probe_after = {});
     // Ends when all streams have ended, or after two seconds.
     ~CmStreams();
     CmStreams(const CmStreams&) = delete;

@@ -1,0 +1,1 @@
+// A source for the target that compiles support/precompiled/tests.hpp.
