@@ -163,7 +163,8 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       keys_({options.revocation_timeout, options.membarrier}),
       rings_(options.ring_bytes),
       // Programs of rdma-core tell their peers a number and nothing else.
-      streams_(identity_.by_slot ? PortKind::shm : options.port, options.same_user_only),
+      wires_{{identity_.by_slot ? PortKind::shm : options.port, options.same_user_only},
+             PacketService(options)},
       queue_pairs_({identity_.first_number, identity_.last_number}),
       links_(options.name) {
     if (options.absent_poller && !options.parked && !bell) absent_poller_.emplace();

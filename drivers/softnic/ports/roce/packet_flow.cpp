@@ -1,0 +1,145 @@
+// Turns inside a flow's gate: packets in, packets out.
+#include "packet_flow.hpp"
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::softnic {
+namespace {
+
+using Taken = PacketFeeder::Taken;
+
+// So often a kernel says that the peer's socket is gone until that is believed.
+constexpr std::uint32_t kMostRefusals = 8;
+
+}  // namespace
+
+PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,
+                       const FlowOptions& options, FailureText& failure)
+    : options_(options),
+      generation_(fork_generation()),
+      failure_(failure),
+      back_end_(std::move(back_end)),
+      incoming_(options.peer.place, options.own.place),
+      output_(*back_end_, PacketChecksum(options.own.place, options.peer.place),
+              options.peer.queue_pair),
+      results_(options.questions),
+      window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence)),
+      feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence)) {
+    silence_.heard = std::chrono::steady_clock::now();
+    marks_.attached.store(true, std::memory_order_release);
+}
+
+bool PacketFlow::progress() noexcept {
+    if (generation_ != fork_generation() || !gate_.try_enter()) return false;
+    const bool moved = turn();
+    while (!gate_.leave()) send_out(std::chrono::steady_clock::now());
+    return moved;
+}
+
+void PacketFlow::flush() noexcept {
+    if (generation_ != fork_generation() || !gate_.enter()) return;
+    do send_out(std::chrono::steady_clock::now());
+    while (!gate_.leave());
+}
+
+bool PacketFlow::turn() noexcept {
+    if (words_.lost()) return false;
+    const bool blocked = batch_.next != batch_.count;
+    const FlowTime now = std::chrono::steady_clock::now();
+    const bool moved = blocked ? take_batch(now) : receive(now);
+    send_out(now);
+    marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
+    return moved || blocked;
+}
+
+bool PacketFlow::receive(FlowTime now) noexcept {
+    batch_.count = back_end_->receive({batch_.bytes.get(), Batch::kPackets * Batch::kEach},
+                                      Batch::kEach, batch_.lengths);
+    batch_.next = 0;
+    batch_.parsed = false;
+    return batch_.count != 0 && take_batch(now);
+}
+
+// Always true: something came.
+bool PacketFlow::take_batch(FlowTime now) noexcept {
+    for (; batch_.next != batch_.count; ++batch_.next, batch_.parsed = false) {
+        if (words_.lost()) {
+            batch_.next = batch_.count;
+            break;
+        }
+        if (!batch_.parsed && !admit(batch_.next)) continue;
+        batch_.parsed = true;
+        silence_.heard = now;
+        silence_.asked = false;
+        const Taken taken = take(batch_.packet, now);
+        if (taken == Taken::later) return true;
+        if (taken == Taken::malformed) break_protocol();
+    }
+    return true;
+}
+
+// Nothing of a packet counts before. Its address was looked at by the back end.
+bool PacketFlow::admit(std::size_t index) noexcept {
+    const std::span datagram(batch_.bytes.get() + index * Batch::kEach, batch_.lengths[index]);
+    const bool own = parse_packet(datagram, options_.mtu, batch_.packet) &&
+                     batch_.packet.queue_pair == options_.own.queue_pair &&
+                     incoming_.fits(datagram);
+    if (!own) ++dropped_;
+    return own;
+}
+
+Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
+    if (!packet.shape.answers) return feeder_.take(packet);
+    if (packet.opcode == PacketOpcode::state) {
+        const auto body = packet.read<StateHeader>();
+        if ((body.flags & kGivesUp) != 0) feeder_.give_up();
+        if ((body.flags & kWantsAnswer) != 0) feeder_.ask_for_state();
+    }
+    return window_.take(packet, now) ? Taken::done : Taken::malformed;
+}
+
+void PacketFlow::send_out(FlowTime now) noexcept {
+    if (words_.lost()) return;
+    watch(now);
+    const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
+    const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
+    if (!feeder_.answer(output_, gives_up | asks)) return break_protocol();
+    if (!words_.silent()) window_.send(output_, now);
+    output_.flush();
+    marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
+    const bool refused = back_end_->refusals() != 0;
+    marks_.timed.store(window_.timed() || refused, std::memory_order_relaxed);
+}
+
+// A peer that does not answer; one whose kernel says why is asked at once.
+void PacketFlow::watch(FlowTime now) noexcept {
+    if (!window_.timed() && !silence_.asked && back_end_->refusals() == 0) return;
+    if (back_end_->refusals() != 0) silence_.asks = true;
+    if (back_end_->refusals() >= kMostRefusals) {
+        failure_.set("the peer's machine says that its socket is gone");
+        lose();
+    } else if (now - silence_.heard > options_.timeout) {
+        failure_.set("nothing was heard of the peer for {} ms", options_.timeout.count());
+        lose();
+    }
+}
+
+// Waits for nobody: a thread inside hears the peer by itself, or misses it too.
+void PacketFlow::beat() noexcept {
+    if (generation_ != fork_generation() || words_.lost() || !gate_.try_enter()) return;
+    const FlowTime now = std::chrono::steady_clock::now();
+    if (!window_.timed()) silence_.asks = silence_.asked = true;
+    do send_out(now);
+    while (!gate_.leave());
+}
+
+void PacketFlow::break_protocol() noexcept {
+    failure_.set("the peer's packets break the protocol: opcode {:#x} with sequence {}",
+                 static_cast<unsigned>(batch_.packet.opcode), batch_.packet.sequence);
+    log::warn("udp port: {}", failure_.view());
+    lose();
+}
+
+void PacketFlow::lose() noexcept { words_.lose(); }
+
+}  // namespace verbatim::softnic
