@@ -269,6 +269,10 @@ std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction act
     return turns.engines().requester().faults().counted(action);
 }
 
+PacketCounts packet_counts(const QueuePairHandle& queue_pair) noexcept {
+    return static_cast<const QueuePair&>(queue_pair).packet_counts();
+}
+
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {
     return static_cast<const QueuePair&>(queue_pair).receiver_not_ready_count();
 }

@@ -111,4 +111,13 @@ struct Options {
 [[gnu::visibility("default")]] std::uint64_t faults_injected(const QueuePairHandle& queue_pair,
                                                              FaultAction action) noexcept;
 
+// Packets of a queue pair of the udp port since it was connected: those sent, those of them sent
+// again, and those received and dropped, because they were malformed, changed on their way, not for
+// this queue pair, or not from its peer. Zeros on other ports. Any thread.
+struct PacketCounts {
+    std::uint64_t sent = 0, repeated = 0, dropped = 0;
+};
+[[gnu::visibility("default")]] PacketCounts packet_counts(
+    const QueuePairHandle& queue_pair) noexcept;
+
 }  // namespace verbatim::softnic

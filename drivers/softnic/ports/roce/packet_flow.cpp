@@ -80,6 +80,7 @@ bool PacketFlow::take_batch(FlowTime now) noexcept {
 
 // Nothing of a packet counts before. Its address was looked at by the back end.
 bool PacketFlow::admit(std::size_t index) noexcept {
+    if (batch_.lengths[index] == 0) return false;  // counted there
     const std::span datagram(batch_.bytes.get() + index * Batch::kEach, batch_.lengths[index]);
     const bool own = parse_packet(datagram, options_.mtu, batch_.packet) &&
                      batch_.packet.queue_pair == options_.own.queue_pair &&
@@ -104,16 +105,19 @@ void PacketFlow::send_out(FlowTime now) noexcept {
     const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
     const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
     if (!feeder_.answer(output_, gives_up | asks)) return break_protocol();
-    if (!words_.silent()) window_.send(output_, now);
+    const bool silent = words_.silent();
+    if (!silent) window_.send(output_, now);
     output_.flush();
+    note_counts();
     marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
     const bool refused = back_end_->refusals() != 0;
-    marks_.timed.store(window_.timed() || refused, std::memory_order_relaxed);
+    marks_.timed.store((window_.timed() && !silent) || refused, std::memory_order_relaxed);
 }
 
 // A peer that does not answer; one whose kernel says why is asked at once.
 void PacketFlow::watch(FlowTime now) noexcept {
-    if (!window_.timed() && !silence_.asked && back_end_->refusals() == 0) return;
+    const bool waits = window_.timed() && !words_.silent();
+    if (!waits && !silence_.asked && back_end_->refusals() == 0) return;
     if (back_end_->refusals() != 0) silence_.asks = true;
     if (back_end_->refusals() >= kMostRefusals) {
         failure_.set("the peer's machine says that its socket is gone");
@@ -140,6 +144,10 @@ void PacketFlow::break_protocol() noexcept {
     lose();
 }
 
-void PacketFlow::lose() noexcept { words_.lose(); }
+void PacketFlow::note_counts() noexcept {
+    counts_.sent.store(output_.count(), std::memory_order_relaxed);
+    counts_.repeated.store(window_.repeated(), std::memory_order_relaxed);
+    counts_.dropped.store(dropped_ + back_end_->foreign(), std::memory_order_relaxed);
+}
 
 }  // namespace verbatim::softnic

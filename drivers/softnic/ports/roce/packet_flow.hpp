@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,11 @@ class PacketFlow final : public Wire {
     void flush() noexcept override;
     bool beats() const noexcept override { return true; }
     void beat() noexcept override;
+    PacketCounts packets() const noexcept override {
+        return {counts_.sent.load(std::memory_order_relaxed),
+                counts_.repeated.load(std::memory_order_relaxed),
+                counts_.dropped.load(std::memory_order_relaxed)};
+    }
     // The requester's, inside the send gate.
     RequestPackets& requests() noexcept { return requests_; }
     ReadResults& results() noexcept { return results_; }
@@ -61,6 +67,10 @@ class PacketFlow final : public Wire {
         bool parsed = false;  // the next one is `packet`
         WirePacket packet;
     };
+    // For any thread; written inside the gate.
+    struct Counts {
+        std::atomic<std::uint64_t> sent{0}, repeated{0}, dropped{0};
+    };
     // When the peer was heard last, and what is to be said to it.
     struct Silence {
         FlowTime heard;
@@ -75,7 +85,8 @@ class PacketFlow final : public Wire {
     void send_out(FlowTime now) noexcept;
     void watch(FlowTime now) noexcept;
     void break_protocol() noexcept;
-    void lose() noexcept;
+    void lose() noexcept { words_.lose(); }
+    void note_counts() noexcept;
 
     const FlowOptions options_;
     const std::uint64_t generation_;
@@ -91,6 +102,7 @@ class PacketFlow final : public Wire {
     Batch batch_;
     Silence silence_;
     std::uint64_t dropped_ = 0;  // packets that were malformed, or not for this queue pair
+    Counts counts_;
 };
 
 }  // namespace verbatim::softnic

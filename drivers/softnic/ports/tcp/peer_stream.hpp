@@ -26,6 +26,7 @@ class PeerStream final : EventThread::Handler {
     ~PeerStream() { unwatch(); }
 
     Wire& wire() noexcept { return *wire_; }
+    const Wire& wire() const noexcept { return *wire_; }
     const PeerWords& words() const noexcept { return wire_->words(); }
     // Control path, once: the engine thread drives it from now on where nobody polls. `attach_by`:
     // when it is lost that has no socket yet. Throws Error(device_error).

@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include <verbatim/softnic/softnic.hpp>
+
 #include "../../host/descriptor.hpp"
 #include "peer_words.hpp"
 
@@ -33,6 +35,8 @@ class Wire {
     // The engine thread's, about once a second, if that is wanted.
     virtual bool beats() const noexcept { return false; }
     virtual void beat() noexcept {}
+    // Any thread.
+    virtual PacketCounts packets() const noexcept { return {}; }
     // The requester's, inside the send gate.
     void give_up() noexcept { marks_.gives_up.store(true, std::memory_order_release); }
     // Any thread.

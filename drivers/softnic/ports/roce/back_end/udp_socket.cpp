@@ -141,7 +141,8 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
         const bool whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0;
         const bool own = is_same_place(names[i], peer_);
         lengths[i] = whole && own ? messages[i].msg_len : 0;
-        own ? refusals_ = 0 : ++foreign_;
+        if (lengths[i] == 0) ++foreign_;
+        if (own) refusals_ = 0;
     }
     return count;
 }

@@ -53,7 +53,8 @@ std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count
     return ~crc;
 }
 
-PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to) noexcept {
+PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to,
+                               std::uint16_t identification) noexcept {
     constexpr std::byte kUdp{17}, kVersion4{0x45}, kVersion6{0x6f}, kNoFragments{0x40};
     constexpr std::size_t kMappedBytes = 12;
     std::fill_n(header_.begin(), kOnes, kOnesByte);
@@ -61,6 +62,7 @@ PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to) n
     if (is_mapped(from)) {
         ip_bytes_ = kIpv4Bytes;
         ip[0] = kVersion4;
+        put_be16(ip + 4, identification);
         ip[6] = kNoFragments;
         ip[9] = kUdp;
         for (const int changes : {1, 8, 10, 11}) ip[changes] = kOnesByte;

@@ -17,12 +17,13 @@ namespace verbatim::softnic {
 // CRC-32 of IEEE 802.3, as zlib computes it. `crc`: of the bytes before, or 0.
 std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept;
 
-// Of packets one way between two sockets. IPv4 headers have identification 0, no options, and
+// Of packets one way between two sockets. IPv4 headers have one identification, no options, and
 // forbid fragments.
 class PacketChecksum {
   public:
     PacketChecksum() = default;
-    PacketChecksum(const StreamPlace& from, const StreamPlace& to) noexcept;
+    PacketChecksum(const StreamPlace& from, const StreamPlace& to,
+                   std::uint16_t identification = 0) noexcept;
 
     // Of a packet in pieces, without its checksum; the first piece has the base header at least. As
     // it travels: little endian.
