@@ -270,7 +270,9 @@ std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction act
 }
 
 PacketCounts packet_counts(const QueuePairHandle& queue_pair) noexcept {
-    return static_cast<const QueuePair&>(queue_pair).packet_counts();
+    const QueuePairTurns& turns = static_cast<const QueuePair&>(queue_pair).turns();
+    const PeerStream* const stream = turns.engines().shared().connection.stream.load();
+    return stream != nullptr ? stream->wire().packets() : PacketCounts{};
 }
 
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {

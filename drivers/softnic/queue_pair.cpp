@@ -163,12 +163,6 @@ std::uint64_t QueuePair::receiver_not_ready_count() const noexcept {
     return outgoing ? outgoing.not_ready() : 0;
 }
 
-PacketCounts QueuePair::packet_counts() const noexcept {
-    const auto held = setup_.lock();
-    const PeerStream* const stream = shared().connection.stream.load();
-    return stream != nullptr ? stream->wire().packets() : PacketCounts{};
-}
-
 std::optional<QueuePairFacts> QueuePair::facts() const {
     if (!made_.load(std::memory_order_acquire)) return std::nullopt;
     const RequestCounts& sent = turns_.engines().requester().counts();

@@ -60,7 +60,6 @@ class QueuePair final : public QueuePairHandle {
     void end_session(std::uint64_t session, Instant deadline) noexcept;
 
     std::uint64_t receiver_not_ready_count() const noexcept;
-    PacketCounts packet_counts() const noexcept;
 
   private:
     const QueuePairShared& shared() const noexcept { return turns_.engines().shared(); }

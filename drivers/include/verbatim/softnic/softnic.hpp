@@ -113,7 +113,7 @@ struct Options {
 
 // Packets of a queue pair of the udp port since it was connected: those sent, those of them sent
 // again, and those received and dropped, because they were malformed, changed on their way, not for
-// this queue pair, or not from its peer. Zeros on other ports. Any thread.
+// this queue pair, or not from its peer. Zeros on other ports. Any thread, but not beside a reset.
 struct PacketCounts {
     std::uint64_t sent = 0, repeated = 0, dropped = 0;
 };
