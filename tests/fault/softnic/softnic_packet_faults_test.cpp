@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include <softnic_end.hpp>
@@ -199,6 +200,21 @@ TEST(PacketFaults, a_black_hole_ends_with_retry_exceeded) {
     EXPECT_EQ(pair.seen_a[1].status, Errc::flushed);
     EXPECT_TRUE(pair.a.queue_pair->peer_lost());
     EXPECT_EQ(pair.b.value<std::uint64_t>(64), 0u);
+}
+
+TEST(PacketFaults, packets_cross_by_ipv6_too) {
+    EndOptions options = udp_options({.lose = kPercent, .corrupt = kPercent, .seed = 3});
+    options.queues.local_address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    std::optional<Pair> pair;
+    try {
+        pair.emplace(options);
+    } catch (const Error& error) {
+        GTEST_SKIP() << "no IPv6 here: " << error.what();
+    }
+    EXPECT_EQ(pair->a.queue_pair->address().stream_address[15], 1);
+    Traffic traffic(*pair, 3);
+    EXPECT_TRUE(traffic.run(2000));
+    EXPECT_GT(packet_counts(*pair->b.queue_pair).dropped, 0u);
 }
 
 // A socket of this machine that is not the peer's; what it sends looks right but for that.

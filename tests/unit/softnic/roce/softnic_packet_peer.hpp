@@ -43,6 +43,8 @@ class PacketPeer {
     // The end's peer from now on.
     explicit PacketPeer(End& end) : end_(end) {
         socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const int buffer = 1 << 20;
+        setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
         sockaddr_in own{};
         own.sin_family = AF_INET;
         own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

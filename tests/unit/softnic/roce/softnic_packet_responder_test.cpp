@@ -1,6 +1,8 @@
 // The responder of the udp port against a peer that the test plays packet by packet.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "softnic_packet_peer.hpp"
 
 namespace verbatim::softnic::test {
@@ -183,9 +185,43 @@ TEST(HostileRequester, that_breaks_the_protocol_is_lost_and_harms_nobody) {
     }
 }
 
-// Its bytes are read, as far as its key goes, and no further; nothing of it is kept beyond 256 KiB.
-TEST_F(PacketResponder, answers_one_read_of_a_mebibyte) {
-    constexpr std::size_t kBytes = 1 << 20;
+// Packets that are well formed, and mean nothing. The requester's key covers the first half.
+TEST(HostileRequester, changes_no_memory_beyond_its_key_whatever_it_sends) {
+    constexpr std::size_t kHalf = 1 << 19;
+    constexpr std::array<std::uint8_t, 24> kOpcodes{
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0x16, 0x17, 0xc1};
+    std::mt19937_64 random(17);
+    for (int round = 0; round < 60; ++round) {
+        End end(packet_end_options());
+        Peer peer(end);
+        const auto half =
+            end.device->register_memory(end.at(0), kHalf, kAllAccess, {end.memory.file(), 0});
+        ASSERT_EQ(end.post_receive(64, 4096, 5), Errc::ok);
+        for (std::uint32_t i = 0, next = 0; i < 200; ++i, next += random() % 4 != 0) {
+            const std::uint8_t opcode = kOpcodes[random() % kOpcodes.size()];
+            const PacketShape shape = shape_of(opcode);
+            std::array<std::byte, kMaskedAtomicBody> extended{};
+            RemoteHeader header = peer.remote(random() % kHalf, random() % 2000);
+            header.key = mlx5::be32(half->remote_key());
+            std::memcpy(extended.data(), &header, sizeof header);
+            for (std::size_t at = sizeof header; at < extended.size(); ++at)
+                extended[at] = static_cast<std::byte>(random() % 3);
+            const std::size_t bytes = shape.payload == PacketShape::Payload::none ? 0
+                                      : shape.payload == PacketShape::Payload::full
+                                          ? Peer::kMtu
+                                          : random() % Peer::kMtu + 1;
+            peer.send(peer.make(static_cast<PacketOpcode>(opcode), Peer::own(next),
+                                std::span(extended).first(shape.extended), pattern(bytes, i)));
+            peer.look();
+        }
+        EXPECT_TRUE(std::all_of(end.at(kHalf), end.at(0) + end.memory.bytes(),
+                                [](std::byte byte) { return byte == std::byte{0}; }));
+    }
+}
+
+// More than the responder's ring takes at once; and less than the socket here does.
+TEST_F(PacketResponder, answers_one_read_of_many_packets) {
+    constexpr std::size_t kBytes = 1 << 16;
     const auto payload = pattern(kBytes, 9);
     std::copy(payload.begin(), payload.end(), end.at(0));
     peer.send(PacketOpcode::read_request, Peer::own(0), peer.remote(0, kBytes));

@@ -22,8 +22,6 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::size_t kMostPacketsPerCall = 32;
-
 void set_packet_option(int socket, int level, int option, int value) noexcept {
     setsockopt(socket, level, option, &value, sizeof value);
 }
@@ -119,28 +117,34 @@ void UdpSocket::note_failure(int cause) noexcept {
     }
 }
 
+void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
+    inbox_.start = into.data();
+    const std::size_t most = std::min(into.size() / each, kMostPacketsPerCall);
+    for (std::size_t i = 0; i < most; ++i) {
+        inbox_.pieces[i] = {into.data() + i * each, each};
+        msghdr& header = inbox_.messages[i].msg_hdr;
+        header = {};
+        header.msg_iov = &inbox_.pieces[i];
+        header.msg_iovlen = 1;
+        header.msg_name = &inbox_.names[i];
+        header.msg_namelen = sizeof inbox_.names[i];
+    }
+}
+
 std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
                                std::span<std::size_t> lengths) noexcept {
-    std::array<mmsghdr, kMostPacketsPerCall> messages;
-    std::array<iovec, kMostPacketsPerCall> pieces;
-    std::array<sockaddr_in6, kMostPacketsPerCall> names;  // the longer of both families
+    if (inbox_.start != into.data()) prepare(into, each);
     const std::size_t most = std::min({lengths.size(), into.size() / each, kMostPacketsPerCall});
-    for (std::size_t i = 0; i < most; ++i) {
-        pieces[i] = {into.data() + i * each, each};
-        messages[i] = {};
-        messages[i].msg_hdr.msg_iov = &pieces[i];
-        messages[i].msg_hdr.msg_iovlen = 1;
-        messages[i].msg_hdr.msg_name = &names[i];
-        messages[i].msg_hdr.msg_namelen = sizeof names[i];
-    }
-    const int got = recvmmsg(socket_.get(), messages.data(), static_cast<unsigned>(most),
+    const int got = recvmmsg(socket_.get(), inbox_.messages.data(), static_cast<unsigned>(most),
                              MSG_DONTWAIT, nullptr);
     if (got < 0 && errno != EAGAIN && errno != EINTR) note_failure(errno);
     const std::size_t count = got > 0 ? static_cast<std::size_t>(got) : 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const bool whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0;
-        const bool own = is_same_place(names[i], peer_);
-        lengths[i] = whole && own ? messages[i].msg_len : 0;
+        msghdr& header = inbox_.messages[i].msg_hdr;
+        const bool whole = (header.msg_flags & MSG_TRUNC) == 0;
+        const bool own = is_same_place(inbox_.names[i], peer_);
+        header.msg_namelen = sizeof inbox_.names[i];
+        lengths[i] = whole && own ? inbox_.messages[i].msg_len : 0;
         if (lengths[i] == 0) ++foreign_;
         if (own) refusals_ = 0;
     }

@@ -31,10 +31,21 @@ class UdpSocket final : public PacketBackEnd {
     std::uint64_t foreign() const noexcept override { return foreign_; }
 
   private:
+    static constexpr std::size_t kMostPacketsPerCall = 32;
+    // What receive() hands to the kernel: written once, so that a look that finds nothing costs the
+    // call alone.
+    struct Inbox {
+        std::array<mmsghdr, kMostPacketsPerCall> messages{};
+        std::array<iovec, kMostPacketsPerCall> pieces{};
+        std::array<sockaddr_in6, kMostPacketsPerCall> names{};  // the longer of both families
+        const std::byte* start = nullptr;
+    };
+    void prepare(std::span<std::byte> into, std::size_t each) noexcept;
     void note_failure(int cause) noexcept;
 
     Descriptor socket_;
     SocketName peer_;
+    Inbox inbox_;
     std::uint32_t refusals_ = 0;
     std::uint64_t foreign_ = 0;
 };
