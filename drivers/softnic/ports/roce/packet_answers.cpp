@@ -101,11 +101,11 @@ void PacketFeeder::tell(PacketOutput& output, std::uint64_t number,
                answer_header(syndrome, number));
 }
 
-bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags) noexcept {
+bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept {
     if (!feeder_.answer(results_, words_)) return false;
     keep_results();
     told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
-    tell_progress(output);
+    tell_progress(output, later);
     if (told_.state || state_flags != 0 || words_.state != told_.last_state)
         tell_state(output, state_flags);
     told_.again = told_.state = false;
@@ -113,14 +113,14 @@ bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags) noexce
 }
 
 // Packets that ask come all the time, and ahead of what is done.
-bool PacketFeeder::owes_acknowledgement(std::uint64_t done) const noexcept {
+bool PacketFeeder::owes_acknowledgement(std::uint64_t done, bool later) const noexcept {
     constexpr std::uint64_t kMostUnsaid = 8;
     return told_.asked > told_.acknowledged &&
-           (told_.asked <= done || done - told_.acknowledged >= kMostUnsaid);
+           ((told_.asked <= done && !later) || done - told_.acknowledged >= kMostUnsaid);
 }
 
 // One word is enough: each says all that those before it do.
-void PacketFeeder::tell_progress(PacketOutput& output) noexcept {
+void PacketFeeder::tell_progress(PacketOutput& output, bool later) noexcept {
     const std::uint64_t done = acknowledgeable(), taken = feeder_.taken();
     if (words_.refused != 0) {
         if (told_.again || told_.refused == 0) tell(output, done + 1, answer_of(words_.refused));
@@ -135,7 +135,7 @@ void PacketFeeder::tell_progress(PacketOutput& output) noexcept {
         told_.gap = told_.dropped = false;
         told_.gap_told = true;
         told_.acknowledged = taken;
-    } else if (done != 0 && (told_.again || owes_acknowledgement(done))) {
+    } else if (done != 0 && (told_.again || owes_acknowledgement(done, later))) {
         tell(output, done, kAcknowledged);
         told_.acknowledged = done;
     }

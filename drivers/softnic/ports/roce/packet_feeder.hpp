@@ -30,8 +30,9 @@ class PacketFeeder {
     // The peer wants to hear of the state.
     void ask_for_state() noexcept { told_.state = true; }
 
-    // What the responder has done becomes packets. False: its ring is broken.
-    bool answer(PacketOutput& output, std::uint8_t state_flags) noexcept;
+    // What the responder has done becomes packets. False: its ring is broken. `later`: nobody
+    // minds if an acknowledgement waits for another call.
+    bool answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept;
     // A message waits for a receive that the program has not posted.
     bool waits() noexcept { return feeder_.waits(); }
 
@@ -85,8 +86,8 @@ class PacketFeeder {
     Taken feed(const Frame& frame) noexcept;
     void keep_results() noexcept;
     std::uint64_t acknowledgeable() noexcept;
-    bool owes_acknowledgement(std::uint64_t done) const noexcept;
-    void tell_progress(PacketOutput& output) noexcept;
+    bool owes_acknowledgement(std::uint64_t done, bool later) const noexcept;
+    void tell_progress(PacketOutput& output, bool later) noexcept;
     void tell_state(PacketOutput& output, std::uint8_t flags) noexcept;
     void tell(PacketOutput& output, std::uint64_t number, std::uint8_t syndrome) const noexcept;
 

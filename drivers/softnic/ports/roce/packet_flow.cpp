@@ -11,6 +11,11 @@ using Taken = PacketFeeder::Taken;
 // So often a kernel says that the peer's socket is gone until that is believed.
 constexpr std::uint32_t kMostRefusals = 8;
 
+// Looks in vain after which what is done is acknowledged: the first one ends the poll that found
+// the request, and the program may answer it then. Its packet takes the acknowledgement along, for
+// which one system call is enough.
+constexpr std::uint32_t kMostLooks = 2;
+
 }  // namespace
 
 PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,
@@ -47,7 +52,8 @@ bool PacketFlow::turn() noexcept {
     const bool blocked = batch_.next != batch_.count;
     const FlowTime now = std::chrono::steady_clock::now();
     const bool moved = blocked ? take_batch(now) : receive(now);
-    send_out(now);
+    silence_.looks = moved ? 0 : silence_.looks + 1;
+    send_out(now, silence_.looks < kMostLooks && !marks_.armed.load() ? Said::later : Said::now);
     marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
     return moved || blocked;
 }
@@ -99,12 +105,13 @@ Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
     return window_.take(packet, now) ? Taken::done : Taken::malformed;
 }
 
-void PacketFlow::send_out(FlowTime now) noexcept {
+void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
     if (words_.lost()) return;
     watch(now);
     const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
     const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
-    if (!feeder_.answer(output_, gives_up | asks)) return break_protocol();
+    if (!feeder_.answer(output_, gives_up | asks, acknowledgements == Said::later))
+        return break_protocol();
     const bool silent = words_.silent();
     if (!silent) window_.send(output_, now);
     output_.flush();

@@ -74,6 +74,7 @@ class PacketFlow final : public Wire {
     // When the peer was heard last, and what is to be said to it.
     struct Silence {
         FlowTime heard;
+        std::uint32_t looks = 0;  // in a row that found nothing
         bool asks = false, asked = false;
     };
 
@@ -82,7 +83,8 @@ class PacketFlow final : public Wire {
     bool take_batch(FlowTime now) noexcept;
     bool admit(std::size_t index) noexcept;
     PacketFeeder::Taken take(const WirePacket& packet, FlowTime now) noexcept;
-    void send_out(FlowTime now) noexcept;
+    enum class Said : std::uint8_t { now, later };
+    void send_out(FlowTime now, Said acknowledgements = Said::now) noexcept;
     void watch(FlowTime now) noexcept;
     void break_protocol() noexcept;
     void lose() noexcept { words_.lose(); }

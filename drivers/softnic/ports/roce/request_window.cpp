@@ -9,7 +9,9 @@ namespace verbatim::softnic {
 namespace {
 
 constexpr std::uint32_t kFirstWindow = 32, kLeastWindow = 2, kMostWindow = 64;
-constexpr std::chrono::milliseconds kFirstTimeout{4}, kMostTimeout{256};
+// The first one is longer than the time after which an engine thread replaces a poller that has
+// gone.
+constexpr std::chrono::milliseconds kFirstTimeout{8}, kMostTimeout{256};
 constexpr std::chrono::milliseconds kFirstProbe{1}, kMostProbe{64};
 constexpr std::uint64_t kAsksEvery = 16;
 
