@@ -16,9 +16,9 @@ class RocePort final : public WirePort {
   public:
     // Both outlive this; `flow` is the peer's wire.
     RocePort(PeerStream& peer, PacketFlow& flow) noexcept
-        : WirePort(peer, fetches_.list()),
+        : WirePort(peer, flow.results()),
           packets_(flow.requests()),
-          fetches_(flow.requests(), flow.results(), flow.mtu()),
+          fetches_(flow.requests(), flow.results(), fetched(), flow.mtu()),
           mtu_(flow.mtu()) {}
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override;

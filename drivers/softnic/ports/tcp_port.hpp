@@ -15,9 +15,9 @@ class TcpPort final : public WirePort {
   public:
     // Both outlive this; `stream` is the peer's wire.
     TcpPort(PeerStream& peer, Stream& stream) noexcept
-        : WirePort(peer, fetches_.list()),
+        : WirePort(peer, stream.results()),
           frames_(stream.requests()),
-          fetches_(stream.requests(), stream.results()) {}
+          fetches_(stream.requests(), stream.results(), fetched()) {}
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override;
     void end_turn() noexcept override;

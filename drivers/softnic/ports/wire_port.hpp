@@ -10,8 +10,8 @@ namespace verbatim::softnic {
 
 class WirePort : public Port {
   public:
-    // Both outlive this, but only the second one may be made later.
-    WirePort(PeerStream& peer, FetchList& fetched) noexcept : peer_(peer), fetched_(fetched) {}
+    // Both outlive this.
+    WirePort(PeerStream& peer, ReadResults& results) noexcept : peer_(peer), fetched_(results) {}
 
     void begin_turn() noexcept override {}
     Ticket acknowledged() const noexcept override { return peer_.words().acknowledged(); }
@@ -39,10 +39,11 @@ class WirePort : public Port {
 
   protected:
     void flush() noexcept { peer_.flush(); }
+    FetchList& fetched() noexcept { return fetched_; }
 
   private:
     PeerStream& peer_;
-    FetchList& fetched_;
+    FetchList fetched_;
 };
 
 }  // namespace verbatim::softnic

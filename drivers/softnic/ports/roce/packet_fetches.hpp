@@ -14,8 +14,10 @@ namespace verbatim::softnic {
 
 class PacketFetches {
   public:
-    PacketFetches(RequestPackets& packets, ReadResults& results, std::size_t mtu) noexcept
-        : packets_(packets), results_(results), list_(results), mtu_(mtu) {}
+    // All outlive this.
+    PacketFetches(RequestPackets& packets, ReadResults& results, FetchList& list,
+                  std::size_t mtu) noexcept
+        : packets_(packets), results_(results), list_(list), mtu_(mtu) {}
 
     // False: there is no room for another read.
     bool begin(std::uint64_t bytes) noexcept { return list_.begin(bytes); }
@@ -26,14 +28,13 @@ class PacketFetches {
     std::uint64_t ask(const RemoteAtomic& operation) noexcept;
     // True once after packets were committed.
     bool take_news() noexcept { return std::exchange(news_, false); }
-    FetchList& list() noexcept { return list_; }
 
   private:
     bool ask_once(std::uint64_t address, std::uint32_t key, FetchList::Fetch& fetch) noexcept;
 
     RequestPackets& packets_;
     ReadResults& results_;
-    FetchList list_;
+    FetchList& list_;
     const std::size_t mtu_;
     std::uint64_t last_ = 0;  // number of the last question
     bool news_ = false;

@@ -64,8 +64,9 @@ class FetchList {
 
 class Fetches {
   public:
-    Fetches(RequestFrames& frames, ReadResults& results) noexcept
-        : frames_(frames), results_(results), list_(results) {}
+    // All outlive this.
+    Fetches(RequestFrames& frames, ReadResults& results, FetchList& list) noexcept
+        : frames_(frames), results_(results), list_(list) {}
 
     // False: there is no room for another read.
     bool begin(std::uint64_t bytes) noexcept { return list_.begin(bytes); }
@@ -76,14 +77,13 @@ class Fetches {
     std::uint64_t ask(const RemoteAtomic& operation) noexcept;
     // True once after frames were committed.
     bool take_news() noexcept { return std::exchange(news_, false); }
-    FetchList& list() noexcept { return list_; }
 
   private:
     bool ask_once(std::uint64_t address, std::uint32_t key, FetchList::Fetch& fetch) noexcept;
 
     RequestFrames& frames_;
     ReadResults& results_;
-    FetchList list_;
+    FetchList& list_;
     std::uint64_t last_ = 0;  // number of the last question
     bool news_ = false;
 };
