@@ -10,6 +10,10 @@ using Taken = PacketFeeder::Taken;
 
 // So often a kernel says that the peer's socket is gone until that is believed.
 constexpr std::uint32_t kMostRefusals = 8;
+// And a peer that lives has the time to answer meanwhile: such messages can be forged.
+constexpr std::chrono::milliseconds kProbeEvery{2}, kLeastSilence{50};
+// A peer that was heard so recently need not be asked whether it is there.
+constexpr std::chrono::milliseconds kRecently{500};
 
 // Looks in vain after which what is done is acknowledged: the first one ends the poll that found
 // the request, and the program may answer it then. Its packet takes the acknowledgement along, for
@@ -31,7 +35,6 @@ PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ri
       window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence)),
       feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence)) {
     silence_.heard = std::chrono::steady_clock::now();
-    marks_.attached.store(true, std::memory_order_release);
 }
 
 bool PacketFlow::progress() noexcept {
@@ -125,8 +128,12 @@ void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
 void PacketFlow::watch(FlowTime now) noexcept {
     const bool waits = window_.timed() && !words_.silent();
     if (!waits && !silence_.asked && back_end_->refusals() == 0) return;
-    if (back_end_->refusals() != 0) silence_.asks = true;
-    if (back_end_->refusals() >= kMostRefusals) {
+    const bool refused = back_end_->refusals() != 0;
+    if (refused && now >= silence_.ask_again) {
+        silence_.asks = true;
+        silence_.ask_again = now + kProbeEvery;
+    }
+    if (back_end_->refusals() >= kMostRefusals && now - silence_.heard > kLeastSilence) {
         failure_.set("the peer's machine says that its socket is gone");
         lose();
     } else if (now - silence_.heard > options_.timeout) {
@@ -137,9 +144,10 @@ void PacketFlow::watch(FlowTime now) noexcept {
 
 // Waits for nobody: a thread inside hears the peer by itself, or misses it too.
 void PacketFlow::beat() noexcept {
-    if (generation_ != fork_generation() || words_.lost() || !gate_.try_enter()) return;
+    const bool may = generation_ == fork_generation() && attached() && !words_.lost();
+    if (!may || !gate_.try_enter()) return;
     const FlowTime now = std::chrono::steady_clock::now();
-    if (!window_.timed()) silence_.asks = silence_.asked = true;
+    if (!window_.timed() && now - silence_.heard > kRecently) silence_.asks = silence_.asked = true;
     do send_out(now);
     while (!gate_.leave());
 }

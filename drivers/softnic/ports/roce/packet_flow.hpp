@@ -38,8 +38,11 @@ class PacketFlow final : public Wire {
     PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,
                const FlowOptions& options, FailureText& failure);
 
-    // It is attached from the beginning.
-    void attach(Descriptor, Origin) noexcept override { flush(); }
+    // It has its socket. From now on the engine thread may drive it.
+    void attach(Descriptor, Origin) noexcept override {
+        marks_.attached.store(true, std::memory_order_release);
+        flush();
+    }
     int socket() const noexcept override { return back_end_->file(); }
     bool progress() noexcept override;
     void flush() noexcept override;
@@ -73,7 +76,7 @@ class PacketFlow final : public Wire {
     };
     // When the peer was heard last, and what is to be said to it.
     struct Silence {
-        FlowTime heard;
+        FlowTime heard, ask_again;
         std::uint32_t looks = 0;  // in a row that found nothing
         bool asks = false, asked = false;
     };

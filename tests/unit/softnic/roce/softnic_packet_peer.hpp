@@ -155,11 +155,17 @@ class PacketPeer {
         if (arrived.packet.opcode == PacketOpcode::state) return std::nullopt;
         return arrived;
     }
-    // Whatever is on its way is executed: the end has acknowledged a write behind it.
-    void settle(std::uint32_t sequence) {
+    // Whatever is on its way is executed: the end has acknowledged a write behind it. Returns how
+    // many sequence NAKs came before.
+    int settle(std::uint32_t sequence) {
         send(PacketOpcode::write_only, sequence, remote(0, 8), pattern(8));
-        while (next().packet.sequence != sequence && !testing::Test::HasFailure()) {
+        int naks = 0;
+        while (!testing::Test::HasFailure()) {
+            const Arrived arrived = next(PacketOpcode::acknowledge);
+            naks += arrived.syndrome() == kWrongSequence ? 1 : 0;
+            if (arrived.packet.sequence == sequence && arrived.syndrome() == kAcknowledged) break;
         }
+        return naks;
     }
 
     std::vector<mlx5::Completion> seen;  // of the end

@@ -43,7 +43,7 @@ TEST_F(PacketResponder, asks_once_for_what_is_missing) {
     const Arrived gap = peer.next();
     EXPECT_EQ(gap.syndrome(), kWrongSequence);
     EXPECT_EQ(gap.packet.sequence, Peer::own(0));
-    peer.settle(Peer::own(0));  // another NAK would have come before
+    EXPECT_EQ(peer.settle(Peer::own(0)), 0);
     EXPECT_EQ(end.value<std::uint64_t>(64), 0u);
 }
 
@@ -142,9 +142,20 @@ TEST_F(PacketResponder, drops_what_is_changed_or_for_others) {
     other[7] ^= std::byte{1};  // the queue pair
     peer.send(other);
     peer.send_raw(pattern(3));
+    peer.send(PacketOpcode::write_only, Peer::own(0), peer.remote(64, 2 * Peer::kMtu),
+              pattern(2 * Peer::kMtu));  // longer than the path carries
     peer.settle(Peer::own(0));
     EXPECT_EQ(end.value<std::uint64_t>(64), 0u);
-    EXPECT_EQ(packet_counts(*end.queue_pair).dropped, 3u);
+    EXPECT_EQ(packet_counts(*end.queue_pair).dropped, 4u);
+}
+
+// As of a peer of before, which is gone.
+TEST_F(PacketResponder, executes_nothing_with_a_stale_sequence) {
+    for (const std::uint32_t far : {0x1000u, 0x7fffffu, 0x800000u, 0xfffff0u})
+        peer.send(PacketOpcode::write_only, Peer::own(far), peer.remote(64, 8), pattern(8));
+    peer.settle(Peer::own(0));
+    EXPECT_EQ(end.value<std::uint64_t>(64), 0u);
+    EXPECT_EQ(end.queue_pair->state(), QueuePairState::ready);
 }
 
 // What no requester of ours sends.
