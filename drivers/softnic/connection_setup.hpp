@@ -25,11 +25,11 @@ struct QueuePairPeer {
 class ConnectionSetup {
   public:
     ConnectionSetup(QueuePairTurns& turns, RingSupply& supply, const ChannelTerms& terms,
-                    StreamService& streams) noexcept
+                    WireServices& wires) noexcept
         : turns_(turns),
           shared_(turns.engines().shared()),
           supply_(supply),
-          streams_(streams, shared_),
+          streams_(wires, shared_),
           terms_(terms) {}
     ConnectionSetup(const ConnectionSetup&) = delete;
     ConnectionSetup& operator=(const ConnectionSetup&) = delete;

@@ -166,7 +166,8 @@ DeviceCore::DeviceCore(const Options& options, Identity identity, const Bell& be
       keys_({options.revocation_timeout, options.membarrier}),
       rings_(options.ring_bytes),
       // Programs of rdma-core tell their peers a number and nothing else.
-      streams_(identity_.by_slot ? PortKind::shm : options.port, options.same_user_only),
+      wires_{{identity_.by_slot ? PortKind::shm : options.port, options.same_user_only},
+             PacketService(options)},
       queue_pairs_({identity_.first_number, identity_.last_number}),
       links_(options.name) {
     if (options.absent_poller && !options.parked && !bell) absent_poller_.emplace();
@@ -272,6 +273,12 @@ std::string failure_text(const QueuePairHandle& queue_pair) {
 std::uint64_t faults_injected(const QueuePairHandle& queue_pair, FaultAction action) noexcept {
     const QueuePairTurns& turns = static_cast<const QueuePair&>(queue_pair).turns();
     return turns.engines().requester().faults().counted(action);
+}
+
+PacketCounts packet_counts(const QueuePairHandle& queue_pair) noexcept {
+    const QueuePairTurns& turns = static_cast<const QueuePair&>(queue_pair).turns();
+    const PeerStream* const stream = turns.engines().shared().connection.stream.load();
+    return stream != nullptr ? stream->wire().packets() : PacketCounts{};
 }
 
 std::uint64_t receiver_not_ready_count(const QueuePairHandle& queue_pair) noexcept {

@@ -17,8 +17,8 @@
 #include "links/control_thread.hpp"
 #include "links/identity.hpp"
 #include "links/link_table.hpp"
-#include "ports/tcp/meeting/stream_service.hpp"
 #include "queue_pair/queue_pair_table.hpp"
+#include "queue_pair/wire_services.hpp"
 #include "rings/ring_supply.hpp"
 
 namespace verbatim::softnic {
@@ -52,7 +52,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     // Null: the device has none.
     AbsentPoller* absent_poller() noexcept { return absent_poller_ ? &*absent_poller_ : nullptr; }
     RingSupply& rings() noexcept { return rings_; }
-    StreamService& streams() noexcept { return streams_; }
+    WireServices& wires() noexcept { return wires_; }
     const Nonce& nonce() const noexcept { return identity_.nonce; }
     const std::string& socket_name() const noexcept { return identity_.socket_name; }
     // True in a forked child: locks, threads and shared memory belong to the parent.
@@ -91,7 +91,7 @@ class DeviceCore final : public ControlService, public std::enable_shared_from_t
     KeyTable keys_;
     FileTable files_;
     RingSupply rings_;
-    StreamService streams_;
+    WireServices wires_;
     std::uint64_t epoch_ = 0;
     std::atomic<std::uint64_t> next_injector_{0};
     ObjectNumbers numbers_{identity_};

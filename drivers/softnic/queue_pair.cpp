@@ -31,6 +31,11 @@ bool stores_unnoticed(const Options& options, const QueuePairTraits& traits) noe
            !traits.datagrams() && !traits.names_queues;
 }
 
+const char* name_of(PortKind port) noexcept {
+    if (port == PortKind::udp) return "udp";
+    return port == PortKind::tcp ? "tcp" : "shm";
+}
+
 void check_peer(const DeviceCore& core, std::uint32_t number, const QueuePairAddress& peer) {
     const std::string object = fmt::format("queue pair {}", number);
     if (core.inherited())
@@ -55,7 +60,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     : core_(std::move(core)),
       target_(parts.xrc_domain, *this, *core_),
       turns_(*core_, *this, parts),
-      setup_(turns_, core_->rings(), terms_of(parts), core_->streams()),
+      setup_(turns_, core_->rings(), terms_of(parts), core_->wires()),
       sources_(turns_.engines().shared(), turns_.engines().receive_gate(), turns_.attention(),
                core_->rings()),
       states_(*this, *core_, turns_) {
@@ -124,7 +129,7 @@ void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
 bool QueuePair::connect_soon(const QueuePairAddress& peer) {
     check_peer(*core_, view().number, peer);
     std::shared_ptr<Link> link = core_->link_to(peer, std::nullopt);
-    if (link == nullptr || choose_port(address(), peer).tcp) return false;
+    if (link == nullptr || !choose_port(address(), peer).shm()) return false;
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
@@ -146,9 +151,10 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
-        transport_ = choice.tcp ? "tcp" : "shm";
-        if (choice.tcp) {
-            log::info("queue pair {}: the port is tcp: {}", view().number, choice.reason);
+        transport_ = name_of(choice.port);
+        if (!choice.shm()) {
+            log::info("queue pair {}: the port is {}: {}", view().number, transport_,
+                      choice.reason);
             return states_.start(own, peer, deadline);
         }
         open_channel(*this, core_->link_to(peer, deadline), peer.number, deadline);

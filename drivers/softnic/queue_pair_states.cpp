@@ -1,13 +1,14 @@
 // The states of a queue pair, one function each.
 #include "queue_pair_states.hpp"
 
+#include "ports/roce_port.hpp"
 #include "ports/tcp_port.hpp"
 #include "queue_pair.hpp"
 
 namespace verbatim::softnic {
 namespace {
 
-// Of the tcp port's engine thread.
+// Of the engine thread of streams and packets.
 // What that has done is said now: the next turn may be late.
 void drive(void* context) noexcept {
     auto& turns = *static_cast<QueuePairTurns*>(context);
@@ -16,6 +17,11 @@ void drive(void* context) noexcept {
     turns.attention().heat();
     turns.execute(QueuePairTurns::Looker::engine_thread);
     connection.wake_peer();
+}
+
+std::unique_ptr<Port> port_of(const StreamSetup::Meeting& meeting) {
+    if (meeting.flow != nullptr) return std::make_unique<RocePort>(*meeting.peer, *meeting.flow);
+    return std::make_unique<TcpPort>(*meeting.peer, *meeting.stream);
 }
 
 }  // namespace
@@ -172,12 +178,12 @@ void QueuePairStates::start(const QueuePairAddress& own, const QueuePairAddress&
                             Instant deadline) {
     StreamSetup& streams = queue_pair_.setup().streams();
     const bool parked = core_.options().parked;
-    auto stream = streams.meet(own, peer, deadline, {parked ? nullptr : drive, &turns_});
-    auto port = std::make_unique<TcpPort>(*stream);
+    auto meeting = streams.meet(own, peer, deadline, {parked ? nullptr : drive, &turns_});
+    auto port = port_of(meeting);
     engines().stop();
     {
         const auto held = queue_pair_.setup().lock();
-        streams.bind(std::move(stream));
+        streams.bind(std::move(meeting.peer));
     }
     engines().requester().bind(std::move(port));
     shared().state.store(QueuePairState::ready);

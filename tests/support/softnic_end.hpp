@@ -63,6 +63,7 @@ inline Options test_device() {
     options.absent_poller = false;  // nothing happens that the test does not do
     const char* const port = std::getenv("VERBATIM_TEST_PORT");
     if (port != nullptr && std::string(port) == "tcp") options.port = PortKind::tcp;
+    if (port != nullptr && std::string(port) == "udp") options.port = PortKind::udp;
     return options;
 }
 

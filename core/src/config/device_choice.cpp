@@ -10,6 +10,7 @@ namespace {
 
 softnic::PortKind port_kind(const std::string& wanted) {
     if (wanted == "tcp") return softnic::PortKind::tcp;
+    if (wanted == "udp") return softnic::PortKind::udp;
     return wanted == "shm" ? softnic::PortKind::shm : softnic::PortKind::automatic;
 }
 

@@ -68,9 +68,10 @@ void add_software_nic(ConfigTable& table) {
     table.begin("device.softnic", "The software NIC alone.");
     table.add("port",
               own_word_access(member_at(&Config::softnic, &Config::SoftnicSection::port),
-                              {"auto", "shm", "tcp"}),
+                              {"auto", "shm", "tcp", "udp"}),
               "The software NIC's way to its peers. \"shm\": shared memory, between processes of "
-              "one host. \"tcp\": a TCP stream for each connection. \"auto\": shm, and tcp where "
+              "one host. \"tcp\": a TCP stream for each connection. \"udp\": RoCEv2 packets over "
+              "UDP (docs/roce-port.md), on both sides. \"auto\": shm, and tcp where "
               "shared memory is refused: another host, network namespace, container or user "
               "(docs/tcp-port.md). The log says which and why. The two sides must have one in "
               "common.");

@@ -34,7 +34,7 @@ PortAnswer TcpPort::post(const PortRequest& request, const PieceList& bytes) noe
 
 void TcpPort::end_turn() noexcept {
     const bool asked = fetches_.take_news();
-    if (std::exchange(news_, false) || asked) peer_.flush();
+    if (std::exchange(news_, false) || asked) flush();
 }
 
 // Bytes of the frame after its header.
@@ -121,16 +121,6 @@ PortAnswer TcpPort::read(const PortRequest& request, const PieceList& into) noex
 PortAnswer TcpPort::atomic(const RemoteAtomic& operation) noexcept {
     const Ticket ticket = fetches_.ask(operation);
     return ticket == 0 ? kPortWaits : handed_over(ticket);
-}
-
-void TcpPort::give_up() noexcept {
-    peer_.stream().give_up();
-    peer_.flush();
-}
-
-Syndrome TcpPort::silence() const noexcept {
-    const Syndrome syndrome = refused();
-    return begun() && syndrome != kNoSyndrome ? syndrome : Syndrome::retry_exceeded;
 }
 
 }  // namespace verbatim::softnic

@@ -6,38 +6,21 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "port.hpp"
-#include "tcp/fetches.hpp"
-#include "tcp/peer_stream.hpp"
+#include "tcp/stream.hpp"
+#include "wire_port.hpp"
 
 namespace verbatim::softnic {
 
-class TcpPort final : public Port {
+class TcpPort final : public WirePort {
   public:
-    // `stream` outlives this.
-    explicit TcpPort(PeerStream& stream) noexcept
-        : peer_(stream), fetches_(stream.stream().requests(), stream.stream().results()) {}
+    // Both outlive this; `stream` is the peer's wire.
+    TcpPort(PeerStream& peer, Stream& stream) noexcept
+        : WirePort(peer, stream.results()),
+          frames_(stream.requests()),
+          fetches_(stream.requests(), stream.results(), fetched()) {}
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override;
-    void begin_turn() noexcept override {}
     void end_turn() noexcept override;
-
-    Ticket acknowledged() const noexcept override { return peer_.words().acknowledged(); }
-    mlx5::Syndrome refused() const noexcept override {
-        return static_cast<mlx5::Syndrome>(peer_.words().refused());
-    }
-    bool has_result(Ticket ticket) const noexcept override { return fetches_.has_result(ticket); }
-    bool take_result(const PieceList& into) noexcept override { return fetches_.take_result(into); }
-    bool waits_for_receive(Ticket ticket) const noexcept override {
-        return peer_.words().waits() && ticket > acknowledged();
-    }
-    std::chrono::nanoseconds not_ready_for() const noexcept override {
-        return peer_.words().not_ready_for();
-    }
-    void give_up() noexcept override;
-    bool message_waits() const noexcept override { return peer_.words().waits(); }
-    bool silent() const noexcept override { return peer_.words().silent(); }
-    mlx5::Syndrome silence() const noexcept override;
     bool begun() const noexcept override { return handed_over_ != 0 || begun_; }
 
   private:
@@ -50,9 +33,9 @@ class TcpPort final : public Port {
     void add_payload(const PieceList& bytes, std::size_t count) noexcept;
     void commit() noexcept;
     PortAnswer handed_over(Ticket ticket) noexcept;
-    RequestFrames& frames() noexcept { return peer_.stream().requests(); }
+    RequestFrames& frames() noexcept { return frames_; }
 
-    PeerStream& peer_;
+    RequestFrames& frames_;
     Fetches fetches_;
     std::uint64_t handed_over_ = 0;  // bytes of the request that waits
     bool begun_ = false;             // a part of it, though perhaps of no bytes

@@ -1,37 +1,97 @@
 // Meeting and ending of streams.
 #include "stream_setup.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
+
+#include "../host/link_message.hpp"
 
 namespace verbatim::softnic {
 
 void StreamSetup::decline() noexcept {
     const std::lock_guard lock(mutex_);
     if (token_ != StreamToken{}) service_.doors().withdraw(std::exchange(token_, {}));
+    packets_ = {};
 }
 
 void StreamSetup::tell(QueuePairAddress& address) {
     service_.tell(address, local_);
+    address.reads_answered = kQuestions;
     const std::lock_guard lock(mutex_);
+    if (service_.offers_packets()) return tell_packets(address);
     if (service_.offered() && token_ == StreamToken{}) token_ = service_.doors().invite();
     address.stream_token = token_;
-    address.reads_answered = kQuestions;
 }
 
-std::unique_ptr<PeerStream> StreamSetup::meet(const QueuePairAddress& own,
-                                              const QueuePairAddress& peer, Instant deadline,
-                                              const PeerStream::Driver& driver) {
+// Under mutex_. The same until the queue pair is reset, though a flow may have the socket by then.
+void StreamSetup::tell_packets(QueuePairAddress& address) {
+    if (packets_.mtu_log2 == 0) {
+        PacketSocket fresh;
+        fresh.place.address = local_ == decltype(local_){} ? loopback_address() : local_;
+        fresh.socket = open_packet_socket(fresh.place);
+        fresh.mtu_log2 = mtu_log2_at(fresh.place);
+        const Nonce random = random_nonce();
+        std::memcpy(&fresh.first_sequence, random.data(), sizeof fresh.first_sequence);
+        fresh.first_sequence &= kSequenceMask;
+        packets_ = std::move(fresh);
+    }
+    address.stream_address = packets_.place.address;
+    address.stream_port = packets_.place.port;
+    address.packet_sequence = packets_.first_sequence;
+    address.mtu_log2 = static_cast<std::uint8_t>(packets_.mtu_log2);
+}
+
+StreamSetup::Meeting StreamSetup::meet(const QueuePairAddress& own, const QueuePairAddress& peer,
+                                       Instant deadline, const PeerStream::Driver& driver) {
+    Meeting meeting;
     ChannelSender ring(shared_.connection.incoming.lend());
     const std::size_t questions = peer.reads_answered == 0 ? 1 : peer.reads_answered;
-    auto stream = std::make_unique<PeerStream>(std::move(ring), questions, shared_.failure.text);
-    stream->watch(service_.thread(), driver, deadline);
+    if (service_.offers_packets()) {
+        begin_flow(meeting, std::move(ring), own, peer);
+        meeting.peer->watch(service_.thread(), driver, deadline);
+        meeting.peer->attach({}, Wire::Origin::accepted);
+        return meeting;
+    }
+    auto stream = std::make_unique<Stream>(std::move(ring), questions, shared_.failure.text);
+    meeting.stream = stream.get();
+    meeting.peer = std::make_unique<PeerStream>(std::move(stream));
+    meeting.peer->watch(service_.thread(), driver, deadline);
     try {
-        service_.doors().meet(own, peer, deadline, *stream);
+        service_.doors().meet(own, peer, deadline, *meeting.peer);
     } catch (...) {
         decline();
         throw;
     }
-    return stream;
+    return meeting;
+}
+
+void StreamSetup::begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
+                             const QueuePairAddress& peer) {
+    const auto end_of = [](const QueuePairAddress& address) {
+        return FlowEnd{{address.stream_address, address.stream_port},
+                       address.number,
+                       address.packet_sequence & kSequenceMask};
+    };
+    FlowOptions options{.own = end_of(own), .peer = end_of(peer)};
+    const unsigned least = std::min<unsigned>(own.mtu_log2, peer.mtu_log2);
+    options.mtu = std::size_t{1} << std::clamp(least, kMinMtuLog2, kMaxMtuLog2);
+    options.questions = peer.reads_answered == 0 ? 1 : peer.reads_answered;
+    options.timeout = packet_service_.timeout();
+    Descriptor socket;
+    {
+        const std::lock_guard lock(mutex_);
+        socket = std::move(packets_.socket);
+    }
+    if (!socket)
+        throw Error(Errc::invalid_argument, "packet socket", "the queue pair has given it away",
+                    "reset() the queue pair first");
+    auto back_end =
+        packet_service_.over(std::make_unique<UdpSocket>(std::move(socket), options.peer.place));
+    auto flow = std::make_unique<PacketFlow>(std::move(back_end), std::move(ring), options,
+                                             shared_.failure.text);
+    meeting.flow = flow.get();
+    meeting.peer = std::make_unique<PeerStream>(std::move(flow));
 }
 
 void StreamSetup::bind(std::unique_ptr<PeerStream> stream) noexcept {

@@ -1,5 +1,6 @@
-// The set-up of a queue pair's stream, where its port is tcp: the token by which one may come, and
-// the stream itself until the queue pair forgets its peer. Control path, one caller
+// The set-up of a queue pair's stream, where its port is tcp, or of its packets, where that is udp:
+// the token by which a stream may come, or the socket, and the wire itself until the queue pair
+// forgets its peer. Control path, one caller
 // at a time; tell() also beside others.
 #pragma once
 
@@ -8,15 +9,17 @@
 #include <memory>
 #include <mutex>
 
-#include "../ports/tcp/meeting/stream_service.hpp"
+#include "../ports/roce/packet_flow.hpp"
+#include "../ports/tcp/stream.hpp"
 #include "queue_pair_state.hpp"
+#include "wire_services.hpp"
 
 namespace verbatim::softnic {
 
 class StreamSetup {
   public:
-    StreamSetup(StreamService& service, QueuePairShared& shared) noexcept
-        : service_(service), shared_(shared) {}
+    StreamSetup(WireServices& wires, QueuePairShared& shared) noexcept
+        : service_(wires.streams), packet_service_(wires.packets), shared_(shared) {}
     ~StreamSetup() { decline(); }
     StreamSetup(const StreamSetup&) = delete;
     StreamSetup& operator=(const StreamSetup&) = delete;
@@ -29,8 +32,13 @@ class StreamSetup {
     void decline() noexcept;
     // The stream between these two, which the engine thread watches, though it may come later; the
     // queue pair's ring is open. Throws Error as StreamDoors::meet().
-    std::unique_ptr<PeerStream> meet(const QueuePairAddress& own, const QueuePairAddress& peer,
-                                     Instant deadline, const PeerStream::Driver& driver);
+    struct Meeting {
+        std::unique_ptr<PeerStream> peer;
+        Stream* stream = nullptr;  // its wire: either this, or
+        PacketFlow* flow = nullptr;
+    };
+    Meeting meet(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline,
+                 const PeerStream::Driver& driver);
     // Inside both gates: the queue pair's from now on.
     void bind(std::unique_ptr<PeerStream> stream) noexcept;
     // No round comes to the queue pair: the engine thread does not either any more.
@@ -39,11 +47,24 @@ class StreamSetup {
     void forget() noexcept;
 
   private:
+    // Where packets arrive, from tell() on.
+    struct PacketSocket {
+        Descriptor socket;  // none: a flow has it
+        StreamPlace place;
+        std::uint32_t first_sequence = 0;
+        unsigned mtu_log2 = 0;
+    };
+    void tell_packets(QueuePairAddress& address);
+    void begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
+                    const QueuePairAddress& peer);
+
     StreamService& service_;
+    PacketService& packet_service_;
     QueuePairShared& shared_;
     std::array<std::uint8_t, 16> local_{};
-    std::mutex mutex_;     // over the token
+    std::mutex mutex_;     // over the token and the socket
     StreamToken token_{};  // zeros: none
+    PacketSocket packets_;
     std::unique_ptr<PeerStream> stream_;
 };
 

@@ -15,9 +15,9 @@ std::unique_ptr<Device> open_through_rdma_core(rdma::DataPath path) {
     return rdma::open_device({.name = "mlx5_0", .data_path = path});
 }
 
-std::unique_ptr<Device> open_with_streams() {
+std::unique_ptr<Device> open_with(softnic::PortKind port) {
     softnic::Options options;
-    options.port = softnic::PortKind::tcp;
+    options.port = port;
     options.strict_doorbells = true;
     return softnic::open_device(options);
 }
@@ -27,7 +27,8 @@ std::unique_ptr<Device> open_with_streams() {
 std::vector<Backend> backends() {
     return {
         {"software_nic", [] { return softnic::open_device({.strict_doorbells = true}); }, true},
-        {"software_nic_tcp", [] { return open_with_streams(); }, true},
+        {"software_nic_tcp", [] { return open_with(softnic::PortKind::tcp); }, true},
+        {"software_nic_udp", [] { return open_with(softnic::PortKind::udp); }, true},
         {"mlx5_through_rdma_core", [] { return open_through_rdma_core(rdma::DataPath::mlx5); }},
         {"verbs_through_rdma_core", [] { return open_through_rdma_core(rdma::DataPath::verbs); }},
     };

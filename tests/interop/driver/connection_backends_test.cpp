@@ -28,10 +28,11 @@ class Connections : public testing::TestWithParam<const char*> {
     static Config config() {
         Config config = small_config();
         if (std::string(GetParam()) == "softnic") return config;
-        if (std::string(GetParam()) == "softnic_tcp") {
-            config.softnic.port = "tcp";
-            return config;
-        }
+        for (const char* const port : {"tcp", "udp"})
+            if (std::string(GetParam()) == std::string("softnic_") + port) {
+                config.softnic.port = port;
+                return config;
+            }
         EXPECT_NE(uverbs::sysfs_root(), nullptr);
         setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
         config.device.kind = "rdma";
@@ -168,7 +169,7 @@ TEST(Order, a_device_that_does_not_promise_it_is_refused_unless_it_is_assumed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Connections,
-                         testing::Values("softnic", "softnic_tcp", "mlx5", "verbs"),
+                         testing::Values("softnic", "softnic_tcp", "softnic_udp", "mlx5", "verbs"),
                          [](const auto& which) { return std::string(which.param); });
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The software NIC is a device that executes mlx5-format queues in the threads that ring and poll
 // them. Same-host peers reach each other through shared memory, others by TCP streams
-// (docs/tcp-port.md); nothing else of it is visible above the Device interface.
+// (docs/tcp-port.md), or by packets where that is asked for (docs/roce-port.md); nothing else of it
+// is visible above the Device interface.
 //
 // Rules for programs, on the shm port. By TCP every request ends when the peer has answered, and an
 // engine thread executes it there where the target does not poll:
@@ -47,7 +48,13 @@ namespace verbatim::softnic {
 
 // The way to peers. Automatic: shared memory, and tcp where that is refused (another host, another
 // network namespace, another user); the log says why. Both sides must have one in common.
-enum class PortKind : std::uint8_t { automatic, shm, tcp };
+enum class PortKind : std::uint8_t { automatic, shm, tcp, udp };
+
+// What goes wrong with packets that the udp port sends, each in millionths. For tests.
+struct PacketFaults {
+    std::uint32_t lose = 0, duplicate = 0, swap = 0, corrupt = 0;
+    std::uint64_t seed = 1;
+};
 
 struct Options {
     std::string name = "softnic0";
@@ -70,6 +77,9 @@ struct Options {
     // The fault policy. A request that waits by it (a delay, or a loss before the next try) goes on
     // when the program polls, or the absent poller looks.
     FaultPolicy faults{};
+    PacketFaults packet_faults{};
+    // The time without a sign of a peer after which the udp port takes it for lost.
+    std::chrono::milliseconds packet_timeout{60000};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
     // The wait for a peer that is stopped inside a copy, at the end of a region, a window or a
@@ -100,5 +110,14 @@ struct Options {
 // action. Any thread.
 [[gnu::visibility("default")]] std::uint64_t faults_injected(const QueuePairHandle& queue_pair,
                                                              FaultAction action) noexcept;
+
+// Packets of a queue pair of the udp port since it was connected: those sent, those of them sent
+// again, and those received and dropped, because they were malformed, changed on their way, not for
+// this queue pair, or not from its peer. Zeros on other ports. Any thread, but not beside a reset.
+struct PacketCounts {
+    std::uint64_t sent = 0, repeated = 0, dropped = 0;
+};
+[[gnu::visibility("default")]] PacketCounts packet_counts(
+    const QueuePairHandle& queue_pair) noexcept;
 
 }  // namespace verbatim::softnic

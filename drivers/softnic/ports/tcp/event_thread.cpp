@@ -57,10 +57,11 @@ void EventThread::start() {
     started_ = true;
 }
 
-std::uint64_t EventThread::add(Handler& handler) {
+std::uint64_t EventThread::add(Handler& handler, bool beats) {
     const std::lock_guard lock(mutex_);
     start();
-    handlers_.emplace(++last_, Entry{&handler, true});
+    handlers_.emplace(++last_, Entry{&handler, true, beats});
+    if (beats) beating_.store(true, std::memory_order_relaxed);
     ticking_.store(true, std::memory_order_relaxed);
     wake();
     return last_;
@@ -109,7 +110,9 @@ void EventThread::run() {
 // Stores the numbers of those that are ready.
 void EventThread::wait() noexcept {
     std::array<epoll_event, kEventsPerWait> events;
-    const int timeout = ticking_.load(std::memory_order_relaxed) ? kTickMs : -1;
+    const int timeout = ticking_.load()                            ? kTickMs
+                        : beating_.load(std::memory_order_relaxed) ? kBeatMs
+                                                                   : -1;
     int count = 0;
     {
         const AtRest rest;
@@ -135,14 +138,34 @@ void EventThread::serve() noexcept {
         if (found->second.ticks) ticking_.store(true, std::memory_order_relaxed);
     }
     const auto now = std::chrono::steady_clock::now();
+    if (beating_.load(std::memory_order_relaxed) && now >= next_beat_) {
+        next_beat_ = now + std::chrono::milliseconds(kBeatMs);
+        beat_all();
+    }
     if (!ticking_.load(std::memory_order_relaxed) || now < next_tick_) return;
     next_tick_ = now + std::chrono::milliseconds(kTickMs);
+    tick_all();
+}
+
+// Under mutex_. Taken back first: who calls meanwhile is heard.
+void EventThread::tick_all() noexcept {
+    ticking_.store(false);
     bool ticking = false;
     for (auto& [number, entry] : handlers_) {
-        if (entry.ticks) entry.ticks = entry.handler->tick();
+        if (entry.ticks || entry.handler->wants_ticks()) entry.ticks = entry.handler->tick();
         ticking |= entry.ticks;
     }
-    ticking_.store(ticking, std::memory_order_relaxed);
+    if (ticking) ticking_.store(true);
+}
+
+// Under mutex_.
+void EventThread::beat_all() noexcept {
+    bool beating = false;
+    for (auto& [number, entry] : handlers_) {
+        if (entry.beats) entry.handler->beat();
+        beating |= entry.beats;
+    }
+    beating_.store(beating, std::memory_order_relaxed);
 }
 
 }  // namespace verbatim::softnic

@@ -11,7 +11,7 @@ std::uint64_t next_part(std::uint64_t address, std::uint64_t left, std::uint64_t
     return room < kSmallest ? 0 : room - (address + room) % kWord;
 }
 
-bool Fetches::begin(std::uint64_t bytes) noexcept {
+bool FetchList::begin(std::uint64_t bytes) noexcept {
     if (begun_ - taken_ == kQuestions) return false;
     list_[begun_++ % kQuestions] = {.total = bytes};
     return true;
@@ -19,19 +19,13 @@ bool Fetches::begin(std::uint64_t bytes) noexcept {
 
 std::uint64_t Fetches::ask(std::uint64_t address, std::uint32_t key,
                            const PieceList& into) noexcept {
-    Fetch& fetch = newest();
-    for (;;) {
-        while (fetch.asked != fetch.total && ask_once(address, key, fetch)) {
-        }
-        if (fetch.asked == fetch.total) return fetch.number = last_;
-        const bool is_oldest = begun_ - taken_ == 1;
-        if (!is_oldest || results_.ready() == 0) return 0;
-        take(fetch, into);
-    }
+    FetchList::Fetch& fetch = list_.newest();
+    const auto ask = [&] { return ask_once(address, key, fetch); };
+    return list_.ask_all(into, ask) ? fetch.number = last_ : 0;
 }
 
 // False: there is no room.
-bool Fetches::ask_once(std::uint64_t address, std::uint32_t key, Fetch& fetch) noexcept {
+bool Fetches::ask_once(std::uint64_t address, std::uint32_t key, FetchList::Fetch& fetch) noexcept {
     ReadBody body{address + fetch.asked, key, 0};
     const std::uint64_t room = std::min(results_.room(), kMaxResult);
     const std::uint64_t part = next_part(body.address, fetch.total - fetch.asked, room);
@@ -55,15 +49,15 @@ std::uint64_t Fetches::ask(const RemoteAtomic& operation) noexcept {
     frames_.add(&operation, kAtomicBody);
     frames_.commit();
     news_ = true;
-    newest().atomic = true;
-    return newest().number = last_;
+    list_.newest().atomic = true;
+    return list_.newest().number = last_;
 }
 
-bool Fetches::has_result(std::uint64_t number) const noexcept {
+bool FetchList::has_result(std::uint64_t number) const noexcept {
     return begun_ != taken_ && list_[taken_ % kQuestions].number == number && results_.ready() != 0;
 }
 
-bool Fetches::take_result(const PieceList& into) noexcept {
+bool FetchList::take_result(const PieceList& into) noexcept {
     Fetch& fetch = list_[taken_ % kQuestions];
     if (fetch.atomic)
         take_word(into);
@@ -73,7 +67,7 @@ bool Fetches::take_result(const PieceList& into) noexcept {
     return true;
 }
 
-bool Fetches::take(Fetch& fetch, const PieceList& into) noexcept {
+bool FetchList::take(Fetch& fetch, const PieceList& into) noexcept {
     const std::uint64_t bytes =
         std::min<std::uint64_t>(results_.ready(), fetch.total - fetch.taken);
     results_.take(into, fetch.taken, bytes);
@@ -82,7 +76,7 @@ bool Fetches::take(Fetch& fetch, const PieceList& into) noexcept {
 }
 
 // Of an atomic operation; results come whole.
-void Fetches::take_word(const PieceList& into) noexcept {
+void FetchList::take_word(const PieceList& into) noexcept {
     std::uint64_t before = 0;
     results_.take(before);
     const auto bytes = static_cast<std::uint32_t>(into.total);

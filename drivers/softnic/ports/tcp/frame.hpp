@@ -83,12 +83,16 @@ inline constexpr std::size_t kMaxResult = kMaxFrameBytes - sizeof(FrameHeader);
 struct Frame {
     FrameHeader header;
     std::span<const std::byte> body;
+    // Of frames that are made of packets (ports/roce): the payload, if it does not lie behind the
+    // body's start; and the immediate of a write, behind its bytes.
+    const std::span<const std::byte>* apart = nullptr;
+    const MessageBody* notice = nullptr;
 
     // The start of the body; next_frame() has seen that it is there.
     template <class Body>
     Body read() const noexcept;
     std::span<const std::byte> payload(std::size_t body_bytes) const noexcept {
-        return body.subspan(body_bytes);
+        return apart != nullptr ? *apart : body.subspan(body_bytes);
     }
     bool has(std::uint8_t flag) const noexcept { return (header.flags & flag) != 0; }
 };

@@ -7,12 +7,12 @@ void PeerStream::watch(EventThread& thread, const Driver& driver, Instant attach
     driver_ = driver;
     attach_by_ = attach_by;
     thread_ = &thread;
-    number_ = thread.add(*this);
+    number_ = thread.add(*this, wire_->beats());
 }
 
-void PeerStream::attach(Descriptor socket, Stream::Origin origin) {
-    thread_->watch(socket.get(), number_, true);
-    stream_.attach(std::move(socket), origin);
+void PeerStream::attach(Descriptor socket, Wire::Origin origin) {
+    thread_->watch(socket ? socket.get() : wire_->socket(), number_, true);
+    wire_->attach(std::move(socket), origin);
 }
 
 void PeerStream::unwatch() noexcept {
@@ -23,9 +23,20 @@ void PeerStream::unwatch() noexcept {
 // Stored first: the event may come at once, and says that it is not armed any more. Of what is
 // unfinished it does: a socket can be written, or will be.
 void PeerStream::arm() noexcept {
-    if (thread_ == nullptr || !stream_.attached() || words().lost()) return;
-    stream_.armed().store(true);
-    thread_->watch_again(stream_.socket(), number_, stream_.unfinished());
+    if (thread_ == nullptr || !wire_->attached() || words().lost()) return;
+    wire_->armed().store(true);
+    thread_->watch_again(wire_->socket(), number_, wire_->unfinished());
+}
+
+// Nobody looks again before the socket is ready, but something is to be done before.
+void PeerStream::call_engine_thread() noexcept {
+    if (wire_->unfinished()) arm();
+    if (wire_->timed() && thread_ != nullptr) thread_->call();
+}
+
+void PeerStream::beat() noexcept {
+    wire_->beat();
+    if (wire_->timed()) thread_->call();
 }
 
 bool PeerStream::polled() noexcept {
@@ -36,17 +47,17 @@ bool PeerStream::polled() noexcept {
 }
 
 bool PeerStream::ready() noexcept {
-    stream_.armed().store(false);
-    return !stream_.attached() || polled() || drive_and_arm();
+    wire_->armed().store(false);
+    return !wire_->attached() || polled() || drive_and_arm();
 }
 
 bool PeerStream::tick() noexcept {
-    if (!stream_.attached() && !words().lost()) {
-        if (std::chrono::steady_clock::now() >= attach_by_) stream_.expire();
+    if (!wire_->attached() && !words().lost()) {
+        if (std::chrono::steady_clock::now() >= attach_by_) wire_->expire();
         return true;
     }
     if (polled()) return true;
-    const bool idle = stream_.armed() && !stream_.waits();
+    const bool idle = wire_->armed() && !wire_->waits() && !wire_->timed();
     return !idle && drive_and_arm();
 }
 
@@ -57,7 +68,7 @@ bool PeerStream::drive_and_arm() noexcept {
     arm();
     // A poller that came between may have left words for the next look.
     flush();
-    return stream_.waits() && !words().lost();
+    return (wire_->waits() || wire_->timed()) && !words().lost();
 }
 
 }  // namespace verbatim::softnic

@@ -1,14 +1,16 @@
-// The stream of a queue pair, and the threads that drive it: pollers while there are any, else the
-// engine thread (docs/tcp-port.md). Threads: any, but for what says otherwise.
+// The wire of a queue pair, a stream or packets, and the threads that drive it: pollers while there
+// are any, else the engine thread (docs/tcp-port.md). Threads: any, but for what says otherwise.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "../../host/local_socket.hpp"
 #include "event_thread.hpp"
-#include "stream.hpp"
+#include "wire.hpp"
 
 namespace verbatim::softnic {
 
@@ -20,36 +22,35 @@ class PeerStream final : EventThread::Handler {
         void* context = nullptr;
     };
 
-    // Throws std::bad_alloc.
-    PeerStream(ChannelSender ring, std::size_t questions, FailureText& failure)
-        : stream_(std::move(ring), questions, failure) {}
+    explicit PeerStream(std::unique_ptr<Wire> wire) noexcept : wire_(std::move(wire)) {}
     ~PeerStream() { unwatch(); }
 
-    Stream& stream() noexcept { return stream_; }
-    const PeerWords& words() const noexcept { return stream_.words(); }
+    Wire& wire() noexcept { return *wire_; }
+    const Wire& wire() const noexcept { return *wire_; }
+    const PeerWords& words() const noexcept { return wire_->words(); }
     // Control path, once: the engine thread drives it from now on where nobody polls. `attach_by`:
     // when it is lost that has no socket yet. Throws Error(device_error).
     void watch(EventThread& thread, const Driver& driver, Instant attach_by);
     // Then, once. Any thread; may throw Error(device_error).
-    void attach(Descriptor socket, Stream::Origin origin);
+    void attach(Descriptor socket, Wire::Origin origin);
     // Control path: afterwards the engine thread does not come any more.
     void unwatch() noexcept;
 
-    // A poll; as Stream::progress().
+    // A poll; as Wire::progress().
     bool poll() noexcept {
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        const bool moved = stream_.progress();
-        if (stream_.unfinished() && stream_.armed()) [[unlikely]]
-            arm();
+        const bool moved = wire_->progress();
+        if (wire_->armed()) [[unlikely]]
+            call_engine_thread();
         return moved;
     }
     // Of the engine thread, inside the driver's call.
-    bool drive() noexcept { return stream_.progress(); }
+    bool drive() noexcept { return wire_->progress(); }
     // Something was posted, or is to be said.
     void flush() noexcept {
-        stream_.flush();
-        if (stream_.unfinished() && stream_.armed()) [[unlikely]]
-            arm();
+        wire_->flush();
+        if (wire_->armed()) [[unlikely]]
+            call_engine_thread();
     }
     // True once, when nothing that is sent is answered any more.
     bool take_silence() noexcept {
@@ -69,11 +70,14 @@ class PeerStream final : EventThread::Handler {
     static constexpr std::uint64_t kStrayPolls = 4;
     bool ready() noexcept override;
     bool tick() noexcept override;
+    void beat() noexcept override;
+    bool wants_ticks() const noexcept override { return wire_->timed(); }
     void arm() noexcept;
+    void call_engine_thread() noexcept;
     bool polled() noexcept;
     bool drive_and_arm() noexcept;
 
-    Stream stream_;
+    const std::unique_ptr<Wire> wire_;
     EventThread* thread_ = nullptr;
     std::uint64_t number_ = 0;
     Driver driver_;

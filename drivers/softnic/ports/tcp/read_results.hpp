@@ -32,6 +32,11 @@ class ReadResults {
         const bool another = asked - answered_.load(std::memory_order_acquire) < questions_;
         return another ? kResultBytes - (asked_bytes_ - taken_) : 0;
     }
+    // How many frames may ask now.
+    std::size_t free_questions() const noexcept {
+        return questions_ - static_cast<std::size_t>(asked_.load(std::memory_order_relaxed) -
+                                                     answered_.load(std::memory_order_acquire));
+    }
     // Before that frame is committed.
     void note_question(std::uint64_t number, std::size_t bytes) noexcept {
         const std::uint64_t asked = asked_.load(std::memory_order_relaxed);
@@ -55,7 +60,13 @@ class ReadResults {
         taken_ += sizeof word;
     }
 
-    // The stream's side. False: that is not what the oldest question asks for.
+    // The stream's side. The number of the oldest question that is not answered; 0: there is none.
+    std::uint64_t expected() const noexcept {
+        const std::uint64_t answered = answered_.load(std::memory_order_relaxed);
+        if (answered == asked_.load(std::memory_order_acquire)) return 0;
+        return list_[answered % kQuestions].number;
+    }
+    // False: that is not what the oldest question asks for.
     bool arrive(std::uint64_t number, std::span<const std::byte> bytes) noexcept {
         const std::uint64_t answered = answered_.load(std::memory_order_relaxed);
         if (answered == asked_.load(std::memory_order_acquire)) return false;

@@ -55,7 +55,7 @@ bool RequestFeeder::put(const Frame& frame) noexcept {
         case FrameKind::write:
             return put_write(frame);
         case FrameKind::notice:
-            return put_notice(frame);
+            return put_notice(frame, frame.read<MessageBody>());
         case FrameKind::read:
             return put_read(frame);
         default:
@@ -96,9 +96,10 @@ bool RequestFeeder::put_write(const Frame& frame) noexcept {
         const std::size_t put = may_mark() ? put_piece(to, payload.subspan(fed_)) : 0;
         if (put == 0) return false;
         fed_ += put;
+        if (fed_ == payload.size())
+            mark({.number = frame.header.number, .last = frame.notice == nullptr});
     }
-    mark({.number = frame.header.number, .last = true});
-    return true;
+    return frame.notice == nullptr || put_notice(frame, *frame.notice);
 }
 
 // A record ends where an aligned word of the memory does: no word is stored in two halves. Only the
@@ -121,8 +122,7 @@ std::size_t RequestFeeder::put_piece(const WriteBody& to,
     return bytes;
 }
 
-bool RequestFeeder::put_notice(const Frame& frame) noexcept {
-    const auto body = frame.read<MessageBody>();
+bool RequestFeeder::put_notice(const Frame& frame, const MessageBody& body) noexcept {
     std::size_t capacity = 0;
     if (!may_mark() || ring_.reserve(capacity, 0) == nullptr) return false;
     ring_.commit({0,

@@ -25,6 +25,10 @@ class RequestFeeder {
     enum class Fed : std::uint8_t { done, later, malformed };
     Fed feed(const Frame& frame) noexcept;
     void give_up() noexcept { ring_.give_up(); }
+    // The frames up to this number are in the ring, or at their end.
+    std::uint64_t taken() const noexcept { return taken_; }
+    // All that the responder is to acknowledge of them it has acknowledged.
+    bool all_acknowledged() const noexcept { return collected_ == marked_; }
 
     // What the responder has done becomes results, and its words. False: the peer asked for more
     // than may be on its way, or this side's ring is broken.
@@ -47,7 +51,7 @@ class RequestFeeder {
     bool put_send(const Frame& frame) noexcept;
     bool put_write(const Frame& frame) noexcept;
     std::size_t put_piece(const WriteBody& to, std::span<const std::byte> left) noexcept;
-    bool put_notice(const Frame& frame) noexcept;
+    bool put_notice(const Frame& frame, const MessageBody& body) noexcept;
     bool put_read(const Frame& frame) noexcept;
     bool put_atomic(const Frame& frame) noexcept;
     bool may_mark() const noexcept { return marked_ - collected_ != kMarks; }

@@ -136,5 +136,11 @@ inline EndOptions tcp_options() {
     options.device.port = PortKind::tcp;
     return options;
 }
+// For tests of both ports over wires: that of the environment, else tcp.
+inline EndOptions wire_options() {
+    EndOptions options;
+    if (options.device.port != PortKind::udp) options.device.port = PortKind::tcp;
+    return options;
+}
 
 }  // namespace verbatim::softnic::test

@@ -27,7 +27,7 @@ bool collect(End& end, std::size_t wanted, std::vector<Completion>& seen) {
 
 // Receives one message, then lets the other process do what it wants.
 int be_a_peer(Wire& wire) {
-    End end(tcp_options());
+    End end(wire_options());
     if (!meet(end, wire)) return 1;
     if (end.post_receive(kInbox, kBytes, 1) != Errc::ok || !wire.signal()) return 2;
     std::vector<Completion> seen;
@@ -40,7 +40,7 @@ int be_a_peer(Wire& wire) {
 
 TEST(StreamProcesses, all_operations_cross) {
     Child child(be_a_peer);
-    End end(tcp_options());
+    End end(wire_options());
     ASSERT_TRUE(meet(end, child.wire()));
     ASSERT_TRUE(child.wire().wait());
     const auto payload = pattern(kBytes, 9);
@@ -71,11 +71,11 @@ TEST(StreamProcesses, all_operations_cross) {
 TEST(StreamProcesses, every_request_ends_once_when_the_peer_is_killed) {
     for (int round = 0; round < 8; ++round) {
         Child child([](Wire& wire) {
-            End end(tcp_options());
+            End end(wire_options());
             if (!meet(end, wire)) return 1;
             for (;;) end.poll();
         });
-        End end(tcp_options());
+        End end(wire_options());
         ASSERT_TRUE(meet(end, child.wire()));
         const Element some = end.element(0, 40000), word = end.element(900000, 8);
         std::size_t posted = 0;
@@ -103,7 +103,7 @@ TEST(StreamProcesses, every_request_ends_once_when_the_peer_is_killed) {
 
 TEST(StreamProcesses, a_peer_that_stands_still_is_waited_for) {
     Child child(be_a_peer);
-    End end(tcp_options());
+    End end(wire_options());
     ASSERT_TRUE(meet(end, child.wire()));
     ASSERT_TRUE(child.wire().wait());
     child.kill(SIGSTOP);
@@ -127,7 +127,7 @@ TEST(StreamProcesses, a_peer_that_stands_still_is_waited_for) {
 
 TEST(StreamProcesses, a_fault_policy_kills_at_its_operation) {
     Child child([](Wire& wire) {
-        EndOptions options = tcp_options();
+        EndOptions options = wire_options();
         options.device.faults = parse_faults("kill nth=3", "test");
         End end(options);
         if (!meet(end, wire)) return 1;
@@ -138,7 +138,7 @@ TEST(StreamProcesses, a_fault_policy_kills_at_its_operation) {
         }
         return 4;
     });
-    End end(tcp_options());
+    End end(wire_options());
     ASSERT_TRUE(meet(end, child.wire()));
     ASSERT_EQ(end.post_receive(0, 8, 1), Errc::ok);
     std::vector<Completion> seen;
@@ -182,7 +182,7 @@ TEST(StreamProcesses, automatic_ports_are_tcp_where_memory_is_not_shared) {
 }
 
 TEST(StreamProcesses, a_forked_child_disturbs_no_stream) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     const pid_t child = fork();
     if (child == 0) {
         // Its copies are dead: what it posts is flushed.

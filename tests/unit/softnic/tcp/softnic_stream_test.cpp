@@ -18,7 +18,7 @@ using mlx5::Opcode;
 using mlx5::WorkRequest;
 
 EndOptions large_options(std::size_t ring_bytes) {
-    EndOptions options = tcp_options();
+    EndOptions options = wire_options();
     options.memory_bytes = 8 << 20;
     options.device.ring_bytes = ring_bytes;
     return options;
@@ -148,7 +148,7 @@ TEST_P(Streams, messages_without_a_receive_wait_and_stop_nothing_the_other_way) 
 INSTANTIATE_TEST_SUITE_P(Rings, Streams, testing::Values(0, 4096, 512));
 
 TEST(Stream, is_reset_and_connected_again) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(pair.a.post_write(pattern(8), 64, 1), Errc::ok);
         ASSERT_TRUE(pair.poll_for(static_cast<std::size_t>(i) + 1, 0));
@@ -164,7 +164,7 @@ TEST(Stream, is_reset_and_connected_again) {
 }
 
 TEST(Stream, ends_for_both_sides_when_one_queue_pair_goes) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     ASSERT_EQ(pair.b.post_receive(0, 64, 5), Errc::ok);
     pair.a.queue_pair->fail();
     ASSERT_TRUE(pair.poll_for(0, 0));
@@ -182,7 +182,7 @@ TEST(Stream, ends_for_both_sides_when_one_queue_pair_goes) {
 
 // The key ends, and with it every write that was on its way.
 TEST(Stream, writes_nothing_any_more_once_a_region_is_released) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     std::atomic<bool> stop{false};
     std::thread writer([&] {
         std::uint64_t value = 0;
@@ -211,7 +211,7 @@ TEST(Stream, writes_nothing_any_more_once_a_region_is_released) {
 }
 
 TEST(Stream, carries_two_threads_that_write_and_poll_memory) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     constexpr std::uint64_t kRounds = 2000;
     const auto play = [](End& end, bool first) {
         for (std::uint64_t i = 1; i <= kRounds; ++i) {
@@ -229,7 +229,7 @@ TEST(Stream, carries_two_threads_that_write_and_poll_memory) {
 TEST(Stream, is_refused_where_the_sides_have_no_port_in_common) {
     EndOptions shared;
     shared.device.port = PortKind::shm;
-    End a(tcp_options()), b(shared);
+    End a(wire_options()), b(shared);
     for (End* end : {&a, &b}) try {
             end->connect(end == &a ? b.address() : a.address());
             ADD_FAILURE();

@@ -20,7 +20,7 @@ using mlx5::Opcode;
 using mlx5::WorkRequest;
 
 TEST(StreamWaiting, a_program_that_computes_still_answers) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     const auto payload = pattern(100000);
     for (int round = 0; round < 5; ++round) {
         // Of these b polls none.
@@ -45,7 +45,7 @@ TEST(StreamWaiting, a_program_that_computes_still_answers) {
 
 // Nothing is polled at all: the engine threads of both sides do everything.
 TEST(StreamWaiting, requests_end_though_nobody_polls) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     constexpr std::uint64_t kLast = 500;
     ASSERT_EQ(pair.a.post_write(std::as_bytes(std::span(&kLast, 1)), 64, 1), Errc::ok);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -59,7 +59,7 @@ TEST(StreamWaiting, requests_end_though_nobody_polls) {
 }
 
 TEST(StreamWaiting, an_armed_queue_is_woken_by_the_peer) {
-    EndOptions options = tcp_options();
+    EndOptions options = wire_options();
     options.channel = true;
     Pair pair(options);
     for (int round = 0; round < 20; ++round) {
@@ -82,7 +82,7 @@ TEST(StreamWaiting, an_armed_queue_is_woken_by_the_peer) {
 
 // rnr_retry and min_rnr_timer, which rdma-core's programs set.
 TEST(StreamWaiting, a_message_without_a_receive_fails_after_its_retries) {
-    Pair pair(tcp_options());
+    Pair pair(wire_options());
     auto& a = static_cast<QueuePair&>(*pair.a.queue_pair);
     auto& b = static_cast<QueuePair&>(*pair.b.queue_pair);
     a.limits().not_ready_retries = 2;

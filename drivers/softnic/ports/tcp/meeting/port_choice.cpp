@@ -23,6 +23,8 @@ std::uint64_t mixed(std::uint64_t sum, std::string_view text) noexcept {
 
 // Why these two share no memory; empty: they do.
 std::string_view obstacle(const QueuePairAddress& own, const QueuePairAddress& peer) noexcept {
+    if ((own.ports & kUdpOffered) != 0) return "this side's port is udp";
+    if ((peer.ports & kUdpOffered) != 0) return "the peer's port is udp";
     if ((own.ports & kShmOffered) == 0) return "this side's port is tcp";
     if ((peer.ports & kShmOffered) == 0) return "the peer's port is tcp";
     if (own.host == HostName{} || own.host != peer.host)
@@ -51,8 +53,10 @@ HostName host_name() {
 }
 
 std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept {
-    return static_cast<std::uint8_t>((kind != PortKind::tcp ? kShmOffered : 0) |
-                                     (kind != PortKind::shm ? kTcpOffered : 0) |
+    const bool automatic = kind == PortKind::automatic;
+    return static_cast<std::uint8_t>((automatic || kind == PortKind::shm ? kShmOffered : 0) |
+                                     (automatic || kind == PortKind::tcp ? kTcpOffered : 0) |
+                                     (kind == PortKind::udp ? kUdpOffered : 0) |
                                      (same_user_only ? kSameUserOnly : 0));
 }
 
@@ -60,7 +64,8 @@ PortChoice choose_port(const QueuePairAddress& own, const QueuePairAddress& peer
     const std::string_view why = obstacle(own, peer);
     if (why.empty()) return {};
     const std::uint8_t common = own.ports & peer.ports;
-    if ((common & kTcpOffered) != 0) return {true, std::string(why)};
+    if ((common & kUdpOffered) != 0) return {PortKind::udp, std::string(why)};
+    if ((common & kTcpOffered) != 0) return {PortKind::tcp, std::string(why)};
     // Of shared memory the shm port itself says what is in its way. Some peers do not tell of their
     // ports: they have that one.
     const bool both_shm = (common & kShmOffered) != 0;

@@ -1,4 +1,4 @@
-// The choice between the shm port and the tcp port. Both sides make it of the same two addresses,
+// The choice between the ports. Both sides make it of the same two addresses,
 // so both choose the same. Control path.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace verbatim::softnic {
 
 // QueuePairAddress::ports.
-inline constexpr std::uint8_t kShmOffered = 1, kTcpOffered = 2, kSameUserOnly = 4;
+inline constexpr std::uint8_t kShmOffered = 1, kTcpOffered = 2, kSameUserOnly = 4, kUdpOffered = 8;
 
 // Processes with the same name share abstract sockets, and count users alike. Zeros: not known.
 using HostName = std::array<std::uint8_t, 16>;
@@ -20,8 +20,10 @@ HostName host_name();
 std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept;
 
 struct PortChoice {
-    bool tcp = false;
-    std::string reason;  // of tcp
+    PortKind port = PortKind::shm;
+    std::string reason;  // of another one
+
+    bool shm() const noexcept { return port == PortKind::shm; }
 };
 // Throws Error(unsupported): the two sides have no port in common.
 PortChoice choose_port(const QueuePairAddress& own, const QueuePairAddress& peer);

@@ -87,7 +87,7 @@ void StreamDoors::watch_doors() noexcept {
 void StreamDoors::meet(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline,
                        PeerStream& stream) {
     if (own.stream_token < peer.stream_token)
-        stream.attach(call(own, peer, deadline), Stream::Origin::dialled);
+        stream.attach(call(own, peer, deadline), Wire::Origin::dialled);
     else
         expect(own, peer, stream);
 }
@@ -120,8 +120,7 @@ void StreamDoors::hand_on(Invitation& invitation) {
         return send_welcome(socket, StreamStatus::unknown);
     send_welcome(socket, StreamStatus::welcome);
     invitation.used = true;
-    std::exchange(invitation.expected, nullptr)
-        ->attach(std::move(socket), Stream::Origin::accepted);
+    std::exchange(invitation.expected, nullptr)->attach(std::move(socket), Wire::Origin::accepted);
 }
 
 bool StreamDoors::ready() noexcept { return serve(); }

@@ -1,5 +1,5 @@
-// What the tcp ports of one device share: the engine thread and the listeners, both made when they
-// are first needed. Control path; threads: any.
+// What the tcp ports and the udp ports of one device share: the engine thread and the listeners,
+// both made when they are first needed. Control path; threads: any.
 #pragma once
 
 #include <verbatim/driver/device.hpp>
@@ -19,7 +19,8 @@ class StreamService {
           host_(offered() ? host_name() : HostName{}),
           doors_(thread_) {}
 
-    bool offered() const noexcept { return kind_ != PortKind::shm; }
+    bool offered() const noexcept { return kind_ != PortKind::shm && kind_ != PortKind::udp; }
+    bool offers_packets() const noexcept { return kind_ == PortKind::udp; }
     // The ports of this device, and where a stream to the local address arrives. Throws
     // Error(device_error) where tcp is the only port.
     void tell(QueuePairAddress& address, const std::array<std::uint8_t, 16>& local);

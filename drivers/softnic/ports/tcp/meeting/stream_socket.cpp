@@ -24,42 +24,6 @@ namespace {
 constexpr int kStreamBacklog = 128;
 constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-struct SocketName {
-    sockaddr_storage storage{};
-    socklen_t bytes = 0;
-
-    sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
-};
-
-bool is_mapped(const StreamPlace& place) noexcept {
-    return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), place.address.begin());
-}
-
-SocketName name_of(const StreamPlace& place) noexcept {
-    SocketName name;
-    if (is_mapped(place)) {
-        sockaddr_in in{};
-        in.sin_family = AF_INET;
-        in.sin_port = htons(place.port);
-        std::memcpy(&in.sin_addr, &place.address[kMappedPrefix.size()], sizeof in.sin_addr);
-        std::memcpy(&name.storage, &in, name.bytes = sizeof in);
-    } else {
-        sockaddr_in6 in{};
-        in.sin6_family = AF_INET6;
-        in.sin6_port = htons(place.port);
-        std::memcpy(&in.sin6_addr, place.address.data(), sizeof in.sin6_addr);
-        std::memcpy(&name.storage, &in, name.bytes = sizeof in);
-    }
-    return name;
-}
-
-// Of either family, which have it at one place.
-std::uint16_t port_of(const SocketName& name) noexcept {
-    sockaddr_in in{};
-    std::memcpy(&in, &name.storage, sizeof in);
-    return ntohs(in.sin_port);
-}
-
 void set_stream_option(int socket, int level, int option, int value) noexcept {
     setsockopt(socket, level, option, &value, sizeof value);
 }
@@ -97,6 +61,49 @@ void wait_for(const Descriptor& socket, short events, Instant deadline) {
 }
 
 }  // namespace
+
+bool is_mapped(const StreamPlace& place) noexcept {
+    return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), place.address.begin());
+}
+
+SocketName name_of(const StreamPlace& place) noexcept {
+    SocketName name;
+    if (is_mapped(place)) {
+        sockaddr_in in{};
+        in.sin_family = AF_INET;
+        in.sin_port = htons(place.port);
+        std::memcpy(&in.sin_addr, &place.address[kMappedPrefix.size()], sizeof in.sin_addr);
+        std::memcpy(&name.storage, &in, name.bytes = sizeof in);
+    } else {
+        sockaddr_in6 in{};
+        in.sin6_family = AF_INET6;
+        in.sin6_port = htons(place.port);
+        std::memcpy(&in.sin6_addr, place.address.data(), sizeof in.sin6_addr);
+        std::memcpy(&name.storage, &in, name.bytes = sizeof in);
+    }
+    return name;
+}
+
+// Of either family, which have it at one place.
+std::uint16_t port_of(const SocketName& name) noexcept {
+    sockaddr_in in{};
+    std::memcpy(&in, &name.storage, sizeof in);
+    return ntohs(in.sin_port);
+}
+
+bool is_same_place(const sockaddr_in6& left, const SocketName& right) noexcept {
+    if (left.sin6_family != right.storage.ss_family) return false;
+    if (left.sin6_family == AF_INET6) {
+        sockaddr_in6 other{};
+        std::memcpy(&other, &right.storage, sizeof other);
+        return left.sin6_port == other.sin6_port &&
+               std::memcmp(&left.sin6_addr, &other.sin6_addr, sizeof other.sin6_addr) == 0;
+    }
+    sockaddr_in one{}, other{};
+    std::memcpy(&one, &left, sizeof one);
+    std::memcpy(&other, &right.storage, sizeof other);
+    return one.sin_port == other.sin_port && one.sin_addr.s_addr == other.sin_addr.s_addr;
+}
 
 std::string text_of(const StreamPlace& place) {
     std::array<char, INET6_ADDRSTRLEN> text{};

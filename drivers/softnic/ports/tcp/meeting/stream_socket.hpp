@@ -2,6 +2,9 @@
 // Control path; threads: any.
 #pragma once
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +21,18 @@ struct StreamPlace {
 
     auto operator<=>(const StreamPlace&) const = default;
 };
+bool is_mapped(const StreamPlace& place) noexcept;  // IPv4
+// The same as the kernel has it.
+struct SocketName {
+    sockaddr_storage storage{};
+    socklen_t bytes = 0;
+
+    sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
+};
+SocketName name_of(const StreamPlace& place) noexcept;
+std::uint16_t port_of(const SocketName& name) noexcept;
+// Address and port of both are the same; `left` is of either family.
+bool is_same_place(const sockaddr_in6& left, const SocketName& right) noexcept;
 // "127.0.0.1:7000", "[::1]:7000".
 std::string text_of(const StreamPlace& place);
 // Of this machine, for peers on it.

@@ -1,0 +1,38 @@
+// A packet back end carries datagrams between two queue pairs, without order, and may lose them.
+// One thread at a time, but for file(): the one inside the flow's gate. No member blocks, allocates
+// or throws.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace verbatim::softnic {
+
+// A datagram that is sent: its pieces.
+using PacketPieces = std::span<const iovec>;
+
+class PacketBackEnd {
+  public:
+    PacketBackEnd() = default;
+    virtual ~PacketBackEnd() = default;
+    PacketBackEnd(const PacketBackEnd&) = delete;
+    PacketBackEnd& operator=(const PacketBackEnd&) = delete;
+
+    // Readable where a datagram waits.
+    virtual int file() const noexcept = 0;
+    // Fills buffers of `each` bytes, one behind the other in `into`, with the peer's datagrams, and
+    // their lengths; 0: it is another's, or too long, which is counted. Returns how many came.
+    virtual std::size_t receive(std::span<std::byte> into, std::size_t each,
+                                std::span<std::size_t> lengths) noexcept = 0;
+    // Returns how many of them were taken; the rest is to be given again.
+    virtual std::size_t send(std::span<const PacketPieces> packets) noexcept = 0;
+    // The peer's kernel said that nobody has its socket: how often since something came from it.
+    virtual std::uint32_t refusals() const noexcept = 0;
+    // Datagrams of others, and such that were too long.
+    virtual std::uint64_t foreign() const noexcept = 0;
+};
+
+}  // namespace verbatim::softnic

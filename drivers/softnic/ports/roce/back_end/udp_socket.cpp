@@ -1,0 +1,172 @@
+// Batches of datagrams by recvmmsg() and sendmmsg().
+#include "udp_socket.hpp"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/errno_text.hpp>
+#include <verbatim/driver/error.hpp>
+
+#include "../packets/packet.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+void set_packet_option(int socket, int level, int option, int value) noexcept {
+    setsockopt(socket, level, option, &value, sizeof value);
+}
+
+// No fragments; errors of the peer's kernel are told; what a window holds fits the buffers.
+void set_packet_options(int socket, bool mapped) noexcept {
+    constexpr int kBufferBytes = 1 << 20;
+    set_packet_option(socket, SOL_SOCKET, SO_RCVBUF, kBufferBytes);
+    set_packet_option(socket, SOL_SOCKET, SO_SNDBUF, kBufferBytes);
+    if (mapped) {
+        set_packet_option(socket, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+        set_packet_option(socket, IPPROTO_IP, IP_RECVERR, 1);
+    } else {
+        set_packet_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+        set_packet_option(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+        set_packet_option(socket, IPPROTO_IPV6, IPV6_RECVERR, 1);
+    }
+}
+
+bool is_address_of(const ifaddrs& interface, const StreamPlace& place) noexcept {
+    if (interface.ifa_addr == nullptr) return false;
+    const SocketName name = name_of(place);
+    if (interface.ifa_addr->sa_family != name.storage.ss_family) return false;
+    if (is_mapped(place)) {
+        sockaddr_in here{}, wanted{};
+        std::memcpy(&here, interface.ifa_addr, sizeof here);
+        std::memcpy(&wanted, &name.storage, sizeof wanted);
+        return here.sin_addr.s_addr == wanted.sin_addr.s_addr;
+    }
+    sockaddr_in6 here{};
+    std::memcpy(&here, interface.ifa_addr, sizeof here);
+    return std::memcmp(&here.sin6_addr, place.address.data(), place.address.size()) == 0;
+}
+
+// 0: not known.
+std::size_t interface_mtu(const char* name) noexcept {
+    const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+    if (ioctl(any.get(), SIOCGIFMTU, &request) != 0 || request.ifr_mtu < 0) return 0;
+    return static_cast<std::size_t>(request.ifr_mtu);
+}
+
+std::size_t mtu_of_address(const StreamPlace& place) noexcept {
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return 0;
+    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+    for (const ifaddrs* interface = list; interface != nullptr; interface = interface->ifa_next)
+        if (is_address_of(*interface, place)) return interface_mtu(interface->ifa_name);
+    return 0;
+}
+
+}  // namespace
+
+Descriptor open_packet_socket(StreamPlace& place) {
+    const bool mapped = is_mapped(place);
+    Descriptor result(
+        socket(mapped ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!result)
+        throw Error(Errc::device_error, "packet socket", errno_text(errno),
+                    "raise the limit of open files (ulimit -n)");
+    set_packet_options(result.get(), mapped);
+    SocketName name = name_of(place);
+    if (bind(result.get(), name.get(), name.bytes) != 0)
+        throw Error(Errc::device_error, fmt::format("packet socket {}", text_of(place)),
+                    errno_text(errno), "connect from an address that this machine has");
+    getsockname(result.get(), name.get(), &name.bytes);
+    place.port = port_of(name);
+    return result;
+}
+
+// The headers of a packet are shorter than the smallest MTU that IP allows to leave for them.
+unsigned mtu_log2_at(const StreamPlace& place) noexcept {
+    constexpr std::size_t kHeaders = 128, kUnknown = 1280;
+    const std::size_t carried = std::max(mtu_of_address(place), kUnknown);
+    const auto log2 = static_cast<unsigned>(std::bit_width(carried - kHeaders)) - 1;
+    return std::clamp(log2, kMinMtuLog2, kMaxMtuLog2);
+}
+
+UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
+    : socket_(std::move(socket)), peer_(name_of(peer)) {}
+
+// What the peer's kernel said stays in a queue of its own, which is to be emptied. Any other cause
+// shows as loss.
+void UdpSocket::note_failure(int cause) noexcept {
+    if (cause == ECONNREFUSED) ++refusals_;
+    std::array<std::byte, 256> text;
+    iovec piece{text.data(), text.size()};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    while (recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0) {
+    }
+}
+
+void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
+    inbox_.start = into.data();
+    const std::size_t most = std::min(into.size() / each, kMostPacketsPerCall);
+    for (std::size_t i = 0; i < most; ++i) {
+        inbox_.pieces[i] = {into.data() + i * each, each};
+        msghdr& header = inbox_.messages[i].msg_hdr;
+        header = {};
+        header.msg_iov = &inbox_.pieces[i];
+        header.msg_iovlen = 1;
+        header.msg_name = &inbox_.names[i];
+        header.msg_namelen = sizeof inbox_.names[i];
+    }
+}
+
+std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
+                               std::span<std::size_t> lengths) noexcept {
+    if (inbox_.start != into.data()) prepare(into, each);
+    const std::size_t most = std::min({lengths.size(), into.size() / each, kMostPacketsPerCall});
+    const int got = recvmmsg(socket_.get(), inbox_.messages.data(), static_cast<unsigned>(most),
+                             MSG_DONTWAIT, nullptr);
+    if (got < 0 && errno != EAGAIN && errno != EINTR) note_failure(errno);
+    const std::size_t count = got > 0 ? static_cast<std::size_t>(got) : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        msghdr& header = inbox_.messages[i].msg_hdr;
+        const bool whole = (header.msg_flags & MSG_TRUNC) == 0;
+        const bool own = is_same_place(inbox_.names[i], peer_);
+        header.msg_namelen = sizeof inbox_.names[i];
+        lengths[i] = whole && own ? inbox_.messages[i].msg_len : 0;
+        if (lengths[i] == 0) ++foreign_;
+        if (own) refusals_ = 0;
+    }
+    return count;
+}
+
+std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
+    std::array<mmsghdr, kMostPacketsPerCall> messages;
+    const std::size_t most = std::min(packets.size(), kMostPacketsPerCall);
+    for (std::size_t i = 0; i < most; ++i) {
+        messages[i] = {};
+        messages[i].msg_hdr.msg_iov = const_cast<iovec*>(packets[i].data());
+        messages[i].msg_hdr.msg_iovlen = packets[i].size();
+        messages[i].msg_hdr.msg_name = peer_.get();
+        messages[i].msg_hdr.msg_namelen = peer_.bytes;
+    }
+    const int sent = sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(most),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    note_failure(errno);
+    return 1;  // the first one is lost
+}
+
+}  // namespace verbatim::softnic

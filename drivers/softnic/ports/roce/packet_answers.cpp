@@ -1,0 +1,154 @@
+// What the responder has done, as packets.
+#include <algorithm>
+#include <cstring>
+
+#include "packet_feeder.hpp"
+#include "packets/not_ready_time.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+// Bytes of one or two runs, one after the other.
+class RunReader {
+  public:
+    explicit RunReader(const Gathered& runs) noexcept : runs_(runs) {}
+
+    std::size_t left() const noexcept { return runs_.bytes - taken_; }
+    // Calls function(data, bytes) for each contiguous part of the next bytes.
+    template <class Function>
+    void take(std::size_t bytes, Function&& function) noexcept {
+        for (; bytes != 0;) {
+            const iovec& run = runs_.runs[run_];
+            const std::size_t part = std::min(bytes, run.iov_len - at_);
+            function(static_cast<const std::byte*>(run.iov_base) + at_, part);
+            taken_ += part, at_ += part, bytes -= part;
+            if (at_ == run.iov_len) ++run_, at_ = 0;
+        }
+    }
+    template <class Value>
+    Value take() noexcept {
+        Value value;
+        auto* to = reinterpret_cast<std::byte*>(&value);
+        take(sizeof value, [&](const std::byte* from, std::size_t part) {
+            std::memcpy(to, from, part);
+            to += part;
+        });
+        return value;
+    }
+
+  private:
+    const Gathered& runs_;
+    int run_ = 0;
+    std::size_t at_ = 0, taken_ = 0;
+};
+
+std::uint8_t answer_of(std::uint8_t syndrome) noexcept {
+    if (syndrome == static_cast<std::uint8_t>(mlx5::Syndrome::remote_invalid)) return kWrongRequest;
+    return syndrome == static_cast<std::uint8_t>(mlx5::Syndrome::remote_access) ? kNoAccess
+                                                                                : kFailedOperation;
+}
+
+AnswerHeader answer_header(std::uint8_t syndrome, std::uint64_t number) noexcept {
+    constexpr int kSyndromeShift = 24;
+    return {mlx5::be32(std::uint32_t{syndrome} << kSyndromeShift |
+                       (static_cast<std::uint32_t>(number) & kSequenceMask))};
+}
+
+}  // namespace
+
+PacketOpcode PacketFeeder::Reads::opcode_of(std::uint64_t number) noexcept {
+    const Read& oldest = list[answered % kMost];
+    if (begun == answered || number < oldest.first) return PacketOpcode::atomic_acknowledge;
+    const bool first = number == oldest.first, last = number == oldest.last;
+    if (last) ++answered;
+    if (first) return last ? PacketOpcode::response_only : PacketOpcode::response_first;
+    return last ? PacketOpcode::response_last : PacketOpcode::response_middle;
+}
+
+// Results leave the queue whole, and in the order of their numbers.
+void PacketFeeder::keep_results() noexcept {
+    Gathered runs;
+    results_.gather(runs);
+    for (RunReader reader(runs); reader.left() != 0;) {
+        const auto header = reader.take<FrameHeader>();
+        const std::size_t bytes = header.bytes - sizeof header;
+        const PacketOpcode opcode = reads_.opcode_of(header.number);
+        const AnswerHeader answer = answer_header(kAcknowledged, header.number);
+        const bool speaks = opcode != PacketOpcode::response_middle;
+        kept_.begin(header.number, opcode, bytes + (speaks ? sizeof answer : 0));
+        if (speaks) kept_.add(&answer, sizeof answer);
+        if (opcode == PacketOpcode::atomic_acknowledge) {
+            const SplitWord before(reader.take<std::uint64_t>());
+            kept_.add(&before, sizeof before);
+        } else {
+            reader.take(bytes,
+                        [this](const std::byte* from, std::size_t part) { kept_.add(from, part); });
+        }
+    }
+    results_.note_sent(runs.bytes);
+}
+
+// The packets up to this number are done, but for the parts of a message that is not complete:
+// those are in the ring.
+std::uint64_t PacketFeeder::acknowledgeable() noexcept {
+    const bool all = words_.waits == 0 && words_.refused == 0 && feeder_.all_acknowledged();
+    return std::max(told_.acknowledged, all ? feeder_.taken() : words_.acknowledged);
+}
+
+void PacketFeeder::tell(PacketOutput& output, std::uint64_t number,
+                        std::uint8_t syndrome) const noexcept {
+    output.add({PacketOpcode::acknowledge, false, false, space_.sequence_of(number)},
+               answer_header(syndrome, number));
+}
+
+bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept {
+    if (!feeder_.answer(results_, words_)) return false;
+    keep_results();
+    told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
+    tell_progress(output, later);
+    if (told_.state || state_flags != 0 || words_.state != told_.last_state)
+        tell_state(output, state_flags);
+    told_.again = told_.state = false;
+    return true;
+}
+
+// Packets that ask come all the time, and ahead of what is done.
+bool PacketFeeder::owes_acknowledgement(std::uint64_t done, bool later) const noexcept {
+    constexpr std::uint64_t kMostUnsaid = 8;
+    return told_.asked > told_.acknowledged &&
+           ((told_.asked <= done && !later) || done - told_.acknowledged >= kMostUnsaid);
+}
+
+// One word is enough: each says all that those before it do.
+void PacketFeeder::tell_progress(PacketOutput& output, bool later) noexcept {
+    const std::uint64_t done = acknowledgeable(), taken = feeder_.taken();
+    if (words_.refused != 0) {
+        if (told_.again || told_.refused == 0) tell(output, done + 1, answer_of(words_.refused));
+        told_.refused = words_.refused;
+    } else if (words_.waits != 0) {
+        const auto time = std::chrono::nanoseconds(words_.not_ready_for);
+        if (told_.again || told_.waiting != done + 1)
+            tell(output, done + 1, kNotReady | not_ready_code(time));
+        told_.waiting = done + 1;
+    } else if ((told_.gap || (told_.dropped && words_.stopped == 0)) && done == taken) {
+        tell(output, taken + 1, kWrongSequence);
+        told_.gap = told_.dropped = false;
+        told_.gap_told = true;
+        told_.acknowledged = taken;
+    } else if (done != 0 && (told_.again || owes_acknowledgement(done, later))) {
+        tell(output, done, kAcknowledged);
+        told_.acknowledged = done;
+    }
+}
+
+// What changed is said more than once: nobody asks for it again.
+void PacketFeeder::tell_state(PacketOutput& output, std::uint8_t flags) noexcept {
+    const int times = words_.state != told_.last_state || (flags & kGivesUp) != 0 ? 3 : 1;
+    const StateHeader header{words_.state, flags, words_.refused, 0};
+    for (int i = 0; i < times; ++i)
+        output.add({PacketOpcode::state, false, false, space_.sequence_of(acknowledgeable())},
+                   header);
+    told_.last_state = words_.state;
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,105 @@
+// The responder's side of a flow: takes the packets of a requester in their order, gives them as
+// frames to the feeder of the responder's ring, and makes its answers packets (docs/roce-port.md).
+// Owner: the flow. Threads: the one inside its gate.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "../../rings/remote_atomic.hpp"
+#include "../tcp/request_feeder.hpp"
+#include "kept_answers.hpp"
+#include "packet_output.hpp"
+#include "packets/sequence.hpp"
+
+namespace verbatim::softnic {
+
+class PacketFeeder {
+  public:
+    // `ring`: the queue pair's own; `mtu` in bytes; `space`: of the peer's packets. Throws
+    // std::bad_alloc.
+    PacketFeeder(ChannelSender ring, std::size_t mtu, const SequenceSpace& space)
+        : feeder_(std::move(ring)), mtu_(mtu), space_(space) {}
+
+    // Later: the responder must run first, and the packet is given again.
+    enum class Taken : std::uint8_t { done, later, malformed };
+    Taken take(const WirePacket& packet) noexcept;
+    void give_up() noexcept { feeder_.give_up(); }
+    // The peer wants to hear of the state.
+    void ask_for_state() noexcept { told_.state = true; }
+
+    // What the responder has done becomes packets. False: its ring is broken. `later`: nobody
+    // minds if an acknowledgement waits for another call.
+    bool answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept;
+    // A message waits for a receive that the program has not posted.
+    bool waits() noexcept { return feeder_.waits(); }
+
+  private:
+    // The request that a part was taken of.
+    struct Message {
+        enum class Kind : std::uint8_t { none, send, write } kind = Kind::none;
+        std::uint64_t address = 0;  // of a write: where the next part goes
+        std::uint64_t left = 0;     // likewise: bytes
+        std::uint32_t key = 0;
+        std::uint32_t total = 0;  // bytes so far
+    };
+    // A read, and which numbers it has.
+    struct Read {
+        std::uint64_t first = 0, last = 0;
+    };
+    // Those that are not answered whole; and what is not asked for yet of the one at hand.
+    struct Reads {
+        static constexpr std::size_t kMost = 32;
+        std::array<Read, kMost> list{};
+        std::uint64_t begun = 0, answered = 0;
+        std::uint64_t address = 0;
+        std::uint32_t key = 0, left = 0;
+
+        bool full() const noexcept { return begun - answered == kMost; }
+        bool is_newest(std::uint64_t first, std::uint64_t end) const noexcept {
+            const Read& newest = list[(begun - 1) % kMost];
+            return begun != answered && newest.first == first && newest.last == end;
+        }
+        PacketOpcode opcode_of(std::uint64_t number) noexcept;
+    };
+    // What is to be said, and what was.
+    struct Told {
+        bool state = false, again = false;  // to be said (again)
+        bool gap = false;  // a packet is missing, which is to be said once all before it is done
+        bool gap_told = false;
+        bool dropped = false;  // the next packet came, and there was no room
+        std::uint64_t asked = 0, acknowledged = 0;
+        std::uint64_t waiting = 0;  // the packet whose RNR was told
+        std::uint8_t last_state = 0, refused = 0;
+    };
+
+    Taken take_earlier(const WirePacket& packet, std::uint64_t number) noexcept;
+    Taken take_next(const WirePacket& packet) noexcept;
+    bool dropped(std::uint64_t number) noexcept;
+    Taken take_send(const WirePacket& packet) noexcept;
+    Taken take_write(const WirePacket& packet) noexcept;
+    Taken begin_read(const WirePacket& packet, std::uint64_t number) noexcept;
+    Taken continue_read() noexcept;
+    Taken take_atomic(const WirePacket& packet) noexcept;
+    Taken feed(const Frame& frame) noexcept;
+    void keep_results() noexcept;
+    std::uint64_t acknowledgeable() noexcept;
+    bool owes_acknowledgement(std::uint64_t done, bool later) const noexcept;
+    void tell_progress(PacketOutput& output, bool later) noexcept;
+    void tell_state(PacketOutput& output, std::uint8_t flags) noexcept;
+    void tell(PacketOutput& output, std::uint64_t number, std::uint8_t syndrome) const noexcept;
+
+    RequestFeeder feeder_;
+    AnswerQueue results_;
+    KeptAnswers kept_;
+    const std::size_t mtu_;
+    const SequenceSpace space_;
+    Message message_;
+    Reads reads_;
+    WordsBody words_;
+    Told told_;
+};
+
+}  // namespace verbatim::softnic

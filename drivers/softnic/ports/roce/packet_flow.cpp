@@ -1,0 +1,168 @@
+// Turns inside a flow's gate: packets in, packets out.
+#include "packet_flow.hpp"
+
+#include <verbatim/driver/log.hpp>
+
+namespace verbatim::softnic {
+namespace {
+
+using Taken = PacketFeeder::Taken;
+
+// So often a kernel says that the peer's socket is gone until that is believed.
+constexpr std::uint32_t kMostRefusals = 8;
+// And a peer that lives has the time to answer meanwhile: such messages can be forged.
+constexpr std::chrono::milliseconds kProbeEvery{2}, kLeastSilence{50};
+// A peer that was heard so recently need not be asked whether it is there.
+constexpr std::chrono::milliseconds kRecently{500};
+
+// Looks in vain after which what is done is acknowledged: the first one ends the poll that found
+// the request, and the program may answer it then. Its packet takes the acknowledgement along, for
+// which one system call is enough.
+constexpr std::uint32_t kMostLooks = 2;
+
+}  // namespace
+
+PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,
+                       const FlowOptions& options, FailureText& failure)
+    : options_(options),
+      generation_(fork_generation()),
+      failure_(failure),
+      back_end_(std::move(back_end)),
+      incoming_(options.peer.place, options.own.place),
+      output_(*back_end_, PacketChecksum(options.own.place, options.peer.place),
+              options.peer.queue_pair),
+      results_(options.questions),
+      window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence)),
+      feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence)) {
+    silence_.heard = std::chrono::steady_clock::now();
+}
+
+bool PacketFlow::progress() noexcept {
+    if (generation_ != fork_generation() || !gate_.try_enter()) return false;
+    const bool moved = turn();
+    while (!gate_.leave()) send_out(std::chrono::steady_clock::now());
+    return moved;
+}
+
+void PacketFlow::flush() noexcept {
+    if (generation_ != fork_generation() || !gate_.enter()) return;
+    do send_out(std::chrono::steady_clock::now());
+    while (!gate_.leave());
+}
+
+bool PacketFlow::turn() noexcept {
+    if (words_.lost()) return false;
+    const bool blocked = batch_.next != batch_.count;
+    const FlowTime now = std::chrono::steady_clock::now();
+    const bool moved = blocked ? take_batch(now) : receive(now);
+    silence_.looks = moved ? 0 : silence_.looks + 1;
+    send_out(now, silence_.looks < kMostLooks && !marks_.armed.load() ? Said::later : Said::now);
+    marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
+    return moved || blocked;
+}
+
+bool PacketFlow::receive(FlowTime now) noexcept {
+    batch_.count = back_end_->receive({batch_.bytes.get(), Batch::kPackets * Batch::kEach},
+                                      Batch::kEach, batch_.lengths);
+    batch_.next = 0;
+    batch_.parsed = false;
+    return batch_.count != 0 && take_batch(now);
+}
+
+// Always true: something came.
+bool PacketFlow::take_batch(FlowTime now) noexcept {
+    for (; batch_.next != batch_.count; ++batch_.next, batch_.parsed = false) {
+        if (words_.lost()) {
+            batch_.next = batch_.count;
+            break;
+        }
+        if (!batch_.parsed && !admit(batch_.next)) continue;
+        batch_.parsed = true;
+        silence_.heard = now;
+        silence_.asked = false;
+        const Taken taken = take(batch_.packet, now);
+        if (taken == Taken::later) return true;
+        if (taken == Taken::malformed) break_protocol();
+    }
+    return true;
+}
+
+// Nothing of a packet counts before. Its address was looked at by the back end.
+bool PacketFlow::admit(std::size_t index) noexcept {
+    if (batch_.lengths[index] == 0) return false;  // counted there
+    const std::span datagram(batch_.bytes.get() + index * Batch::kEach, batch_.lengths[index]);
+    const bool own = parse_packet(datagram, options_.mtu, batch_.packet) &&
+                     batch_.packet.queue_pair == options_.own.queue_pair &&
+                     incoming_.fits(datagram);
+    if (!own) ++dropped_;
+    return own;
+}
+
+Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
+    if (!packet.shape.answers) return feeder_.take(packet);
+    if (packet.opcode == PacketOpcode::state) {
+        const auto body = packet.read<StateHeader>();
+        if ((body.flags & kGivesUp) != 0) feeder_.give_up();
+        if ((body.flags & kWantsAnswer) != 0) feeder_.ask_for_state();
+    }
+    return window_.take(packet, now) ? Taken::done : Taken::malformed;
+}
+
+void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
+    if (words_.lost()) return;
+    watch(now);
+    const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
+    const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
+    if (!feeder_.answer(output_, gives_up | asks, acknowledgements == Said::later))
+        return break_protocol();
+    const bool silent = words_.silent();
+    if (!silent) window_.send(output_, now);
+    output_.flush();
+    note_counts();
+    marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
+    const bool refused = back_end_->refusals() != 0;
+    marks_.timed.store((window_.timed() && !silent) || refused, std::memory_order_relaxed);
+}
+
+// A peer that does not answer; one whose kernel says why is asked at once.
+void PacketFlow::watch(FlowTime now) noexcept {
+    const bool waits = window_.timed() && !words_.silent();
+    if (!waits && !silence_.asked && back_end_->refusals() == 0) return;
+    const bool refused = back_end_->refusals() != 0;
+    if (refused && now >= silence_.ask_again) {
+        silence_.asks = true;
+        silence_.ask_again = now + kProbeEvery;
+    }
+    if (back_end_->refusals() >= kMostRefusals && now - silence_.heard > kLeastSilence) {
+        failure_.set("the peer's machine says that its socket is gone");
+        lose();
+    } else if (now - silence_.heard > options_.timeout) {
+        failure_.set("nothing was heard of the peer for {} ms", options_.timeout.count());
+        lose();
+    }
+}
+
+// Waits for nobody: a thread inside hears the peer by itself, or misses it too.
+void PacketFlow::beat() noexcept {
+    const bool may = generation_ == fork_generation() && attached() && !words_.lost();
+    if (!may || !gate_.try_enter()) return;
+    const FlowTime now = std::chrono::steady_clock::now();
+    if (!window_.timed() && now - silence_.heard > kRecently) silence_.asks = silence_.asked = true;
+    do send_out(now);
+    while (!gate_.leave());
+}
+
+void PacketFlow::break_protocol() noexcept {
+    failure_.set("the peer's packets break the protocol: opcode {:#x} with sequence {}",
+                 static_cast<unsigned>(batch_.packet.opcode), batch_.packet.sequence);
+    log::warn("udp port: {}", failure_.view());
+    lose();
+}
+
+void PacketFlow::note_counts() noexcept {
+    counts_.sent.store(output_.count(), std::memory_order_relaxed);
+    counts_.repeated.store(window_.repeated(), std::memory_order_relaxed);
+    counts_.dropped.store(dropped_ + back_end_->foreign(), std::memory_order_relaxed);
+}
+
+}  // namespace verbatim::softnic

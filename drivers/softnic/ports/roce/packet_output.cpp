@@ -1,0 +1,54 @@
+// Headers, padding and checksums of packets.
+#include "packet_output.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace verbatim::softnic {
+
+PacketOutput::Slot& PacketOutput::begin(const Head& head) noexcept {
+    if (used_ == kSlots) flush();
+    Slot& slot = slots_[used_++];
+    slot.base.opcode = static_cast<std::uint8_t>(head.opcode);
+    slot.base.flags =
+        static_cast<std::uint8_t>(kMigratedPacket | (head.solicited ? kSolicitedPacket : 0));
+    slot.base.partition = mlx5::be16(kDefaultPartition);
+    slot.base.queue_pair = mlx5::be32(queue_pair_);
+    slot.base.sequence = mlx5::be32(head.sequence | (head.asks ? kAsksForAcknowledgement : 0));
+    slot.pieces[0] = {&slot.base, sizeof slot.base};
+    slot.count = 1;
+    return slot;
+}
+
+void PacketOutput::add(const Head& head, const Gathered& body) noexcept {
+    Slot& slot = begin(head);
+    for (int i = 0; i < body.count; ++i) slot.pieces[slot.count++] = body.runs[i];
+    finish(slot, -body.bytes & 3);
+}
+
+void PacketOutput::finish(Slot& slot, std::size_t padding) noexcept {
+    constexpr unsigned kPaddingShift = 4;
+    slot.base.flags |= static_cast<std::uint8_t>(padding << kPaddingShift);
+    slot.trailer = {};
+    iovec& last = slot.pieces[slot.count++];
+    last = {slot.trailer.data(), padding};
+    const std::uint32_t sum = checksum_.of(std::span(slot.pieces).first(slot.count));
+    std::memcpy(slot.trailer.data() + padding, &sum, sizeof sum);
+    last.iov_len += sizeof sum;
+    ++count_;
+}
+
+void PacketOutput::flush() noexcept {
+    std::array<PacketPieces, kSlots> packets;
+    for (std::size_t i = 0; i < used_; ++i)
+        packets[i] = std::span<const iovec>(slots_[i].pieces).first(slots_[i].count);
+    for (std::size_t sent = 0; sent < used_;) {
+        const std::size_t more =
+            back_end_.send(std::span<const PacketPieces>(packets).subspan(sent, used_ - sent));
+        if (more == 0) break;
+        sent += more;
+    }
+    used_ = 0;
+}
+
+}  // namespace verbatim::softnic

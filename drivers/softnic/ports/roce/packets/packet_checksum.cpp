@@ -1,0 +1,122 @@
+// CRC-32 by eight tables, and the headers that it covers.
+#include "packet_checksum.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "packet.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
+
+constexpr CrcTables make_crc_tables() noexcept {
+    constexpr std::uint32_t kPolynomial = 0xedb88320;  // reflected
+    CrcTables tables{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+        std::uint32_t crc = i;
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+        tables[0][i] = crc;
+    }
+    for (std::size_t table = 1; table < tables.size(); ++table)
+        for (std::size_t i = 0; i < 256; ++i) {
+            const std::uint32_t before = tables[table - 1][i];
+            tables[table][i] = (before >> 8) ^ tables[0][before & 0xff];
+        }
+    return tables;
+}
+constexpr CrcTables kCrcTables = make_crc_tables();
+
+constexpr std::byte kOnesByte{0xff};
+constexpr std::size_t kCongestionByte = 4;  // of the base header
+
+void put_be16(std::byte* to, std::size_t value) noexcept {
+    to[0] = static_cast<std::byte>(value >> 8);
+    to[1] = static_cast<std::byte>(value);
+}
+
+}  // namespace
+
+// Eight bytes a step: each table is the effect of a byte that so many bytes follow.
+std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept {
+    crc = ~crc;
+    for (; count >= 8; count -= 8, bytes += 8) {
+        std::uint64_t word;
+        std::memcpy(&word, bytes, sizeof word);
+        word ^= crc;
+        crc = 0;
+        for (std::size_t i = 0; i < 8; ++i) crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xff];
+    }
+    for (; count != 0; --count, ++bytes)
+        crc = (crc >> 8) ^ kCrcTables[0][(crc ^ static_cast<std::uint32_t>(*bytes)) & 0xff];
+    return ~crc;
+}
+
+PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to,
+                               std::uint16_t identification) noexcept {
+    constexpr std::byte kUdp{17}, kVersion4{0x45}, kVersion6{0x6f}, kNoFragments{0x40};
+    constexpr std::size_t kMappedBytes = 12;
+    std::fill_n(header_.begin(), kOnes, kOnesByte);
+    std::byte* const ip = header_.data() + kOnes;
+    if (is_mapped(from)) {
+        ip_bytes_ = kIpv4Bytes;
+        ip[0] = kVersion4;
+        put_be16(ip + 4, identification);
+        ip[6] = kNoFragments;
+        ip[9] = kUdp;
+        for (const int changes : {1, 8, 10, 11}) ip[changes] = kOnesByte;
+        std::memcpy(ip + 12, from.address.data() + kMappedBytes, 4);
+        std::memcpy(ip + 16, to.address.data() + kMappedBytes, 4);
+    } else {
+        ip_bytes_ = kIpv6Bytes;
+        ip[0] = kVersion6;
+        ip[6] = kUdp;
+        for (const int changes : {1, 2, 3, 7}) ip[changes] = kOnesByte;
+        std::memcpy(ip + 8, from.address.data(), 16);
+        std::memcpy(ip + 24, to.address.data(), 16);
+    }
+    std::byte* const udp = ip + ip_bytes_;
+    put_be16(udp, from.port);
+    put_be16(udp + 2, to.port);
+    udp[6] = udp[7] = kOnesByte;  // the checksum
+}
+
+void PacketChecksum::set_length(std::span<std::byte> header,
+                                std::size_t datagram_bytes) const noexcept {
+    const std::size_t udp_bytes = kUdpBytes + datagram_bytes;
+    std::byte* const ip = header.data() + kOnes;
+    if (ip_bytes_ == kIpv4Bytes)
+        put_be16(ip + 2, kIpv4Bytes + udp_bytes);
+    else
+        put_be16(ip + 4, udp_bytes);
+    put_be16(ip + ip_bytes_ + 4, udp_bytes);
+}
+
+std::uint32_t PacketChecksum::of(std::span<const iovec> pieces) const noexcept {
+    std::size_t bytes = kChecksumBytes;
+    for (const iovec& piece : pieces) bytes += piece.iov_len;
+    auto header = header_;
+    set_length(header, bytes);
+    std::uint32_t crc = crc32(0, header.data(), kOnes + ip_bytes_ + kUdpBytes);
+    std::array<std::byte, sizeof(BaseHeader)> base;
+    const auto* const first = static_cast<const std::byte*>(pieces[0].iov_base);
+    std::memcpy(base.data(), first, base.size());
+    base[kCongestionByte] = kOnesByte;
+    crc = crc32(crc, base.data(), base.size());
+    crc = crc32(crc, first + base.size(), pieces[0].iov_len - base.size());
+    for (const iovec& piece : pieces.subspan(1))
+        crc = crc32(crc, static_cast<const std::byte*>(piece.iov_base), piece.iov_len);
+    return crc;
+}
+
+bool PacketChecksum::fits(std::span<const std::byte> datagram) const noexcept {
+    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
+    const std::size_t bytes = datagram.size() - kChecksumBytes;
+    const iovec piece{const_cast<std::byte*>(datagram.data()), bytes};
+    std::uint32_t sent;
+    std::memcpy(&sent, datagram.data() + bytes, sizeof sent);
+    return sent == of(std::span(&piece, 1));
+}
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,43 @@
+// The invariant checksum of RoCEv2 packets (ICRC): CRC-32 over eight bytes of ones, IP and UDP
+// headers, and the packet, in which the fields that routers change are ones (InfiniBand
+// Architecture Specification, annex A17.3.3). Threads: any; nothing changes.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "../../tcp/meeting/stream_socket.hpp"
+
+namespace verbatim::softnic {
+
+// CRC-32 of IEEE 802.3, as zlib computes it. `crc`: of the bytes before, or 0.
+std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept;
+
+// Of packets one way between two sockets. IPv4 headers have one identification, no options, and
+// forbid fragments.
+class PacketChecksum {
+  public:
+    PacketChecksum() = default;
+    PacketChecksum(const StreamPlace& from, const StreamPlace& to,
+                   std::uint16_t identification = 0) noexcept;
+
+    // Of a packet in pieces, without its checksum; the first piece has the base header at least. As
+    // it travels: little endian.
+    std::uint32_t of(std::span<const iovec> pieces) const noexcept;
+    // Whether that of a whole datagram is right. False as well: it is too short.
+    bool fits(std::span<const std::byte> datagram) const noexcept;
+
+  private:
+    static constexpr std::size_t kOnes = 8, kIpv4Bytes = 20, kIpv6Bytes = 40, kUdpBytes = 8;
+    void set_length(std::span<std::byte> header, std::size_t datagram_bytes) const noexcept;
+
+    // Ones, IP and UDP header, in which the lengths are missing.
+    std::array<std::byte, kOnes + kIpv6Bytes + kUdpBytes> header_{};
+    std::size_t ip_bytes_ = 0;
+};
+
+}  // namespace verbatim::softnic

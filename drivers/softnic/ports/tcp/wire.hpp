@@ -1,0 +1,63 @@
+// A wire carries the requests of two connected queue pairs, and their answers, through a socket: as
+// a stream of frames (stream.hpp), or as packets (ports/roce). It has a gate; one thread at a time
+// is inside, others leave a mark and go on. No member blocks, allocates or throws.
+#pragma once
+
+#include <atomic>
+
+#include <verbatim/softnic/softnic.hpp>
+
+#include "../../host/descriptor.hpp"
+#include "peer_words.hpp"
+
+namespace verbatim::softnic {
+
+class Wire {
+  public:
+    Wire() = default;
+    virtual ~Wire() = default;
+    Wire(const Wire&) = delete;
+    Wire& operator=(const Wire&) = delete;
+
+    // Control path, once: the socket to the peer, which was dialled and is to welcome this side, or
+    // was accepted; none: it has one.
+    enum class Origin : std::uint8_t { dialled, accepted };
+    virtual void attach(Descriptor socket, Origin origin) noexcept = 0;
+    bool attached() const noexcept { return marks_.attached.load(std::memory_order_acquire); }
+    virtual int socket() const noexcept = 0;  // once it is attached
+    // No stream came in time.
+    virtual void expire() noexcept {}
+    // Receives what has come, and sends. True: something came, or waits for the responder to run.
+    // Any thread.
+    virtual bool progress() noexcept = 0;
+    // Sends what was committed, and the responder's words. Any thread.
+    virtual void flush() noexcept = 0;
+    // The engine thread's, about once a second, if that is wanted.
+    virtual bool beats() const noexcept { return false; }
+    virtual void beat() noexcept {}
+    // Any thread.
+    virtual PacketCounts packets() const noexcept { return {}; }
+    // The requester's, inside the send gate.
+    void give_up() noexcept { marks_.gives_up.store(true, std::memory_order_release); }
+    // Any thread.
+    const PeerWords& words() const noexcept { return words_; }
+    // Bytes that the socket did not take, or frames that the responder's ring did not take. Any
+    // thread.
+    bool unfinished() const noexcept { return marks_.unfinished.load(std::memory_order_relaxed); }
+    // A time runs, after which somebody is to look. Any thread.
+    bool timed() const noexcept { return marks_.timed.load(std::memory_order_relaxed); }
+    // Nobody looks again before the socket is ready: what is to be said is said at once. The thread
+    // that sets it flushes afterwards. Any thread.
+    std::atomic<bool>& armed() noexcept { return marks_.armed; }
+    // A message of the peer waits for a receive. Any thread.
+    bool waits() const noexcept { return marks_.waits.load(std::memory_order_relaxed); }
+
+  protected:
+    struct {
+        std::atomic<bool> attached{false}, gives_up{false}, unfinished{false}, waits{false};
+        std::atomic<bool> armed{false}, timed{false};
+    } marks_;          // for any thread
+    PeerWords words_;  // written inside the gate
+};
+
+}  // namespace verbatim::softnic

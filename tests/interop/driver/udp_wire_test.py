@@ -1,0 +1,84 @@
+"""What the udp port puts on the wire, as others see it: packets are captured on the loopback while the driver's tests run.
+
+The IP headers are the kernel's, and the checksum is computed here with zlib. So this is what a RoCE device would check.
+"""
+
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import unittest
+import zlib
+
+PROGRAM = sys.argv.pop()
+ALL_PACKETS = 3  # ETH_P_ALL
+OUTGOING = 4
+SO_RCVBUFFORCE = 33
+ETHERNET, IP, UDP, BASE, CHECKSUM = 14, 20, 8, 12, 4
+RELIABLE_CONNECTION = set(range(0x15)) | {0x16, 0x17, 0xC0, 0xC1}
+
+
+def checksum(ip, udp, packet):
+    """The ICRC: annex A17.3.3 of the InfiniBand Architecture Specification."""
+    ip, udp, packet = bytearray(ip), bytearray(udp), bytearray(packet)
+    for changes in (1, 8, 10, 11):
+        ip[changes] = 0xFF
+    udp[6] = udp[7] = 0xFF
+    packet[4] = 0xFF
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + ip + udp + packet))
+
+
+def frames(sniffer, program):
+    """All frames until the program has ended. They are looked at later: meanwhile the next ones would get lost."""
+    result = []
+    while True:
+        if select.select([sniffer], [], [], 0.2)[0]:
+            result.append(sniffer.recvfrom(70000))
+        elif program.poll() is not None:
+            return result
+
+
+def captured(sniffer, program):
+    """Yields (IP header, UDP header, packet) of what looks like RoCEv2."""
+    for frame, address in frames(sniffer, program):
+        ip, rest = frame[ETHERNET : ETHERNET + IP], frame[ETHERNET + IP :]
+        is_ipv4 = frame[12:14] == b"\x08\x00" and ip[0] == 0x45 and ip[9] == socket.IPPROTO_UDP
+        if address[2] == OUTGOING or not is_ipv4 or len(rest) < UDP + BASE + CHECKSUM:
+            continue
+        if rest[UDP + 2 : UDP + 4] == b"\xff\xff" and rest[UDP] in RELIABLE_CONNECTION:
+            yield ip, rest[:UDP], rest[UDP:]
+
+
+class Wire(unittest.TestCase):
+    def test_packets_are_rocev2_with_right_checksums(self):
+        try:
+            sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PACKETS))
+            self.addCleanup(sniffer.close)
+            sniffer.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)
+        except PermissionError:
+            self.skipTest("may not capture packets")
+        sniffer.bind(("lo", 0))
+        program = subprocess.Popen(
+            [PROGRAM, "--gtest_filter=*/software_nic_udp"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        opcodes, right = set(), 0
+        # Other programs' packets of the same look are no reason to fail; they have no right checksum, or another IP id.
+        for ip, udp, packet in captured(sniffer, program):
+            if checksum(ip, udp, packet[:-CHECKSUM]) != packet[-CHECKSUM:]:
+                continue
+            right += 1
+            opcodes.add(packet[0])
+            self.assertEqual(ip[4:8], b"\0\0\x40\0", "identification 0, no fragments")
+            self.assertEqual(len(packet) % 4, 0)
+        self.assertEqual(program.returncode, 0)
+        self.assertGreater(right, 1000)
+        sends, writes = {0x00, 0x01, 0x02, 0x04, 0x05, 0x17}, {0x06, 0x07, 0x08, 0x0A, 0x0B}
+        wanted = sends | writes | {0x0C, 0x0D, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x14}
+        self.assertEqual(wanted - opcodes, set())
+
+
+if __name__ == "__main__":
+    os.environ["LC_ALL"] = "C.UTF-8"
+    unittest.main()

@@ -1,0 +1,181 @@
+// A peer of the udp port that a test plays by itself: a UDP socket that sends whatever packets the
+// test makes, and shows those that come back.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ports/roce/packets/packet.hpp"
+#include "ports/roce/packets/packet_checksum.hpp"
+#include "softnic_end.hpp"
+
+namespace verbatim::softnic::test {
+
+inline EndOptions packet_end_options() {
+    EndOptions options;
+    options.device.port = PortKind::udp;
+    return options;
+}
+
+// What came to the peer.
+struct Arrived {
+    std::vector<std::byte> bytes;
+    WirePacket packet;
+
+    std::uint8_t syndrome() const {
+        return static_cast<std::uint8_t>(packet.read<AnswerHeader>().word.native() >> 24);
+    }
+};
+
+class PacketPeer {
+  public:
+    static constexpr std::size_t kMtu = 256;
+    static constexpr std::uint32_t kNumber = 0x777, kFirst = 0xfffffe;  // wraps soon
+
+    // The end's peer from now on.
+    explicit PacketPeer(End& end) : end_(end) {
+        socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const int buffer = 1 << 20;
+        setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+        sockaddr_in own{};
+        own.sin_family = AF_INET;
+        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t bytes = sizeof own;
+        EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&own), bytes), 0);
+        EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &bytes), 0);
+        ends_ = end.queue_pair->address();
+        QueuePairAddress address = ends_;
+        address.number = kNumber;
+        address.mtu_log2 = 8;
+        address.packet_sequence = kFirst;
+        address.stream_port = ntohs(own.sin_port);
+        end.queue_pair->connect(address, 1000);
+        place_ = {address.stream_address, address.stream_port};
+        const StreamPlace there{ends_.stream_address, ends_.stream_port};
+        out_ = PacketChecksum(place_, there);
+        in_ = PacketChecksum(there, place_);
+    }
+    ~PacketPeer() { close(socket_); }
+    PacketPeer(const PacketPeer&) = delete;
+    PacketPeer& operator=(const PacketPeer&) = delete;
+
+    // The PSN of the peer's nth packet, and of the end's, from 0.
+    static std::uint32_t own(std::uint32_t nth) { return (kFirst + nth) & kSequenceMask; }
+    std::uint32_t ends(std::uint32_t nth) const {
+        return (ends_.packet_sequence + nth) & kSequenceMask;
+    }
+
+    std::vector<std::byte> make(PacketOpcode opcode, std::uint32_t sequence,
+                                std::span<const std::byte> extended = {},
+                                std::span<const std::byte> payload = {}) const {
+        BaseHeader base;
+        base.opcode = static_cast<std::uint8_t>(opcode);
+        const std::size_t padding = -payload.size() & 3;
+        base.flags = static_cast<std::uint8_t>(padding << 4);
+        base.partition = mlx5::be16(kDefaultPartition);
+        base.queue_pair = mlx5::be32(ends_.number);
+        base.sequence = mlx5::be32(sequence | kAsksForAcknowledgement);
+        std::vector<std::byte> bytes(sizeof base);
+        std::memcpy(bytes.data(), &base, sizeof base);
+        bytes.insert(bytes.end(), extended.begin(), extended.end());
+        bytes.insert(bytes.end(), payload.begin(), payload.end());
+        bytes.resize(bytes.size() + padding);
+        return bytes;
+    }
+    void send_raw(std::span<const std::byte> bytes) const {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(ends_.stream_port);
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(sendto(socket_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&to),
+                         sizeof to),
+                  static_cast<ssize_t>(bytes.size()));
+    }
+    // With its checksum.
+    void send(std::vector<std::byte> bytes) const {
+        const iovec piece{bytes.data(), bytes.size()};
+        const std::uint32_t sum = out_.of(std::span(&piece, 1));
+        bytes.resize(bytes.size() + sizeof sum);
+        std::memcpy(bytes.data() + piece.iov_len, &sum, sizeof sum);
+        send_raw(bytes);
+    }
+    template <class Header>
+    void send(PacketOpcode opcode, std::uint32_t sequence, const Header& extended,
+              std::span<const std::byte> payload = {}) const {
+        send(make(opcode, sequence, std::as_bytes(std::span(&extended, 1)), payload));
+    }
+    void answer(std::uint32_t sequence, std::uint8_t syndrome) const {
+        send(PacketOpcode::acknowledge, sequence,
+             AnswerHeader{mlx5::be32(std::uint32_t{syndrome} << 24)});
+    }
+    // Of the end's memory.
+    RemoteHeader remote(std::size_t offset, std::size_t bytes) const {
+        return {SplitWord(reinterpret_cast<std::uint64_t>(end_.at(offset))),
+                mlx5::be32(end_.region->remote_key()),
+                mlx5::be32(static_cast<std::uint32_t>(bytes))};
+    }
+
+    // The next packet but for states, while the end is polled; none in a while: the test fails.
+    Arrived next() {
+        const auto deadline = std::chrono::steady_clock::now() + kPatience;
+        while (std::chrono::steady_clock::now() < deadline)
+            if (auto arrived = look()) return *std::move(arrived);
+        ADD_FAILURE() << "no packet";
+        return {std::vector<std::byte>(64), {}};
+    }
+    // The next one with this opcode; others are passed over.
+    Arrived next(PacketOpcode opcode) {
+        for (int i = 0; i < 1000; ++i) {
+            Arrived arrived = next();
+            if (arrived.packet.opcode == opcode || testing::Test::HasFailure()) return arrived;
+        }
+        ADD_FAILURE() << "no such packet";
+        return {};
+    }
+    // A packet, if one is there; else polls the end.
+    std::optional<Arrived> look() {
+        Arrived arrived{std::vector<std::byte>(kMaxPacketBytes), {}};
+        const ssize_t got = recv(socket_, arrived.bytes.data(), arrived.bytes.size(), MSG_DONTWAIT);
+        if (got <= 0) {
+            for (const mlx5::Completion& found : end_.poll()) seen.push_back(found);
+            return std::nullopt;
+        }
+        arrived.bytes.resize(static_cast<std::size_t>(got));
+        EXPECT_TRUE(in_.fits(arrived.bytes));
+        EXPECT_TRUE(parse_packet(arrived.bytes, kMtu, arrived.packet));
+        EXPECT_EQ(arrived.packet.queue_pair, kNumber);
+        if (arrived.packet.opcode == PacketOpcode::state) return std::nullopt;
+        return arrived;
+    }
+    // Whatever is on its way is executed: the end has acknowledged a write behind it. Returns how
+    // many sequence NAKs came before.
+    int settle(std::uint32_t sequence) {
+        send(PacketOpcode::write_only, sequence, remote(0, 8), pattern(8));
+        int naks = 0;
+        while (!testing::Test::HasFailure()) {
+            const Arrived arrived = next(PacketOpcode::acknowledge);
+            naks += arrived.syndrome() == kWrongSequence ? 1 : 0;
+            if (arrived.packet.sequence == sequence && arrived.syndrome() == kAcknowledged) break;
+        }
+        return naks;
+    }
+
+    std::vector<mlx5::Completion> seen;  // of the end
+
+  private:
+    End& end_;
+    int socket_ = -1;
+    QueuePairAddress ends_;
+    StreamPlace place_;
+    PacketChecksum out_, in_;
+};
+
+}  // namespace verbatim::softnic::test

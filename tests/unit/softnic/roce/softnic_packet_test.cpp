@@ -1,0 +1,194 @@
+// Packets of the udp port: what is taken for one, its checksum, numbers and times.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "ports/roce/packets/not_ready_time.hpp"
+#include "ports/roce/packets/packet.hpp"
+#include "ports/roce/packets/packet_checksum.hpp"
+#include "ports/roce/packets/sequence.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+constexpr std::size_t kMtu = 256;
+
+std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
+    std::vector<std::byte> result;
+    for (const int value : values) result.push_back(static_cast<std::byte>(value));
+    return result;
+}
+
+StreamPlace ipv4(std::array<std::uint8_t, 4> address, std::uint16_t port) {
+    StreamPlace place{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, port};
+    std::copy(address.begin(), address.end(), place.address.begin() + 12);
+    return place;
+}
+
+std::vector<std::byte> packet_of(PacketOpcode opcode, std::size_t extended, std::size_t payload,
+                                 std::size_t padding = 0) {
+    BaseHeader base;
+    base.opcode = static_cast<std::uint8_t>(opcode);
+    base.flags = static_cast<std::uint8_t>(padding << 4);
+    base.partition = mlx5::be16(kDefaultPartition);
+    base.queue_pair = mlx5::be32(0x123456);
+    base.sequence = mlx5::be32(kAsksForAcknowledgement | 0xabcdef);
+    std::vector<std::byte> bytes(sizeof base + extended + payload + padding + kChecksumBytes);
+    std::memcpy(bytes.data(), &base, sizeof base);
+    return bytes;
+}
+
+bool parses(const std::vector<std::byte>& bytes) {
+    WirePacket packet;
+    return parse_packet(bytes, kMtu, packet);
+}
+
+TEST(Packets, fields_are_found_where_the_standard_has_them) {
+    auto bytes = packet_of(PacketOpcode::write_only_immediate, 20, 5, 3);
+    bytes[1] |= std::byte{kSolicitedPacket};
+    const RemoteHeader remote{SplitWord(0x1122334455667788), mlx5::be32(7), mlx5::be32(5)};
+    std::memcpy(&bytes[12], &remote, sizeof remote);
+    EXPECT_EQ(bytes[12], std::byte{0x11});
+    bytes[32] = std::byte{0x5a};
+    WirePacket packet;
+    ASSERT_TRUE(parse_packet(bytes, kMtu, packet));
+    EXPECT_EQ(packet.opcode, PacketOpcode::write_only_immediate);
+    EXPECT_TRUE(packet.solicited && packet.asks && packet.shape.first && packet.shape.last);
+    EXPECT_EQ(packet.queue_pair, 0x123456u);
+    EXPECT_EQ(packet.sequence, 0xabcdefu);
+    EXPECT_EQ(packet.read<RemoteHeader>().address.native(), 0x1122334455667788u);
+    ASSERT_EQ(packet.payload.size(), 5u);
+    EXPECT_EQ(packet.payload[0], std::byte{0x5a});
+}
+
+TEST(Packets, lengths_must_fit_the_opcode) {
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::send_first, 0, kMtu)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_first, 0, kMtu - 4)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_middle, 0, kMtu + 4)));
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::send_only, 0, 0)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_last, 0, 0)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_only, 0, kMtu + 4)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_only, 0, 5)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::send_only, 0, 4, 1)));
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::read_request, 16, 0)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::read_request, 16, 4)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::read_request, 12, 0)));
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::compare_swap, 28, 0)));
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::atomic_acknowledge, 12, 0)));
+    EXPECT_TRUE(parses(packet_of(PacketOpcode::masked_atomic, 56, 0)));
+    EXPECT_FALSE(parses(packet_of(PacketOpcode::masked_atomic, 52, 0)));
+}
+
+TEST(Packets, of_other_protocols_are_none) {
+    EXPECT_FALSE(parses({}));
+    EXPECT_FALSE(parses(std::vector<std::byte>(15)));
+    EXPECT_FALSE(parses(packet_of(static_cast<PacketOpcode>(0x15), 0, 0)));
+    EXPECT_FALSE(parses(packet_of(static_cast<PacketOpcode>(0x64), 0, 0)));
+    auto version = packet_of(PacketOpcode::send_only, 0, 8);
+    version[1] |= std::byte{1};
+    EXPECT_FALSE(parses(version));
+    auto partition = packet_of(PacketOpcode::send_only, 0, 8);
+    partition[2] = std::byte{0};
+    EXPECT_FALSE(parses(partition));
+}
+
+TEST(PacketChecksum, crc_is_that_of_ieee_802_3) {
+    const char text[] = "123456789";
+    const auto* bytes = reinterpret_cast<const std::byte*>(text);
+    EXPECT_EQ(crc32(0, bytes, 9), 0xcbf43926u);
+    EXPECT_EQ(crc32(crc32(0, bytes, 2), bytes + 2, 7), 0xcbf43926u);
+}
+
+// A congestion notification that a ConnectX-4 Lx sent, and an unreliable send of Linux (both are
+// test vectors of the Scapy project). Their IPv4 headers have identifications.
+TEST(PacketChecksum, is_that_of_other_senders) {
+    auto notification =
+        bytes_of({0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x18, 0, 0, 0, 0, 0, 0,
+                  0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0, 0, 0});
+    for (const int value : {0x82, 0xfd, 0x00, 0x2a})
+        notification.push_back(static_cast<std::byte>(value));
+    const PacketChecksum card(ipv4({10, 0, 17, 1}, 0), ipv4({10, 0, 18, 1}, 4791), 0x718c);
+    EXPECT_TRUE(card.fits(notification));
+    const auto send =
+        bytes_of({0x24, 0x60, 0xff, 0xff, 0,    0,    0,   211,  0x00, 0xcf, 0x17, 0x10,
+                  'F',  '0',  0x81, 0x8b, 0xe2, 0x89, '5', 0xd9, 0x0e, 0x9a, 0x95, 'P',
+                  'T',  0x01, 0xbe, 0x88, '^',  'P',  0,   0,    0x78, 0xf3, 0x53, 0xf3});
+    const PacketChecksum kernel(ipv4({192, 168, 0, 7}, 49152), ipv4({192, 168, 0, 7}, 4791), 1144);
+    EXPECT_TRUE(kernel.fits(send));
+}
+
+TEST(PacketChecksum, covers_everything_but_congestion_marks) {
+    const StreamPlace from{{0x20, 1, 0xd, 0xb8, 1}, 1000}, to{{0x20, 1, 0xd, 0xb8, 2}, 2000};
+    for (const bool six : {false, true}) {
+        const PacketChecksum checksum =
+            six ? PacketChecksum(from, to)
+                : PacketChecksum(ipv4({10, 0, 0, 1}, 1000), ipv4({10, 0, 0, 2}, 2000));
+        auto bytes = packet_of(PacketOpcode::send_only, 0, 8);
+        const iovec piece{bytes.data(), bytes.size() - kChecksumBytes};
+        const std::uint32_t sum = checksum.of(std::span(&piece, 1));
+        std::memcpy(bytes.data() + piece.iov_len, &sum, sizeof sum);
+        EXPECT_TRUE(checksum.fits(bytes));
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            bytes[i] ^= std::byte{0x10};
+            EXPECT_EQ(checksum.fits(bytes), i == 4) << i;
+            bytes[i] ^= std::byte{0x10};
+        }
+        EXPECT_FALSE(PacketChecksum(to, from).fits(bytes));
+    }
+}
+
+// By the definition, bit by bit, over a header that is written out here.
+TEST(PacketChecksum, covers_ipv6_headers_as_annex_a17_says) {
+    std::vector<std::byte> covered(8, std::byte{0xff});
+    const auto add = [&](const std::vector<std::byte>& more) {
+        covered.insert(covered.end(), more.begin(), more.end());
+    };
+    const StreamPlace from{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 0xc001};
+    const StreamPlace to{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}, 4791};
+    auto bytes = packet_of(PacketOpcode::send_only, 0, 8);
+    const int udp_bytes = static_cast<int>(8 + bytes.size());
+    add(bytes_of({0x6f, 0xff, 0xff, 0xff, 0, udp_bytes, 17, 0xff}));
+    for (const StreamPlace& place : {from, to})
+        for (const std::uint8_t byte : place.address) covered.push_back(std::byte{byte});
+    add(bytes_of({0xc0, 0x01, 0x12, 0xb7, 0, udp_bytes, 0xff, 0xff}));
+    const std::size_t base = covered.size();
+    add({bytes.begin(), bytes.end() - kChecksumBytes});
+    covered[base + 4] = std::byte{0xff};
+    std::uint32_t crc = ~0u;
+    for (const std::byte byte : covered)
+        for (int bit = 0; bit < 8; ++bit) {
+            const bool one = ((crc ^ (static_cast<std::uint32_t>(byte) >> bit)) & 1) != 0;
+            crc = (crc >> 1) ^ (one ? 0xedb88320u : 0);
+        }
+    const iovec piece{bytes.data(), bytes.size() - kChecksumBytes};
+    EXPECT_EQ(PacketChecksum(from, to).of(std::span(&piece, 1)), ~crc);
+}
+
+TEST(SequenceSpace, numbers_return_where_sequences_wrap) {
+    const SequenceSpace space(0xfffffe);
+    EXPECT_EQ(space.sequence_of(1), 0xfffffeu);
+    EXPECT_EQ(space.sequence_of(3), 0u);
+    for (const std::uint64_t near : {1ull, 1ull << 24, (1ull << 40) + 5})
+        for (const std::int64_t off : {-100, -1, 0, 1, 100, (1 << 23) - 1}) {
+            const auto number = static_cast<std::int64_t>(near) + off;
+            const auto sequence = space.sequence_of(static_cast<std::uint64_t>(number));
+            EXPECT_EQ(space.number_of(sequence, near), number);
+        }
+}
+
+TEST(NotReadyTime, codes_stand_for_the_times_of_the_standard) {
+    using namespace std::chrono_literals;
+    EXPECT_EQ(not_ready_time(0), 655360us);
+    EXPECT_EQ(not_ready_time(1), 10us);
+    EXPECT_EQ(not_ready_time(12), 640us);
+    EXPECT_EQ(not_ready_time(31), 491520us);
+    EXPECT_EQ(not_ready_code(0ns), 1);
+    EXPECT_EQ(not_ready_code(1s), 0);
+    for (int code = 0; code < 32; ++code)
+        EXPECT_EQ(not_ready_code(not_ready_time(static_cast<std::uint8_t>(code))), code);
+}
+
+}  // namespace
+}  // namespace verbatim::softnic
