@@ -248,10 +248,12 @@ class Mender final : public Mending {
         if (told_.is_last) corrupt("its walk goes on behind its end");
         return false;
     }
+    // It may be an element of an array, which a record tells of.
     void take_root() {
-        ++references_;
+        const std::uint64_t reference = references_++;
+        if constexpr (Types::template claims<Root>())
+            if (reference == next_record_) return void(root_ = by_record<Root>(1));
         root_ = place<Root>(1);
-        if constexpr (!kHasReferences<Root>) return;
     }
     bool drain_next() {
         if constexpr (Types::kInnerTypes > 0) {
