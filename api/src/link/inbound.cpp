@@ -43,16 +43,16 @@ Inbound::~Inbound() {
 
 void Inbound::leave() noexcept {
     if (arrival_ == nullptr) return;
-    link_->incoming().unclaim(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().unclaim(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
 }
 
 bool Inbound::look() {
-    Incoming& incoming = link_->incoming();
-    if (arrival_ == nullptr) arrival_ = incoming.claim(channel_, this);
+    Arrivals& arrivals = link_->incoming().arrivals();
+    if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     if (arrival_ == nullptr || !arrival_->is_whole) {
         link_->pump(connection_);
-        if (arrival_ == nullptr) arrival_ = incoming.claim(channel_, this);
+        if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     }
     if (arrival_ != nullptr && arrival_->is_settled) leave();  // its sender has cancelled it
     if (arrival_ == nullptr || (!arrival_->is_whole && !arrival_->error)) {
@@ -61,7 +61,7 @@ bool Inbound::look() {
     }
     if (arrival_->error) {
         const Error error = *arrival_->error;
-        incoming.finish(*std::exchange(arrival_, nullptr));
+        arrivals.finish(*std::exchange(arrival_, nullptr));
         is_checked_ = false;
         throw Error(error);
     }
@@ -121,23 +121,23 @@ ImageMemory Inbound::take() {
         const auto walk = std::move(arrival_->streamed.walk);
         link_->give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
     }
-    link_->incoming().finish(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     return memory;
 }
 
 void Inbound::drop(const Error& error) {
     link_->incoming().refuse(*arrival_, error);
-    link_->incoming().finish(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     link_->settle(connection_);  // its sender may still be at it
 }
 
 bool is_readable(Connection& connection, std::uint16_t channel) {
     const auto link = object_link(connection);
-    if (link->incoming().is_readable(channel)) return true;
+    if (link->incoming().arrivals().is_readable(channel)) return true;
     link->pump(connection);
-    if (link->incoming().is_readable(channel)) return true;
+    if (link->incoming().arrivals().is_readable(channel)) return true;
     if (connection.state() != Errc::ok) connection.check();
     return false;
 }
