@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 #include "object_link.hpp"
 
@@ -29,10 +29,8 @@ ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes, std:
 
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
-Inbound::Inbound(Connection& connection, const TypeInfo& root, std::uint16_t channel,
-                 std::size_t alignment)
-    : connection_(connection), root_(root), channel_(channel), alignment_(alignment) {
-    layout_of(root);  // a type that cannot be received is refused before anybody sends one
+Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)
+    : connection_(connection), root_(root), channel_(channel) {
     link_ = object_link(connection);
 }
 
@@ -70,10 +68,10 @@ bool Inbound::look() {
 }
 
 void Inbound::check_type() {
-    const Layout& ours = layout_of(root_);
+    const Layout& ours = root_.layout;
     is_checked_ = true;
     if (arrival_->fingerprint == ours.fingerprint) {
-        if (!arrival_->is_eager || alignment_ <= kEagerAlignment) return;
+        if (!arrival_->is_eager || root_.alignment <= kEagerAlignment) return;
         const Error error(Errc::corrupt_message, "received graph",
                           "its objects are aligned too widely for a graph in one message",
                           "the graph was dropped; nothing of it was handed out");
@@ -83,9 +81,9 @@ void Inbound::check_type() {
     const std::string_view theirs = link_->incoming().layout(arrival_->fingerprint);
     const std::string_view name = root_of(theirs);
     const Error error(
-        Errc::type_mismatch, "type " + root_.spelled(),
-        name == root_.spelled() ? "sender and receiver lay it out differently"
-                                : fmt::format("the sender sends a {}", name),
+        Errc::type_mismatch, "type " + root_.info.spelled(),
+        name == root_.info.spelled() ? "sender and receiver lay it out differently"
+                                     : fmt::format("the sender sends a {}", name),
         first_difference(theirs, ours.text) + "; build both programs from the same definition");
     drop(error);
     throw Error(error);
