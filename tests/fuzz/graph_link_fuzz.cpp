@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
                       scope_of(error.code()) == Scope::request);
     }
     fuzz::require(LayerAccess::shared_state<objects::Budget>(*to)->used() <= std::size_t{4} << 20);
-    fuzz::require(objects::object_link(*to)->incoming().waiting() <= wire::kMaxWaiting);
+    fuzz::require(objects::object_link(*to)->incoming().arrivals().waiting() <= wire::kMaxWaiting);
     return 0;
 }
 

@@ -3,5 +3,5 @@
 #pragma once
 
 #include <verbatim/core/context.hpp>
-#include <verbatim/objects/receive.hpp>
-#include <verbatim/objects/send.hpp>
+#include <verbatim/objects/operations/receive.hpp>
+#include <verbatim/objects/operations/send.hpp>

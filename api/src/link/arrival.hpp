@@ -8,7 +8,7 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/graph/mending.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 #include "windows_lent.hpp"
 

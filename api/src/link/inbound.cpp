@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 #include "object_link.hpp"
 
@@ -29,10 +29,8 @@ ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes, std:
 
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
-Inbound::Inbound(Connection& connection, const TypeInfo& root, std::uint16_t channel,
-                 std::size_t alignment)
-    : connection_(connection), root_(root), channel_(channel), alignment_(alignment) {
-    layout_of(root);  // a type that cannot be received is refused before anybody sends one
+Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)
+    : connection_(connection), root_(root), channel_(channel) {
     link_ = object_link(connection);
 }
 
@@ -43,16 +41,16 @@ Inbound::~Inbound() {
 
 void Inbound::leave() noexcept {
     if (arrival_ == nullptr) return;
-    link_->incoming().unclaim(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().unclaim(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
 }
 
 bool Inbound::look() {
-    Incoming& incoming = link_->incoming();
-    if (arrival_ == nullptr) arrival_ = incoming.claim(channel_, this);
+    Arrivals& arrivals = link_->incoming().arrivals();
+    if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     if (arrival_ == nullptr || !arrival_->is_whole) {
         link_->pump(connection_);
-        if (arrival_ == nullptr) arrival_ = incoming.claim(channel_, this);
+        if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     }
     if (arrival_ != nullptr && arrival_->is_settled) leave();  // its sender has cancelled it
     if (arrival_ == nullptr || (!arrival_->is_whole && !arrival_->error)) {
@@ -61,7 +59,7 @@ bool Inbound::look() {
     }
     if (arrival_->error) {
         const Error error = *arrival_->error;
-        incoming.finish(*std::exchange(arrival_, nullptr));
+        arrivals.finish(*std::exchange(arrival_, nullptr));
         is_checked_ = false;
         throw Error(error);
     }
@@ -70,10 +68,10 @@ bool Inbound::look() {
 }
 
 void Inbound::check_type() {
-    const Layout& ours = layout_of(root_);
+    const Layout& ours = root_.layout;
     is_checked_ = true;
     if (arrival_->fingerprint == ours.fingerprint) {
-        if (!arrival_->is_eager || alignment_ <= kEagerAlignment) return;
+        if (!arrival_->is_eager || root_.alignment <= kEagerAlignment) return;
         const Error error(Errc::corrupt_message, "received graph",
                           "its objects are aligned too widely for a graph in one message",
                           "the graph was dropped; nothing of it was handed out");
@@ -83,9 +81,9 @@ void Inbound::check_type() {
     const std::string_view theirs = link_->incoming().layout(arrival_->fingerprint);
     const std::string_view name = root_of(theirs);
     const Error error(
-        Errc::type_mismatch, "type " + root_.spelled(),
-        name == root_.spelled() ? "sender and receiver lay it out differently"
-                                : fmt::format("the sender sends a {}", name),
+        Errc::type_mismatch, "type " + root_.info.spelled(),
+        name == root_.info.spelled() ? "sender and receiver lay it out differently"
+                                     : fmt::format("the sender sends a {}", name),
         first_difference(theirs, ours.text) + "; build both programs from the same definition");
     drop(error);
     throw Error(error);
@@ -121,23 +119,23 @@ ImageMemory Inbound::take() {
         const auto walk = std::move(arrival_->streamed.walk);
         link_->give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
     }
-    link_->incoming().finish(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     return memory;
 }
 
 void Inbound::drop(const Error& error) {
     link_->incoming().refuse(*arrival_, error);
-    link_->incoming().finish(*std::exchange(arrival_, nullptr));
+    link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     link_->settle(connection_);  // its sender may still be at it
 }
 
 bool is_readable(Connection& connection, std::uint16_t channel) {
     const auto link = object_link(connection);
-    if (link->incoming().is_readable(channel)) return true;
+    if (link->incoming().arrivals().is_readable(channel)) return true;
     link->pump(connection);
-    if (link->incoming().is_readable(channel)) return true;
+    if (link->incoming().arrivals().is_readable(channel)) return true;
     if (connection.state() != Errc::ok) connection.check();
     return false;
 }

@@ -34,9 +34,9 @@ Incoming::Incoming(Connection& connection)
       lent_(connection, budget_) {}
 
 Incoming::~Incoming() {
-    for (Arrival& arrival : arrivals_) {
-        end_need(arrival);
-        drop_slots(arrival);
+    for (Arrival* const arrival : arrivals_.open()) {
+        end_need(*arrival);
+        drop_slots(*arrival);
     }
 }
 
@@ -57,11 +57,11 @@ bool Incoming::take(const Message& message) {
     const std::span payload = message.payload();
     switch (message.kind()) {
         case wire::kEager:
-            return waiting_ < wire::kMaxWaiting && take_eager(payload);
+            return arrivals_.has_room() && take_eager(payload);
         case wire::kLayout:
             return take_layout(payload), true;
         case wire::kBegin:
-            if (waiting_ >= wire::kMaxWaiting) return false;
+            if (!arrivals_.has_room()) return false;
             return take_begin(payload), true;
         case wire::kFragment:
             return take_fragment(payload), true;
@@ -102,17 +102,6 @@ void Incoming::take_layout(std::span<const std::byte> payload) {
     partial_text_ = {};
 }
 
-Arrival& Incoming::add(std::uint64_t id, std::uint64_t fingerprint) {
-    if (id != seen_ + 1) throw Breach{"a graph out of order"};
-    if (spare_.empty()) spare_.emplace_back();
-    arrivals_.splice(arrivals_.end(), spare_, spare_.begin());
-    seen_ = id;
-    Arrival& arrival = arrivals_.back();
-    arrival.id = id;
-    arrival.fingerprint = fingerprint;
-    return arrival;
-}
-
 bool Incoming::take_eager(std::span<const std::byte> payload) {
     wire::Eager head;
     if (!wire::parse(payload, head) || !is_in_order(head))
@@ -132,7 +121,7 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     }
     std::memcpy(block.data(), payload.data() + records, head.image_bytes);
     if (records != 0) std::memcpy(block.data() + image, payload.data(), records);
-    Arrival& arrival = add(head.id, head.fingerprint);
+    Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
     arrival.is_eager = arrival.is_whole = arrival.is_over = arrival.has_news = true;
@@ -141,27 +130,19 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     arrival.eager.places = head.places;
     arrival.eager.arrays = head.arrays;
     arrival.unfed.told = {head.image_bytes, head.steps, head.references, true};
-    ++waiting_;
+    arrivals_.note_whole(arrival);
     return true;
 }
 
 void Incoming::take_begin(std::span<const std::byte> payload) {
     wire::Begin head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong beginning"};
-    if (open_.size() >= wire::kMaxOpen) throw Breach{"more graphs at once than a sender may begin"};
-    Arrival& arrival = add(head.id, head.fingerprint);
+    Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
     arrival.streamed.image = std::make_shared<StreamedImage>();
     arrival.streamed.is_counted = true;
-    open_.push_back(&arrival);
-}
-
-Arrival& Incoming::open(std::uint64_t id) {
-    const auto at = std::find_if(open_.begin(), open_.end(),
-                                 [&](const Arrival* arrival) { return arrival->id == id; });
-    if (at == open_.end()) throw Breach{"a part of no graph"};
-    return **at;
+    arrivals_.note_begun(arrival);
 }
 
 void Incoming::take_fragment(std::span<const std::byte> payload) {
@@ -171,7 +152,7 @@ void Incoming::take_fragment(std::span<const std::byte> payload) {
         head.bindings * sizeof(wire::Binding) + head.places * sizeof(PlaceRecord) +
         head.arrays * sizeof(ArrayRecord) + head.amendments * sizeof(wire::Amendment);
     if (payload.size() != bytes) throw Breach{"a fragment of the wrong length"};
-    Arrival& arrival = open(head.id);
+    Arrival& arrival = arrivals_.open(head.id);
     for (std::uint32_t i = 0; i < head.bindings; ++i) {
         wire::Binding binding;
         if (!wire::parse(payload, binding) || !take_binding(arrival, binding))
@@ -245,15 +226,14 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     arrival.streamed.is_counted = false;
     arrival.is_whole = true;
     if (options_.hostile) arrival.streamed.image->release_slots();
-    ++waiting_;
-    waiting_bytes_ += arrival.streamed.bases.size() * kSegmentBytes;
+    arrivals_.note_whole(arrival);
     set_over(arrival);
 }
 
 void Incoming::take_restart(std::span<const std::byte> payload) {
     wire::GraphId head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong restart"};
-    Arrival& arrival = open(head.id);
+    Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
     drop_slots(arrival);
     arrival.forget();
@@ -265,7 +245,7 @@ void Incoming::take_restart(std::span<const std::byte> payload) {
 void Incoming::take_cancel(std::span<const std::byte> payload) {
     wire::GraphId head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong cancellation"};
-    Arrival& arrival = open(head.id);
+    Arrival& arrival = arrivals_.open(head.id);
     drop_slots(arrival);
     if (!arrival.error) arrival.is_settled = true;
     set_over(arrival);
@@ -276,7 +256,7 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
         head.slots > wire::kMaxSlots)
         throw Breach{"a wrong wish for memory"};
-    Arrival& arrival = open(head.id);
+    Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
     arrival.want.slots = head.slots;
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
@@ -284,20 +264,20 @@ void Incoming::take_need(std::span<const std::byte> payload) {
 
 void Incoming::settle(Connection& connection) {
     if (!send_refusals(connection)) return;
-    if (waiting_bytes_ < options_.max_graph_bytes) lend(connection);
+    if (arrivals_.waiting_bytes() < options_.max_graph_bytes) lend(connection);
     lent_.tell(connection);
 }
 
 void Incoming::lend(Connection& connection) {
     // Perhaps that is enough: a sender for which it is not asks again.
     if (lent_.hand_back(connection))
-        for (Arrival* const arrival : open_) arrival->want.slots = 0;
-    for (std::size_t i = 0; i < open_.size(); ++i)
-        if (open_[i]->want.slots != 0) serve(connection, *open_[i]);
-    if (open_.empty())
+        for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
+    for (Arrival* const arrival : arrivals_.open())
+        if (arrival->want.slots != 0) serve(connection, *arrival);
+    if (arrivals_.open().empty())
         lent_.reclaim(connection);
     else if (connection.state() == Errc::ok)
-        lent_.lend_ahead(connection, open_.front()->streamed.bases.size());
+        lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size());
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
@@ -315,7 +295,7 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     const ArenaUsage usage = arena_->usage();
     // Memory that others may release.
     std::uint64_t others = usage.allocated_bytes - lent_.peer_bytes();
-    for (const Arrival* const open : open_) others -= open->held_bytes();
+    for (const Arrival* const open : arrivals_.open()) others -= open->held_bytes();
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);
@@ -338,7 +318,7 @@ void Incoming::refuse(Arrival& arrival, const Error& error) {
     arrival.streamed.walk.reset();
     if (arrival.is_over) return;
     arrival.error = error;
-    ++waiting_;
+    arrivals_.note_whole(arrival);
     refused_.push_back({arrival.id, error.code(), error.what()});
 }
 
@@ -372,44 +352,7 @@ void Incoming::end_need(Arrival& arrival) noexcept {
 
 void Incoming::set_over(Arrival& arrival) noexcept {
     end_need(arrival);
-    std::erase(open_, &arrival);
-    arrival.is_over = true;
-    if (arrival.is_settled && arrival.taker == nullptr) unclaim(arrival);
-}
-
-Arrival* Incoming::claim(std::uint16_t channel, const void* taker) noexcept {
-    for (Arrival& arrival : arrivals_)
-        if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled) {
-            arrival.taker = taker;
-            return &arrival;
-        }
-    return nullptr;
-}
-
-void Incoming::unclaim(Arrival& arrival) noexcept {
-    arrival.taker = nullptr;
-    if (!arrival.is_settled || !arrival.is_over) return;
-    const auto at = &arrivals_.front() == &arrival
-                        ? arrivals_.begin()
-                        : std::find_if(arrivals_.begin(), arrivals_.end(),
-                                       [&](const Arrival& other) { return &other == &arrival; });
-    arrival.reset();
-    spare_.splice(spare_.begin(), arrivals_, at);
-}
-
-void Incoming::finish(Arrival& arrival) noexcept {
-    --waiting_;
-    if (arrival.is_whole && !arrival.is_eager)
-        waiting_bytes_ -= arrival.streamed.bases.size() * kSegmentBytes;
-    arrival.is_settled = true;
-    unclaim(arrival);
-}
-
-bool Incoming::is_readable(std::uint16_t channel) const noexcept {
-    for (const Arrival& arrival : arrivals_)
-        if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled)
-            return arrival.is_whole || arrival.error.has_value();
-    return false;
+    arrivals_.set_over(arrival);
 }
 
 }  // namespace verbatim::objects

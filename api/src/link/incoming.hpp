@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
 
-#include "arrival.hpp"
+#include "arrivals.hpp"
 #include "told_layouts.hpp"
 #include "windows_lent.hpp"
 
@@ -31,19 +30,12 @@ class Incoming {
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
 
-    // The next graph of a channel that no other receiver has; it is `taker`'s until unclaim().
-    Arrival* claim(std::uint16_t channel, const void* taker) noexcept;
-    void unclaim(Arrival& arrival) noexcept;
-    // The receiver has taken the graph, or its error.
-    void finish(Arrival& arrival) noexcept;
-    // A graph of the channel, or its error, can be taken at once.
-    bool is_readable(std::uint16_t channel) const noexcept;
+    Arrivals& arrivals() noexcept { return arrivals_; }
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
     // The layout that the sender uses, for explaining a mismatch.
     std::string_view layout(std::uint64_t fingerprint) const { return layouts_.find(fingerprint); }
     const LentWindows& lent() const noexcept { return lent_; }
-    std::size_t waiting() const noexcept { return waiting_; }
 
   private:
     struct Refused {
@@ -65,8 +57,6 @@ class Incoming {
     void lend(Connection& connection);
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);
-    Arrival& open(std::uint64_t id);
-    Arrival& add(std::uint64_t id, std::uint64_t fingerprint);
     void drop_slots(Arrival& arrival) noexcept;
     void end_need(Arrival& arrival) noexcept;
     void set_over(Arrival& arrival) noexcept;
@@ -75,11 +65,7 @@ class Incoming {
     std::shared_ptr<Arena> arena_;
     std::shared_ptr<Budget> budget_;
     LentWindows lent_;
-    std::list<Arrival> arrivals_, spare_;
-    std::vector<Arrival*> open_;  // streamed, and not over
-    std::size_t waiting_ = 0;     // whole or refused, and not settled
-    std::uint64_t waiting_bytes_ = 0;
-    std::uint64_t seen_ = 0;  // graphs
+    Arrivals arrivals_;
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
     ToldLayouts layouts_;

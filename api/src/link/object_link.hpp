@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 #include "incoming.hpp"
 #include "outgoing.hpp"

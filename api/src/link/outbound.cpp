@@ -5,7 +5,7 @@
 #include <thread>
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 #include "image_writer.hpp"
 #include "object_link.hpp"
@@ -55,14 +55,9 @@ PackLease::PackLease(Connection& connection)
 
 PackLease::~PackLease() { link_->give_back(std::move(tables_)); }
 
-Outbound::Outbound(Connection& connection, ObjectLink& link, Packing& packing, const TypeInfo& root,
+Outbound::Outbound(Connection& connection, ObjectLink& link, Packing& packing, const RootType& root,
                    OutboundOptions options)
-    : connection_(connection),
-      link_(link),
-      packing_(packing),
-      root_(root),
-      layout_(layout_of(root)),
-      options_(options) {}
+    : connection_(connection), link_(link), packing_(packing), root_(root), options_(options) {}
 
 Outbound::~Outbound() {
     if (link_.outgoing().teller == this) link_.outgoing().teller = nullptr;
@@ -141,7 +136,7 @@ bool Outbound::walk() {
     const bool is_void = packing_.take_restart() && id_ != 0;
     if (id_ != 0)
         phase_ = is_void ? Phase::restart : Phase::bind;
-    else if (!link_.outgoing().is_told(layout_.fingerprint))
+    else if (!link_.outgoing().is_told(root_.layout.fingerprint))
         phase_ = Phase::layout;
     else
         phase_ = is_small() ? Phase::eager : Phase::begin;
@@ -152,7 +147,7 @@ bool Outbound::is_small() const noexcept {
     Staging& staging = packing_.staging();
     const std::uint64_t bytes = staging.cursor();
     if (!walked_ || bytes > connection_.config().objects.eager_bytes || bytes > kSegmentBytes ||
-        options_.alignment > kEagerAlignment)
+        root_.alignment > kEagerAlignment)
         return false;
     const std::uint64_t records = packing_.places().size() * sizeof(PlaceRecord) +
                                   packing_.arrays().size() * sizeof(ArrayRecord);
@@ -162,27 +157,28 @@ bool Outbound::is_small() const noexcept {
 }
 
 bool Outbound::send_layout() {
-    const std::string_view text = layout_.text;
+    const std::string_view text = root_.layout.text;
     if (text.size() > wire::kMaxLayoutBytes)
-        throw Error(Errc::unsupported, "type " + root_.spelled(),
+        throw Error(Errc::unsupported, "type " + root_.info.spelled(),
                     "its layout takes more than 1 MiB to describe",
                     "bind fewer types in one graph, or shorten their names");
     // The parts of one layout follow each other: another operation may have sent its own between.
     if (std::exchange(link_.outgoing().teller, this) != this) told_.layout = 0;
-    if (link_.outgoing().is_told(layout_.fingerprint)) told_.layout = text.size();
+    if (link_.outgoing().is_told(root_.layout.fingerprint)) told_.layout = text.size();
     // A quarter of a message's room keeps the receiver busy while the next one is written.
     const std::size_t room = std::min<std::size_t>(
         connection_.max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
     while (told_.layout < text.size()) {
         const std::string_view part = text.substr(told_.layout, room);
-        const wire::LayoutPart head{layout_.fingerprint, static_cast<std::uint32_t>(text.size()),
+        const wire::LayoutPart head{root_.layout.fingerprint,
+                                    static_cast<std::uint32_t>(text.size()),
                                     static_cast<std::uint32_t>(told_.layout)};
         if (!send(wire::kLayout, wire::bytes_of(head), std::as_bytes(std::span(part))))
             return false;
         told_.layout += part.size();
     }
-    if (!link_.outgoing().is_told(layout_.fingerprint))
-        link_.outgoing().set_told(layout_.fingerprint);
+    if (!link_.outgoing().is_told(root_.layout.fingerprint))
+        link_.outgoing().set_told(root_.layout.fingerprint);
     phase_ = is_small() ? Phase::eager : Phase::begin;
     return true;
 }
@@ -193,7 +189,7 @@ bool Outbound::send_eager() {
     const std::span arrays = packing_.arrays();
     Outgoing& outgoing = link_.outgoing();
     const wire::Eager head{outgoing.next_id(),
-                           layout_.fingerprint,
+                           root_.layout.fingerprint,
                            static_cast<std::uint32_t>(staging.cursor()),
                            static_cast<std::uint32_t>(packing_.steps()),
                            static_cast<std::uint32_t>(packing_.references()),
@@ -220,7 +216,7 @@ bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
     if (!outgoing.may_begin()) return false;
     if (!writer_) link_.pump(connection_);  // memory may have been freed
-    const wire::Begin head{outgoing.next_id(), layout_.fingerprint, options_.channel,
+    const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
                            options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
     if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing);
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/objects/describe/members.hpp>
 #include <verbatim/objects/type_info.hpp>
+#include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
 namespace {

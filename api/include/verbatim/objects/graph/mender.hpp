@@ -253,8 +253,11 @@ class Mender final : public Mending {
         if (told_.is_last) corrupt("its walk goes on behind its end");
         return false;
     }
+    // It may be an element of an array, which a record tells of.
     void take_root() {
-        ++references_;
+        const std::uint64_t reference = references_++;
+        if constexpr (Types::template claims<Root>())
+            if (reference == next_record_) return void(root_ = by_record<Root>(1));
         root_ = place<Root>(1);
     }
     bool drain_next() {

@@ -7,7 +7,7 @@
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/objects/graph/packer.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
@@ -41,8 +41,8 @@ class SendOperation {
     SendOperation(Connection& connection, const T& root, SendOptions options = {})
         : lease_(connection),
           packer_(*lease_, root, objects::pack_options(connection, options.acyclic)),
-          outbound_(connection, lease_.link(), packer_, objects::type_info<T>(),
-                    {options.channel, options.acyclic, objects::kLargestAlignment<T>}) {}
+          outbound_(connection, lease_.link(), packer_, objects::root_type<T>(),
+                    {options.channel, options.acyclic}) {}
 
     // True once the graph may change: one of at most [objects] eager_bytes is in the receiver's
     // ring, another one in its memory. Never blocks. Throws Error: bad_pointer, type_mismatch,

@@ -32,6 +32,20 @@ inline constexpr std::size_t kLargestAlignment = []<class... T>(List<T...>) {
     return std::max({std::size_t{1}, alignof(T)...});
 }(typename Closure<Root>::Types{});
 
+// What both sides compare; looked up once for each type.
+struct RootType {
+    const TypeInfo& info;
+    const Layout& layout;
+    std::size_t alignment;  // the largest of the graph's types
+};
+// Throws Error(unsupported): such a graph cannot be sent or received.
+template <class Root>
+const RootType& root_type() {
+    static const RootType type{type_info<Root>(), layout_of(type_info<Root>()),
+                               kLargestAlignment<Root>};
+    return type;
+}
+
 PackOptions pack_options(const Connection& connection, bool acyclic) noexcept;
 
 // Memory that one graph lies in. Any thread may release it.
@@ -88,7 +102,6 @@ class PackLease {
 struct OutboundOptions {
     std::uint16_t channel = 0;
     bool acyclic = false;
-    std::size_t alignment = 1;  // the largest of the graph's types
 };
 
 // Sends what a packing walks. All that is handed over must outlive it, and the connection must not
@@ -96,7 +109,7 @@ struct OutboundOptions {
 // tells the receiver to forget it.
 class Outbound {
   public:
-    Outbound(Connection& connection, ObjectLink& link, Packing& packing, const TypeInfo& root,
+    Outbound(Connection& connection, ObjectLink& link, Packing& packing, const RootType& root,
              OutboundOptions options);
     ~Outbound();
     Outbound(const Outbound&) = delete;
@@ -143,8 +156,7 @@ class Outbound {
     Connection& connection_;
     ObjectLink& link_;
     Packing& packing_;
-    const TypeInfo& root_;
-    const Layout& layout_;
+    const RootType& root_;
     OutboundOptions options_;
     Phase phase_ = Phase::walk;
     bool walked_ = false;
@@ -174,8 +186,7 @@ struct KeptWalk {
 // not be moved meanwhile. Destroyed before it has taken the graph, it leaves it the next one.
 class Inbound {
   public:
-    Inbound(Connection& connection, const TypeInfo& root, std::uint16_t channel,
-            std::size_t alignment);
+    Inbound(Connection& connection, const RootType& root, std::uint16_t channel);
     ~Inbound();
     Inbound(const Inbound&) = delete;
     Inbound& operator=(const Inbound&) = delete;
@@ -204,9 +215,8 @@ class Inbound {
     void leave() noexcept;
 
     Connection& connection_;
-    const TypeInfo& root_;
+    const RootType& root_;
     std::uint16_t channel_;
-    std::size_t alignment_;
     std::shared_ptr<ObjectLink> link_;
     std::unique_ptr<MendTables> tables_;
     Arrival* arrival_ = nullptr;

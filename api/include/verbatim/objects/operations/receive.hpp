@@ -9,7 +9,7 @@
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/objects/graph/mender.hpp>
-#include <verbatim/objects/transfer.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
@@ -67,8 +67,7 @@ template <class T>
 class ReceiveOperation {
   public:
     explicit ReceiveOperation(Connection& connection, ReceiveOptions options = {})
-        : inbound_(connection, objects::type_info<T>(), options.channel,
-                   objects::kLargestAlignment<T>) {}
+        : inbound_(connection, objects::root_type<T>(), options.channel) {}
 
     // True once take() may be called. Never blocks, but checks and mends what has come. Throws
     // Error; corrupt_message: the graph was refused, the connection goes on.
