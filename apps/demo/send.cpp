@@ -37,7 +37,7 @@ demo::Transfer send_rounds(verbatim::Connection& connection, const packages::Gra
         transfer.rounds.push_back(demo::Clock::now() - start);
         transfer.objects = report.objects;
         transfer.object_bytes = report.object_bytes;
-        transfer.back_pointers = report.back_pointers;
+        transfer.back_pointers = report.records;
         transfer.wire_bytes = report.wire_bytes;
     }
     return transfer;

@@ -141,8 +141,8 @@ bool is_readable(Connection& connection, std::uint16_t channel) {
 }
 
 void Patience::wait(bool begun) {
-    if (const std::uint64_t activity = object_link(connection_)->activity();
-        activity != activity_) {
+    const auto link = object_link(connection_);
+    if (const std::uint64_t activity = link->activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;
         stalled_ = Deadline::never();
@@ -158,7 +158,10 @@ void Patience::wait(bool begun) {
         throw Error(Errc::timeout, std::string(what_) + " of a graph",
                     fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
                     "close the connection; objects.timeout sets how long to wait");
-    connection_.pause(round_++, {std::min(deadline_.when, stalled_.when)});
+    auto until = std::min(deadline_.when, stalled_.when);
+    if (link->incoming().waits_for_memory())
+        until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
+    connection_.pause(round_++, {until});
 }
 
 }  // namespace verbatim::objects

@@ -280,6 +280,12 @@ void Incoming::lend(Connection& connection) {
         lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size());
 }
 
+bool Incoming::waits_for_memory() const noexcept {
+    const auto open = arrivals_.open();
+    return std::any_of(open.begin(), open.end(),
+                       [](const Arrival* arrival) { return arrival->want.slots != 0; });
+}
+
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
     if ((arrival.streamed.bases.size() + arrival.want.slots) * kSegmentBytes > most_bytes(options_))
         throw Error(Errc::graph_too_large, "receiver",

@@ -31,6 +31,8 @@ class Incoming {
     void settle(Connection& connection);
 
     Arrivals& arrivals() noexcept { return arrivals_; }
+    // A graph waits for memory that others may release, in any thread: nobody tells of that.
+    bool waits_for_memory() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
     // The layout that the sender uses, for explaining a mismatch.

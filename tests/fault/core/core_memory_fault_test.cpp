@@ -171,7 +171,8 @@ TEST(FewAddresses, for_the_arena_of_a_peer_end_that_connection_with_the_reason) 
         config.arena.max_bytes = config.receive_arena.max_bytes = std::size_t{64} << 20;
         Context context(config);
         Connection connection = context.connect(local(port));
-        const Error error = error_of([&] { send(connection, std::vector<int>(100'000), {soon()}); });
+        const Error error =
+            error_of([&] { send(connection, std::vector<int>(100'000), {soon()}); });
         const std::string logged = log.text();
         EXPECT_NE(logged.find("ulimit -v"), std::string::npos) << logged;
         return says(error, "cannot be mapped here (the log says why)") &&

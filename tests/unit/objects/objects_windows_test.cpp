@@ -196,6 +196,23 @@ TEST(Windows, a_graph_that_finds_no_room_waits_until_others_are_released) {
     EXPECT_EQ(*receiving.take(), numbers);
 }
 
+TEST(Windows, a_receive_that_waits_for_room_notices_a_release_by_another_thread) {
+    Config config = small_config();
+    config.receive_arena.max_bytes = std::size_t{8} << 20;
+    config.objects.window_wait = 20s;
+    Pair pair(small_config(), config);
+    const Numbers numbers(kMany, 1);
+    std::optional<Received<Numbers>> kept(pair.transfer(numbers));
+    std::thread other([&] {
+        SendOperation<Numbers> sending(*pair.sender, numbers);
+        const Deadline deadline = soon();
+        for (unsigned round = 0; !sending.step() && !deadline.passed(); ++round)
+            if (round == 20'000) kept.reset();  // the receiver sleeps by then
+    });
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {soon()}), numbers);
+    other.join();
+}
+
 TEST(Windows, received_graphs_that_hold_the_arena_for_too_long_are_an_error_of_the_next) {
     Config config = small_config();
     config.receive_arena.max_bytes = std::size_t{8} << 20;
