@@ -181,7 +181,7 @@ TEST(HalfConnected, the_end_of_the_peer_flushes_receives) {
     {
         const QueuePairAddress to = a.queue_pair->address(), from = b->queue_pair->address();
         const auto deadline = steady_clock::now() + kPatience;
-        const auto link = Link::open(to, {from.nonce, true, std::chrono::seconds(2)}, deadline);
+        const auto link = Link::open(to, {from.nonce, true, {kPatience, kPatience}}, deadline);
         const ChannelSender ring(link->open_channel(from.number, to.number, deadline));
     }
     for (int i = 0; i < 5000; ++i) ASSERT_TRUE(a.poll().empty());
