@@ -77,8 +77,9 @@ class Scan {
     // written into, but told in records.
     template <class T>
     void run(const T& root, std::uint64_t flush_bytes = std::uint64_t{1} << 40) {
-        objects::Packer<T> packer(tables_, root, {});
-        packer.set_flush_bytes(flush_bytes);
+        objects::PackOptions options;
+        options.flush_bytes = flush_bytes;
+        objects::Packer<T> packer(tables_, root, options);
         bytes_.clear();
         image_ = Image{};
         for (bool done = false; !done;) {

@@ -257,7 +257,7 @@ class Mender final : public Mending {
     void take_root() {
         const std::uint64_t reference = references_++;
         if constexpr (Types::template claims<Root>())
-            if (reference == next_record_) return void(root_ = by_record<Root>(1));
+            if (reference == tables_.records.next()) return void(root_ = by_record<Root>(1));
         root_ = place<Root>(1);
     }
     bool drain_next() {
