@@ -158,7 +158,7 @@ TEST(ValueTypes, a_valueless_variant_stays_valueless) {
 
 TEST(ValueTypes, an_index_of_no_alternative_is_refused) {
     using Variant = std::variant<int, std::string>;
-    for (const unsigned char index : {2, 3, 127, 254, 255}) {
+    for (const unsigned char index : std::initializer_list<unsigned char>{2, 3, 127, 254, 255}) {
         Loopback<Variant> loopback;
         write_at_start(loopback, VariantImage<int, std::string>::kIndexAt, index);
         EXPECT_CORRUPT(loopback.send(Variant(7)), "alternative");
@@ -169,7 +169,7 @@ TEST(ValueTypes, an_alternative_that_the_peer_claims_is_checked_as_one) {
     using Words = std::array<std::uint64_t, 4>;
     using Variant = std::variant<Words, bool, std::string>;
     using Image = VariantImage<Words, bool, std::string>;
-    for (const unsigned char index : {1, 2}) {
+    for (const unsigned char index : std::initializer_list<unsigned char>{1, 2}) {
         Loopback<Variant> loopback;
         write_at_start(loopback, Image::kIndexAt, index);
         EXPECT_CORRUPT(loopback.send(Variant(Words{7, 1 << 20, 7, 7})),

@@ -110,7 +110,7 @@ TEST(ViewTypes, spans_lead_into_vectors_and_arrays) {
         const int numbers[] = {1, 2, 3, 4};
         Spans root{{}, {}, {}, std::span<const int, 3>(numbers + 1, 3)};
         for (int i = 0; i < 200; ++i) root.items.push_back({kLong + std::to_string(i)});
-        for (int i = 0; i < 200; ++i) root.items[i].next = &root.items[(i * 7) % 200];
+        for (std::size_t i = 0; i < 200; ++i) root.items[i].next = &root.items[(i * 7) % 200];
         root.some = std::span(root.items).subspan(10, 20);
         root.all = root.items;
         root.one = &root.items[199];
@@ -123,7 +123,7 @@ TEST(ViewTypes, spans_lead_into_vectors_and_arrays) {
         EXPECT_EQ(got.all.data(), got.items.data());
         EXPECT_EQ(got.one, &got.items[199]);
         EXPECT_EQ(got.fixed[2], 4);
-        for (int i = 0; i < 200; ++i) {
+        for (std::size_t i = 0; i < 200; ++i) {
             ASSERT_EQ(got.items[i].name, root.items[i].name);
             ASSERT_EQ(got.items[i].next, &got.items[(i * 7) % 200]);
         }
@@ -133,7 +133,7 @@ TEST(ViewTypes, spans_lead_into_vectors_and_arrays) {
 TEST(ViewTypes, spans_that_overlap_arrive_as_one_array) {
     Loopback<std::vector<std::span<const int>>> loopback;
     std::vector<int> numbers(70'000);
-    for (int i = 0; i < 70'000; ++i) numbers[i] = i;
+    for (int i = 0; i < 70'000; ++i) numbers[static_cast<std::size_t>(i)] = i;
     const std::span<const int> all = numbers;
     const auto& got = loopback.send({all.subspan(3, 100), all.subspan(50, 60'000), {}});
     EXPECT_EQ(got[1].data(), got[0].data() + 47);
@@ -166,7 +166,7 @@ TEST(ViewTypes, texts_arrive) {
             EXPECT_EQ(got.middle, got.owner.data() + 4);
             EXPECT_STREQ(got.wide, L"wide");
             EXPECT_EQ(std::u32string_view(got.wider), U"wider");
-            for (int i = 0; i < 200; ++i) ASSERT_STREQ(got.many[i], root.many[i]);
+            for (std::size_t i = 0; i < 200; ++i) ASSERT_STREQ(got.many[i], root.many[i]);
             EXPECT_EQ(got.many[0], got.owner.c_str());
             EXPECT_EQ(got.none, nullptr);
         }
