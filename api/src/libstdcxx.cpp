@@ -58,13 +58,12 @@ bool optional_is_as_known() {
 }  // namespace
 
 void verify_library_layout() {
-    static const bool known = string_is_as_known<false, std::string>() &&
-                              string_is_as_known<true, std::pmr::string>() &&
-                              vector_is_as_known<false, std::vector<int>>() &&
-                              vector_is_as_known<true, std::pmr::vector<int>>() &&
-                              sizeof(std::unique_ptr<int>) == sizeof(int*) &&
-                              optional_is_as_known() && value_layouts_are_known() &&
-                              containers_are_as_known();
+    static const bool known =
+        string_is_as_known<false, std::string>() && string_is_as_known<true, std::pmr::string>() &&
+        vector_is_as_known<false, std::vector<int>>() &&
+        vector_is_as_known<true, std::pmr::vector<int>>() &&
+        sizeof(std::unique_ptr<int>) == sizeof(int*) && optional_is_as_known() &&
+        value_layouts_are_known() && containers_are_as_known();
     if (!known)
         throw Error(Errc::unsupported, "standard library",
                     "it lays out std::string, std::vector or another type in a way this build does "

@@ -133,17 +133,17 @@ TEST(Operations, a_send_that_ends_early_is_forgotten_by_its_receiver) {
 
 TEST(Operations, a_second_walk_at_the_same_time_has_tables_of_its_own) {
     Pair pair;
-    struct Node {
-        Node* next = nullptr;
+    struct Linked {
+        Linked* next = nullptr;
         int value = 0;
     };
-    std::vector<Node> one(60'000), two(60'000);
+    std::vector<Linked> one(60'000), two(60'000);
     for (std::size_t i = 0; i < one.size(); ++i) {
         one[i] = {&one[(i * 7 + 1) % one.size()], static_cast<int>(i)};
         two[i] = {&two[(i * 11 + 3) % two.size()], -static_cast<int>(i)};
     }
-    SendOperation<std::vector<Node>> send_one(*pair.sender, one), send_two(*pair.sender, two);
-    ReceiveOperation<std::vector<Node>> take_one(*pair.receiver), take_two(*pair.receiver);
+    SendOperation<std::vector<Linked>> send_one(*pair.sender, one), send_two(*pair.sender, two);
+    ReceiveOperation<std::vector<Linked>> take_one(*pair.receiver), take_two(*pair.receiver);
     finish(send_one, send_two, take_one, take_two);
     const auto first = take_one.take(), second = take_two.take();
     for (std::size_t i = 0; i < one.size(); ++i) {

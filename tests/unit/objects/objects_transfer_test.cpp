@@ -9,10 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "core_fault.hpp"
 #include "objects_pair.hpp"
 
 namespace verbatim {
 namespace {
+
+using test::error_of;
 
 using test::Pair;
 using test::small_config;
@@ -207,16 +210,6 @@ TEST(Transfer, messages_and_graphs_share_a_connection) {
 }
 
 // ---- refusals ----
-
-template <class F>
-Error error_of(F&& f) {
-    try {
-        f();
-    } catch (const Error& error) {
-        return error;
-    }
-    return Error(Errc::ok, "test", "nothing was thrown");
-}
 
 struct Apple {
     int weight;

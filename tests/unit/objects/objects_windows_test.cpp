@@ -23,7 +23,7 @@ namespace wire = objects::wire;
 using Numbers = std::vector<int>;
 
 constexpr std::size_t kMany = 1'000'000;
-Deadline soon() { return Deadline::after(20s); }
+Deadline in_time() { return Deadline::after(20s); }
 
 Config limited_config(std::size_t budget, std::size_t graph) {
     Config config = small_config();
@@ -59,7 +59,7 @@ TEST(Windows, all_memory_comes_back_when_connections_and_graphs_are_gone) {
         EXPECT_EQ((*kept)[kMany - 1], 7);
         EXPECT_EQ((*small)[0], 1);
     }
-    for (const Deadline deadline = soon(); arena->usage().allocated_bytes != 0;) {
+    for (const Deadline deadline = in_time(); arena->usage().allocated_bytes != 0;) {
         ASSERT_FALSE(deadline.passed()) << arena->usage().allocated_bytes << ", " << used();
         pair.receiver_context.lane().poll();
     }
@@ -84,7 +84,7 @@ TEST(Windows, a_graph_over_the_limit_is_refused_on_both_sides_by_the_name_of_the
         std::optional<Error> sent, received;
         SendOperation<std::vector<Numbers>> sending(*pair.sender, graph);
         ReceiveOperation<std::vector<Numbers>> receiving(*pair.receiver);
-        for (const Deadline deadline = soon(); !sent || !received;) {
+        for (const Deadline deadline = in_time(); !sent || !received;) {
             ASSERT_FALSE(deadline.passed());
             try {
                 ASSERT_FALSE(!sent && sending.step());
@@ -110,7 +110,7 @@ TEST(Windows, a_graph_over_the_limit_is_refused_on_both_sides_by_the_name_of_the
 struct TwoConnections : Pair {
     explicit TwoConnections(const Config& receiving) : Pair(small_config(), receiving) {
         Listener listener = receiver_context.listen("127.0.0.1:0");
-        std::thread accepting([&] { other_receiver.emplace(listener.accept(soon())); });
+        std::thread accepting([&] { other_receiver.emplace(listener.accept(in_time())); });
         other_sender.emplace(
             sender_context.connect("127.0.0.1:" + std::to_string(listener.port())));
         accepting.join();
@@ -125,7 +125,7 @@ TEST(Windows, half_arrived_graphs_do_not_block_each_other_where_the_budget_holds
     SendOperation<std::vector<Numbers>> one(*two.sender, graph), other(*two.other_sender, graph);
     ReceiveOperation<std::vector<Numbers>> take_one(*two.receiver), take_other(*two.other_receiver);
     bool done[4]{};
-    for (const Deadline deadline = soon(); !(done[0] && done[1] && done[2] && done[3]);) {
+    for (const Deadline deadline = in_time(); !(done[0] && done[1] && done[2] && done[3]);) {
         ASSERT_FALSE(deadline.passed()) << done[0] << done[1] << done[2] << done[3];
         done[0] = done[0] || one.step();
         done[1] = done[1] || other.step();
@@ -146,7 +146,7 @@ TEST(Windows, that_one_connection_does_not_use_go_to_another) {
         SendOperation<Numbers> sending(*two.other_sender, numbers);
         ReceiveOperation<Numbers> receiving(*two.other_receiver);
         bool sent = false, received = false;
-        for (const Deadline deadline = soon(); !sent || !received;) {
+        for (const Deadline deadline = in_time(); !sent || !received;) {
             ASSERT_FALSE(deadline.passed());
             sent = sent || sending.step();
             received = received || receiving.step();
@@ -188,7 +188,7 @@ TEST(Windows, a_graph_that_finds_no_room_waits_until_others_are_released) {
     }
     kept.reset();
     bool sent = false, received = false;
-    for (const Deadline deadline = soon(); !sent || !received;) {
+    for (const Deadline deadline = in_time(); !sent || !received;) {
         ASSERT_FALSE(deadline.passed());
         sent = sent || sending.step();
         received = received || receiving.step();
@@ -205,11 +205,11 @@ TEST(Windows, a_receive_that_waits_for_room_notices_a_release_by_another_thread)
     std::optional<Received<Numbers>> kept(pair.transfer(numbers));
     std::thread other([&] {
         SendOperation<Numbers> sending(*pair.sender, numbers);
-        const Deadline deadline = soon();
+        const Deadline deadline = in_time();
         for (unsigned round = 0; !sending.step() && !deadline.passed(); ++round)
             if (round == 20'000) kept.reset();  // the receiver sleeps by then
     });
-    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {soon()}), numbers);
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
     other.join();
 }
 

@@ -75,7 +75,7 @@ TEST(ContainerLies, counts_that_are_too_large_are_refused) {
 }
 
 TEST(ContainerLies, counts_that_are_too_small_are_refused) {
-    for (const std::uint64_t count : {0, 2}) {
+    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{2}}) {
         EXPECT_TRUE(is_refused_with(std::list<int>{1, 2, 3}, offsetof(ListImage, size), count));
         EXPECT_TRUE(is_refused_with(std::set<int>{1, 2, 3},
                                     kComparatorBytes + offsetof(TreeImage, count), count));
@@ -149,7 +149,8 @@ class TamperedContainers : public testing::Test {
     };
     static void fill(Container& container, int first) {
         for (int i = first; i < first + 70; ++i) {
-            const std::string name = "name " + std::string(i % 20, 'x') + std::to_string(i);
+            const std::string name =
+                "name " + std::string(static_cast<std::size_t>(i % 20), 'x') + std::to_string(i);
             if constexpr (requires { typename Container::mapped_type; })
                 container.emplace(name, i);
             else if constexpr (requires { container.insert(name); })

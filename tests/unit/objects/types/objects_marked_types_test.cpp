@@ -168,7 +168,7 @@ Counted some_counted(std::vector<double>& values) {
     root.values = values.data();
     root.name_count = 70;
     root.names = std::make_unique<std::string[]>(70);
-    for (int i = 0; i < 70; ++i) root.names[i] = kLong + std::to_string(i);
+    for (std::size_t i = 0; i < 70; ++i) root.names[i] = kLong + std::to_string(i);
     root.bytes = reinterpret_cast<const std::byte*>(kBytes);
     root.byte_count = 5;
     root.characters = kLong.data();
@@ -178,7 +178,7 @@ Counted some_counted(std::vector<double>& values) {
 }
 
 TEST(MarkedTypes, counted_pointers_bring_their_elements) {
-    for (const std::size_t size : {1, 70, 100'000})
+    for (const std::size_t size : std::initializer_list<std::size_t>{1, 70, 100'000})
         for (const std::uint64_t flush_bytes : {kSegmentBytes, std::uint64_t{64}}) {
             std::vector<double> values(size, 1.5);
             const Counted root = some_counted(values);
@@ -187,7 +187,7 @@ TEST(MarkedTypes, counted_pointers_bring_their_elements) {
             const Counted& got = loopback.send(root);
             ASSERT_EQ(got.size, size);
             for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(got.values[i], 1.5);
-            for (int i = 0; i < 70; ++i) ASSERT_EQ(got.names[i], root.names[i]);
+            for (std::size_t i = 0; i < 70; ++i) ASSERT_EQ(got.names[i], root.names[i]);
             EXPECT_EQ(std::memcmp(got.bytes, root.bytes, 5), 0);
             EXPECT_EQ(std::string_view(got.characters, 6), kLong.substr(0, 6));
             EXPECT_EQ(got.last, got.values + size - 1);
@@ -249,7 +249,7 @@ TEST(MarkedTypes, changed_bytes_arrive_or_are_refused) {
             for (std::uint32_t i = 0; i < got.size; ++i) sum += got.values[i] == 1.5 ? 1 : 0;
         if (got.names != nullptr)
             for (int i = 0; i < got.name_count; ++i)
-                sum += static_cast<double>(got.names[i].size());
+                sum += static_cast<double>(got.names[static_cast<std::size_t>(i)].size());
         EXPECT_GE(sum, 0);
     });
 }

@@ -130,8 +130,9 @@ struct Trait<std::deque<E, A>> {
         image.map_entries = last + 1;
         image.start = end_at(image, 0, start);
         const std::uint64_t entry = extents.end / kBuffer;
-        image.finish =
-            end_at(image, entry, moved(image.map[entry], extents.end % kBuffer * sizeof(E)));
+        image.finish = end_at(
+            image, entry,
+            moved(image.map[entry], static_cast<std::int64_t>(extents.end % kBuffer * sizeof(E))));
     }
     static DequeEnd end_at(DequeImage& image, std::uint64_t entry, std::byte* at) noexcept {
         std::byte* const first = image.map[entry];
