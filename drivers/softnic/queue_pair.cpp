@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -70,12 +71,6 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     try {
         engines.make(*core_, parts, turns_.hook());
         turns_.absence().bind(engines.shared(), engines.requester(), engines.responder());
-        if (stores_unnoticed(core_->options(), engines.shared().traits))
-            opener_ = &direct_.emplace(
-                engines.send_gate(), engines.requester(),
-                DirectAccess::Rest{
-                    [](void* turns) noexcept { static_cast<QueuePairTurns*>(turns)->run_send(); },
-                    &turns_});
         states_.open();
         made_.store(true, std::memory_order_release);
         turns_.absence().open();
@@ -85,6 +80,21 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
         if (engines.shared().access) engines.shared().access->remove();
         throw;
     }
+}
+
+// Made by the first call: few queue pairs need it.
+std::byte* QueuePair::open_remote(std::uint64_t address, std::size_t bytes,
+                                  std::uint32_t remote_key) noexcept {
+    if (direct_ == nullptr) {
+        QueuePairEngines& engines = turns_.engines();
+        if (!stores_unnoticed(core_->options(), engines.shared().traits)) return nullptr;
+        direct_.reset(new (std::nothrow) DirectAccess(
+            engines.send_gate(), engines.requester(),
+            {[](void* turns) noexcept { static_cast<QueuePairTurns*>(turns)->run_send(); },
+             &turns_}));
+        if (direct_ == nullptr) return nullptr;
+    }
+    return direct_->open(address, bytes, remote_key);
 }
 
 // After it nothing that comes through this queue pair touches memory, but for a peer that is

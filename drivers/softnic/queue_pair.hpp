@@ -37,6 +37,11 @@ class QueuePair final : public QueuePairHandle {
         close_remote();
         states_.reset();
     }
+    std::byte* open_remote(std::uint64_t address, std::size_t bytes,
+                           std::uint32_t remote_key) noexcept override;
+    void close_remote() noexcept override {
+        if (direct_ != nullptr) direct_->close();
+    }
     QueuePairState state() const noexcept override {
         return shared().state.load(std::memory_order_acquire);
     }
@@ -77,7 +82,7 @@ class QueuePair final : public QueuePairHandle {
     ConnectionSetup setup_;
     SourceAdmission sources_;  // of datagram queue pairs
     QueuePairStates states_;
-    std::optional<DirectAccess> direct_;  // unless something would notice that it is no request
+    std::unique_ptr<DirectAccess> direct_;  // null until it is asked for
     std::atomic<bool> made_{false};
 };
 

@@ -17,7 +17,7 @@
 
 namespace verbatim::softnic {
 
-class DirectAccess final : public RemoteOpener {
+class DirectAccess final {
   public:
     // What was posted while the gate was held.
     struct Rest {
@@ -28,9 +28,9 @@ class DirectAccess final : public RemoteOpener {
     DirectAccess(Gate& send_gate, Requester& requester, const Rest& rest) noexcept
         : gate_(send_gate), requester_(requester), rest_(rest) {}
 
-    std::byte* open(std::uint64_t address, std::size_t bytes,
-                    std::uint32_t remote_key) noexcept override;
-    void close() noexcept override;
+    // As QueuePairHandle::open_remote() and close_remote().
+    std::byte* open(std::uint64_t address, std::size_t bytes, std::uint32_t remote_key) noexcept;
+    void close() noexcept;
 
   private:
     bool inherited() const noexcept { return generation_ != fork_generation(); }

@@ -11,22 +11,23 @@ namespace verbatim::softnic {
 
 void StreamSetup::decline() noexcept {
     const std::lock_guard lock(mutex_);
-    if (token_ != StreamToken{}) service_.doors().withdraw(std::exchange(token_, {}));
-    packets_ = {};
+    if (token_ != StreamToken{}) wires_.streams.doors().withdraw(std::exchange(token_, {}));
+    packets_.reset();
 }
 
 void StreamSetup::tell(QueuePairAddress& address) {
-    service_.tell(address, local_);
+    wires_.streams.tell(address, local_);
     address.reads_answered = kQuestions;
     const std::lock_guard lock(mutex_);
-    if (service_.offers_packets()) return tell_packets(address);
-    if (service_.offered() && token_ == StreamToken{}) token_ = service_.doors().invite();
+    if (wires_.streams.offers_packets()) return tell_packets(address);
+    if (wires_.streams.offered() && token_ == StreamToken{})
+        token_ = wires_.streams.doors().invite();
     address.stream_token = token_;
 }
 
 // Under mutex_. The same until the queue pair is reset, though a flow may have the socket by then.
 void StreamSetup::tell_packets(QueuePairAddress& address) {
-    if (packets_.mtu_log2 == 0) {
+    if (packets_ == nullptr) {
         PacketSocket fresh;
         fresh.place.address = local_ == decltype(local_){} ? loopback_address() : local_;
         fresh.socket = open_packet_socket(fresh.place);
@@ -34,12 +35,12 @@ void StreamSetup::tell_packets(QueuePairAddress& address) {
         const Nonce random = random_nonce();
         std::memcpy(&fresh.first_sequence, random.data(), sizeof fresh.first_sequence);
         fresh.first_sequence &= kSequenceMask;
-        packets_ = std::move(fresh);
+        packets_ = std::make_unique<PacketSocket>(std::move(fresh));
     }
-    address.stream_address = packets_.place.address;
-    address.stream_port = packets_.place.port;
-    address.packet_sequence = packets_.first_sequence;
-    address.mtu_log2 = static_cast<std::uint8_t>(packets_.mtu_log2);
+    address.stream_address = packets_->place.address;
+    address.stream_port = packets_->place.port;
+    address.packet_sequence = packets_->first_sequence;
+    address.mtu_log2 = static_cast<std::uint8_t>(packets_->mtu_log2);
 }
 
 StreamSetup::Meeting StreamSetup::meet(const QueuePairAddress& own, const QueuePairAddress& peer,
@@ -47,18 +48,18 @@ StreamSetup::Meeting StreamSetup::meet(const QueuePairAddress& own, const QueueP
     Meeting meeting;
     ChannelSender ring(shared_.connection.incoming.lend());
     const std::size_t questions = peer.reads_answered == 0 ? 1 : peer.reads_answered;
-    if (service_.offers_packets()) {
+    if (wires_.streams.offers_packets()) {
         begin_flow(meeting, std::move(ring), own, peer);
-        meeting.peer->watch(service_.thread(), driver, deadline);
+        meeting.peer->watch(wires_.streams.thread(), driver, deadline);
         meeting.peer->attach({}, Wire::Origin::accepted);
         return meeting;
     }
     auto stream = std::make_unique<Stream>(std::move(ring), questions, shared_.failure.text);
     meeting.stream = stream.get();
     meeting.peer = std::make_unique<PeerStream>(std::move(stream));
-    meeting.peer->watch(service_.thread(), driver, deadline);
+    meeting.peer->watch(wires_.streams.thread(), driver, deadline);
     try {
-        service_.doors().meet(own, peer, deadline, *meeting.peer);
+        wires_.streams.doors().meet(own, peer, deadline, *meeting.peer);
     } catch (...) {
         decline();
         throw;
@@ -77,17 +78,17 @@ void StreamSetup::begin_flow(Meeting& meeting, ChannelSender ring, const QueuePa
     const unsigned least = std::min<unsigned>(own.mtu_log2, peer.mtu_log2);
     options.mtu = std::size_t{1} << std::clamp(least, kMinMtuLog2, kMaxMtuLog2);
     options.questions = peer.reads_answered == 0 ? 1 : peer.reads_answered;
-    options.timeout = packet_service_.timeout();
+    options.timeout = wires_.packets.timeout();
     Descriptor socket;
     {
         const std::lock_guard lock(mutex_);
-        socket = std::move(packets_.socket);
+        if (packets_ != nullptr) socket = std::move(packets_->socket);
     }
     if (!socket)
         throw Error(Errc::invalid_argument, "packet socket", "the queue pair has given it away",
                     "reset() the queue pair first");
     auto back_end =
-        packet_service_.over(std::make_unique<UdpSocket>(std::move(socket), options.peer.place));
+        wires_.packets.over(std::make_unique<UdpSocket>(std::move(socket), options.peer.place));
     auto flow = std::make_unique<PacketFlow>(std::move(back_end), std::move(ring), options,
                                              shared_.failure.text);
     meeting.flow = flow.get();

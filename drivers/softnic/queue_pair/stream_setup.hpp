@@ -19,7 +19,7 @@ namespace verbatim::softnic {
 class StreamSetup {
   public:
     StreamSetup(WireServices& wires, QueuePairShared& shared) noexcept
-        : service_(wires.streams), packet_service_(wires.packets), shared_(shared) {}
+        : wires_(wires), shared_(shared) {}
     ~StreamSetup() { decline(); }
     StreamSetup(const StreamSetup&) = delete;
     StreamSetup& operator=(const StreamSetup&) = delete;
@@ -58,13 +58,12 @@ class StreamSetup {
     void begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
                     const QueuePairAddress& peer);
 
-    StreamService& service_;
-    PacketService& packet_service_;
+    WireServices& wires_;
     QueuePairShared& shared_;
     std::array<std::uint8_t, 16> local_{};
-    std::mutex mutex_;     // over the token and the socket
-    StreamToken token_{};  // zeros: none
-    PacketSocket packets_;
+    std::mutex mutex_;                       // over the token and the socket
+    StreamToken token_{};                    // zeros: none
+    std::unique_ptr<PacketSocket> packets_;  // null: none was told of
     std::unique_ptr<PeerStream> stream_;
 };
 

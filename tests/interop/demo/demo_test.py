@@ -153,7 +153,7 @@ class GoodRuns(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             config = os.path.join(directory, "my settings.toml")
             with open(config, "w", encoding="utf-8") as file:
-                file.write('[device]\nkind = "softnic"\nstrict_doorbells = true\n[objects]\nchecksum = true\n')
+                file.write('[device]\nkind = "softnic"\nstrict_doorbells = true\n[objects]\nhostile = true\n')
             ours, theirs = self.transfer(EXAMPLE, both=("--rounds", "4", "--config", config))
         self.assertEqual((ours["transfer.rounds"], theirs["transfer.rounds"]), ("4", "4"))
 

@@ -304,10 +304,10 @@ TEST(Graph, arrays_of_pointers_back_arrive_whatever_lies_between_them) {
 TEST(Graph, small_objects_may_share_a_granule) {
     struct Root {
         int *a, *b, *c;
-        std::vector<char*> letters;
+        std::vector<unsigned char*> letters;
     };
     int numbers[2] = {1, 2};
-    char letters[3] = {'x', 'y', 'z'};
+    unsigned char letters[3] = {'x', 'y', 'z'};
     const Root root{&numbers[0], &numbers[1], &numbers[0], {&letters[2], &letters[0], &letters[2]}};
     auto image = image_of(root);
     const auto* r = image.mend<Root>();

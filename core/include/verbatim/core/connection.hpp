@@ -230,8 +230,9 @@ struct LayerAccess {
 };
 
 // Remote access opens memory that the peer lends, so that a layer builds there what it would
-// otherwise write: for Verbatim's own layers. Rules as RemoteOpener has them: null is no error, and
-// the layer writes instead. Between the two calls nothing else of the lane is called.
+// otherwise write: for Verbatim's own layers. Rules as QueuePairHandle::open_remote() has them:
+// null is no error, and the layer writes instead. Between the two calls nothing else of the lane is
+// called.
 struct RemoteAccess {
     // At most 1 MiB, one at a time. Behind everything that was sent before.
     static std::byte* open(Connection& connection, std::uint64_t address, std::size_t bytes,

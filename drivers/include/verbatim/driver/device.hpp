@@ -158,28 +158,6 @@ class SharedReceiveQueueHandle {
     virtual const mlx5::SharedReceiveQueueView& view() const noexcept = 0;
 };
 
-// Direct access to memory that the peer of a queue pair lends: this process stores there itself, in
-// place of a write that copies. Only the software NIC has it, by shared memory (docs/driver.md).
-// Threads: the one that posts.
-class RemoteOpener {
-  public:
-    // Where [address, address + bytes) of the peer, under its key, lies in this process; to be
-    // written until close(). The peer cannot take the memory away before that, so it must come
-    // soon, and nothing between may wait. What was posted before has been done. Null is no error:
-    // the caller posts writes instead. It may be null at any time: key, rights and state forbid it,
-    // the memory is not mapped here, earlier requests are under way, more than 1 MiB is asked for,
-    // a span is open already.
-    virtual std::byte* open(std::uint64_t address, std::size_t bytes,
-                            std::uint32_t remote_key) noexcept = 0;
-    // From now on the memory is not touched. The peer finds all stores before anything that is
-    // posted from now on, or was posted since open(): such requests wait for close(). Without an
-    // effect where this thread has opened nothing, as after fail() and reset(), which close.
-    virtual void close() noexcept = 0;
-
-  protected:
-    ~RemoteOpener() = default;
-};
-
 class QueuePairHandle {
   public:
     virtual ~QueuePairHandle() = default;
@@ -211,18 +189,25 @@ class QueuePairHandle {
     // The reason of a failure, as a sentence for error messages. Empty where the device knows no
     // more than the completion.
     virtual std::string failure_text() const { return {}; }
-    // RemoteOpener::open() and close(), where the queue pair has them.
-    std::byte* open_remote(std::uint64_t address, std::size_t bytes,
-                           std::uint32_t remote_key) noexcept {
-        return opener_ == nullptr ? nullptr : opener_->open(address, bytes, remote_key);
+    // Direct access to memory that the peer lends: this process stores there itself, in place of a
+    // write that copies. Only the software NIC has it, by shared memory (docs/driver.md). Returns
+    // where [address, address + bytes) of the peer, under its key, lies in this process; to be
+    // written until close_remote(). The peer cannot take the memory away before that, so it must
+    // come soon, and nothing between may wait. What was posted before has been done. Null is no
+    // error: the caller posts writes instead. It may be null at any time: key, rights and state
+    // forbid it, the memory is not mapped here, earlier requests are under way, more than 1 MiB is
+    // asked for, a span is open already. Threads, of both: the one that posts.
+    virtual std::byte* open_remote(std::uint64_t /*address*/, std::size_t /*bytes*/,
+                                   std::uint32_t /*remote_key*/) noexcept {
+        return nullptr;
     }
-    void close_remote() noexcept {
-        if (opener_ != nullptr) opener_->close();
-    }
+    // From now on the memory is not touched. The peer finds all stores before anything that is
+    // posted from now on, or was posted since open_remote(): such requests wait for this. Without
+    // an effect where this thread has opened nothing, as after fail() and reset(), which close.
+    virtual void close_remote() noexcept {}
 
   protected:
     const char* transport_ = "rdma";  // what connect() finds
-    RemoteOpener* opener_ = nullptr;  // null: there is none
 };
 
 struct QueuePairOptions {

@@ -109,8 +109,8 @@ TEST_F(ConfigEnvironment, says_variable_value_and_what_is_allowed) {
         {"VERBATIM_LANE_HOT", "+4"},
         {"VERBATIM_LANE_HOT", "99999999999999999999"},
         {"VERBATIM_LANE_SPIN", "20"},
-        {"VERBATIM_OBJECTS_CHECKSUM", "1"},
-        {"VERBATIM_OBJECTS_CHECKSUM", "True"},
+        {"VERBATIM_OBJECTS_HOSTILE", "1"},
+        {"VERBATIM_OBJECTS_HOSTILE", "True"},
         {"VERBATIM_DEVICE_KIND", "ib"},
         {"VERBATIM_DEVICE_KIND", "\"softnic\""}};
     for (const auto& [name, value] : bad) {

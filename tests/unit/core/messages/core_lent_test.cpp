@@ -93,7 +93,7 @@ TEST(SendRequest, of_a_tagged_message_is_read_out_of_the_arena_it_lies_in) {
             (void)ends.sender->progress(), (void)ends.receiver->progress();
         EXPECT_EQ(request.result(), Errc::would_block) << "nobody has asked for it";
         Tagged::Waiting waiting;
-        ASSERT_TRUE(ends.to.probe(7, ~0ull, waiting));
+        ASSERT_TRUE(ends.poll_until([&] { return ends.to.probe(7, ~0ull, waiting); }));
         EXPECT_EQ(waiting.bytes, bytes);
         TaggedReceive receive(7, room.bytes());
         ends.to.receive(receive);
@@ -168,11 +168,11 @@ TEST(SendRequest, retires_also_where_its_receives_have_gone) {
     const Block room(ends.receiver->receive_arena(), kMi);
     SendRequest first(message.constant()), second(message.constant());
     ASSERT_EQ(ends.send(1, first), Errc::ok);
-    ASSERT_EQ(ends.send(1, second), Errc::ok);
+    ASSERT_EQ(ends.send(2, second), Errc::ok);
     Tagged::Waiting waiting;
-    ASSERT_TRUE(ends.poll_until([&] { return ends.to.probe(1, ~0ull, waiting); }));
+    ASSERT_TRUE(ends.poll_until([&] { return ends.to.probe(2, ~0ull, waiting); }));
     {
-        TaggedReceive being_read(1, room.bytes()), queued(1, room.bytes());
+        TaggedReceive being_read(1, room.bytes()), queued(2, room.bytes());
         ends.to.receive(being_read);
         ends.to.receive(queued);
         queued.cancel();
