@@ -124,12 +124,13 @@ ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
     if (!made_.load(std::memory_order_acquire))
         throw Error(Errc::connection_refused, fmt::format("queue pair {}", view().number),
                     "it is being made");
-    return datagrams() ? sources_.admit(asking, from, setup_.terms()) : setup_.admit(asking, from);
+    return shared().traits.datagrams() ? sources_.admit(asking, from, setup_.terms())
+                                       : setup_.admit(asking, from);
 }
 
 // Of what came meanwhile the engine thread is told.
 void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
-    if (!made_.load(std::memory_order_acquire) || !datagrams()) return;
+    if (!made_.load(std::memory_order_acquire) || !shared().traits.datagrams()) return;
     sources_.end_session(session, deadline);
     core_->ring_own_bell();
 }
@@ -207,7 +208,7 @@ std::optional<QueuePairFacts> QueuePair::facts() const {
         facts.faults[i] =
             turns_.engines().requester().faults().counted(static_cast<FaultAction>(i));
     const auto peer = setup_.peer_number();
-    if (peer && !datagrams()) facts.peer = *peer;
+    if (peer && !shared().traits.datagrams()) facts.peer = *peer;
     return facts;
 }
 

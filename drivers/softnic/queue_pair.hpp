@@ -58,11 +58,6 @@ class QueuePair final : public QueuePairHandle {
     SourceAdmission& sources() noexcept { return sources_; }
     XrcTarget& target() noexcept { return target_; }
     QueuePairLimits& limits() noexcept { return turns_.engines().shared().limits; }
-    bool datagrams() const noexcept { return shared().traits.datagrams(); }
-    // Requests that were begun are complete soon, and no others are begun.
-    bool draining() const noexcept {
-        return shared().limits.paused.load() && turns_.engines().requester().outstanding();
-    }
 
     // Control thread. None: it is being made.
     std::optional<QueuePairFacts> facts() const;

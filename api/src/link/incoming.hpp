@@ -37,7 +37,6 @@ class Incoming {
     void refuse(Arrival& arrival, const Error& error);
     // The layout that the sender uses, for explaining a mismatch.
     std::string_view layout(std::uint64_t fingerprint) const { return layouts_.find(fingerprint); }
-    const LentWindows& lent() const noexcept { return lent_; }
 
   private:
     struct Refused {

@@ -73,7 +73,8 @@ void enter(QueuePair& pair, std::uint8_t state) {
             return;
         case kReadyToSend:
             engine.states().resume_sending();
-            if (engine.datagrams()) return engine.states().send_datagrams();
+            if (engine.turns().engines().shared().traits.datagrams())
+                return engine.states().send_datagrams();
             if (engine.state() == QueuePairState::ready_to_receive)
                 connector.add(engine, peer, patience_of(facts));
             return;
@@ -158,7 +159,11 @@ int query_queue_pair(DeviceObjects& device, const Command& command) {
     ib_uverbs_query_qp_resp& facts = *real->facts;
     if (real->engine->state() == QueuePairState::error) facts.qp_state = kError;
     facts.cur_qp_state = facts.qp_state;
-    facts.sq_draining = real->engine->draining() ? 1 : 0;
+    // Requests that were begun are complete soon, and no others are begun.
+    facts.sq_draining = real->engine->limits().paused.load() &&
+                                real->engine->turns().engines().requester().outstanding()
+                            ? 1
+                            : 0;
     command.reply(facts);
     return 0;
 }

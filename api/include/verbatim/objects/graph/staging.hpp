@@ -80,8 +80,6 @@ class Staging {
     std::uint64_t cursor() const noexcept { return cursor_; }
     // What is left of the segment that is filled.
     std::uint64_t room() const noexcept { return end_ - cursor_; }
-    // Bytes that wait to be written.
-    std::uint64_t waiting_bytes() const noexcept { return cursor_ - announced_; }
 
     // What is to be written now, in the order of the image; then the patches.
     std::span<const Piece> pieces();

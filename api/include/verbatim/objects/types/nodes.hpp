@@ -62,7 +62,7 @@ inline constexpr std::uint64_t kMostObjects = std::uint64_t{1} << 32;
 // Is each node walked by itself?
 template <class Walk, class Node>
 inline constexpr bool kWalksNodes = kHasReferences<Node> && (Walk::Types::template claims<Node>() ||
-                                                             sizeof(Node) > kSegmentBytes);
+                                                             sizeof(Node) > kMostPackedBytes);
 
 template <class Node, class S>
 [[gnu::always_inline]] inline void pack_node(S& sender, const Node* node) {
