@@ -49,6 +49,10 @@ class Examples(unittest.TestCase):
     def test_points(self):
         self.assertEqual(self.both("points", "receive", "send"), "0 0\n4 0\n0 3\n0 0\ntriangle, closed: yes\n")
 
+    def test_a_graph_of_many_types(self):
+        author = "M. Example, of a long name"
+        self.assertEqual(self.both("library", "receive", "send"), f"a: One by {author}\nb: Two by {author}\nbusiest: 1\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")
