@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fuzz_target.hpp"
+#include "image_input.hpp"
 #include "objects_image.hpp"
 
 using namespace verbatim;
@@ -145,66 +146,13 @@ void mend(const test::Image& original) {
     }
 }
 
-test::Image parsed(fuzz::Input& input) {
-    const auto places = input.number(1), arrays = input.number(1);
-    objects::Mending::Told told;
-    told.steps = input.number(2);
-    told.references = input.number(2);
-    told.is_last = true;
-    std::vector<objects::PlaceRecord> found;
-    for (std::uint64_t i = 0, reference = 0; i < places % 64; ++i) {
-        reference += input.number(2) % 32;
-        found.push_back({reference, input.number(2)});
-    }
-    std::vector<objects::ArrayRecord> whole;
-    for (std::uint64_t i = 0; i < arrays % 8; ++i)
-        whole.push_back({input.number(2), input.number(2), input.number(1), input.number(1)});
-    const std::size_t bytes = std::max<std::size_t>(input.left(), 1);
-    test::Image image = test::Image::empty(bytes);
-    const auto rest = input.take(bytes);
-    if (!rest.empty()) std::memcpy(image.bytes.get(), rest.data(), rest.size());
-    image.places = std::move(found);
-    image.arrays = std::move(whole);
-    image.told = told;
-    return image;
-}
-
-// `flush_bytes`: small ones give many records, large ones references in the image.
-template <class T>
-std::vector<std::byte> seed_of(std::uint8_t type, const T& root, std::uint64_t flush_bytes) {
-    const test::Image image = test::image_of(root, flush_bytes);
-    std::vector<std::byte> seed{std::byte{type}, static_cast<std::byte>(image.places.size()),
-                                static_cast<std::byte>(image.arrays.size())};
-    const auto number = [&](std::uint64_t value) {
-        seed.push_back(static_cast<std::byte>(value >> 8));
-        seed.push_back(static_cast<std::byte>(value));
-    };
-    number(image.told.steps), number(image.told.references);
-    std::uint64_t last = 0;
-    for (const auto& place : image.places) {
-        number(place.reference - last), number(place.offset);
-        last = place.reference;
-    }
-    for (const auto& array : image.arrays) {
-        number(array.reference), number(array.offset);
-        seed.push_back(static_cast<std::byte>(array.count));
-        seed.push_back(static_cast<std::byte>(array.type));
-    }
-    seed.insert(seed.end(), image.bytes.get(), image.bytes.get() + image.size);
-    // Seeds are good graphs, and read back as what they are.
-    fuzz::Input input(reinterpret_cast<const std::uint8_t*>(seed.data()) + 1, seed.size() - 1);
-    test::Image again = parsed(input);
-    fuzz::require(again.size == image.size && again.mend<T>() != nullptr);
-    return seed;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
     if (bytes > 1 << 16) return 0;
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
-    const test::Image image = parsed(input);
+    const test::Image image = fuzz::image_of(input);
     switch (type % 4) {
         case 0:
             mend<Node>(image);
@@ -225,7 +173,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     std::vector<std::vector<std::byte>> seeds;
     const auto add = [&](std::uint8_t type, const auto& root) {
         for (const std::uint64_t flush_bytes : {std::uint64_t{1}, std::uint64_t{1} << 40})
-            seeds.push_back(seed_of(type, root, flush_bytes));
+            seeds.push_back(fuzz::image_seed(type, root, flush_bytes));
     };
     Node a{1, true, 7, "a", {}, nullptr}, b{2, false, {}, "a name of more than fifteen", {}, &a};
     a.next = &b;

@@ -1,0 +1,174 @@
+// What a receiver does with images of containers, owners and views. What is accepted must be usable
+// as such objects are: read to the last element, and searched.
+#include <bitset>
+#include <deque>
+#include <forward_list>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "fuzz_target.hpp"
+#include "image_input.hpp"
+#include "objects_image.hpp"
+
+using namespace verbatim;
+
+namespace {
+
+struct Shelf {
+    std::list<std::string> names;
+    std::map<std::string, int> prices;
+    std::multiset<std::uint16_t> sizes;
+    std::unordered_map<std::uint32_t, std::string> words;
+    std::unordered_multimap<std::string, std::uint8_t> tags;
+    std::deque<std::uint64_t> numbers;
+    std::forward_list<std::uint8_t> chain;
+    std::vector<bool> flags;
+    std::string* inner = nullptr;  // one of the names, or of the words
+    int* price = nullptr;
+};
+struct Owner {
+    std::shared_ptr<Owner> shared;
+    std::weak_ptr<Owner> weak;
+    std::variant<std::uint8_t, std::string, std::unique_ptr<Owner>> one;
+    std::tuple<bool, std::string> two;
+    std::bitset<70> bits;
+};
+struct View {
+    std::vector<std::string> texts;
+    std::vector<std::uint32_t> numbers;
+    std::string_view view;
+    std::span<const std::uint32_t> span;
+    const char* text = nullptr;
+    std::vector<std::string_view> views;
+};
+
+class Sum {
+  public:
+    void add(std::string_view text) {
+        for (const char c : text) sum_ += static_cast<unsigned char>(c);
+    }
+    template <class N>
+    requires(std::is_arithmetic_v<N>) void add(N number) {
+        sum_ += static_cast<std::uint64_t>(number);
+    }
+    std::uint64_t value() const { return sum_; }
+
+  private:
+    std::uint64_t sum_ = 0;
+};
+
+void read(Sum& sum, const Shelf& shelf) {
+    for (const auto& name : shelf.names) sum.add(name);
+    for (auto at = shelf.names.rbegin(); at != shelf.names.rend(); ++at) sum.add(*at);
+    for (const auto& [key, value] : shelf.prices) {
+        fuzz::require(&shelf.prices.find(key)->second == &value);
+        sum.add(value);
+    }
+    for (const auto size : shelf.sizes) fuzz::require(shelf.sizes.count(size) > 0);
+    for (const auto& [key, word] : shelf.words) {
+        fuzz::require(&shelf.words.find(key)->second == &word);
+        sum.add(word);
+    }
+    for (const auto& [key, tag] : shelf.tags) sum.add(key), sum.add(tag);
+    for (const auto number : shelf.numbers) sum.add(number);
+    for (const auto number : shelf.chain) sum.add(number);
+    for (const bool flag : shelf.flags) sum.add(flag);
+    fuzz::require(shelf.prices.size() == static_cast<std::size_t>(std::distance(
+                                             shelf.prices.begin(), shelf.prices.end())));
+    if (shelf.inner != nullptr) sum.add(*shelf.inner);
+    if (shelf.price != nullptr) sum.add(*shelf.price);
+}
+void read(Sum& sum, const Owner& start) {
+    std::set<const Owner*> seen;
+    std::vector<const Owner*> left{&start};
+    while (!left.empty()) {
+        const Owner* const owner = left.back();
+        left.pop_back();
+        if (owner == nullptr || !seen.insert(owner).second) continue;
+        left.push_back(owner->shared.get());
+        left.push_back(owner->weak.lock().get());
+        if (const auto* text = std::get_if<std::string>(&owner->one)) sum.add(*text);
+        if (const auto* other = std::get_if<std::unique_ptr<Owner>>(&owner->one))
+            left.push_back(other->get());
+        sum.add(std::get<0>(owner->two)), sum.add(std::get<1>(owner->two));
+        sum.add(owner->bits.count());
+    }
+}
+void read(Sum& sum, const View& view) {
+    for (const auto& text : view.texts) sum.add(text);
+    for (const auto number : view.span) sum.add(number);
+    sum.add(view.view);
+    if (view.text != nullptr) sum.add(std::string_view(view.text));
+    for (const auto part : view.views) sum.add(part);
+}
+
+volatile std::uint64_t sink;
+
+template <class T>
+void mend(const test::Image& original) {
+    test::Image image = original.copy();
+    try {
+        Sum sum;
+        read(sum, *image.mend<T>());
+        sink = sum.value();
+    } catch (const Error& error) {
+        fuzz::require(error.code() == Errc::corrupt_message);
+    }
+}
+
+template <class T>
+void add(std::vector<std::vector<std::byte>>& seeds, std::uint8_t type, const T& root) {
+    for (const std::uint64_t flush_bytes : {std::uint64_t{1}, std::uint64_t{1} << 40})
+        seeds.push_back(fuzz::image_seed(type, root, flush_bytes));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+    if (bytes > 1 << 16) return 0;
+    fuzz::Input input(data, bytes);
+    const auto type = input.number(1);
+    const test::Image image = fuzz::image_of(input);
+    if (type % 3 == 0) mend<Shelf>(image);
+    if (type % 3 == 1) mend<Owner>(image);
+    if (type % 3 == 2) mend<View>(image);
+    return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+    std::vector<std::vector<std::byte>> seeds;
+    Shelf shelf{{"one", "a name that is longer than others", "three"},
+                {{"a", 1}, {"b", 2}, {"a price of a longer name", 3}},
+                {4, 4, 5},
+                {{1, "x"}, {2, "a word that is longer than others"}, {77, ""}},
+                {{"tag", std::uint8_t{1}}, {"tag", std::uint8_t{2}}},
+                {1, 2, 3},
+                {7, 8},
+                {true, false, true}};
+    shelf.inner = &shelf.words.at(2);
+    shelf.price = &shelf.prices.at("b");
+    add(seeds, 0, shelf);
+    add(seeds, 0, Shelf{});
+    const auto shared = std::make_shared<Owner>();
+    shared->weak = shared;
+    shared->one = std::string("a text of a variant that is long");
+    Owner owner{shared, shared, std::make_unique<Owner>(), {true, "two"}, {}};
+    owner.bits.set(69);
+    add(seeds, 1, owner);
+    View view{{"a text that is longer than fifteen", "short"}, {1, 2, 3, 4}, {}, {}, nullptr, {}};
+    view.view = std::string_view(view.texts[0]).substr(3, 9);
+    view.span = std::span(view.numbers).subspan(1, 2);
+    view.text = view.texts[0].c_str() + 4;
+    view.views = {view.texts[1], std::string_view(view.texts[0]).substr(5)};
+    add(seeds, 2, view);
+    return seeds;
+}
