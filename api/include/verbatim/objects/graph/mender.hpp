@@ -51,6 +51,7 @@ class Mender final : public Mending {
         std::memcpy(&raw, field, sizeof raw);
         if (count == 0) return store(static_cast<std::byte*>(field), nullptr);
         if (raw == 0) corrupt("a view of nothing has a length");
+        if (count == kUntold) corrupt("more objects than the graph has bytes for");
         follow<E>(static_cast<std::byte*>(field), raw, count);
     }
     // A pointer to characters that end with a zero.
