@@ -69,7 +69,8 @@ void enter(QueuePair& pair, std::uint8_t state) {
             return engine.states().initialize();
         case kReadyToReceive:
             engine.states().receive_from({peer.nonce, peer.number});
-            if (!engine.datagrams()) connector.add_listener(engine, peer);
+            if (!engine.turns().engines().shared().traits.datagrams())
+                connector.add_listener(engine, peer);
             return;
         case kReadyToSend:
             engine.states().resume_sending();
