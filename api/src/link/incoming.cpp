@@ -195,6 +195,9 @@ bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
         return true;
     }
     if (binding.segment != arrival.streamed.bases.size()) return false;
+    // Its sender has found room meanwhile, of what was given back; it asks again for more.
+    arrival.want.slots = 0;
+    arrival.want.until = Deadline::never();
     arrival.streamed.image->slots.push_back(slots);
     const std::uint64_t bytes = slots.bytes();
     std::byte* memory = slots.data();
@@ -291,6 +294,8 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         throw Error(Errc::graph_too_large, "receiver",
                     fmt::format("the graph takes more than {} bytes", options_.max_graph_bytes),
                     "raise max_graph_bytes in the receiver's section [objects]");
+    // Before the attempt: what others release after it may be what is missing.
+    const ArenaUsage usage = arena_->usage();
     const auto lent = lent_.lend(connection, {arrival.want.slots, arrival.streamed.bases.size(),
                                               budget_->is_oldest(arrival.want.ticket)});
     if (lent == LentWindows::Lent::yes) {
@@ -298,9 +303,8 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         arrival.want.until = Deadline::never();
     }
     if (lent != LentWindows::Lent::no_memory) return;
-    const ArenaUsage usage = arena_->usage();
-    // Memory that others may release.
-    std::uint64_t others = usage.allocated_bytes - lent_.peer_bytes();
+    // Memory that others may release, or that the peer has and may bind.
+    std::uint64_t others = usage.allocated_bytes;
     for (const Arrival* const open : arrivals_.open()) others -= open->held_bytes();
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)

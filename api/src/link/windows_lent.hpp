@@ -94,7 +94,6 @@ class LentWindows {
     bool take_back(std::uint32_t window) noexcept;
 
     std::uint64_t bytes() const noexcept;  // of all windows
-    std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
 
   private:
     struct Window {

@@ -203,14 +203,13 @@ TEST(Windows, a_receive_that_waits_for_room_notices_a_release_by_another_thread)
     Pair pair(small_config(), config);
     const Numbers numbers(kMany, 1);
     std::optional<Received<Numbers>> kept(pair.transfer(numbers));
-    std::thread other([&] {
+    const std::jthread other([&] {
         SendOperation<Numbers> sending(*pair.sender, numbers);
         const Deadline deadline = in_time();
         for (unsigned round = 0; !sending.step() && !deadline.passed(); ++round)
             if (round == 20'000) kept.reset();  // the receiver sleeps by then
     });
     EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
-    other.join();
 }
 
 TEST(Windows, received_graphs_that_hold_the_arena_for_too_long_are_an_error_of_the_next) {
