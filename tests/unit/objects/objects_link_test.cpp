@@ -91,7 +91,7 @@ using Send = std::function<void(HandMadeSender&)>;
 std::vector<Send> wrong_graphs() {
     const wire::Eager eager = HandMadeSender::eager_of<Plain>(1);
     const auto eager_with = [&](auto change) {
-        return Send([&eager, change](HandMadeSender& peer) {
+        return Send([eager, change](HandMadeSender& peer) {
             wire::Eager head = eager;
             change(head);
             (void)peer.eager(head, Plain{});

@@ -18,12 +18,17 @@ namespace {
 TEST(ForeignChanges, new_mapping_at_the_same_address_is_registered_anew) {
     Cached one;
     Pages pages(4);
-    std::byte* const at = pages.data();
+    std::byte* at = pages.data();
     one.touch(pages);
     for (int i = 0; i < 100; ++i) {
         pages.unmap();
         pages = Pages(4, at);
-        ASSERT_TRUE(pages);
+        if (!pages) {  // another thread's mapping has taken the place
+            pages = Pages(4);
+            at = pages.data();
+            one.touch(pages);
+            continue;
+        }
         ASSERT_FALSE(one.touch(pages)) << i;
         ASSERT_EQ(one.touch(pages), keeps());
     }
