@@ -136,7 +136,6 @@ bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t
         done += written;
         from += written;
         offset += written;
-        written_ += written;
         quiet_ += written;
         if (code == Errc::would_block) return false;
         if (code == Errc::ok) continue;

@@ -34,7 +34,6 @@ class ImageWriter {
     // time for a sign of life. Throws Error.
     bool write(std::span<const Piece> pieces);
     bool take_sign_of_life() noexcept;
-    std::uint64_t written_bytes() const noexcept { return written_; }
     // All that was written has retired. Throws Error.
     bool retire();
     bool has_retired() const noexcept { return !under_way_; }
@@ -64,7 +63,7 @@ class ImageWriter {
     std::uint64_t at_ = 0;       // of the piece
     std::byte* copy_ = nullptr;  // of its next bytes; null: none
     std::uint64_t copied_ = 0, copy_at_ = 0;
-    std::uint64_t written_ = 0, quiet_ = 0;
+    std::uint64_t quiet_ = 0;
     bool under_way_ = false;
     const SegmentOpener opener_{&open, &close, this};
 };

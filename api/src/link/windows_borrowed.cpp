@@ -88,10 +88,4 @@ RemoteExtent BorrowedWindows::place(std::uint32_t window, std::uint64_t offset) 
     return {};
 }
 
-std::uint64_t BorrowedWindows::free_slots() const noexcept {
-    std::uint64_t free = 0;
-    for (const Window& window : windows_) free += window.free;
-    return free;
-}
-
 }  // namespace verbatim::objects

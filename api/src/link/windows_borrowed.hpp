@@ -36,7 +36,6 @@ class BorrowedWindows {
     RemoteExtent place(std::uint32_t window, std::uint64_t offset) const noexcept;
     // Grows whenever the peer lends or frees something.
     std::uint64_t changes() const noexcept { return changes_; }
-    std::uint64_t free_slots() const noexcept;
 
   private:
     struct Window {

@@ -114,7 +114,6 @@ struct Closure {
         return std::max({std::size_t{kImageGranule}, alignof(T)...});
     }(Types{});
     static_assert(kAlignment <= 4096, "verbatim: types are aligned to a page at most");
-    static constexpr bool kClaims = detail::mp::mp_size<Claimed>::value > 0;
     static constexpr std::size_t kInnerTypes = detail::mp::mp_size<Inner>::value;
     static_assert(detail::mp::mp_size<Claimed>::value < 0x7fff, "verbatim: too many types");
 
