@@ -27,6 +27,15 @@ ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes, std:
     arena_ = std::move(arena);
 }
 
+std::shared_ptr<void> ImageMemory::share() {
+    if (bytes_ != 0) {
+        auto shared = std::make_shared<ImageMemory>();
+        shared->swap(*this);
+        held_ = std::move(shared);
+    }
+    return held_;
+}
+
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
 Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)

@@ -9,50 +9,11 @@
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/objects/graph/mender.hpp>
+#include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
-
-// The result of one receive().
-struct ReceiveReport {
-    std::uint64_t objects = 0;
-    std::uint64_t records = 0;  // references that the sender had to tell of
-    std::uint64_t object_bytes = 0;
-};
-
-// A received graph: owns the memory that the objects lie in. The objects are ordinary ones, to be
-// read through `const T&`; their destructors never run, and their containers refuse to allocate.
-// Movable; may be released by any thread and after the connection and the context are gone.
-template <class T>
-class Received {
-  public:
-    Received(objects::ImageMemory memory, T* root, ReceiveReport report) noexcept
-        : memory_(std::move(memory)), root_(root), report_(report) {}
-    Received(Received&& other) noexcept
-        : memory_(std::move(other.memory_)),
-          root_(std::exchange(other.root_, nullptr)),
-          report_(other.report_) {}
-    Received& operator=(Received&& other) noexcept {
-        memory_ = std::move(other.memory_);
-        root_ = std::exchange(other.root_, nullptr);
-        report_ = other.report_;
-        return *this;
-    }
-
-    const T& operator*() const noexcept { return *root_; }
-    const T* operator->() const noexcept { return root_; }
-    const T* get() const noexcept { return root_; }
-    // For changing values in place. Containers must not grow, owners must not be released: the
-    // memory is not theirs.
-    T& mutable_view() noexcept { return *root_; }
-    const ReceiveReport& report() const noexcept { return report_; }
-
-  private:
-    objects::ImageMemory memory_;
-    T* root_;
-    ReceiveReport report_;
-};
 
 struct ReceiveOptions {
     Deadline deadline = Deadline::never();  // for the whole transfer

@@ -68,6 +68,8 @@ class ImageMemory {
         if (bytes_ != 0) release();
     }
     std::byte* data() const noexcept { return data_; }  // of one block
+    // Holds the memory as long as this object or one of the pointers.
+    std::shared_ptr<void> share();
 
   private:
     void release() noexcept;
