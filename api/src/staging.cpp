@@ -99,6 +99,13 @@ std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes) {
     return offset;
 }
 
+void Staging::list(const std::byte* from, std::uint64_t bytes) {
+    pieces_.push_back({from, cursor_, bytes, false});
+    cursor_ = begun_ = end_ = cursor_ + bytes;
+    base_ = nullptr;
+    while (buffers_.size() < segment_of(cursor_ + kSegmentBytes - 1)) buffers_.push_back(nullptr);
+}
+
 void Staging::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
     Patch patch;
     patch.offset = offset;

@@ -101,6 +101,20 @@ void Inbound::check_type() {
 bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->streamed.walk; }
 bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic; }
 
+bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
+    if (image || arrival_->streamed.walk) return true;
+    if (!arrival_->is_whole) return false;
+    auto kept = std::make_shared<KeptImage>();
+    kept->root = &root_;
+    try {
+        arrival_->copy_into(*kept, connection_.arena_ptr());
+    } catch (const Error&) {
+        return true;
+    }
+    image = std::move(kept);
+    return true;
+}
+
 MendTables& Inbound::tables() {
     if (!tables_) tables_ = link_->lend_mend();
     return *tables_;

@@ -1,12 +1,17 @@
 // Lives of received graphs: kept without a window, shared in parts, cloned, forwarded.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdio>
 #include <deque>
 #include <forward_list>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -208,6 +213,133 @@ TEST(Lives, a_long_chain_of_owners_is_cloned_without_deep_calls) {
     auto clone = pair.transfer(*root).clone();
     EXPECT_EQ(free(std::move(clone)), 20'001);
     free(std::move(root));
+}
+
+// From the first pair's sender to the second pair's receiver, by one process in between.
+struct Chain {
+    explicit Chain(const Config& config = test::small_config())
+        : first(config, config), second(config, config) {}
+
+    template <class T>
+    Received<T> receive_forwardable(const T& root) {
+        SendOperation<T> sending(*first.sender, root);
+        ReceiveOperation<T> receiving(*first.receiver, {.forwardable = true});
+        bool sent = false, received = false;
+        for (const Deadline deadline = soon(); !sent || !received;) {
+            sent = sent || sending.step();
+            received = received || receiving.step();
+            if (deadline.passed()) throw Error(Errc::timeout, "test", "it does not arrive");
+        }
+        return receiving.take();
+    }
+    template <class T>
+    Received<T> forward(const Received<T>& graph) {
+        ForwardOperation sending(*second.sender, graph.image());
+        ReceiveOperation<T> receiving(*second.receiver);
+        bool sent = false, received = false;
+        for (const Deadline deadline = soon(); !sent || !received;) {
+            sent = sent || sending.step();
+            received = received || receiving.step();
+            if (deadline.passed()) throw Error(Errc::timeout, "test", "it is not forwarded");
+        }
+        report = sending.report();
+        return receiving.take();
+    }
+    static Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
+
+    Pair first, second;
+    SendReport report;
+};
+
+TEST(Forwarding, graphs_of_all_sizes_arrive_as_they_were_sent) {
+    Chain chain;
+    for (const auto& [items, numbers] : {std::pair<std::size_t, std::size_t>{1, 1},
+                                         {3, 3},
+                                         {30, 1'000},
+                                         {10, 200'000},
+                                         {30'000, 3}}) {
+        const auto graph = chain.receive_forwardable(make_order(items, numbers));
+        ASSERT_TRUE(graph.is_forwardable());
+        expect_order(*graph, items);
+        const auto third = chain.forward(graph);
+        expect_order(*third, items);
+        EXPECT_EQ(chain.report.objects, graph.report().objects);
+        EXPECT_EQ(chain.report.object_bytes, graph.report().object_bytes);
+        expect_order(*chain.forward(graph), items);  // and once more
+    }
+}
+
+TEST(Forwarding, hostile_receivers_forward_too) {
+    Config config = test::small_config();
+    config.objects.hostile = true;
+    Chain chain(config);
+    const auto graph = chain.receive_forwardable(make_order(2'000, 200));
+    expect_order(*chain.forward(graph), 2'000);
+}
+
+TEST(Forwarding, texts_that_were_amended_and_references_in_many_fragments_arrive) {
+    Chain chain;
+    std::vector<std::string> texts(30'000, kLong);
+    for (std::size_t i = 0; i < texts.size(); i += 2) texts[i].resize(3);  // still on the heap
+    const auto graph = chain.receive_forwardable(texts);
+    EXPECT_EQ(*chain.forward(graph), texts);
+}
+
+TEST(Forwarding, a_graph_that_may_have_changed_is_walked) {
+    Chain chain;
+    auto graph = chain.receive_forwardable(make_order(3));
+    graph.mutable_view().items[1].name[0] = 'A';
+    EXPECT_FALSE(graph.is_forwardable());
+    SendOptions options;
+    options.deadline = Chain::soon();
+    send(*chain.second.sender, graph, options);  // in one message: it waits for nothing
+    const auto third = receive<Order>(*chain.second.receiver, {Chain::soon()});
+    EXPECT_EQ(third->items[1].name, "A" + kLong.substr(1));
+    auto compacted = chain.receive_forwardable(make_order(3));
+    compacted.compact();
+    EXPECT_FALSE(compacted.is_forwardable());
+}
+
+// The child receives by the first of two connections and forwards by the second one. It dies when
+// a part has left.
+[[noreturn]] void forward_and_die(std::uint16_t from, std::uint16_t to) {
+    try {
+        Context context(test::small_config());
+        Connection source = context.connect(test::local(from));
+        Connection sink = context.connect(test::local(to));
+        const auto graph = receive<Order>(source, {.deadline = Chain::soon(), .forwardable = true});
+        ForwardOperation forwarding(sink, graph.image());
+        while (forwarding.report().wire_bytes < std::uint64_t{1} << 20) forwarding.step();
+        raise(SIGKILL);
+    } catch (const Error& error) {
+        std::fprintf(stderr, "forwarder: %s\n", error.what());
+    }
+    _exit(1);
+}
+
+TEST(Forwarding, nothing_of_a_forwarder_that_dies_in_the_middle_is_received) {
+    int ports[2];
+    ASSERT_EQ(pipe(ports), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        std::uint16_t numbers[2];
+        if (read(ports[0], numbers, sizeof numbers) != sizeof numbers) _exit(2);
+        forward_and_die(numbers[0], numbers[1]);
+    }
+    Context context(test::small_config());
+    Listener first = context.listen("127.0.0.1:0"), second = context.listen("127.0.0.1:0");
+    const std::uint16_t numbers[2] = {first.port(), second.port()};
+    ASSERT_EQ(write(ports[1], numbers, sizeof numbers),
+              std::ssize(std::as_bytes(std::span(numbers))));
+    Connection source = first.accept(Chain::soon()), sink = second.accept(Chain::soon());
+    send(source, make_order(30'000), {Chain::soon()});
+    EXPECT_EQ(test::error_of([&] { (void)receive<Order>(sink, {Chain::soon()}); }).code(),
+              Errc::peer_lost);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(ports[0]);
+    close(ports[1]);
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ namespace verbatim {
 struct ReceiveOptions {
     Deadline deadline = Deadline::never();  // for the whole transfer
     std::uint16_t channel = 0;              // the sender's
+    // Keeps a copy of the image, so that the graph can be sent on without a walk. It is checked
+    // once all of it has come.
+    bool forwardable = false;
 };
 
 // One graph on its way in, for programs that must not block. Several may be under way at a time:
@@ -28,13 +31,15 @@ template <class T>
 class ReceiveOperation {
   public:
     explicit ReceiveOperation(Connection& connection, ReceiveOptions options = {})
-        : inbound_(connection, objects::root_type<T>(), options.channel) {}
+        : inbound_(connection, objects::root_type<T>(), options.channel),
+          keeps_image_(options.forwardable) {}
 
     // True once take() may be called. Never blocks, but checks and mends what has come. Throws
     // Error; corrupt_message: the graph was refused, the connection goes on.
     bool step() {
         if (received_) return true;
         if (!inbound_.look()) return false;
+        if (keeps_image_ && !inbound_.keep(image_)) return false;
         try {
             return inbound_.is_at_once() ? mend_at_once() : mend_on();
         } catch (const Error& error) {
@@ -74,9 +79,13 @@ class ReceiveOperation {
         T* const root = static_cast<T*>(mending.root());
         const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
         received_.emplace(inbound_.take(), root, report);
+        if (image_) image_->objects = report.objects;
+        received_->keep_image(std::move(image_));
     }
 
     objects::Inbound inbound_;
+    bool keeps_image_ = false;
+    std::shared_ptr<objects::KeptImage> image_;
     std::optional<Received<T>> received_;
 };
 

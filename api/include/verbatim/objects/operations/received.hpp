@@ -9,6 +9,7 @@
 
 #include <verbatim/objects/graph/clone.hpp>
 #include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
@@ -36,11 +37,13 @@ class Received {
     Received(Received&& other) noexcept
         : memory_(std::move(other.memory_)),
           root_(std::exchange(other.root_, nullptr)),
-          report_(other.report_) {}
+          report_(other.report_),
+          image_(std::move(other.image_)) {}
     Received& operator=(Received&& other) noexcept {
         memory_ = std::move(other.memory_);
         root_ = std::exchange(other.root_, nullptr);
         report_ = other.report_;
+        image_ = std::move(other.image_);
         return *this;
     }
 
@@ -48,8 +51,11 @@ class Received {
     const T* operator->() const noexcept { return root_; }
     const T* get() const noexcept { return root_; }
     // For changing values in place. Containers must not grow, owners must not be released: the
-    // memory is not theirs.
-    T& mutable_view() noexcept { return *root_; }
+    // memory is not theirs. From here on the graph is walked to be sent on.
+    T& mutable_view() noexcept {
+        image_.reset();
+        return *root_;
+    }
     const ReceiveReport& report() const noexcept { return report_; }
 
     // An object of the graph, by a pointer that keeps the whole graph. `part` may lie anywhere in
@@ -78,14 +84,25 @@ class Received {
         return {objects::ImageMemory(std::shared_ptr<void>(std::move(block))), copy.root, report};
     }
 
+    // Can it be sent on as it came? Set by ReceiveOptions::forwardable, until it is compacted or
+    // may have been changed.
+    bool is_forwardable() const noexcept { return image_ != nullptr; }
+
     // The graph as ordinary objects on the heap, which end by their destructors. Their containers
     // may grow. Each object must have an owner: raw pointers and views are compile-time errors.
     std::unique_ptr<Object> clone() const { return objects::clone_graph<Object>(*root_); }
+
+    // ---- for the operations ----
+    const std::shared_ptr<const objects::KeptImage>& image() const noexcept { return image_; }
+    void keep_image(std::shared_ptr<const objects::KeptImage> image) noexcept {
+        image_ = std::move(image);
+    }
 
   private:
     objects::ImageMemory memory_;
     T* root_;
     ReceiveReport report_;
+    std::shared_ptr<const objects::KeptImage> image_;
 };
 
 }  // namespace verbatim
