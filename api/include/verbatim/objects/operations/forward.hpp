@@ -1,5 +1,5 @@
-// Forwarding sends a received graph on as it came, without a walk over its objects: from a copy of
-// its image that was kept before the receiver's walk changed it.
+// Forwarding sends a received graph on as it came, without a walk over its objects. It sends a copy
+// of the image that was kept before the receiver's walk changed it.
 #pragma once
 
 #include <cstdint>
