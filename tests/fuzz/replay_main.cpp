@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
     if (argc > 1 && !has_count) return 0;
     const std::vector<Bytes> seeds = fuzz_seeds();
     for (const Bytes& seed : seeds) run(seed);
-    const long usual = (has_count ? std::atol(argv[2]) : 40'000) / (verbatim::test::kSanitized ? 4 : 1);
+    const long usual =
+        (has_count ? std::atol(argv[2]) : 40'000) / (verbatim::test::kSanitized ? 4 : 1);
     const long count = std::getenv("VERBATIM_LONG") != nullptr ? 100 * usual : usual;
     std::mt19937_64 random(20260101);
     for (long i = 0; i < count; ++i) run(mutated(seeds, random));
