@@ -1,6 +1,6 @@
 // Runs a fuzz target without libFuzzer: files named as arguments, or seeds and mutations of them.
 // VERBATIM_LONG=1 runs a hundred times as many. `--write-seeds DIR` writes the seeds, for
-// libFuzzer. `--mutations N` runs so many.
+// libFuzzer. `--mutations N` runs so many; a quarter of them under sanitizers.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "fuzz_target.hpp"
+#include "sanitized.hpp"
 
 namespace {
 
@@ -74,7 +75,8 @@ int main(int argc, char** argv) {
     if (argc > 1 && !has_count) return 0;
     const std::vector<Bytes> seeds = fuzz_seeds();
     for (const Bytes& seed : seeds) run(seed);
-    const long usual = has_count ? std::atol(argv[2]) : 40'000;
+    const long usual =
+        (has_count ? std::atol(argv[2]) : 40'000) / (verbatim::test::kSanitized ? 4 : 1);
     const long count = std::getenv("VERBATIM_LONG") != nullptr ? 100 * usual : usual;
     std::mt19937_64 random(20260101);
     for (long i = 0; i < count; ++i) run(mutated(seeds, random));

@@ -59,8 +59,8 @@ struct Pair {
     // Drives both ends from this thread until both are done. Either end's Error leaves the other to
     // the caller.
     template <class T>
-    Received<T> transfer(const T& root) {
-        SendOperation<T> sending(*sender, root);
+    Received<T> transfer(const T& root, SendOptions options = {}) {
+        SendOperation<T> sending(*sender, root, options);
         ReceiveOperation<T> receiving(*receiver);
         bool sent = false, received = false;
         for (const Deadline deadline = Deadline::after(std::chrono::seconds(20));

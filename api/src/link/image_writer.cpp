@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace verbatim::objects {
 namespace {
@@ -87,15 +88,16 @@ bool ImageWriter::write_piece(const Piece& piece) {
     Arena& arena = connection_.arena();
     const bool is_there = piece.is_staged || (arena.contains(piece.from) &&
                                               arena.contains(piece.from + piece.bytes - 1));
+    const MemoryRegion* const region = is_there ? nullptr : leased(piece);
     while (at_ < piece.bytes) {
         if (quiet_ >= wire::kSignOfLifeBytes) return false;
-        if (!is_there) {
+        if (!is_there && region == nullptr) {
             if (!write_copy(piece)) return false;
             continue;
         }
         const std::uint64_t before = at_;
         const bool is_accepted =
-            post(piece.from + at_, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
+            post({piece.from + at_, region}, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
                  piece.offset + at_, at_);
         if (!is_accepted || at_ == before) return false;
     }
@@ -113,14 +115,28 @@ bool ImageWriter::write_copy(const Piece& piece) {
         copy_at_ = 0;
     }
     std::uint64_t done = 0;
-    const bool is_accepted = post(copy_ + copy_at_, copied_ - copy_at_, piece.offset + at_, done);
+    const bool is_accepted =
+        post({copy_ + copy_at_, nullptr}, copied_ - copy_at_, piece.offset + at_, done);
     copy_at_ += done;
     at_ += done;
     if (copy_at_ == copied_) put_copy();
     return is_accepted;
 }
 
-bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t offset,
+// Where the piece lies under a lease; null: it is copied. Memory that cannot be registered is no
+// error of the graph.
+const MemoryRegion* ImageWriter::leased(const Piece& piece) noexcept try {
+    if (foreign_ == nullptr || copy_ != nullptr) return nullptr;
+    if (!leases_.empty() && leases_.back().covers(piece.from, piece.bytes))
+        return leases_.back().region();
+    if (foreign_->copies(piece.bytes)) return nullptr;
+    leases_.push_back(foreign_->acquire(std::span(piece.from, piece.bytes)));
+    return leases_.back().region();
+} catch (const std::exception&) {
+    return nullptr;
+}
+
+bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
                        std::uint64_t& done) {
     const std::uint64_t end = done + bytes;
     while (done < end) {
@@ -130,11 +146,11 @@ bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t
         // Segments of one piece lie side by side in their window.
         const std::uint64_t count = std::min(end - done, remote.bytes);
         std::size_t written = 0;
-        const Errc code =
-            connection_.try_write(from, count, remote.address, remote.remote_key, written);
+        const Errc code = connection_.try_write(source.from, count, remote.address,
+                                                remote.remote_key, written, source.region);
         under_way_ = under_way_ || written != 0;
         done += written;
-        from += written;
+        source.from += written;
         offset += written;
         quiet_ += written;
         if (code == Errc::would_block) return false;
@@ -162,6 +178,7 @@ bool ImageWriter::retire() {
     }
     under_way_ = false;
     outgoing_.bounce.set_retired();
+    leases_.clear();
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/core/registration_cache.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 
 #include "outgoing.hpp"
@@ -15,8 +16,9 @@ namespace verbatim::objects {
 
 class ImageWriter {
   public:
-    ImageWriter(Connection& connection, Outgoing& outgoing)
-        : connection_(connection), outgoing_(outgoing) {}
+    // `foreign`: registers large objects outside of the arena; null: they are copied.
+    ImageWriter(Connection& connection, Outgoing& outgoing, RegistrationCache* foreign)
+        : connection_(connection), outgoing_(outgoing), foreign_(foreign) {}
     ~ImageWriter();
     ImageWriter(const ImageWriter&) = delete;
     ImageWriter& operator=(const ImageWriter&) = delete;
@@ -48,9 +50,13 @@ class ImageWriter {
     void put_copy() noexcept;
     bool write_piece(const Piece& piece);
     bool write_copy(const Piece& piece);
+    const MemoryRegion* leased(const Piece& piece) noexcept;
+    struct Source {
+        const std::byte* from;
+        const MemoryRegion* region;  // null: in the arena
+    };
     // Advances `done` by what was accepted of the bytes for `offset`.
-    bool post(const std::byte* from, std::uint64_t bytes, std::uint64_t offset,
-              std::uint64_t& done);
+    bool post(Source source, std::uint64_t bytes, std::uint64_t offset, std::uint64_t& done);
 
     struct Place {
         std::uint32_t window = 0, slot = 0;
@@ -65,6 +71,8 @@ class ImageWriter {
     std::uint64_t copied_ = 0, copy_at_ = 0;
     std::uint64_t quiet_ = 0;
     bool under_way_ = false;
+    RegistrationCache* const foreign_;
+    std::vector<Registered> leases_;  // of objects whose writes have not retired
     const SegmentOpener opener_{&open, &close, this};
 };
 

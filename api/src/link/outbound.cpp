@@ -218,7 +218,7 @@ bool Outbound::begin() {
     if (!writer_) link_.pump(connection_);  // memory may have been freed
     const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
                            options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
-    if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing);
+    if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
     id_ = head.id;
     outgoing.begin_streamed();

@@ -107,10 +107,11 @@ bool LentWindows::bind(const wire::Binding& binding, HeldSlots& slots) noexcept 
     return true;
 }
 
+// In the order of their numbers: the peer takes a new number only behind the last one.
 void LentWindows::tell(Connection& connection) {
     if (!std::exchange(untold_, false)) return;
-    for (std::size_t i = 0; i < windows_.size(); ++i)
-        if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) untold_ = true;
+    for (std::size_t i = 0; i < windows_.size() && !untold_; ++i)
+        if (windows_[i].memory && !windows_[i].told) untold_ = !tell(connection, i);
 }
 
 bool LentWindows::hand_back(Connection& connection) {

@@ -31,8 +31,9 @@ void answer_messages(Channel& channel) {
 
 template <class W>
 void add_verbatim(const W& workload) {
+    const char* const names[]{"verbatim.arena", "verbatim.heap", "verbatim.leased"};
     add_subject(
-        workload.name, workload.place == Place::heap ? "verbatim.heap" : "verbatim.arena",
+        workload.name, names[static_cast<int>(workload.place)],
         [=] { return std::make_unique<GraphLatency<W>>(workload); }, Measure::one_way);
 }
 
@@ -84,6 +85,11 @@ void add_latencies() {
     for (unsigned power = 6; power <= 22; power += 4) {
         const Floats floats{{fmt::format("floats_2^{}", power)}, std::size_t{1} << power};
         add_verbatim(floats);
+        for (const Place place : {Place::heap, Place::leased}) {
+            Floats elsewhere = floats;
+            elsewhere.place = place;
+            add_verbatim(elsewhere);
+        }
         add_floor<Floats, ImageCopy>(floats, 64, 1);
     }
 }

@@ -17,6 +17,18 @@ namespace bench_graph {
 
 inline constexpr unsigned kSenderCore = 0, kReceiverCore = 1;
 
+// What a sender needs beside a graph in such a place.
+class LeasesOf {
+  public:
+    LeasesOf(verbatim::Context& context, Place place) {
+        if (place == Place::leased) cache_.emplace(context);
+    }
+    verbatim::RegistrationCache* cache() { return cache_ ? &*cache_ : nullptr; }
+
+  private:
+    std::optional<verbatim::RegistrationCache> cache_;
+};
+
 // Answers each graph with an equal one of its own. Ends if the first was not what was expected.
 template <class W>
 void answer_graphs(Channel& channel, const W& workload, std::size_t room) {
@@ -24,14 +36,15 @@ void answer_graphs(Channel& channel, const W& workload, std::size_t room) {
     const auto context = make_context(room, room);
     const auto connection = accept_one(*context, channel);
     HeapMemory heap;
-    const bool on_heap = workload.place == Place::heap;
+    const bool in_arena = workload.place == Place::arena;
     const auto* own =
-        workload.make(on_heap ? static_cast<std::pmr::memory_resource&>(heap) : context->arena());
+        workload.make(in_arena ? static_cast<std::pmr::memory_resource&>(context->arena()) : heap);
+    LeasesOf leases(*context, workload.place);
     for (bool is_first = true;; is_first = false) try {
             const auto received = verbatim::receive<typename W::Root>(*connection);
             if (is_first && sum_of(*received) != sum_of(*own))
                 throw std::runtime_error("what arrived is not what was sent");
-            verbatim::send(*connection, *own);
+            verbatim::send(*connection, *own, {.foreign = leases.cache()});
         } catch (const verbatim::Error&) {
             if (is_first || connection->state() == verbatim::Errc::ok) throw;
             return;  // the peer is done
@@ -49,14 +62,14 @@ class GraphLatency final : public Subject {
     std::uint64_t bytes() const override { return 0; }
     void transfer() override {
         received_.reset();
-        verbatim::send(*connection_, *root_);
+        verbatim::send(*connection_, *root_, {.foreign = leases_.cache()});
         received_.emplace(verbatim::receive<Root>(*connection_));
     }
     bool verify() override { return sum_of(**received_) == sum_of(*root_); }
 
   private:
     std::pmr::memory_resource& source() {
-        if (workload_.place == Place::heap) return heap_;
+        if (workload_.place != Place::arena) return heap_;
         return context_->arena();
     }
     std::size_t room() const { return 4 * workload_.bytes(); }
@@ -67,6 +80,7 @@ class GraphLatency final : public Subject {
     std::unique_ptr<verbatim::Context> context_ = make_context(room(), room());
     std::unique_ptr<verbatim::Connection> connection_ = connect_to(*context_, receiver_.channel());
     HeapMemory heap_;
+    LeasesOf leases_{*context_, workload_.place};
     const Root* root_ = workload_.make(source());
     std::optional<verbatim::Received<Root>> received_;
 };

@@ -15,7 +15,9 @@
 
 namespace bench_graph {
 
-enum class Place { arena, heap };  // of the sender's objects, and of those that peers make
+// Of the sender's objects, and of those that peers make; leased: on the heap, and sent under leases
+// of a registration cache.
+enum class Place { arena, heap, leased };
 enum class Order { allocation, shuffled };
 
 // The part of a workload that is data. Each one has, besides:
@@ -32,7 +34,7 @@ T* make_in(std::pmr::memory_resource& memory, T value) {
 }
 
 inline std::unique_ptr<GraphMemory> make_memory(Place place, std::size_t bytes) {
-    if (place == Place::heap) return std::make_unique<HeapMemory>();
+    if (place != Place::arena) return std::make_unique<HeapMemory>();
     return std::make_unique<WarmMemory>(bytes);
 }
 

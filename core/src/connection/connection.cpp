@@ -175,14 +175,16 @@ Errc Connection::handle_all() noexcept {
 }
 
 Errc Connection::try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
-                           std::uint32_t remote_key, std::size_t& written) noexcept {
+                           std::uint32_t remote_key, std::size_t& written,
+                           const MemoryRegion* region) noexcept {
     const auto guard = enter(*impl_);
     written = 0;
     return post_one_sided(*impl_, [&](OneSidedRequests& requests) {
         // The device reads from there only.
         auto* const local = const_cast<std::byte*>(from);
         return requests.try_transfer(
-            {mlx5::Opcode::write, false, local, bytes, {remote_address, remote_key}}, written);
+            {mlx5::Opcode::write, false, local, bytes, {remote_address, remote_key}, region},
+            written);
     });
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
-#include <new>
 
 #include <verbatim/driver/error.hpp>
 
@@ -29,11 +29,11 @@ constexpr std::uint64_t slot_bytes(std::uint64_t ring_bytes, bool names_queues) 
 }
 
 // Access words never return, whatever ring is in the slot: a revoker may still watch an earlier
-// one's (docs/revocation.md).
+// one's (docs/revocation.md), so that nothing else is ever stored there.
 ChannelHeader* make_header(std::byte* slot) noexcept {
-    const std::uint64_t access =
-        reinterpret_cast<const ChannelHeader*>(slot)->access.load(std::memory_order_relaxed);
-    auto* const header = ::new (slot) ChannelHeader{};
+    std::memset(slot, 0, offsetof(ChannelHeader, access));
+    auto* const header = reinterpret_cast<ChannelHeader*>(slot);
+    const std::uint64_t access = header->access.load(std::memory_order_relaxed);
     header->access.store((access + 1) & ~std::uint64_t{1}, std::memory_order_relaxed);
     return header;
 }

@@ -103,6 +103,11 @@ class Examples(unittest.TestCase):
     def test_vectors_are_lent_and_written(self):
         self.assertEqual(self.both("foreign", "lend", "fill"), "1013\n")
 
+    def test_large_arrays_leave_from_the_heap(self):
+        received, sent = self.run_both((program("large_arrays"), "receive"), (program("large_arrays"), "send"))
+        self.assertEqual((received.returncode, sent.returncode), (0, 0), received.stderr + sent.stderr)
+        self.assertEqual(received.stdout, "".join(f"north pier: {i} 999999\n" for i in range(3)))
+
     def test_keys_are_read_by_a_prepared_list(self):
         served, asked = self.run_both((program("multi_get"), "serve"), (program("multi_get"), "ask"))
         self.assertEqual((served.returncode, asked.returncode), (0, 0), served.stderr + asked.stderr)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory_resource>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -100,6 +101,50 @@ TEST(Transfer, one_large_array_arrives_whole) {
     const std::pmr::vector<std::uint32_t> there(numbers.begin(), numbers.end(), &arena);
     const auto graph = pair.transfer(there);
     EXPECT_TRUE(std::equal(graph->begin(), graph->end(), numbers.begin(), numbers.end()));
+}
+
+// Of the heap, of a mapping, and const.
+TEST(Transfer, large_arrays_outside_of_the_arena_leave_under_leases_of_a_cache) {
+    struct Sample {
+        std::string name;
+        std::vector<double> values;
+        std::span<const std::uint32_t> numbers;
+        std::vector<float> few;
+    };
+    Pair pair;
+    RegistrationOptions options;
+    options.copy_below = 64 << 10;
+    RegistrationCache cache(pair.sender_context, options);
+    const std::vector<std::uint32_t> numbers(300'000, 77);
+    std::vector<Sample> samples(3);
+    for (Sample& sample : samples)
+        sample = {"a name", std::vector<double>(200'000, 1.5), numbers, std::vector<float>(10)};
+    for (const bool is_again : {false, true}) {
+        samples[1].values[199'999] = is_again ? 9 : 4;
+        const auto received = pair.transfer(samples, {.foreign = &cache});
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            EXPECT_EQ((*received)[i].name, "a name");
+            EXPECT_EQ((*received)[i].values, samples[i].values);
+            EXPECT_TRUE(std::ranges::equal((*received)[i].numbers, numbers));
+        }
+        EXPECT_EQ(cache.usage().in_flight, 0u);
+        EXPECT_EQ(cache.usage().misses, 4u);
+        EXPECT_EQ(cache.usage().hits, is_again ? 4u : 0u);
+    }
+    samples[0].values.clear();
+    samples[0].values.shrink_to_fit();
+    EXPECT_EQ(*pair.transfer(samples[2].values, {.foreign = &cache}), samples[2].values);
+}
+
+TEST(Transfer, large_arrays_that_cannot_be_registered_are_copied) {
+    Pair pair;
+    RegistrationOptions options;
+    options.copy_below = 64 << 10;
+    options.max_bytes = 64 << 10;
+    RegistrationCache cache(pair.sender_context, options);
+    const std::vector<double> values(200'000, 2.5);
+    EXPECT_EQ(*pair.transfer(values, {.foreign = &cache}), values);
+    EXPECT_EQ(cache.usage().entries, 0u);
 }
 
 TEST(Transfer, a_short_string_that_was_longer_once_is_rewritten_on_the_way) {

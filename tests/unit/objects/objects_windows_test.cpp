@@ -1,6 +1,7 @@
 // Memory that a receiver lends for graphs: reuse, the budget of a context, limits, hostile peers.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +46,21 @@ TEST(Windows, of_released_graphs_are_lent_again_and_no_more_memory_is_taken) {
     const auto before = used();
     for (int i = 0; i < 50; ++i) ASSERT_EQ((*pair.transfer(numbers))[kMany - 1], 7);
     EXPECT_LE(used(), before + (std::size_t{8} << 20));
+}
+
+// What tells of a window in several pieces is longer, and may find no room where the next one does.
+TEST(Windows, are_told_in_order_whatever_finds_no_room_meanwhile) {
+    Config config = small_config();
+    config.objects.window_max = std::size_t{4} << 20;
+    config.ring.send_blocks = 16;
+    Pair pair(small_config(), config);
+    const std::vector<Numbers> graph(800, Numbers(30'000, 5));  // 96 MB
+    for (int i = 0; i < 8; ++i) {
+        auto sent = std::async(std::launch::async, [&] { send(*pair.sender, graph, {in_time()}); });
+        const auto received = receive<std::vector<Numbers>>(*pair.receiver, {in_time()});
+        EXPECT_EQ(received->size(), graph.size());
+        sent.get();
+    }
 }
 
 TEST(Windows, all_memory_comes_back_when_connections_and_graphs_are_gone) {

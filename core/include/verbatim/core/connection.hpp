@@ -139,11 +139,13 @@ class Connection {
     Errc handle_all() noexcept;
 
     // ---- one-sided writes; reads, atomics and typed memory: one_sided.hpp ----
-    // Writes [from, from + bytes), which lies in arena(), to the peer, split at segment and device
-    // limits. would_block: the send queue is full; `written` is the number of leading bytes that
-    // were accepted.
+    // Writes [from, from + bytes) to the peer, split at segment and device limits. It lies in
+    // arena(), or in `region`, whose lease (Registered) the caller keeps until try_flush() is ok.
+    // would_block: the send queue is full; `written` is the number of leading bytes that were
+    // accepted.
     Errc try_write(const std::byte* from, std::size_t bytes, std::uint64_t remote_address,
-                   std::uint32_t remote_key, std::size_t& written) noexcept;
+                   std::uint32_t remote_key, std::size_t& written,
+                   const MemoryRegion* region = nullptr) noexcept;
     // would_block until every accepted write has retired; then ok, or the first error.
     Errc try_flush() noexcept;
 

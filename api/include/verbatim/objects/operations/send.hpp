@@ -8,6 +8,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
+#include <verbatim/core/registration_cache.hpp>
 #include <verbatim/objects/graph/packer.hpp>
 #include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -33,6 +34,9 @@ struct SendOptions {
     // The caller vouches that no object is referred to twice: the walk is cheaper. A shared object
     // is then sent once for each reference; a cycle is an error (graph_too_large).
     bool acyclic = false;
+    // Objects larger than 256 KiB that lie outside of the connection's arena leave from where they
+    // lie, under leases of this cache; it outlives the operation. Null: they are copied on the way.
+    RegistrationCache* foreign = nullptr;
 };
 
 // One graph on its way, for programs that must not block. The graph must stay unchanged until it is
@@ -45,7 +49,7 @@ class SendOperation {
         : lease_(connection),
           packer_(*lease_, root, objects::pack_options(connection, options.acyclic)),
           outbound_(connection, lease_.link(), packer_, objects::root_type<T>(),
-                    {options.channel, options.acyclic}) {}
+                    {options.channel, options.acyclic, options.foreign}) {}
 
     // True once the graph may change: one of at most [objects] eager_bytes is in the receiver's
     // ring, another one in its memory. Never blocks. Throws Error: bad_pointer, type_mismatch,
@@ -67,9 +71,9 @@ class SendOperation {
 
 // Sends everything reachable from `root` and returns once the graph may change: the receiver's
 // memory or ring holds it. Objects larger than 256 KiB in connection.arena() leave from where they
-// lie, others are copied on the way; none is modified. Throws Error; request-scope errors
-// (bad_pointer, type_mismatch, graph_too_large, timeout) leave the connection usable. Threads: the
-// connection's; the graph must not change during the call.
+// lie, as those in options.foreign do; others are copied on the way. None is modified. Throws
+// Error; request-scope errors (bad_pointer, type_mismatch, graph_too_large, timeout) leave the
+// connection usable. Threads: the connection's; the graph must not change during the call.
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
     SendOperation<T> operation(connection, root, options);

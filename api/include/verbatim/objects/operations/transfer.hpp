@@ -16,6 +16,9 @@
 #include <verbatim/objects/graph/packing.hpp>
 #include <verbatim/objects/type_info.hpp>
 
+namespace verbatim {
+class RegistrationCache;
+}
 namespace verbatim::objects {
 
 // The state that all transfers of one connection share: a layer of it. Threads: the lane's.
@@ -105,6 +108,7 @@ class PackLease {
 struct OutboundOptions {
     std::uint16_t channel = 0;
     bool acyclic = false;
+    RegistrationCache* foreign = nullptr;
 };
 
 // Sends what a packing walks. All that is handed over must outlive it, and the connection must not
