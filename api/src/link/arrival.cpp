@@ -23,7 +23,7 @@ std::uint64_t Arrival::held_bytes() const noexcept {
 
 // Keeps the memory of its tables.
 void Arrival::reset() noexcept {
-    is_acyclic = is_eager = is_whole = is_over = is_settled = has_news = false;
+    is_acyclic = is_composed = is_eager = is_whole = is_over = is_settled = has_news = false;
     taker = nullptr;
     error.reset();
     eager = Eager{};
@@ -89,6 +89,16 @@ void Arrival::feed(Mending& mending) {
     unfed.arrays.clear();
     unfed.marks.clear();
     mending.advance_to(unfed.told);
+}
+
+ComposedMemory Arrival::composed() const {
+    if (is_eager) return {eager.block.data(), eager.image_bytes, 0};
+    const std::uint64_t bytes = unfed.told.cursor;
+    if (bytes == 0) throw_corrupt("a composed message has no bytes");
+    for (std::uint64_t i = 0; i < segment_of(bytes + kSegmentBytes - 1); ++i)
+        if (streamed.bases[i] != streamed.bases[0] + i * kSegmentBytes)
+            throw_corrupt("a composed message lies in pieces");
+    return {streamed.bases[0], bytes, 0};
 }
 
 void Arrival::note_mark() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <verbatim/driver/error.hpp>
+#include <verbatim/objects/composed/composed_map.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -49,6 +50,7 @@ struct Arrival {
     std::uint64_t fingerprint = 0;
     std::uint16_t channel = 0;
     bool is_acyclic = false;
+    bool is_composed = false;
     bool is_eager = false;
     bool is_whole = false;    // all of it has come
     bool is_over = false;     // the sender says no more of it
@@ -105,6 +107,8 @@ struct Arrival {
     // Copies what the peer wrote before `cursor`.
     void copy_to(std::uint64_t cursor) noexcept;
     void feed(Mending& mending);
+    // Of a composed message that is whole. Throws Error(corrupt_message): it is in pieces.
+    ComposedMemory composed() const;
     // What was told last is a mark, unless it is near the one before: a peer that tells of little
     // at a time makes few.
     void note_mark();

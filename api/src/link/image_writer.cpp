@@ -47,6 +47,24 @@ void ImageWriter::untake() noexcept {
     for (const wire::Binding& binding : bindings_)
         outgoing_.windows.untake({binding.window, binding.slot, binding.count});
     bindings_.clear();
+    prefer({});
+}
+
+void ImageWriter::prefer(const TakenSlots& slots) noexcept {
+    if (preferred_.count != 0) outgoing_.windows.untake(preferred_);
+    preferred_ = slots;
+}
+
+bool ImageWriter::take(std::uint32_t count, TakenSlots& slots) noexcept {
+    const TakenSlots preferred = std::exchange(preferred_, {});
+    if (preferred.count < count) {
+        if (preferred.count != 0) outgoing_.windows.untake(preferred);
+        return outgoing_.windows.take(count, slots);
+    }
+    slots = {preferred.window, preferred.slot, count};
+    if (const std::uint32_t rest = preferred.count - count; rest != 0)
+        outgoing_.windows.untake({preferred.window, preferred.slot + count, rest});
+    return true;
 }
 
 std::uint32_t ImageWriter::bind(std::span<const Piece> pieces, std::uint64_t cursor) {
@@ -55,7 +73,7 @@ std::uint32_t ImageWriter::bind(std::span<const Piece> pieces, std::uint64_t cur
         const std::uint64_t first = places_.size();
         const auto count = static_cast<std::uint32_t>(run_of(pieces, first, end));
         TakenSlots slots;
-        if (!outgoing_.windows.take(count, slots)) return count;
+        if (!take(count, slots)) return count;
         bindings_.push_back(
             {static_cast<std::uint32_t>(first), slots.window, slots.slot, slots.count});
         for (std::uint32_t i = 0; i < count; ++i) places_.push_back({slots.window, slots.slot + i});
@@ -92,7 +110,7 @@ bool ImageWriter::write_piece(const Piece& piece) {
     while (at_ < piece.bytes) {
         if (quiet_ >= wire::kSignOfLifeBytes) return false;
         if (!is_there && region == nullptr) {
-            if (!write_copy(piece)) return false;
+            if (!copy_there(piece) && !write_copy(piece)) return false;
             continue;
         }
         const std::uint64_t before = at_;
@@ -101,6 +119,27 @@ bool ImageWriter::write_piece(const Piece& piece) {
                  piece.offset + at_, at_);
         if (!is_accepted || at_ == before) return false;
     }
+    return true;
+}
+
+// The next bytes of a piece outside of the arena, into the receiver's memory itself. False: it
+// cannot be opened.
+bool ImageWriter::copy_there(const Piece& piece) noexcept {
+    if (copy_ != nullptr) return false;
+    const std::uint64_t offset = piece.offset + at_;
+    const Place& place = places_[segment_of(offset)];
+    const std::uint64_t in_segment = offset % kSegmentBytes;
+    const RemoteExtent remote =
+        outgoing_.windows.place(place.window, place.slot * kSegmentBytes + in_segment);
+    const std::uint64_t count = std::min(piece.bytes - at_, kSegmentBytes - in_segment);
+    if (remote.bytes < count) return false;
+    std::byte* const to =
+        RemoteAccess::open(connection_, remote.address, count, remote.remote_key);
+    if (to == nullptr) return false;
+    std::memcpy(to, piece.from + at_, count);
+    RemoteAccess::close(connection_);
+    at_ += count;
+    quiet_ += count;
     return true;
 }
 

@@ -28,6 +28,8 @@ class ImageWriter {
     // Takes slots for all segments before `cursor`, in which `pieces` are new. 0, or how many slots
     // side by side are missing.
     std::uint32_t bind(std::span<const Piece> pieces, std::uint64_t cursor);
+    // The first segments go there, if that is room for all of them.
+    void prefer(const TakenSlots& slots) noexcept;
     // What the receiver was not told yet.
     std::span<const wire::Binding> bindings() const noexcept { return bindings_; }
     void set_told() noexcept { bindings_.clear(); }
@@ -50,6 +52,8 @@ class ImageWriter {
     void put_copy() noexcept;
     bool write_piece(const Piece& piece);
     bool write_copy(const Piece& piece);
+    bool copy_there(const Piece& piece) noexcept;
+    bool take(std::uint32_t count, TakenSlots& slots) noexcept;
     const MemoryRegion* leased(const Piece& piece) noexcept;
     struct Source {
         const std::byte* from;
@@ -65,6 +69,7 @@ class ImageWriter {
     Outgoing& outgoing_;
     std::vector<Place> places_;  // by segment
     std::vector<wire::Binding> bindings_;
+    TakenSlots preferred_;
     std::size_t piece_ = 0;
     std::uint64_t at_ = 0;       // of the piece
     std::byte* copy_ = nullptr;  // of its next bytes; null: none

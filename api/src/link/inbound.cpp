@@ -100,9 +100,13 @@ void Inbound::check_type() {
 
 bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->streamed.walk; }
 bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic; }
+bool Inbound::is_composed() const noexcept { return arrival_->is_composed; }
+ComposedMemory Inbound::composed() const {
+    return arrival_->is_whole ? arrival_->composed() : ComposedMemory{};
+}
 
 bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
-    if (image || arrival_->streamed.walk) return true;
+    if (image || arrival_->streamed.walk || arrival_->is_composed) return true;
     if (!arrival_->is_whole) return false;
     auto kept = std::make_shared<KeptImage>();
     kept->root = &root_;

@@ -71,6 +71,8 @@ bool Incoming::take(const Message& message) {
             return take_cancel(payload), true;
         case wire::kNeed:
             return take_need(payload), true;
+        case wire::kRoom:
+            return take_room(payload), true;
         case wire::kReturn: {
             std::span rest = payload;
             wire::WindowId head;
@@ -124,6 +126,7 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
+    arrival.is_composed = (head.flags & wire::kComposed) != 0;
     arrival.is_eager = arrival.is_whole = arrival.is_over = arrival.has_news = true;
     arrival.eager.block = std::move(block);
     arrival.eager.image_bytes = head.image_bytes;
@@ -140,6 +143,7 @@ void Incoming::take_begin(std::span<const std::byte> payload) {
     Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
     arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
+    arrival.is_composed = (head.flags & wire::kComposed) != 0;
     arrival.streamed.image = std::make_shared<StreamedImage>();
     arrival.streamed.is_counted = true;
     arrivals_.note_begun(arrival);
@@ -266,6 +270,15 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
+void Incoming::take_room(std::span<const std::byte> payload) {
+    wire::Room head;
+    if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
+        head.slots > wire::kMaxSlots)
+        throw Breach{"a wrong wish for room"};
+    // Copied out, a message has other addresses in any case.
+    if (!options_.hostile) room_slots_ = head.slots;
+}
+
 void Incoming::settle(Connection& connection) {
     if (!send_refusals(connection)) return;
     if (arrivals_.waiting_bytes() < options_.max_graph_bytes) lend(connection);
@@ -278,6 +291,9 @@ void Incoming::lend(Connection& connection) {
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
+    if (const std::uint64_t slots = std::exchange(room_slots_, 0);
+        slots != 0 && connection.state() == Errc::ok)
+        lent_.lend_ahead(connection, slots);
     if (arrivals_.open().empty())
         lent_.reclaim(connection);
     else if (connection.state() == Errc::ok)

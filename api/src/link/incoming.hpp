@@ -55,6 +55,7 @@ class Incoming {
     void take_restart(std::span<const std::byte> payload);
     void take_cancel(std::span<const std::byte> payload);
     void take_need(std::span<const std::byte> payload);
+    void take_room(std::span<const std::byte> payload);
     void lend(Connection& connection);
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);
@@ -67,6 +68,7 @@ class Incoming {
     std::shared_ptr<Budget> budget_;
     LentWindows lent_;
     Arrivals arrivals_;
+    std::uint64_t room_slots_ = 0;  // wanted for messages that are being composed
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
     ToldLayouts layouts_;

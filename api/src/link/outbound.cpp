@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <verbatim/core/config.hpp>
+#include <verbatim/objects/operations/composed_image.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 #include "image_writer.hpp"
@@ -196,7 +197,7 @@ bool Outbound::send_eager() {
                            static_cast<std::uint32_t>(places.size()),
                            static_cast<std::uint32_t>(arrays.size()),
                            options_.channel,
-                           options_.acyclic ? wire::kAcyclic : std::uint16_t{0}};
+                           flags()};
     const Piece image = staging.pieces()[0];
     std::span<const std::byte> all = wire::bytes_of(head);
     if (!places.empty() || !arrays.empty()) {
@@ -212,13 +213,19 @@ bool Outbound::send_eager() {
     return true;
 }
 
+std::uint16_t Outbound::flags() const noexcept {
+    return static_cast<std::uint16_t>((options_.acyclic ? wire::kAcyclic : 0) |
+                                      (options_.composed ? wire::kComposed : 0));
+}
+
 bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
     if (!outgoing.may_begin()) return false;
     if (!writer_) link_.pump(connection_);  // memory may have been freed
-    const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
-                           options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
+    const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel, flags(),
+                           0};
     if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
+    if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
     id_ = head.id;
     outgoing.begin_streamed();

@@ -62,10 +62,36 @@ void Outgoing::take_refusal(std::span<const std::byte> payload) {
 void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> payload) {
     wire::WindowId head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong reclaim"};
+    for (TakenSlots* const slots : std::vector(placed_))
+        if (slots->window == head.window) unplace(*slots);
     // Else some of it is in use, and the receiver will ask again.
     if (!windows.give_back(head.window)) return;
     given_back_.push_back(head.window);
     settle(connection);
+}
+
+bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t count) {
+    placed_.reserve(placed_.size() + 1);
+    if (windows.take(count, slots)) {
+        placed_.push_back(&slots);
+        return true;
+    }
+    // For the next message.
+    const std::uint64_t changes = windows.changes() + 1;
+    if (asked_ != changes &&
+        LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(wire::Room{count}), {},
+                               wire::kRoom) == Errc::ok)
+        asked_ = changes;
+    return false;
+}
+
+void Outgoing::unplace(TakenSlots& slots) noexcept {
+    if (const TakenSlots taken = take_placed(slots); taken.count != 0) windows.untake(taken);
+}
+
+TakenSlots Outgoing::take_placed(TakenSlots& slots) noexcept {
+    std::erase(placed_, &slots);
+    return std::exchange(slots, {});
 }
 
 void Outgoing::settle(Connection& connection) noexcept {

@@ -50,7 +50,9 @@ class Outgoing {
   public:
     explicit Outgoing(Connection& connection);
 
-    static bool is_answer(std::uint8_t kind) noexcept { return kind >= wire::kLend; }
+    static bool is_answer(std::uint8_t kind) noexcept {
+        return kind >= wire::kLend && kind <= wire::kReclaim;
+    }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
     // Sends what found no room.
@@ -68,6 +70,13 @@ class Outgoing {
     bool is_told(std::uint64_t fingerprint) const noexcept;
     void set_told(std::uint64_t fingerprint) { told_.push_back(fingerprint); }
 
+    // Slots for a message that is being composed, until they are taken, or a reclaim of the receiver
+    // comes, which has `slots.count` become 0. False: there are none. Never blocks.
+    bool place(Connection& connection, TakenSlots& slots, std::uint32_t count);
+    void unplace(TakenSlots& slots) noexcept;
+    // They become an image's.
+    TakenSlots take_placed(TakenSlots& slots) noexcept;
+
     BorrowedWindows windows;
     BounceBuffers bounce;
     std::vector<std::byte> scratch;  // of messages
@@ -82,6 +91,8 @@ class Outgoing {
     std::vector<std::uint64_t> open_;
     std::vector<RefusedGraph> refused_;
     std::vector<std::uint64_t> told_;
+    std::vector<TakenSlots*> placed_;
+    std::uint64_t asked_ = 0;  // changes of the windows when room was asked for, and one
     std::deque<std::uint64_t> cancelled_;   // not told yet
     std::deque<std::uint32_t> given_back_;  // windows; not told yet
 };

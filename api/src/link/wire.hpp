@@ -31,6 +31,8 @@ enum Kind : std::uint8_t {
     kFree = 9,      // SlotRanges
     kRefusal = 10,  // Refusal, text
     kReclaim = 11,  // WindowId
+    // Of a sender.
+    kRoom = 12,     // Room
 };
 
 inline constexpr std::uint64_t kSlotBytes = kSegmentBytes;
@@ -41,7 +43,9 @@ struct LayoutPart {
     std::uint32_t position;  // of the bytes that follow
 };
 
-inline constexpr std::uint16_t kAcyclic = 1;  // flag of a graph
+// Flags of a graph.
+inline constexpr std::uint16_t kAcyclic = 1;
+inline constexpr std::uint16_t kComposed = 2;  // the image is a composed message
 
 struct Eager {
     std::uint64_t id;
@@ -104,6 +108,10 @@ struct GraphId {
 struct Need {
     std::uint64_t id;
     std::uint64_t slots;  // side by side
+};
+// A message is being composed that wants so many slots side by side. Nothing is owed to it.
+struct Room {
+    std::uint64_t slots;
 };
 struct WindowId {
     std::uint32_t window;

@@ -5,6 +5,7 @@
 #include <linux/memfd.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -84,6 +85,7 @@ std::size_t ArenaMemory::page_bytes() const noexcept {
 void ArenaMemory::reserve() {
     const std::size_t alignment =
         std::max({options_.segment_bytes, huge_page_bytes_, kSmallPageBytes});
+    if (options_.is_set_aside && reserve_set_aside(alignment)) return;
     const std::size_t bytes = options_.max_bytes + alignment;
     void* raw = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
@@ -96,6 +98,27 @@ void ArenaMemory::reserve() {
     base_ = start + skip;
     if (skip != 0) munmap(start, skip);
     if (alignment != skip) munmap(base_ + options_.max_bytes, alignment - skip);
+}
+
+// Drawn for each arena, also after a fork. A few attempts: there is room for many.
+bool ArenaMemory::reserve_set_aside(std::size_t alignment) noexcept {
+    constexpr int kAttempts = 4;
+    constexpr std::uint64_t kBytes = SetAside::kEnd - SetAside::kFirst;
+    if (options_.max_bytes + alignment > kBytes / 2) return false;
+    const std::uint64_t places = (kBytes - options_.max_bytes) / alignment;
+    for (int i = 0; i < kAttempts; ++i) {
+        std::uint64_t drawn = 0;
+        if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) return false;
+        const std::uint64_t first = (SetAside::kFirst + alignment - 1) / alignment * alignment;
+        auto* const wanted = reinterpret_cast<void*>(first + drawn % places * alignment);
+        void* const got =
+            mmap(wanted, options_.max_bytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        base_ = static_cast<std::byte*>(got);
+        if (got == wanted) return true;
+        if (got != MAP_FAILED) munmap(got, options_.max_bytes);
+    }
+    return false;
 }
 
 void ArenaMemory::grow(std::size_t segments) {

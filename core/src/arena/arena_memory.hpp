@@ -39,6 +39,7 @@ class ArenaMemory {
   private:
     void check_lockable() const;
     void reserve();
+    bool reserve_set_aside(std::size_t alignment) noexcept;
     bool choose_huge(std::uint64_t wanted_pages);
     struct Piece {
         std::byte* at;

@@ -7,10 +7,18 @@
 #include <fmt/ranges.h>
 
 namespace verbatim {
+namespace {
+
+std::shared_ptr<Arena> receive_arena(ArenaOptions options) {
+    options.is_set_aside = true;
+    return std::make_shared<Arena>(options);
+}
+
+}  // namespace
 
 RegionTables::RegionTables(Device& device, const Config& config, Access access)
     : objects(device, std::make_shared<Arena>(config.arena), access),
-      received(device, std::make_shared<Arena>(config.receive_arena), access) {
+      received(device, receive_arena(config.receive_arena), access) {
     for (const ArenaOptions& options : config.named_arenas) {
         for (const auto& other : named_)
             if (other->arena().options().name == options.name)

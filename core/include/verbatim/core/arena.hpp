@@ -32,6 +32,15 @@ struct ArenaOptions {
         PageChoice::automatic;  // automatic: 2M where reserved, else 4K with one warning
     bool lock_memory = false;   // mlock segments; needs memlock
     int numa_node = -1;         // -1: the kernel's choice
+    // It lies at a random place in the addresses set aside, if those are free.
+    bool is_set_aside = false;
+};
+
+// Addresses that programs, libraries and heaps do not use. The receive arenas of contexts lie there,
+// so that a peer that composes a message finds the addresses of a window free (docs/composed.md).
+struct SetAside {
+    static constexpr std::uint64_t kFirst = std::uint64_t{20} << 40;
+    static constexpr std::uint64_t kEnd = std::uint64_t{32} << 40;
 };
 
 struct ArenaUsage {

@@ -8,6 +8,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
+#include <verbatim/objects/composed/composed_verifier.hpp>
 #include <verbatim/objects/graph/mender.hpp>
 #include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -41,6 +42,7 @@ class ReceiveOperation {
         if (!inbound_.look()) return false;
         if (keeps_image_ && !inbound_.keep(image_)) return false;
         try {
+            if (inbound_.is_composed()) return verify();
             return inbound_.is_at_once() ? mend_at_once() : mend_on();
         } catch (const Error& error) {
             inbound_.drop(error);
@@ -63,6 +65,20 @@ class ReceiveOperation {
         if (!inbound_.run(mender)) objects::Mending::corrupt("it ends before its end");
         finish(mender);
         return true;
+    }
+    // A composed message, once all of it is there.
+    bool verify() {
+        const objects::ComposedMemory memory = inbound_.composed();
+        if (memory.bytes == nullptr) return false;
+        if constexpr (kComposed<T>) {
+            objects::ComposedVerifier<T> verifier;
+            T* const root = verifier.run(memory);
+            received_.emplace(inbound_.take(), root,
+                              ReceiveReport{verifier.objects(), 0, memory.used});
+            return true;
+        } else {
+            objects::refuse_composed(objects::type_info<T>());
+        }
     }
     // As far as the sender has told.
     bool mend_on() {

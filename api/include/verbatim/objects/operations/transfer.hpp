@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/objects/composed/composed_map.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/packing.hpp>
@@ -105,10 +106,14 @@ class PackLease {
     std::unique_ptr<PackTables> tables_;
 };
 
+class ComposePlace;
+
 struct OutboundOptions {
     std::uint16_t channel = 0;
     bool acyclic = false;
     RegistrationCache* foreign = nullptr;
+    bool composed = false;
+    const ComposePlace* place = nullptr;  // of a composed message
 };
 
 // Sends what a packing walks. All that is handed over must outlive it, and the connection must not
@@ -159,6 +164,7 @@ class Outbound {
     bool send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body);
     void check_refusal();
     void announce();
+    std::uint16_t flags() const noexcept;
 
     Connection& connection_;
     ObjectLink& link_;
@@ -207,6 +213,9 @@ class Inbound {
     // All of it is there, and no walk has begun.
     bool is_at_once() const noexcept;
     bool is_acyclic() const noexcept;
+    bool is_composed() const noexcept;
+    // Its bytes; null: they must still come. Throws Error(corrupt_message).
+    ComposedMemory composed() const;
     // A copy of the image as it came, once all of it is there. False: it must still come. No copy
     // where a walk has begun, or where the arena has no room.
     bool keep(std::shared_ptr<KeptImage>& image);

@@ -23,6 +23,7 @@ struct Trait<std::deque<E, A>> {
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
         return "deque<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
@@ -37,8 +38,12 @@ struct Trait<std::deque<E, A>> {
         const auto* bytes = reinterpret_cast<const std::byte*>(&deque) + kImageAt;
         const Extents extents(*reinterpret_cast<const DequeImage*>(bytes));
         if (extents.end == extents.start) return;
-        sender.reserve(bytes_of_map(extents), alignof(std::byte*));
-        sender.put_off({&pack_buffers<S>, bytes, offset_of(0), extents.buffers()});
+        if constexpr (ByAddress<S>) {
+            look_at_buffers(sender, *reinterpret_cast<const DequeImage*>(bytes), extents);
+        } else {
+            sender.reserve(bytes_of_map(extents), alignof(std::byte*));
+            sender.put_off({&pack_buffers<S>, bytes, offset_of(0), extents.buffers()});
+        }
     }
     template <class R>
     static void mend(R& receiver, Container& deque) {
@@ -46,15 +51,16 @@ struct Trait<std::deque<E, A>> {
         auto& image = *reinterpret_cast<DequeImage*>(bytes);
         const Extents extents(image);
         if (!extents.are_valid()) receiver.corrupt("a deque's ends do not fit its elements");
-        image.map = nullptr;
-        image.map_entries = 0;
         if (extents.end == extents.start) {
             image = {};
-            return;
+        } else if constexpr (ByAddress<R>) {
+            verify_buffers(receiver, image, extents);
+        } else {
+            image.map_entries = 0;
+            image.map = reinterpret_cast<std::byte**>(
+                receiver.reserve(bytes_of_map(extents), alignof(std::byte*)));
+            receiver.put_off({&mend_buffers<R>, bytes, extents.buffers(), 0});
         }
-        image.map = reinterpret_cast<std::byte**>(
-            receiver.reserve(bytes_of_map(extents), alignof(std::byte*)));
-        receiver.put_off({&mend_buffers<R>, bytes, extents.buffers(), 0});
     }
 
   private:
@@ -120,6 +126,39 @@ struct Trait<std::deque<E, A>> {
             image.map[i] =
                 reinterpret_cast<std::byte*>(receiver.template owned<E>(extents.count_of(i)));
         if (count == now) finish(image, extents);
+    }
+    // In composed messages the map and the buffers stay where they are.
+    template <class S>
+    static void look_at_buffers(S& sender, const DequeImage& image, const Extents& extents) {
+        sender.room(image.map, image.map_entries * sizeof(std::byte*));
+        for (std::uint64_t i = 0; i < extents.buffers(); ++i) {
+            const auto* buffer = reinterpret_cast<const E*>(image.start.entry[i]);
+            sender.room(buffer, kBuffer * sizeof(E));
+            sender.template inside<E>(buffer + extents.first_of(i), extents.count_of(i));
+        }
+    }
+    template <class R>
+    static void verify_buffers(R& receiver, DequeImage& image, const Extents& extents) {
+        const std::uint64_t first = distance(image.map, image.start.entry) / sizeof(std::byte*);
+        if (image.map_entries >= std::uint64_t{1} << 40 || first >= image.map_entries ||
+            extents.entries >= image.map_entries - first)
+            receiver.corrupt("a deque's ends do not fit its map");
+        image.map = reinterpret_cast<std::byte**>(
+            receiver.room(image.map, image.map_entries * sizeof(std::byte*)));
+        for (std::uint64_t i = 0; i < extents.buffers(); ++i) {
+            std::byte*& entry = image.map[first + i];
+            std::byte* const buffer = receiver.room(entry, kBuffer * sizeof(E));
+            (void)receiver.template inside<E>(moved(entry, bytes_of(extents.first_of(i))),
+                                              extents.count_of(i));
+            entry = buffer;
+        }
+        const std::uint64_t last = first + extents.entries;
+        if (extents.tail == 0) image.map[last] = moved(image.map[last - 1], bytes_of(kBuffer));
+        image.start = end_at(image, first, moved(image.map[first], bytes_of(extents.start)));
+        image.finish = end_at(image, last, moved(image.map[last], bytes_of(extents.tail)));
+    }
+    static std::int64_t bytes_of(std::uint64_t elements) noexcept {
+        return static_cast<std::int64_t>(elements * sizeof(E));
     }
     // Buffers that are not full on both sides reach into memory of others, which nothing looks at.
     static void finish(DequeImage& image, const Extents& extents) noexcept {

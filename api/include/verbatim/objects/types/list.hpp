@@ -12,6 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/linked_nodes.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -81,6 +82,7 @@ struct Trait<std::list<V, A>> {
     using Edges = List<OwnedOne<Node>>;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, V>;
+    static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
         return "list<" + TraitOf<V>::spell() + ">" + (kPolymorphic ? " pmr" : "");
@@ -100,10 +102,17 @@ struct Trait<std::list<V, A>> {
     static void mend(R& receiver, Container& list) {
         std::byte* const bytes = forbid_allocation<kPolymorphic>(&list);
         auto* image = reinterpret_cast<ListImage*>(bytes);
+        const void* const first = image->ends.next;
         image->ends = {&image->ends, &image->ends};
         if (image->size == 0) return;
-        if constexpr (R::Types::template claims<Node>()) receiver.validate_later(&list, &is_whole);
-        detail::NodeMending<detail::ListLinker<V>, R>::begin(receiver, bytes, image->size);
+        using Linker = detail::ListLinker<V>;
+        if constexpr (ByAddress<R>) {
+            detail::LinkedNodes<Linker, R>::begin(receiver, bytes, image->size, first);
+        } else {
+            if constexpr (R::Types::template claims<Node>())
+                receiver.validate_later(&list, &is_whole);
+            detail::NodeMending<Linker, R>::begin(receiver, bytes, image->size);
+        }
     }
 
   private:
@@ -113,7 +122,8 @@ struct Trait<std::list<V, A>> {
     }
 };
 
-// Its copy has the number of its elements in place of the address of the first.
+// Its copy has the number of its elements in place of the address of the first, but in composed
+// messages.
 template <class V, class A>
 struct Trait<std::forward_list<V, A>> {
     static_assert(kHasKnownAllocator<A, V>,
@@ -124,6 +134,7 @@ struct Trait<std::forward_list<V, A>> {
     using Edges = List<OwnedOne<Node>>;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, V>;
+    static constexpr bool kTellsAddresses = true;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
 
     static std::string spell() {
@@ -149,9 +160,16 @@ struct Trait<std::forward_list<V, A>> {
         std::memcpy(&count, bytes, sizeof count);
         if (count == 0) return;
         auto* head = reinterpret_cast<ChainLink*>(bytes);
+        const void* const first = head->next;
         head->next = head;
-        if constexpr (R::Types::template claims<Node>()) receiver.validate_later(&list, &is_whole);
-        detail::NodeMending<detail::ChainLinker<V>, R>::begin(receiver, bytes, count);
+        using Linker = detail::ChainLinker<V>;
+        if constexpr (ByAddress<R>) {
+            detail::LinkedNodes<Linker, R>::begin(receiver, bytes, detail::kMostObjects, first);
+        } else {
+            if constexpr (R::Types::template claims<Node>())
+                receiver.validate_later(&list, &is_whole);
+            detail::NodeMending<Linker, R>::begin(receiver, bytes, count);
+        }
     }
 
   private:

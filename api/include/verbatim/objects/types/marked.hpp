@@ -135,6 +135,7 @@ struct Trait<detail::CountedMember<M>> {
     using Parts = List<>;
     using Edges = List<Edge>;
     static constexpr bool kPlain = false;
+    static constexpr bool kTellsAddresses = true;
     static std::string spell() {
         return (std::is_pointer_v<M> ? "counted pointer<" : "counted unique_ptr<") +
                TraitOf<Target>::spell() + ">";
@@ -164,7 +165,7 @@ struct Trait<detail::CountedMember<M>> {
         } else if constexpr (std::is_pointer_v<M>) {
             receiver.template view<Target>(&member, count);
         } else {
-            first = receiver.template owned<Target>(count);
+            first = owned_at<Target>(receiver, count, first);
             std::memcpy(&member, &first, sizeof first);
         }
     }

@@ -11,6 +11,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/linked_nodes.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -96,6 +97,7 @@ struct OrderedTrait {
     using Edges = List<OwnedOne<Node>>;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
+    static constexpr bool kTellsAddresses = true;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic> + kComparatorBytes;
 
     static std::string spell_as(const std::string& name) {
@@ -117,13 +119,19 @@ struct OrderedTrait {
     static void mend(R& receiver, Container& container) {
         std::byte* const bytes = forbid_allocation<kPolymorphic>(&container) + kComparatorBytes;
         auto* image = reinterpret_cast<TreeImage*>(bytes);
+        const void* const root = image->header.parent;
         image->header = {TreeLinks::kRed, nullptr, &image->header, &image->header};
         if (image->count == 0) return;
         image->header.left = image->header.right = nullptr;
-        if constexpr (R::Types::template claims<Node>())
-            receiver.validate_later(&container, &is_whole);
-        using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, kWalksNodes<R, Node>>;
-        NodeMending<Linker, R>::begin_keyed(receiver, bytes, image->count);
+        if constexpr (ByAddress<R>) {
+            using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, false>;
+            LinkedTree<Linker, R>::begin(receiver, bytes, image->count, root);
+        } else {
+            if constexpr (R::Types::template claims<Node>())
+                receiver.validate_later(&container, &is_whole);
+            using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, kWalksNodes<R, Node>>;
+            NodeMending<Linker, R>::begin_keyed(receiver, bytes, image->count);
+        }
     }
 
   private:

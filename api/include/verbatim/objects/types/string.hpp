@@ -27,6 +27,7 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, C>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
         return "string<" + TraitOf<C>::spell() + ">" + (kPolymorphic ? " pmr" : "");
@@ -43,7 +44,8 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
         const bool is_local =
             reinterpret_cast<const std::byte*>(string.data()) == image + offsetof(Image, local);
         if (is_local) return;
-        if (string.size() <= Image::kLocal) return amend_short(sender, string, slot);
+        if (!ByAddress<S> && string.size() <= Image::kLocal)
+            return amend_short(sender, string, slot);
         sender.template owned<C>(string.data(), string.size() + 1);
     }
     template <class R>
@@ -52,9 +54,9 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
         std::size_t size = 0;
         std::memcpy(&size, image + offsetof(Image, size), sizeof size);
         std::byte* data = image + offsetof(Image, local);
-        if (size > Image::kLocal) {
+        if (size > Image::kLocal || is_apart(receiver, image)) {
             if (size == ~std::size_t{0}) receiver.corrupt("a string is longer than the graph");
-            data = reinterpret_cast<std::byte*>(receiver.template owned<C>(size + 1));
+            data = reinterpret_cast<std::byte*>(owned_at<C>(receiver, size + 1, data_of(image)));
             std::memcpy(image + offsetof(Image, capacity), &size, sizeof size);
         }
         C terminator;
@@ -64,6 +66,19 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     }
 
   private:
+    static const std::byte* data_of(const std::byte* image) noexcept {
+        const std::byte* data = nullptr;
+        std::memcpy(&data, image + offsetof(Image, data), sizeof data);
+        return data;
+    }
+    // A short one may be outside of its object in composed messages.
+    template <class R>
+    static bool is_apart(const R& receiver, const std::byte* image) noexcept {
+        if constexpr (ByAddress<R>)
+            return data_of(image) != receiver.composed_address(image + offsetof(Image, local));
+        else
+            return false;
+    }
     // A string that was longer once: the receiver takes every short one for a local one.
     template <class S>
     static void amend_short(S& sender, const String& string, Slot slot) {

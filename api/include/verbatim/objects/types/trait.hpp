@@ -104,6 +104,21 @@ inline constexpr bool kLeadsOn = detail::LeadsOn<T>::value;
 template <class T>
 inline constexpr bool kPlain = TraitOf<T>::kPlain;
 
+// Walks over composed messages (docs/composed.md), where references are addresses. Traits that own
+// objects serve them if they have a kTellsAddresses.
+template <class Walk>
+concept ByAddress = requires {
+    Walk::kByAddress;
+};
+// The objects that a container owns, for a mend(). `address`: where its bytes say that they are.
+template <class E, class R>
+[[gnu::always_inline]] inline E* owned_at(R& receiver, std::uint64_t count, const void* address) {
+    if constexpr (ByAddress<R>)
+        return receiver.template owned<E>(count, address);
+    else
+        return receiver.template owned<E>(count);
+}
+
 // A step of a walk takes at most so many objects: how much is done between two looks at what has
 // come, or must go.
 inline constexpr std::uint64_t kStepObjects = 64;

@@ -25,6 +25,7 @@ struct Trait<std::unique_ptr<T, D>> {
     using Parts = List<>;
     using Edges = List<OwnedOne<Target>>;
     static constexpr bool kPlain = false;
+    static constexpr bool kTellsAddresses = true;
     static std::string spell() { return "unique_ptr<" + TraitOf<T>::spell() + ">"; }
     static TypeInfo info() {
         TypeInfo info;
@@ -40,7 +41,7 @@ struct Trait<std::unique_ptr<T, D>> {
         void* target = nullptr;
         std::memcpy(&target, static_cast<const void*>(&pointer), sizeof target);
         if (target == nullptr) return;
-        target = receiver.template owned<Target>(1);
+        target = owned_at<Target>(receiver, 1, target);
         std::memcpy(static_cast<void*>(&pointer), &target, sizeof target);
     }
 };

@@ -12,6 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/linked_nodes.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -30,7 +31,7 @@ class HashLinker {
     HashLinker(auto& receiver, std::byte* image)
         : corrupt_(&receiver.corrupt),
           table_(*reinterpret_cast<HashImage*>(image)),
-          last_(*state()) {
+          last_(*state() == nullptr ? &table_.before_first : *state()) {
         if constexpr (!HashesLate)
             if (last_ != &table_.before_first) last_bucket_ = bucket_of(*last_);
     }
@@ -42,11 +43,11 @@ class HashLinker {
     }
     void stop() noexcept {
         last_->next = nullptr;
-        *state() = last_;
+        if (!is_own_bucket()) *state() = last_;
     }
     void finish() {
         if constexpr (HashesLate) insert_all();
-        *state() = nullptr;
+        if (!is_own_bucket()) *state() = nullptr;
     }
     static bool is_whole(const HashImage& table) noexcept {
         const ChainLink* before = &table.before_first;
@@ -76,8 +77,10 @@ class HashLinker {
     std::size_t bucket_of(const ChainLink& link) const noexcept {
         return hash_of(reinterpret_cast<const Node&>(link)) % table_.bucket_count;
     }
-    // Tables of one bucket have it in memory of its own here, too: this one is free.
-    ChainLink** state() noexcept { return &table_.single_bucket; }
+    // Tables of one bucket have it in memory of its own here, too: this one is free, and null at
+    // first. In composed messages they have it here, and are filled in one step.
+    ChainLink** state() const noexcept { return &table_.single_bucket; }
+    bool is_own_bucket() const noexcept { return table_.buckets == state(); }
 
     void append(ChainLink* link) noexcept {
         last_->next = link;
@@ -159,6 +162,7 @@ struct UnorderedTrait {
     using Edges = List<OwnedOne<Node>>;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
+    static constexpr bool kTellsAddresses = true;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
 
     static std::string spell_as(const std::string& name) {
@@ -175,8 +179,12 @@ struct UnorderedTrait {
         const auto* image = reinterpret_cast<const HashImage*>(
             reinterpret_cast<const std::byte*>(&container) + kImageAt);
         if (image->count == 0) return;
-        const std::size_t buckets = bucket_count_for(image->count, image->bucket_count);
-        sender.reserve(bytes_of(buckets), alignof(ChainLink*));
+        if constexpr (ByAddress<S>) {
+            if (image->bucket_count > 1) sender.room(image->buckets, bytes_of(image->bucket_count));
+        } else {
+            const std::size_t buckets = bucket_count_for(image->count, image->bucket_count);
+            sender.reserve(bytes_of(buckets), alignof(ChainLink*));
+        }
         NodePacking<Node, S>::begin_keyed(sender, image->before_first.next, image->count);
     }
     template <class R>
@@ -184,13 +192,22 @@ struct UnorderedTrait {
         std::byte* const bytes = forbid_allocation<kPolymorphic>(&container);
         auto& image = *reinterpret_cast<HashImage*>(bytes);
         const std::size_t count = image.count, sent = image.bucket_count;
+        const void *const first = image.before_first.next, *const buckets = image.buckets;
         if (count > kMostObjects) receiver.corrupt("more objects than the graph has bytes for");
         image = {&image.single_bucket, 1, {nullptr}, count, 1.0f, 0, nullptr};
         if (count == 0) return;
-        make_buckets(receiver, image, bucket_count_for(count, sent));
-        if constexpr (R::Types::template claims<Node>())
-            receiver.validate_later(&container, &is_whole);
-        NodeMending<Linker<kWalksNodes<R, Node>>, R>::begin_keyed(receiver, bytes, count);
+        if constexpr (ByAddress<R>) {
+            if (sent == 0 || sent > kMostObjects)
+                receiver.corrupt("a table has too many buckets, or none");
+            if (sent > 1) set_buckets(image, receiver.room(buckets, bytes_of(sent)), sent);
+            LinkedNodes<Linker<false>, R>::begin(receiver, bytes, count, first);
+        } else {
+            const std::size_t wanted = bucket_count_for(count, sent);
+            set_buckets(image, receiver.reserve(bytes_of(wanted), alignof(ChainLink*)), wanted);
+            if constexpr (R::Types::template claims<Node>())
+                receiver.validate_later(&container, &is_whole);
+            NodeMending<Linker<kWalksNodes<R, Node>>, R>::begin_keyed(receiver, bytes, count);
+        }
     }
 
   private:
@@ -200,13 +217,10 @@ struct UnorderedTrait {
     static std::uint64_t bytes_of(std::size_t buckets) noexcept {
         return buckets * sizeof(ChainLink*);
     }
-    template <class R>
-    static void make_buckets(R& receiver, HashImage& image, std::size_t buckets) {
-        std::byte* const room = receiver.reserve(bytes_of(buckets), alignof(ChainLink*));
+    static void set_buckets(HashImage& image, std::byte* room, std::size_t buckets) noexcept {
         std::memset(room, 0, bytes_of(buckets));
         image.buckets = reinterpret_cast<ChainLink**>(room);
         image.bucket_count = image.next_resize = buckets;
-        image.single_bucket = &image.before_first;
     }
     static bool is_whole(const std::byte* container) noexcept {
         return Linker<true>::is_whole(*reinterpret_cast<const HashImage*>(container + kImageAt));

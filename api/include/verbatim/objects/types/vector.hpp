@@ -22,6 +22,7 @@ requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>> {
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
         return "vector<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
@@ -56,7 +57,7 @@ requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>> {
         if (end < begin || (end - begin) % sizeof(E) != 0)
             receiver.corrupt("a vector's ends do not fit its elements");
         const std::uint64_t count = (end - begin) / sizeof(E);
-        ends.begin = reinterpret_cast<std::byte*>(receiver.template owned<E>(count));
+        ends.begin = reinterpret_cast<std::byte*>(owned_at<E>(receiver, count, ends.begin));
         ends.end = ends.capacity_end = ends.begin + (end - begin);
     }
 };

@@ -23,6 +23,7 @@ struct Trait<std::vector<bool, A>> {
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, bool>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
         return std::string("vector<bool>") + (kPolymorphic ? " pmr" : "");
@@ -46,9 +47,10 @@ struct Trait<std::vector<bool, A>> {
             receiver.corrupt("a vector's ends do not fit its bits");
         const std::uint64_t count = words(image);
         const std::uint32_t bit = image.finish_bit;
+        const std::byte* const start = image.start;
         image = {};
         if (count == 0) return;
-        image.start = reinterpret_cast<std::byte*>(receiver.template owned<Word>(count));
+        image.start = reinterpret_cast<std::byte*>(owned_at<Word>(receiver, count, start));
         image.finish = image.start + full;
         image.finish_bit = bit;
         image.storage_end = image.start + count * sizeof(Word);

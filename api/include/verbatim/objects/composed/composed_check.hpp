@@ -1,0 +1,128 @@
+// The composed check is the sender's walk over a message that was composed: do all references lead
+// to objects of the message? Nothing is changed. A message that fails is sent the ordinary way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <verbatim/objects/composed/composed_walk.hpp>
+
+namespace verbatim::objects {
+
+class ComposedChecking;
+
+// As PackFrame.
+struct ComposedCheckFrame {
+    void (*step)(ComposedChecking&, const ComposedCheckFrame&) = nullptr;
+    const std::byte* source = nullptr;
+    std::uint64_t offset = 0;  // of containers
+    std::uint64_t count = 0;
+};
+
+class ComposedChecking {
+  protected:
+    bool is_good_ = true;
+    Column<ComposedCheckFrame> stack_;
+};
+
+template <class Root>
+class ComposedCheck final : public ComposedChecking,
+                            public ComposedWalk<ComposedCheck<Root>, Root> {
+  public:
+    using Base = ComposedWalk<ComposedCheck<Root>, Root>;
+    using typename Base::Types;
+    using Frame = ComposedCheckFrame;
+    using Walk = ComposedChecking;
+
+    // True: the message holds all of the graph.
+    bool run(const ComposedMemory& memory, const Root& root) {
+        Base::begin(memory);
+        owned(&root, 1);
+        while (is_good_) {
+            while (is_good_ && !stack_.empty()) {
+                const ComposedCheckFrame frame = stack_.back();
+                stack_.pop_back();
+                frame.step(*this, frame);
+            }
+            if (!is_good_ || !Base::drain()) break;
+        }
+        return is_good_;
+    }
+    std::uint64_t objects() const noexcept { return Base::objects_; }
+
+    // ---- called by the pack() of traits ----
+    template <class E>
+    void owned(const E* first, std::uint64_t count) {
+        if (count == 0) return;
+        if (const std::uint64_t at = place_of(first, count); at != ComposedMap::kOutside)
+            Base::template follow<E>(at, count);
+    }
+    template <class E>
+    void pointer(const E* target, Slot) {
+        if (target == nullptr) return;
+        const std::uint64_t at = place_of(target, 1);
+        if (at == ComposedMap::kOutside) return;
+        if constexpr (Types::template is_inner<E>())
+            Base::template follow_inner<E>(at, 1);
+        else
+            Base::template follow<E>(at, 1);
+    }
+    template <class E>
+    void view(const E* first, std::uint64_t count, Slot) {
+        if (count == 0) return;
+        if (const std::uint64_t at = place_of(first, count); at != ComposedMap::kOutside)
+            Base::template follow_inner<E>(at, count);
+    }
+    // Texts lie outside, most often, and have no length.
+    template <class C>
+    void text(const C* first, Slot) {
+        if (first != nullptr) refuse("a text");
+    }
+    template <class P>
+    void pointers(const P* first, std::uint64_t count, Slot slot) {
+        for (std::uint64_t i = 0; i < count; ++i)
+            pointer<std::remove_cv_t<std::remove_pointer_t<P>>>(first[i], slot);
+    }
+    // Memory of a container that holds no objects.
+    void room(const void* first, std::uint64_t bytes) {
+        const std::uint64_t at = place_of(static_cast<const std::byte*>(first), bytes);
+        if (at != ComposedMap::kOutside && !Base::map_.claim(at, bytes)) refuse("it is taken");
+    }
+    // Objects in such memory.
+    template <class E>
+    void inside(const E* first, std::uint64_t count) {
+        const std::uint64_t at = place_of(first, count);
+        if (at == ComposedMap::kOutside) return;
+        Base::template note<E>(at, count);
+        push<E>(at, count);
+    }
+    void amend(Slot, std::span<const std::byte>) {}
+    void put_off(const ComposedCheckFrame& frame) { stack_.push_back(frame); }
+    static constexpr std::uint64_t image_bytes() noexcept { return 0; }
+
+  private:
+    friend Base;
+
+    template <class E>
+    std::uint64_t place_of(const E* first, std::uint64_t count) {
+        const std::uint64_t at =
+            Base::template locate<E>(reinterpret_cast<std::uint64_t>(first), count);
+        if (at == ComposedMap::kOutside) refuse("an object lies outside");
+        return at;
+    }
+    void refuse(const char*) noexcept { is_good_ = false; }
+    template <class E>
+    void push(std::uint64_t offset, std::uint64_t count) {
+        if constexpr (kHasReferences<E>)
+            stack_.push_back({&step<E>, Base::memory_.bytes + offset, 0, count});
+    }
+    template <class E>
+    static void step(ComposedChecking& walk, const ComposedCheckFrame& frame) {
+        auto& check = static_cast<ComposedCheck&>(walk);
+        const auto* const first = reinterpret_cast<const E*>(frame.source);
+        for (std::uint64_t i = 0; i < frame.count && check.is_good_; ++i)
+            TraitOf<E>::pack(check, first[i], Slot{});
+    }
+};
+
+}  // namespace verbatim::objects

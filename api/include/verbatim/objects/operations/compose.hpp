@@ -1,0 +1,135 @@
+// compose() makes messages whose objects are made where they are sent from: they leave as they lie,
+// in one write, and the receiver only verifies them (docs/composed.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <verbatim/objects/composed/compose_arena.hpp>
+#include <verbatim/objects/composed/composed_check.hpp>
+#include <verbatim/objects/composed/seat.hpp>
+#include <verbatim/objects/operations/composed_image.hpp>
+#include <verbatim/objects/operations/send.hpp>
+
+namespace verbatim {
+
+struct ComposeOptions {
+    // Of all objects. Where they take more, the message is sent the ordinary way.
+    std::uint64_t most_bytes = std::uint64_t{256} << 20;
+    // Room to be had at the receiver. A message that takes more, or found none, lies elsewhere
+    // there: its addresses are moved.
+    std::uint64_t expected_bytes = std::uint64_t{1} << 20;
+};
+
+// A message that is being composed: a root, and the memory in which it and its objects lie. It may
+// be sent several times, and changed between. Its objects end with it, without their destructors:
+// use std::pmr containers. Threads: one at a time.
+template <class T>
+class ComposedMessage {
+    static_assert(kComposed<T>,
+                  "verbatim: compose() needs VERBATIM_COMPOSED(type) beside the definition of the "
+                  "root's type, so that receivers take such messages");
+    static_assert(objects::kCanBeComposed<T>,
+                  "verbatim: a type of this graph cannot be composed: weak pointers, and owners "
+                  "whose trait does not tell addresses; use send()");
+
+  public:
+    ComposedMessage(objects::ComposePlace place, ComposeOptions options)
+        : place_(std::move(place)),
+          arena_(std::make_unique<objects::ComposeArena>(options.most_bytes, place_.address())),
+          root_(make<T>()) {}
+
+    T& operator*() noexcept { return *root_; }
+    T* operator->() noexcept { return root_; }
+    const T& root() const noexcept { return *root_; }
+
+    // For containers of the program. What it gives lies in the message.
+    std::pmr::memory_resource* resource() noexcept { return arena_.get(); }
+    // An object of the message. Its containers, and those of its members, use the message's memory.
+    template <class U, class... A>
+    U* make(A&&... arguments) {
+        void* const memory = arena_->allocate(sizeof(U), alignof(U));
+        U* made = nullptr;
+        if constexpr (std::uses_allocator_v<U, std::pmr::polymorphic_allocator<>>)
+            made = std::uninitialized_construct_using_allocator(
+                static_cast<U*>(memory), std::pmr::polymorphic_allocator<>(resource()),
+                std::forward<A>(arguments)...);
+        else if constexpr (std::is_constructible_v<U, A...>)
+            made = ::new (memory) U(std::forward<A>(arguments)...);
+        else
+            made = ::new (memory) U{std::forward<A>(arguments)...};
+        objects::seat(*made, resource());
+        return made;
+    }
+
+    // ---- for the operations ----
+    const objects::ComposePlace& place() const noexcept { return place_; }
+    // The bytes to be sent, and how many objects; none if some of the graph lies outside.
+    std::optional<objects::ComposedBytes> finish() const {
+        const objects::ComposedMemory memory = arena_->finish(root_);
+        objects::ComposedCheck<T> check;
+        if (!check.run(memory, *root_)) return std::nullopt;
+        return objects::ComposedBytes{memory, check.objects()};
+    }
+
+  private:
+    objects::ComposePlace place_;
+    std::unique_ptr<objects::ComposeArena> arena_;
+    T* root_;
+};
+
+// Begins a message to the peer of a connection. Never blocks. Throws Error(out_of_memory).
+template <class T>
+ComposedMessage<T> compose(Connection& connection, ComposeOptions options = {}) {
+    return {objects::ComposePlace(connection, options.expected_bytes), options};
+}
+
+// A composed message on its way. As SendOperation; `acyclic` means nothing here.
+template <class T>
+class ComposedSendOperation {
+  public:
+    ComposedSendOperation(Connection& connection, const ComposedMessage<T>& message,
+                          SendOptions options = {}) {
+        if (const auto bytes = message.finish())
+            composed_.emplace(connection, message.place(), *bytes, objects::root_type<T>(),
+                              options.channel);
+        else
+            ordinary_.emplace(connection, message.root(), options);
+    }
+
+    bool step() { return composed_ ? composed_->outbound.step() : ordinary_->step(); }
+    bool awaits_receiver() const noexcept {
+        return composed_ ? composed_->outbound.awaits_receiver() : ordinary_->awaits_receiver();
+    }
+    SendReport report() const {
+        if (ordinary_) return ordinary_->report();
+        SendReport report{composed_->image.objects(), 0, 0, composed_->image.image_bytes(),
+                          composed_->outbound.wire_bytes()};
+        report.composed = true;
+        return report;
+    }
+
+  private:
+    std::optional<objects::ComposedOutbound> composed_;
+    std::optional<SendOperation<T>> ordinary_;
+};
+
+// Sends the message as it lies. Where some of its graph lies outside, it is sent as by
+// send(connection, root). As that; the message must not change during the call, and is the
+// program's afterwards.
+template <class T>
+SendReport send(Connection& connection, const ComposedMessage<T>& message,
+                SendOptions options = {}) {
+    ComposedSendOperation<T> operation(connection, message, options);
+    objects::Patience patience(connection, options.deadline, "send");
+    while (!operation.step()) patience.wait(!operation.awaits_receiver());
+    return operation.report();
+}
+
+}  // namespace verbatim
