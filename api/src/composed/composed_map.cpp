@@ -20,7 +20,7 @@ void fill_zero(Column<T>& column, std::uint64_t count) {
 void ComposedMap::begin(std::span<const TypeKey* const> types, std::uint64_t used) {
     types_ = types;
     used_ = used;
-    const std::uint64_t granules = used / kImageGranule + 1;
+    const std::uint64_t granules = used / kGranule + 1;
     fill_zero(taken_, granules / 64 + 1);
     fill_zero(marks_, types.empty() ? 0 : granules);
     arrays_.clear();
@@ -44,16 +44,15 @@ bool ComposedMap::claim_words(std::uint64_t first, std::uint64_t end) noexcept {
 }
 
 void ComposedMap::place(std::uint64_t offset, std::uint64_t count, std::uint16_t number) {
-    if (count == 1 && types_[number - 1]->bytes <= kMarkedBytes && offset % kImageGranule == 0)
-        marks_[offset / kImageGranule] = number;
+    if (count == 1 && types_[number - 1]->bytes <= kMarkedBytes && offset % kGranule == 0)
+        marks_[offset / kGranule] = number;
     else
         arrays_.insert_or_assign(arrays_.end(), offset, Object{offset, count, number});
 }
 
 bool ComposedMap::starts(std::uint64_t offset, std::uint64_t count,
                          std::uint16_t number) const noexcept {
-    if (count == 1 && offset % kImageGranule == 0 && marks_[offset / kImageGranule] == number)
-        return true;
+    if (count == 1 && offset % kGranule == 0 && marks_[offset / kGranule] == number) return true;
     if (count == 1 && types_[number - 1]->bytes <= kMarkedBytes) return false;
     const auto at = arrays_.find(offset);
     return at != arrays_.end() && at->second.count == count && at->second.number == number;
@@ -65,11 +64,11 @@ ComposedMap::Object ComposedMap::find(std::uint64_t offset) const noexcept {
         const Object& array = std::prev(after)->second;
         if (offset - array.offset < bytes_of(array)) return last_ = array;
     }
-    const std::uint64_t granule = offset / kImageGranule, reach = kMarkedBytes / kImageGranule;
+    const std::uint64_t granule = offset / kGranule, reach = kMarkedBytes / kGranule;
     const std::uint64_t end = granule < reach ? 0 : granule - reach;
     for (std::uint64_t at = granule + 1; at > end; --at)
         if (const std::uint16_t mark = marks_[at - 1]; mark != 0)
-            return {(at - 1) * kImageGranule, 1, mark};
+            return {(at - 1) * kGranule, 1, mark};
     return {};
 }
 

@@ -23,7 +23,8 @@ std::uint64_t Arrival::held_bytes() const noexcept {
 
 // Keeps the memory of its tables.
 void Arrival::reset() noexcept {
-    is_acyclic = is_composed = is_eager = is_whole = is_over = is_settled = has_news = false;
+    is_eager = is_whole = is_over = is_settled = has_news = false;
+    flags = 0;
     taker = nullptr;
     error.reset();
     eager = Eager{};
@@ -110,7 +111,7 @@ void Arrival::note_mark() {
 }
 
 void Arrival::copy_into(KeptImage& image, const std::shared_ptr<Arena>& arena) const {
-    image.is_acyclic = is_acyclic;
+    image.is_acyclic = is_acyclic();
     image.facts.told = unfed.told;
     const std::uint64_t bytes = unfed.told.cursor;
     image.memory = ImageMemory(arena, bytes, 4096);

@@ -49,8 +49,7 @@ struct Arrival {
     std::uint64_t id = 0;
     std::uint64_t fingerprint = 0;
     std::uint16_t channel = 0;
-    bool is_acyclic = false;
-    bool is_composed = false;
+    std::uint16_t flags = 0;  // of the wire
     bool is_eager = false;
     bool is_whole = false;    // all of it has come
     bool is_over = false;     // the sender says no more of it
@@ -97,6 +96,8 @@ struct Arrival {
         Deadline until;            // of the wait for room in the arena
     } want;
 
+    bool is_acyclic() const noexcept { return (flags & wire::kAcyclic) != 0; }
+    bool is_composed() const noexcept { return (flags & wire::kComposed) != 0; }
     // Bytes of its slots.
     std::uint64_t held_bytes() const noexcept;
     void reset() noexcept;

@@ -133,8 +133,7 @@ bool ImageWriter::copy_there(const Piece& piece) noexcept {
         outgoing_.windows.place(place.window, place.slot * kSegmentBytes + in_segment);
     const std::uint64_t count = std::min(piece.bytes - at_, kSegmentBytes - in_segment);
     if (remote.bytes < count) return false;
-    std::byte* const to =
-        RemoteAccess::open(connection_, remote.address, count, remote.remote_key);
+    std::byte* const to = RemoteAccess::open(connection_, remote.address, count, remote.remote_key);
     if (to == nullptr) return false;
     std::memcpy(to, piece.from + at_, count);
     RemoteAccess::close(connection_);

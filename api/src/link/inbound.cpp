@@ -99,14 +99,14 @@ void Inbound::check_type() {
 }
 
 bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->streamed.walk; }
-bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic; }
-bool Inbound::is_composed() const noexcept { return arrival_->is_composed; }
+bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic(); }
+bool Inbound::is_composed() const noexcept { return arrival_->is_composed(); }
 ComposedMemory Inbound::composed() const {
     return arrival_->is_whole ? arrival_->composed() : ComposedMemory{};
 }
 
 bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
-    if (image || arrival_->streamed.walk || arrival_->is_composed) return true;
+    if (image || arrival_->streamed.walk || arrival_->is_composed()) return true;
     if (!arrival_->is_whole) return false;
     auto kept = std::make_shared<KeptImage>();
     kept->root = &root_;
@@ -126,7 +126,7 @@ MendTables& Inbound::tables() {
 
 Mending& Inbound::walk(MakeWalk make) {
     if (!arrival_->streamed.walk)
-        arrival_->streamed.walk = make(link_->lend_mend(), arrival_->is_acyclic);
+        arrival_->streamed.walk = make(link_->lend_mend(), arrival_->is_acyclic());
     return *static_cast<KeptWalk*>(arrival_->streamed.walk.get())->mending;
 }
 

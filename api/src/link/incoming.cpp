@@ -19,6 +19,15 @@ std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
+// Of a wish for room.
+std::uint64_t slots_in(std::span<const std::byte> payload) {
+    wire::Room head;
+    if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
+        head.slots > wire::kMaxSlots)
+        throw Breach{"a wrong wish for room"};
+    return head.slots;
+}
+
 bool is_in_order(const wire::Eager& head) noexcept {
     const std::uint64_t records = std::uint64_t{head.places} + head.arrays;
     return head.image_bytes > 0 && head.image_bytes <= kSegmentBytes &&
@@ -72,7 +81,9 @@ bool Incoming::take(const Message& message) {
         case wire::kNeed:
             return take_need(payload), true;
         case wire::kRoom:
-            return take_room(payload), true;
+            // Copied out, a message has other addresses in any case.
+            room_slots_ = options_.hostile ? 0 : slots_in(payload);
+            return true;
         case wire::kReturn: {
             std::span rest = payload;
             wire::WindowId head;
@@ -125,8 +136,7 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     if (records != 0) std::memcpy(block.data() + image, payload.data(), records);
     Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
-    arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
-    arrival.is_composed = (head.flags & wire::kComposed) != 0;
+    arrival.flags = head.flags;
     arrival.is_eager = arrival.is_whole = arrival.is_over = arrival.has_news = true;
     arrival.eager.block = std::move(block);
     arrival.eager.image_bytes = head.image_bytes;
@@ -142,8 +152,7 @@ void Incoming::take_begin(std::span<const std::byte> payload) {
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong beginning"};
     Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
     arrival.channel = head.channel;
-    arrival.is_acyclic = (head.flags & wire::kAcyclic) != 0;
-    arrival.is_composed = (head.flags & wire::kComposed) != 0;
+    arrival.flags = head.flags;
     arrival.streamed.image = std::make_shared<StreamedImage>();
     arrival.streamed.is_counted = true;
     arrivals_.note_begun(arrival);
@@ -268,15 +277,6 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     if (arrival.error) return;
     arrival.want.slots = head.slots;
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
-}
-
-void Incoming::take_room(std::span<const std::byte> payload) {
-    wire::Room head;
-    if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
-        head.slots > wire::kMaxSlots)
-        throw Breach{"a wrong wish for room"};
-    // Copied out, a message has other addresses in any case.
-    if (!options_.hostile) room_slots_ = head.slots;
 }
 
 void Incoming::settle(Connection& connection) {

@@ -55,7 +55,6 @@ class Incoming {
     void take_restart(std::span<const std::byte> payload);
     void take_cancel(std::span<const std::byte> payload);
     void take_need(std::span<const std::byte> payload);
-    void take_room(std::span<const std::byte> payload);
     void lend(Connection& connection);
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);

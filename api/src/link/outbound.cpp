@@ -224,8 +224,10 @@ bool Outbound::begin() {
     if (!writer_) link_.pump(connection_);  // memory may have been freed
     const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel, flags(),
                            0};
-    if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
-    if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
+    if (!writer_) {
+        writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
+        if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
+    }
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
     id_ = head.id;
     outgoing.begin_streamed();

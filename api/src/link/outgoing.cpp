@@ -72,17 +72,18 @@ void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> p
 
 bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t count) {
     placed_.reserve(placed_.size() + 1);
-    if (windows.take(count, slots)) {
-        placed_.push_back(&slots);
-        return true;
-    }
+    // Less will do for shorter messages.
+    for (std::uint32_t most = count; most != 0 && slots.count == 0; most /= 2)
+        (void)windows.take(most, slots);
+    if (slots.count != 0) placed_.push_back(&slots);
+    if (slots.count == count) return true;
     // For the next message.
     const std::uint64_t changes = windows.changes() + 1;
     if (asked_ != changes &&
         LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(wire::Room{count}), {},
                                wire::kRoom) == Errc::ok)
         asked_ = changes;
-    return false;
+    return slots.count != 0;
 }
 
 void Outgoing::unplace(TakenSlots& slots) noexcept {

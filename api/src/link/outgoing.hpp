@@ -70,8 +70,9 @@ class Outgoing {
     bool is_told(std::uint64_t fingerprint) const noexcept;
     void set_told(std::uint64_t fingerprint) { told_.push_back(fingerprint); }
 
-    // Slots for a message that is being composed, until they are taken, or a reclaim of the receiver
-    // comes, which has `slots.count` become 0. False: there are none. Never blocks.
+    // At most so many slots side by side for a message that is being composed, until they are
+    // taken, or a reclaim of the receiver comes, which has `slots.count` become 0. False: there are
+    // none. Never blocks.
     bool place(Connection& connection, TakenSlots& slots, std::uint32_t count);
     void unplace(TakenSlots& slots) noexcept;
     // They become an image's.

@@ -32,7 +32,7 @@ enum Kind : std::uint8_t {
     kRefusal = 10,  // Refusal, text
     kReclaim = 11,  // WindowId
     // Of a sender.
-    kRoom = 12,     // Room
+    kRoom = 12,  // Room
 };
 
 inline constexpr std::uint64_t kSlotBytes = kSegmentBytes;

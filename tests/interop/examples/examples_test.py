@@ -61,6 +61,9 @@ class Examples(unittest.TestCase):
     def test_lives_of_a_received_graph(self):
         self.assertEqual(self.both("lives", "receive", "send"), "Example & Daughters, Ltd.: 2 articles\n")
 
+    def test_a_composed_message(self):
+        self.assertEqual(self.both("composed", "receive", "send"), "3 stops, the last 12 minutes away, then Harbour\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

@@ -102,8 +102,8 @@ void fill(ComposedMessage<Cabinet>& message, Cabinet& cabinet) {
     cabinet.leaf = &cabinet.leaves[3];
     cabinet.apart = message.make<Leaf>();
     cabinet.apart->text = kLong;
-    cabinet.shared = std::allocate_shared<Leaf>(
-        std::pmr::polymorphic_allocator<Leaf>(message.resource()));
+    cabinet.shared =
+        std::allocate_shared<Leaf>(std::pmr::polymorphic_allocator<Leaf>(message.resource()));
     cabinet.shared->text = std::pmr::string("shared", message.resource());
     cabinet.word = &cabinet.list.back();
     cabinet.view = std::string_view(cabinet.leaves[1].text).substr(2, 9);
@@ -131,16 +131,16 @@ void expect_filled(const Cabinet& got) {
     EXPECT_EQ(got.leaves[19].value, 19);
     EXPECT_EQ(got.leaves[19].text, kLong);
     EXPECT_EQ(std::count(got.flags.begin(), got.flags.end(), true), 7);
-    EXPECT_EQ(got.list.size(), static_cast<std::size_t>(std::distance(got.list.rbegin(),
-                                                                       got.list.rend())));
+    EXPECT_EQ(got.list.size(),
+              static_cast<std::size_t>(std::distance(got.list.rbegin(), got.list.rend())));
     EXPECT_EQ(std::distance(got.chain.begin(), got.chain.end()), 20);
     EXPECT_EQ(got.chain.front(), 19);
     EXPECT_EQ(got.deque.size(), 700u);
     for (std::uint32_t i = 0; i < 700; ++i) ASSERT_EQ(got.deque[i], i + 300);
     EXPECT_EQ(std::count(got.words.begin(), got.words.end(), kLong), 50);
     EXPECT_EQ(got.map.at("17").size(), 17u);
-    EXPECT_EQ(got.map.size(), static_cast<std::size_t>(std::distance(got.map.begin(),
-                                                                     got.map.end())));
+    EXPECT_EQ(got.map.size(),
+              static_cast<std::size_t>(std::distance(got.map.begin(), got.map.end())));
     EXPECT_EQ(got.set.count(4), 4u);
     EXPECT_EQ(got.table.at(77 * 19), kLong);
     EXPECT_EQ(got.table.size(), 20u);
@@ -195,26 +195,6 @@ TEST(Composed, small_ones_go_in_one_message_of_the_ring) {
     }
 }
 
-// Of the second message on: the first one tells the receiver of the wish.
-TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
-    if (std::string_view(test::small_config().softnic.port) != Config().softnic.port)
-        GTEST_SKIP() << "of one port is enough";
-    Pair pair;
-    bool was_in_place = false;
-    for (int i = 0; i < 4; ++i) {
-        auto message = compose<Chain>(*pair.sender);
-        message->numbers.assign(50000, 7);
-        const auto [got, report] = pass_on(pair, message);
-        EXPECT_TRUE(report.composed);
-        EXPECT_EQ(got->numbers.size(), 50000u);
-        EXPECT_EQ(got->numbers.back(), 7u);
-        was_in_place = was_in_place || &*message == got.get();
-    }
-#if !defined(__SANITIZE_THREAD__)
-    EXPECT_TRUE(was_in_place);
-#endif
-}
-
 TEST(Composed, what_lies_outside_goes_the_ordinary_way) {
     Pair pair;
     auto message = compose<Cabinet>(*pair.sender);
@@ -244,6 +224,178 @@ TEST(Composed, a_hostile_receiver_gets_the_same_graph) {
         EXPECT_TRUE(report.composed);
         expect_filled(*got);
     }
+}
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
+
+ComposedMessage<Chain> make_chain(Connection& connection, std::uint64_t number) {
+    auto message = compose<Chain>(connection);
+    message->numbers.assign(50'000, number);
+    message->next = &*message;
+    return message;
+}
+void expect_chain(const Chain& got, std::uint64_t number) {
+    ASSERT_EQ(got.numbers.size(), 50'000u);
+    EXPECT_EQ(got.numbers.back(), number);
+    EXPECT_EQ(got.next, &got);
+}
+
+// A process that receives, by a connection that this one accepts.
+class ReceivingProcess {
+  public:
+    // `receive` returns the status of the process.
+    explicit ReceivingProcess(int (*receive)(Connection&)) {
+        EXPECT_EQ(pipe(ports_), 0);
+        child_ = fork();
+        if (child_ == 0) run(receive);
+    }
+    ~ReceivingProcess() {
+        close(ports_[0]);
+        close(ports_[1]);
+    }
+    Connection accept(Context& context) {
+        Listener listener = context.listen("127.0.0.1:0");
+        const std::uint16_t port = listener.port();
+        EXPECT_EQ(write(ports_[1], &port, sizeof port),
+                  std::ssize(std::as_bytes(std::span(&port, 1))));
+        return listener.accept(soon());
+    }
+    int wait() {
+        int status = 0;
+        EXPECT_EQ(waitpid(child_, &status, 0), child_);
+        return status;
+    }
+
+  private:
+    [[noreturn]] void run(int (*receive)(Connection&)) {
+        try {
+            std::uint16_t port = 0;
+            if (read(ports_[0], &port, sizeof port) != sizeof port) _exit(2);
+            Context context(test::small_config());
+            Connection connection = context.connect(test::local(port));
+            _exit(receive(connection));
+        } catch (const Error& error) {
+            std::fprintf(stderr, "receiver: %s\n", error.what());
+        }
+        _exit(3);
+    }
+
+    int ports_[2];
+    pid_t child_ = -1;
+};
+
+// Each message has its sender's address of the root as a number. The first one tells the receiver
+// of the wish for room.
+TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
+    ReceivingProcess receiver([](Connection& connection) {
+        int in_place = 0;
+        for (int i = 0; i < 4; ++i) {
+            const auto got = receive<Chain>(connection, {soon()});
+            if (got->numbers.size() != 50'000 || got->next != got.get()) return 9;
+            in_place += got->numbers[0] == reinterpret_cast<std::uint64_t>(got.get());
+        }
+        return in_place;
+    });
+    Context context(test::small_config());
+    Connection connection = receiver.accept(context);
+    for (int i = 0; i < 4; ++i) {
+        auto message = make_chain(connection, 1);
+        message->numbers[0] = reinterpret_cast<std::uint64_t>(&*message);
+        EXPECT_TRUE(send(connection, message, {soon()}).composed);
+    }
+    const int status = receiver.wait();
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_LE(WEXITSTATUS(status), 4);
+#if !defined(__SANITIZE_THREAD__)
+    EXPECT_GE(WEXITSTATUS(status), 1);
+#endif
+}
+
+TEST(Composed, a_message_whose_receiver_dies_goes_to_another_one) {
+    ReceivingProcess receiver([](Connection& connection) {
+        expect_chain(*receive<Chain>(connection, {soon()}), 1);
+        return raise(SIGKILL);
+    });
+    Pair pair;
+    Context context(test::small_config());
+    Connection connection = receiver.accept(context);
+    auto message = make_chain(connection, 1);
+    send(connection, message, {soon()});
+    auto next = make_chain(connection, 2);
+    const int status = receiver.wait();
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    for (auto* const lost : {&message, &next}) {
+        const Error error = test::error_of([&] {
+            while (true) send(connection, *lost, {soon()});
+        });
+        EXPECT_NE(error.code(), Errc::timeout);
+    }
+    const auto [got, report] = pass_on(pair, next);
+    EXPECT_TRUE(report.composed);
+    expect_chain(*got, 2);
+}
+
+TEST(Composed, a_fork_between_composing_and_sending_changes_nothing) {
+    Pair pair;
+    for (std::uint64_t number = 1; number < 4; ++number) {
+        auto message = make_chain(*pair.sender, number);
+        const pid_t child = fork();
+        if (child == 0) {
+            message->numbers[49'999] = 77;  // of its own pages
+            _exit(message->next == &*message ? 0 : 1);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        const auto [got, report] = pass_on(pair, message);
+        EXPECT_TRUE(report.composed);
+        expect_chain(*got, number);
+    }
+}
+
+// Slots of messages that are never sent are free when they end, and their connection may be gone.
+TEST(Composed, messages_that_are_never_sent_hold_nothing) {
+    Pair pair;
+    std::optional<ComposedMessage<Chain>> last;
+    for (std::uint64_t number = 1; number < 50; ++number) {
+        last.emplace(make_chain(*pair.sender, number));
+        const auto message = make_chain(*pair.sender, number);
+        expect_chain(*pass_on(pair, message).first, number);
+    }
+    const std::uint64_t used = pair.receiver->receive_arena().usage().allocated_bytes;
+    EXPECT_LE(used, std::uint64_t{16} << 20);
+    pair.sender.reset();
+    pair.receiver.reset();
+    expect_chain(**last, 49);
+    Pair other;
+    expect_chain(*pass_on(other, *last).first, 49);
+}
+
+// Offsets of what a message is made of, for changing it as a peer might.
+TEST(Composed, bytes_that_are_wrong_are_refused_and_the_connection_goes_on) {
+    Pair pair;
+    for (const int part : {0, 1, 2, 3}) {
+        auto message = compose<Chain>(*pair.sender);
+        message->numbers.assign(100, 5);
+        message->next = message.make<Chain>();
+        const auto bytes = message.finish();
+        ASSERT_TRUE(bytes.has_value());
+        auto* const words = reinterpret_cast<std::uint64_t*>(bytes->memory.bytes);
+        const auto root =
+            static_cast<std::size_t>(reinterpret_cast<std::uint64_t*>(&*message) - words);
+        if (part == 0) words[0] += 8;            // it was composed elsewhere
+        if (part == 1) words[1] += 8;            // the root is elsewhere
+        if (part == 2) words[root + 1] += 4096;  // the vector begins behind its end
+        if (part == 3) words[root + 4] += 8;     // a pointer between objects
+        objects::ComposedOutbound sending(*pair.sender, message.place(), *bytes,
+                                          objects::root_type<Chain>(), 0);
+        while (!sending.outbound.step()) {
+        }
+        EXPECT_EQ(test::error_of([&] { (void)receive<Chain>(*pair.receiver, {soon()}); }).code(),
+                  Errc::corrupt_message)
+            << part;
+    }
+    expect_chain(*pass_on(pair, make_chain(*pair.sender, 3)).first, 3);
 }
 
 }  // namespace

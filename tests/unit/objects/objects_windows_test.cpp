@@ -48,6 +48,29 @@ TEST(Windows, of_released_graphs_are_lent_again_and_no_more_memory_is_taken) {
     EXPECT_LE(used(), before + (std::size_t{8} << 20));
 }
 
+TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_them) {
+    Pair pair;
+    pair.transfer(Numbers(kMany, 7));
+    while (readable(*pair.sender) || readable(*pair.receiver)) {
+    }
+    const objects::ComposePlace place(*pair.sender, wire::kSlotBytes);
+    EXPECT_GE(place.address(), SetAside::kFirst);
+    EXPECT_LT(place.address(), SetAside::kEnd);
+    for (std::uint32_t window = 0; window < 8; ++window)
+        ASSERT_EQ(
+            LayerChannel::try_send(*pair.receiver, wire::kChannel,
+                                   wire::bytes_of(wire::WindowId{window, 0}), {}, wire::kReclaim),
+            Errc::ok);
+    const auto link = objects::object_link(*pair.sender);
+    const std::uint64_t activity = link->activity();
+    for (const Deadline deadline = in_time(); link->activity() < activity + 8;) {
+        ASSERT_FALSE(deadline.passed());
+        (void)readable(*pair.sender);
+    }
+    EXPECT_EQ(place.take(*link).count, 0u);
+    pair.transfer(Numbers(kMany, 8));
+}
+
 // What tells of a window in several pieces is longer, and may find no room where the next one does.
 TEST(Windows, are_told_in_order_whatever_finds_no_room_meanwhile) {
     Config config = small_config();

@@ -36,8 +36,9 @@ struct ArenaOptions {
     bool is_set_aside = false;
 };
 
-// Addresses that programs, libraries and heaps do not use. The receive arenas of contexts lie there,
-// so that a peer that composes a message finds the addresses of a window free (docs/composed.md).
+// Addresses that programs, libraries and heaps do not use. The receive arenas of contexts lie
+// there, so that a peer that composes a message finds the addresses of a window free
+// (docs/composed.md).
 struct SetAside {
     static constexpr std::uint64_t kFirst = std::uint64_t{20} << 40;
     static constexpr std::uint64_t kEnd = std::uint64_t{32} << 40;

@@ -31,6 +31,8 @@ struct ComposedMemory {
 
 class ComposedMap {
   public:
+    // Not kImageGranule: std::allocate_shared() has its objects behind 24 bytes.
+    static constexpr std::uint64_t kGranule = 8;
     static constexpr std::uint64_t kOutside = ~std::uint64_t{0};
     struct Object {
         std::uint64_t offset = 0;
@@ -52,10 +54,10 @@ class ComposedMap {
     }
     // Takes bytes for one owner. False: they do not start on a granule, or some of them have one.
     [[gnu::always_inline]] bool claim(std::uint64_t offset, std::uint64_t bytes) noexcept {
-        const std::uint64_t first = offset / kImageGranule;
-        const std::uint64_t end = (offset + bytes + kImageGranule - 1) / kImageGranule;
+        const std::uint64_t first = offset / kGranule;
+        const std::uint64_t end = (offset + bytes + kGranule - 1) / kGranule;
         const std::uint64_t bit = first % 64, count = end - first;
-        if (offset % kImageGranule != 0) return false;
+        if (offset % kGranule != 0) return false;
         if (bit + count > 64) return claim_words(first, end);
         const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << bit;
         std::uint64_t& word = taken_[first / 64];
@@ -89,8 +91,8 @@ class ComposedMap {
 
     std::span<const TypeKey* const> types_;
     std::uint64_t used_ = 0;
-    Column<std::uint64_t> taken_;            // a bit for each granule
-    Column<std::uint16_t> marks_;            // by granule: the type of one small object
+    Column<std::uint64_t> taken_;             // a bit for each granule
+    Column<std::uint16_t> marks_;             // by granule: the type of one small object
     std::map<std::uint64_t, Object> arrays_;  // by offset: the others
     mutable Object last_;
 };

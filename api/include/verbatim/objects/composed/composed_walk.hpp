@@ -1,7 +1,7 @@
-// The walk over a composed message, as far as it is the same at its sender, which only looks
-// (composed_check.hpp), and at its receiver, which makes objects of bytes (composed_verifier.hpp).
-// Both accept the same messages: what is an error does not depend on the order of the walk.
-// Threads: one at a time.
+// The composed walk is what the walks of both sides over a composed message share. The sender only
+// looks (composed_check.hpp), the receiver makes objects of bytes (composed_verifier.hpp). Both
+// accept the same messages: what is an error does not depend on the order of the walk. Threads: one
+// at a time.
 #pragma once
 
 #include <algorithm>
@@ -146,8 +146,9 @@ struct HidesAddresses {
     template <class E>
     struct IsOwned<ViewOf<E>> : std::false_type {};
     static constexpr bool value =
-        boost::mp11::mp_any_of<typename TraitOf<T>::Edges, IsOwned>::value &&
-        !requires { TraitOf<T>::kTellsAddresses; };
+        boost::mp11::mp_any_of<typename TraitOf<T>::Edges, IsOwned>::value && !requires {
+        TraitOf<T>::kTellsAddresses;
+    };
 };
 template <class Root>
 inline constexpr bool kCanBeComposed =

@@ -1,4 +1,4 @@
-// compose() makes messages whose objects are made where they are sent from: they leave as they lie,
+// compose() makes messages whose objects are made where they are sent from. They leave as they lie,
 // in one write, and the receiver only verifies them (docs/composed.md).
 #pragma once
 
@@ -64,8 +64,14 @@ class ComposedMessage {
             made = ::new (memory) U(std::forward<A>(arguments)...);
         else
             made = ::new (memory) U{std::forward<A>(arguments)...};
-        objects::seat(*made, resource());
+        seat(*made);
         return made;
+    }
+    // Has the containers of an object of the message, such as an element that is no container
+    // itself, use the message's memory.
+    template <class U>
+    void seat(U& object) {
+        objects::seat(object, resource());
     }
 
     // ---- for the operations ----

@@ -70,7 +70,7 @@ class ReceiveOperation {
     bool verify() {
         const objects::ComposedMemory memory = inbound_.composed();
         if (memory.bytes == nullptr) return false;
-        if constexpr (kComposed<T>) {
+        if constexpr (kComposed<T> && objects::kCanBeComposed<T>) {
             objects::ComposedVerifier<T> verifier;
             T* const root = verifier.run(memory);
             received_.emplace(inbound_.take(), root,
