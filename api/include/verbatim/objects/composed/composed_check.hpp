@@ -40,7 +40,7 @@ class ComposedCheck final : public ComposedChecking,
         owned(&root, 1);
         while (is_good_) {
             while (is_good_ && !stack_.empty()) {
-                const ComposedCheckFrame frame = stack_.back();
+                const ComposedCheckFrame& frame = stack_.back();  // as in Packing::run_frames()
                 stack_.pop_back();
                 frame.step(*this, frame);
             }
@@ -52,13 +52,13 @@ class ComposedCheck final : public ComposedChecking,
 
     // ---- called by the pack() of traits ----
     template <class E>
-    void owned(const E* first, std::uint64_t count) {
+    [[gnu::always_inline]] void owned(const E* first, std::uint64_t count) {
         if (count == 0) return;
         if (const std::uint64_t at = place_of(first, count); at != ComposedMap::kOutside)
             Base::template follow<E>(at, count);
     }
     template <class E>
-    void pointer(const E* target, Slot) {
+    [[gnu::always_inline]] void pointer(const E* target, Slot) {
         if (target == nullptr) return;
         const std::uint64_t at = place_of(target, 1);
         if (at == ComposedMap::kOutside) return;
@@ -104,7 +104,7 @@ class ComposedCheck final : public ComposedChecking,
     friend Base;
 
     template <class E>
-    std::uint64_t place_of(const E* first, std::uint64_t count) {
+    [[gnu::always_inline]] std::uint64_t place_of(const E* first, std::uint64_t count) {
         const std::uint64_t at =
             Base::template locate<E>(reinterpret_cast<std::uint64_t>(first), count);
         if (at == ComposedMap::kOutside) refuse("an object lies outside");
@@ -112,16 +112,27 @@ class ComposedCheck final : public ComposedChecking,
     }
     void refuse(const char*) noexcept { is_good_ = false; }
     template <class E>
-    void push(std::uint64_t offset, std::uint64_t count) {
+    [[gnu::always_inline]] void push(std::uint64_t offset, std::uint64_t count) {
         if constexpr (kHasReferences<E>)
-            stack_.push_back({&step<E>, Base::memory_.bytes + offset, 0, count});
+            stack_.push_back(
+                {count == 1 ? &step_one<E> : &step<E>, Base::memory_.bytes + offset, 0, count});
     }
+    template <class E>
+    static void step_one(ComposedChecking& walk, const ComposedCheckFrame& frame) {
+        TraitOf<E>::pack(static_cast<ComposedCheck&>(walk),
+                         *reinterpret_cast<const E*>(frame.source), Slot{});
+    }
+    // The frame is gone with the first that is put off.
     template <class E>
     static void step(ComposedChecking& walk, const ComposedCheckFrame& frame) {
         auto& check = static_cast<ComposedCheck&>(walk);
         const auto* const first = reinterpret_cast<const E*>(frame.source);
-        for (std::uint64_t i = 0; i < frame.count && check.is_good_; ++i)
-            TraitOf<E>::pack(check, first[i], Slot{});
+        const std::uint64_t count = frame.count;
+        if constexpr (requires { TraitOf<E>::pack_many(check, first, count, Slot{}); })
+            return TraitOf<E>::pack_many(check, first, count, Slot{});
+        else
+            for (std::uint64_t i = 0; i < count && check.is_good_; ++i)
+                TraitOf<E>::pack(check, first[i], Slot{});
     }
 };
 

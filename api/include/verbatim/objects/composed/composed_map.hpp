@@ -43,13 +43,14 @@ class ComposedMap {
     // `types`: those that several references may lead to, by number, from 1 on.
     void begin(std::span<const TypeKey* const> types, std::uint64_t used);
 
-    // The offset of `count` objects of a type, or kOutside: they are not all in the message, or not
-    // aligned. `distance`: from the start of the message, of any value.
-    std::uint64_t locate(std::uint64_t distance, std::uint64_t count,
-                         const TypeKey& type) const noexcept {
-        if (distance >= used_ || count > (used_ - distance) / type.bytes ||
-            distance % type.alignment != 0)
-            return kOutside;
+    // The offset of `count` objects, or kOutside: they are not all in the message, or not aligned.
+    // `distance`: from the start of the message, of any value.
+    template <class E>
+    [[gnu::always_inline]] std::uint64_t locate(std::uint64_t distance,
+                                                std::uint64_t count) const noexcept {
+        if (distance >= used_ || distance % alignof(E) != 0) return kOutside;
+        const std::uint64_t room = used_ - distance;
+        if (count == 1 ? room < sizeof(E) : count > room / sizeof(E)) return kOutside;
         return distance;
     }
     // Takes bytes for one owner. False: they do not start on a granule, or some of them have one.
@@ -66,7 +67,19 @@ class ComposedMap {
         return true;
     }
 
-    // Objects of a type that several references may lead to.
+    // One small object of a type that several references may lead to. It starts on a granule.
+    template <class E>
+    static constexpr bool kIsMarked = sizeof(E) <= 4096;
+    template <class E>
+    [[gnu::always_inline]] void mark(std::uint64_t offset, std::uint16_t number) noexcept {
+        static_assert(kIsMarked<E>);
+        marks_[offset / kGranule] = number;
+    }
+    [[gnu::always_inline]] bool is_marked(std::uint64_t offset,
+                                          std::uint16_t number) const noexcept {
+        return offset % kGranule == 0 && marks_[offset / kGranule] == number;
+    }
+    // Others of such a type.
     void place(std::uint64_t offset, std::uint64_t count, std::uint16_t number);
     // Do so many of that type start there?
     bool starts(std::uint64_t offset, std::uint64_t count, std::uint16_t number) const noexcept;

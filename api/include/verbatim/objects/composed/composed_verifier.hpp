@@ -58,7 +58,7 @@ class ComposedVerifier final : public ComposedVerifying,
         Root* const made = owned<Root>(1, reinterpret_cast<const void*>(memory.address + root));
         do {
             while (!stack_.empty()) {
-                const ComposedVerifyFrame frame = stack_.back();
+                const ComposedVerifyFrame& frame = stack_.back();  // as in Packing::run_frames()
                 stack_.pop_back();
                 frame.step(*this, frame);
             }
@@ -71,13 +71,13 @@ class ComposedVerifier final : public ComposedVerifying,
     // ---- called by the mend() of traits ----
     // The objects that a container owns, which the peer says lie at `address`.
     template <class E>
-    E* owned(std::uint64_t count, const void* address) {
+    [[gnu::always_inline]] E* owned(std::uint64_t count, const void* address) {
         const std::uint64_t at = place_of<E>(address, count);
         Base::template follow<E>(at, count);
         return local<E>(at);
     }
     template <class E>
-    void pointer(void* field) {
+    [[gnu::always_inline]] void pointer(void* field) {
         const void* address = nullptr;
         std::memcpy(&address, field, sizeof address);
         if (address == nullptr) return;
@@ -115,7 +115,7 @@ class ComposedVerifier final : public ComposedVerifying,
     }
     // It becomes a node of one container, and an object.
     template <class Node>
-    void take_node(Node* node) {
+    [[gnu::always_inline]] void take_node(Node* node) {
         const auto at =
             static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(node) - Base::memory_.bytes);
         if (Base::template meet<Node>(at, 1) != Base::Met::fresh)
@@ -152,7 +152,7 @@ class ComposedVerifier final : public ComposedVerifying,
     friend Base;
 
     template <class E>
-    std::uint64_t place_of(const void* address, std::uint64_t count) const {
+    [[gnu::always_inline]] std::uint64_t place_of(const void* address, std::uint64_t count) const {
         const std::uint64_t at =
             Base::template locate<E>(reinterpret_cast<std::uint64_t>(address), count);
         if (at == ComposedMap::kOutside) corrupt("a reference leads out of the message");
@@ -163,26 +163,35 @@ class ComposedVerifier final : public ComposedVerifying,
         return reinterpret_cast<E*>(Base::memory_.bytes + offset);
     }
     // Pages whose addresses were right stay as they came.
-    void store(void* field, std::uint64_t offset) const noexcept {
+    [[gnu::always_inline]] void store(void* field, std::uint64_t offset) const noexcept {
         const std::byte* const target = Base::memory_.bytes + offset;
         if (reinterpret_cast<std::uint64_t>(Base::memory_.bytes) != Base::memory_.address)
             std::memcpy(field, &target, sizeof target);
     }
     [[noreturn]] static void refuse(const char* what) { corrupt(what); }
     template <class E>
-    void push(std::uint64_t offset, std::uint64_t count) {
-        std::byte* const at = Base::memory_.bytes + offset;
+    [[gnu::always_inline]] void push(std::uint64_t offset, std::uint64_t count) {
+        [[maybe_unused]] std::byte* const at = Base::memory_.bytes + offset;
         if constexpr (kHasReferences<E>)
-            stack_.push_back({&step<E>, at, count, 0});
+            stack_.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
         else if constexpr (!kPlain<E>)
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
     }
     template <class E>
+    static void step_one(ComposedVerifying& walk, const ComposedVerifyFrame& frame) {
+        TraitOf<E>::mend(static_cast<ComposedVerifier&>(walk), *reinterpret_cast<E*>(frame.at));
+    }
+    // The frame is gone with the first that is put off.
+    template <class E>
     static void step(ComposedVerifying& walk, const ComposedVerifyFrame& frame) {
         auto& verifier = static_cast<ComposedVerifier&>(walk);
         auto* const first = reinterpret_cast<E*>(frame.at);
-        for (std::uint64_t i = 0; i < frame.count; ++i) TraitOf<E>::mend(verifier, first[i]);
+        const std::uint64_t count = frame.count;
+        if constexpr (requires { TraitOf<E>::mend_many(verifier, first, count); })
+            TraitOf<E>::mend_many(verifier, first, count);
+        else
+            for (std::uint64_t i = 0; i < count; ++i) TraitOf<E>::mend(verifier, first[i]);
     }
 };
 

@@ -47,37 +47,50 @@ class ComposedWalk {
 
     // The offset of what an address of the message means, or kOutside.
     template <class E>
-    std::uint64_t locate(std::uint64_t address, std::uint64_t count) const noexcept {
-        return map_.locate(address - memory_.address, count, kTypeKey<E>);
+    [[gnu::always_inline]] std::uint64_t locate(std::uint64_t address,
+                                                std::uint64_t count) const noexcept {
+        return map_.template locate<E>(address - memory_.address, count);
     }
 
     enum class Met : std::uint8_t { fresh, known, taken };
     // Objects that lie there and nowhere inside of others.
     template <class E>
-    Met meet(std::uint64_t offset, std::uint64_t count) {
+    [[gnu::always_inline]] Met meet(std::uint64_t offset, std::uint64_t count) {
         if constexpr (Types::template claims<E>())
-            if (map_.starts(offset, count, Types::template number_of<E>())) return Met::known;
+            if (starts<E>(offset, count)) return Met::known;
         if (!map_.claim(offset, count * sizeof(E))) return Met::taken;
         note<E>(offset, count);
         return Met::fresh;
     }
     template <class E>
-    void note(std::uint64_t offset, std::uint64_t count) {
+    [[gnu::always_inline]] bool starts(std::uint64_t offset, std::uint64_t count) const noexcept {
+        constexpr std::uint16_t number = Types::template number_of<E>();
+        if (ComposedMap::kIsMarked<E> && count == 1 && offset % ComposedMap::kGranule == 0)
+            return map_.is_marked(offset, number);
+        return map_.starts(offset, count, number);
+    }
+    template <class E>
+    [[gnu::always_inline]] void note(std::uint64_t offset, std::uint64_t count) {
         ++objects_;
-        if constexpr (Types::template claims<E>())
-            map_.place(offset, count, Types::template number_of<E>());
+        if constexpr (Types::template claims<E>()) {
+            constexpr std::uint16_t number = Types::template number_of<E>();
+            if constexpr (ComposedMap::kIsMarked<E>)
+                if (count == 1 && offset % ComposedMap::kGranule == 0)
+                    return map_.template mark<E>(offset, number);
+            map_.place(offset, count, number);
+        }
     }
 
     // Objects that are owned, or that a pointer leads to and that lie inside of no others.
     template <class E>
-    void follow(std::uint64_t offset, std::uint64_t count) {
+    [[gnu::always_inline]] void follow(std::uint64_t offset, std::uint64_t count) {
         const Met met = meet<E>(offset, count);
         if (met == Met::fresh) return derived().template push<E>(offset, count);
         if (met == Met::taken) derived().refuse("two objects lie in the same place");
     }
     // Objects that others may hold: these are met first.
     template <class E>
-    void follow_inner(std::uint64_t offset, std::uint64_t count) {
+    [[gnu::always_inline]] void follow_inner(std::uint64_t offset, std::uint64_t count) {
         if (!is_held<E>(offset, count))
             waiting_[Types::template inner_index_of<E>()].push_back({offset, count});
     }
@@ -108,7 +121,7 @@ class ComposedWalk {
     // What was placed stays: it does not matter when this is asked.
     template <class E>
     bool is_held(std::uint64_t offset, std::uint64_t count) const noexcept {
-        if (map_.starts(offset, count, Types::template number_of<E>())) return true;
+        if (starts<E>(offset, count)) return true;
         const ComposedMap::Object& array = map_.last_array();
         const std::uint64_t delta = offset - array.offset;
         if (array.number != 0 && &map_.type_of(array) == &kTypeKey<E> && delta % sizeof(E) == 0 &&

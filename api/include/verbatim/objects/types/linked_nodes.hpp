@@ -25,8 +25,9 @@ struct LinkedNodes {
         auto& receiver = static_cast<R&>(walk);
         Linker linker(receiver, frame.at);
         const auto* at = reinterpret_cast<const void*>(frame.state);
+        const bool ends_with_null = frame.count == kMostObjects;
         for (std::uint64_t left = frame.count; left > 0; --left) {
-            if (at == nullptr && frame.count == kMostObjects) break;
+            if (at == nullptr && ends_with_null) break;
             auto* const node = receiver.template look_at<Node>(at);
             at = node->links.next;
             receiver.take_node(node);
