@@ -55,11 +55,10 @@ class ComposedMap {
     }
     // Takes bytes for one owner. False: they do not start on a granule, or some of them have one.
     [[gnu::always_inline]] bool claim(std::uint64_t offset, std::uint64_t bytes) noexcept {
-        const std::uint64_t first = offset / kGranule;
-        const std::uint64_t end = (offset + bytes + kGranule - 1) / kGranule;
-        const std::uint64_t bit = first % 64, count = end - first;
         if (offset % kGranule != 0) return false;
-        if (bit + count > 64) return claim_words(first, end);
+        const std::uint64_t first = offset / kGranule, bit = first % 64;
+        const std::uint64_t count = (bytes + kGranule - 1) / kGranule;
+        if (bit + count > 64) return claim_words(first, first + count);
         const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << bit;
         std::uint64_t& word = taken_[first / 64];
         if ((word & mask) != 0) return false;
