@@ -132,6 +132,7 @@ int main(int argc, char** argv) {
     benchmark::Initialize(&count, arguments.data());
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
     bench_graph::add_graph_transfers();
+    bench_graph::add_composed_transfers();
     bench_graph::add_map_transfers();
     bench_graph::add_latencies();
     bench_graph::add_general_floors();

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include <verbatim/core/arena.hpp>
+
 namespace verbatim::objects {
 namespace {
 
 PrivateBlock reserve(std::uint64_t capacity, std::uint64_t base) {
-    if (base != 0)
+    if (base != 0 && SetAside::kIsUsable)
         if (PrivateBlock block = PrivateBlock::reserve(capacity, base); !block.is_empty())
             return block;
     return PrivateBlock::reserve(capacity);

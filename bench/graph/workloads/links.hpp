@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include <verbatim/objects/describe/composed_marking.hpp>
+
 #include "workload.hpp"
 
 namespace bench_graph {
@@ -96,3 +98,7 @@ struct Cyclic : Workload {
 };
 
 }  // namespace bench_graph
+
+VERBATIM_COMPOSED(bench_graph::Link);
+VERBATIM_COMPOSED(bench_graph::Branch);
+VERBATIM_COMPOSED(bench_graph::Node);

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include <verbatim/objects/describe/composed_marking.hpp>
+
 #include "workload.hpp"
 
 namespace bench_graph {
@@ -92,3 +94,5 @@ struct Floats : Workload {
 };
 
 }  // namespace bench_graph
+
+VERBATIM_COMPOSED(bench_graph::Cloud);

@@ -104,7 +104,7 @@ void ArenaMemory::reserve() {
 bool ArenaMemory::reserve_set_aside(std::size_t alignment) noexcept {
     constexpr int kAttempts = 4;
     constexpr std::uint64_t kBytes = SetAside::kEnd - SetAside::kFirst;
-    if (options_.max_bytes + alignment > kBytes / 2) return false;
+    if (!SetAside::kIsUsable || options_.max_bytes + alignment > kBytes / 2) return false;
     const std::uint64_t places = (kBytes - options_.max_bytes) / alignment;
     for (int i = 0; i < kAttempts; ++i) {
         std::uint64_t drawn = 0;

@@ -54,8 +54,10 @@ TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_t
     while (readable(*pair.sender) || readable(*pair.receiver)) {
     }
     const objects::ComposePlace place(*pair.sender, wire::kSlotBytes);
-    EXPECT_GE(place.address(), SetAside::kFirst);
-    EXPECT_LT(place.address(), SetAside::kEnd);
+    if (SetAside::kIsUsable) {
+        EXPECT_GE(place.address(), SetAside::kFirst);
+        EXPECT_LT(place.address(), SetAside::kEnd);
+    }
     for (std::uint32_t window = 0; window < 8; ++window)
         ASSERT_EQ(
             LayerChannel::try_send(*pair.receiver, wire::kChannel,

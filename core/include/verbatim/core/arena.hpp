@@ -42,6 +42,18 @@ struct ArenaOptions {
 struct SetAside {
     static constexpr std::uint64_t kFirst = std::uint64_t{20} << 40;
     static constexpr std::uint64_t kEnd = std::uint64_t{32} << 40;
+    // The thread sanitizer has other uses for most addresses, and ends a program that wants them.
+#if defined(__SANITIZE_THREAD__)
+    static constexpr bool kIsUsable = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    static constexpr bool kIsUsable = false;
+#else
+    static constexpr bool kIsUsable = true;
+#endif
+#else
+    static constexpr bool kIsUsable = true;
+#endif
 };
 
 struct ArenaUsage {

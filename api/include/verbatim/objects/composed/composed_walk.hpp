@@ -12,6 +12,7 @@
 
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/composed/composed_map.hpp>
+#include <verbatim/objects/describe/composed_marking.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/types/shared_ptr.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -169,17 +170,3 @@ inline constexpr bool kCanBeComposed =
     !detail::kHasCounts<Closure<Root>>;
 
 }  // namespace verbatim::objects
-
-namespace verbatim {
-
-// Graphs with such a root may be composed. Specialized by VERBATIM_COMPOSED.
-template <class T>
-inline constexpr bool kComposed = false;
-
-}  // namespace verbatim
-
-// At global scope, beside the definition of a type, for both processes: compose() makes graphs with
-// that root, and receive() takes them.
-#define VERBATIM_COMPOSED(...) \
-    template <>                \
-    inline constexpr bool verbatim::kComposed<__VA_ARGS__> = true

@@ -48,6 +48,8 @@ class ComposedMessage {
     T& operator*() noexcept { return *root_; }
     T* operator->() noexcept { return root_; }
     const T& root() const noexcept { return *root_; }
+    // Another object of the message becomes its root.
+    void set_root(T& root) noexcept { root_ = &root; }
 
     // For containers of the program. What it gives lies in the message.
     std::pmr::memory_resource* resource() noexcept { return arena_.get(); }
