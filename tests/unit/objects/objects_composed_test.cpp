@@ -308,7 +308,9 @@ TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_LE(WEXITSTATUS(status), 4);
     // The thread sanitizer has other uses for those addresses.
-    if (!test::kSanitized) EXPECT_GE(WEXITSTATUS(status), 1);
+    if (!test::kSanitized) {
+        EXPECT_GE(WEXITSTATUS(status), 1);
+    }
 }
 
 TEST(Composed, a_message_whose_receiver_dies_goes_to_another_one) {
