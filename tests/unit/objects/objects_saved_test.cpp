@@ -174,6 +174,13 @@ TEST_F(Saved, a_graph_is_saved_into_a_descriptor) {
     save(file, make_store(2));
     expect_store(*map<Store>(file), 2);
     close(file);
+    const std::string before = bytes();
+    for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR | O_APPEND}) {
+        const int wrong = open(path_.c_str(), flags);
+        EXPECT_EQ(error_of([&] { save(wrong, make_store(1)); }).code(), Errc::invalid_argument);
+        close(wrong);
+    }
+    EXPECT_EQ(bytes(), before);
 }
 
 TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_taken) {
