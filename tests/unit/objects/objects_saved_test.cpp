@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -318,6 +320,27 @@ TEST_F(Saved, a_save_that_fails_leaves_the_former_file_and_nothing_else) {
     EXPECT_EQ(bytes(), before);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
     EXPECT_EQ(refusal<Store>({.max_bytes = 100}).code(), Errc::graph_too_large);
+}
+
+TEST_F(Saved, a_process_that_is_killed_while_it_saves_leaves_the_former_file) {
+    save(path_, make_store(3));
+    const pid_t child = fork();
+    if (child == 0) {
+        const Store store = make_store(20'000);
+        while (true) save(path_ + "-other", store);
+    }
+    const auto is_saving = [this] {
+        for (const auto& entry : fs::directory_iterator(folder_))
+            if (entry.path().string().find("-other.") != std::string::npos) return true;
+        return false;
+    };
+    for (const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+         !is_saving() && !deadline.passed();) {
+    }
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    expect_store(*map<Store>(path_), 3);
+    if (fs::exists(path_ + "-other")) expect_store(*map<Store>(path_ + "-other"), 20'000);
 }
 
 }  // namespace
