@@ -277,6 +277,15 @@ TEST(Forwarding, hostile_receivers_forward_too) {
     expect_order(*chain.forward(graph), 2'000);
 }
 
+TEST(Forwarding, buckets_of_more_than_a_segment_have_room_at_the_next_receiver) {
+    Chain chain;
+    std::unordered_map<int, int> table;
+    for (int i = 0; i < 100'000; ++i) table[i] = -i;
+    const auto graph = chain.receive_forwardable(table);
+    EXPECT_EQ(*chain.forward(graph), table);
+    EXPECT_EQ(*graph.promote(graph.get()), table);
+}
+
 TEST(Forwarding, texts_that_were_amended_and_references_in_many_fragments_arrive) {
     Chain chain;
     std::vector<std::string> texts(30'000, kLong);

@@ -66,6 +66,8 @@ Store make_store(int entries) {
         last = &entry;
     }
     store.words = {{1, "one"}, {2, kLong}};
+    for (int i = 0; i < 2 * entries; ++i)  // of many: buckets of more than a segment
+        store.words[static_cast<std::uint32_t>(10 + i)] = std::to_string(i);
     store.lines = {"a", kLong, "b"};
     store.queue = {1, 2, 3};
     store.chain = {7, 8, 9};
@@ -89,6 +91,9 @@ void expect_store(const Store& got, int entries) {
         last = &entry;
     }
     EXPECT_EQ(got.words.at(2), kLong);
+    ASSERT_EQ(got.words.size(), static_cast<std::size_t>(2 * entries + 2));
+    for (int i = 0; i < 2 * entries; ++i)
+        ASSERT_EQ(got.words.at(static_cast<std::uint32_t>(10 + i)), std::to_string(i));
     EXPECT_EQ(got.lines, (std::list<std::string>{"a", kLong, "b"}));
     EXPECT_EQ(got.queue, (std::deque<std::uint64_t>{1, 2, 3}));
     EXPECT_EQ(got.chain, (std::forward_list<std::uint8_t>{7, 8, 9}));
@@ -186,19 +191,19 @@ TEST_F(Saved, a_graph_is_saved_into_a_descriptor) {
 }
 
 TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_taken) {
-    save_placed(path_, make_store(2'000));
+    save_placed(path_, make_store(20'000));
     const std::string before = bytes();
     auto first = map<Store>(path_, {.trusted = true});
     auto second = map<Store>(path_, {.trusted = true});
-    expect_store(*first, 2'000);
-    expect_store(*second, 2'000);
+    expect_store(*first, 20'000);
+    expect_store(*second, 20'000);
     EXPECT_FALSE(first.report().verified);
     EXPECT_TRUE(second.report().relocated);
     EXPECT_EQ(first.report().objects, second.report().objects);
     first.mutable_view().queue[0] = 99;
     second.mutable_view().favourite->numbers[0] = 98;
     EXPECT_EQ(second->queue[0], 1u) << "mappings are private";
-    expect_store(*map<const Store>(path_, {.trusted = true}), 2'000);
+    expect_store(*map<const Store>(path_, {.trusted = true}), 20'000);
     EXPECT_EQ(bytes(), before);
 }
 

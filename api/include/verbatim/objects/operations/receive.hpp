@@ -32,7 +32,7 @@ class ReceiveOperation {
   public:
     explicit ReceiveOperation(Connection& connection, ReceiveOptions options = {})
         : inbound_(connection, objects::root_type<T>(), options.channel),
-          keeps_image_(options.forwardable) {}
+          keeps_image_(options.forwardable && !objects::kHasVirtualFunctions<T>) {}
 
     // True once take() may be called. Never blocks, but checks and mends what has come. Throws
     // Error; corrupt_message: the graph was refused, the connection goes on.
