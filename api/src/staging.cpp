@@ -5,16 +5,20 @@
 
 namespace verbatim::objects {
 
+namespace {
+
+void release(Arena& arena, std::byte* buffer) noexcept {
+    arena.deallocate(buffer, kSegmentBytes, 4096);
+}
+
+}  // namespace
+
 Staging::Staging(std::shared_ptr<Arena> arena) noexcept : arena_(std::move(arena)) {}
 
 Staging::~Staging() {
     begin();
     set_retired();
-    for (std::byte* const buffer : spare_) release(buffer);
-}
-
-void Staging::release(std::byte* buffer) noexcept {
-    arena_->deallocate(buffer, kSegmentBytes, 4096);
+    for (std::byte* const buffer : spare_) release(*arena_, buffer);
 }
 
 std::byte* Staging::take_buffer() {
@@ -99,6 +103,13 @@ std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes) {
     return offset;
 }
 
+void Staging::list(const std::byte* from, std::uint64_t bytes) {
+    pieces_.push_back({from, cursor_, bytes, false});
+    cursor_ = begun_ = end_ = cursor_ + bytes;
+    base_ = nullptr;
+    while (buffers_.size() < segment_of(cursor_ + kSegmentBytes - 1)) buffers_.push_back(nullptr);
+}
+
 void Staging::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
     Patch patch;
     patch.offset = offset;
@@ -131,7 +142,7 @@ void Staging::set_retired() {
 
 void Staging::shrink() noexcept {
     while (spare_.size() > kKept) {
-        release(spare_.back());
+        release(*arena_, spare_.back());
         spare_.pop_back();
     }
 }

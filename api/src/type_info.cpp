@@ -138,13 +138,14 @@ const Layout& layout_of(const TypeInfo& root) {
     return known->layout;
 }
 
-std::string first_difference(std::string_view sender, std::string_view receiver) {
+std::string first_difference(std::string_view sender, std::string_view receiver,
+                             std::string_view sender_name, std::string_view receiver_name) {
     std::string_view owner = "the root";
     while (!sender.empty() || !receiver.empty()) {
         const auto ours = take_line(sender), theirs = take_line(receiver);
         if (ours != theirs)
-            return fmt::format("first difference in {}: the sender has \"{}\", the receiver \"{}\"",
-                               owner, trimmed(ours), trimmed(theirs));
+            return fmt::format("first difference in {}: {} has \"{}\", {} \"{}\"", owner,
+                               sender_name, trimmed(ours), receiver_name, trimmed(theirs));
         if (ours.starts_with("type ")) owner = ours.substr(5);
     }
     return "the layouts are equal";

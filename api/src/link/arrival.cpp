@@ -42,6 +42,7 @@ void Arrival::forget() noexcept {
     unfed.runs.clear();
     unfed.places.clear();
     unfed.arrays.clear();
+    unfed.marks.clear();
     unfed.told = {};
     has_news = false;
 }
@@ -75,13 +76,9 @@ void Arrival::copy_to(std::uint64_t cursor) noexcept {
 void Arrival::feed(Mending& mending) {
     has_news = false;
     if (is_eager) {
-        const std::byte* const behind =
-            eager.block.data() + round_to(eager.image_bytes, kImageGranule);
-        const auto* const first = reinterpret_cast<const PlaceRecord*>(behind);
         mending.add_memory(0, eager.block.data(), eager.image_bytes);
-        mending.add_records(
-            {first, eager.places},
-            {reinterpret_cast<const ArrayRecord*>(first + eager.places), eager.arrays});
+        const auto [places, arrays] = eager.records();
+        mending.add_records(places, arrays);
         return mending.advance_to(unfed.told);
     }
     if (std::exchange(unfed.restarts, streamed.restarts) != streamed.restarts) mending.restart();
@@ -90,7 +87,43 @@ void Arrival::feed(Mending& mending) {
     unfed.runs.clear();
     unfed.places.clear();
     unfed.arrays.clear();
+    unfed.marks.clear();
     mending.advance_to(unfed.told);
+}
+
+void Arrival::note_mark() {
+    constexpr std::uint64_t kApartBytes = std::uint64_t{64} << 10;
+    const bool is_near =
+        !unfed.marks.empty() && unfed.told.cursor - unfed.marks.back().told.cursor < kApartBytes;
+    if (is_near && !unfed.told.is_last) return;
+    unfed.marks.push_back({unfed.told, unfed.places.size(), unfed.arrays.size()});
+}
+
+void Arrival::copy_into(KeptImage& image, const std::shared_ptr<Arena>& arena) const {
+    image.is_acyclic = is_acyclic;
+    image.facts.told = unfed.told;
+    const std::uint64_t bytes = unfed.told.cursor;
+    image.memory = ImageMemory(arena, bytes, 4096);
+    const auto add = [&image, bytes](std::uint64_t offset, const std::byte* from,
+                                     std::uint64_t most) {
+        if (offset >= bytes) return;
+        const std::uint64_t count = std::min(most, bytes - offset);
+        std::memcpy(image.memory.data() + offset, from, count);
+        image.runs.push_back({offset, count});
+    };
+    if (!is_eager) {
+        for (const SegmentRun& run : unfed.runs)
+            add(run.first * kSegmentBytes, run.memory, run.bytes);
+        image.facts.places = unfed.places;
+        image.facts.arrays = unfed.arrays;
+        image.marks = unfed.marks;
+        return;
+    }
+    add(0, eager.block.data(), eager.image_bytes);
+    const auto [places, arrays] = eager.records();
+    image.facts.places.assign(places.begin(), places.end());
+    image.facts.arrays.assign(arrays.begin(), arrays.end());
+    image.marks = {{unfed.told, places.size(), arrays.size()}};
 }
 
 }  // namespace verbatim::objects

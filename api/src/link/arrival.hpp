@@ -8,6 +8,7 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/graph/mending.hpp>
+#include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 #include "windows_lent.hpp"
@@ -59,6 +60,14 @@ struct Arrival {
     struct Eager {
         ImageMemory block;  // the image, then the records
         std::uint64_t image_bytes = 0, places = 0, arrays = 0;
+
+        std::pair<std::span<const PlaceRecord>, std::span<const ArrayRecord>> records()
+            const noexcept {
+            const std::byte* const behind = block.data() + round_to(image_bytes, kImageGranule);
+            const auto* const first = reinterpret_cast<const PlaceRecord*>(behind);
+            return {{first, places},
+                    {reinterpret_cast<const ArrayRecord*>(first + places), arrays}};
+        }
     } eager;
     struct Streamed {
         std::shared_ptr<StreamedImage> image;
@@ -75,6 +84,7 @@ struct Arrival {
         std::vector<SegmentRun> runs;
         std::vector<PlaceRecord> places;
         std::vector<ArrayRecord> arrays;
+        std::vector<KeptImage::Mark> marks;  // of fragments
         Mending::Told told;
         std::uint64_t restarts = 0;  // that it knows of
     } unfed;
@@ -95,6 +105,11 @@ struct Arrival {
     // Copies what the peer wrote before `cursor`.
     void copy_to(std::uint64_t cursor) noexcept;
     void feed(Mending& mending);
+    // What was told last is a mark, unless it is near the one before: a peer that tells of little
+    // at a time makes few.
+    void note_mark();
+    // Copies what no walk has changed yet, if all of it has come. Throws Error(out_of_memory).
+    void copy_into(KeptImage& image, const std::shared_ptr<Arena>& arena) const;
 };
 
 }  // namespace verbatim::objects

@@ -27,6 +27,15 @@ ImageMemory::ImageMemory(std::shared_ptr<Arena> arena, std::uint64_t bytes, std:
     arena_ = std::move(arena);
 }
 
+std::shared_ptr<void> ImageMemory::share() {
+    if (bytes_ != 0) {
+        auto shared = std::make_shared<ImageMemory>();
+        shared->swap(*this);
+        held_ = std::move(shared);
+    }
+    return held_;
+}
+
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
 Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)
@@ -91,6 +100,20 @@ void Inbound::check_type() {
 
 bool Inbound::is_at_once() const noexcept { return arrival_->is_whole && !arrival_->streamed.walk; }
 bool Inbound::is_acyclic() const noexcept { return arrival_->is_acyclic; }
+
+bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
+    if (image || arrival_->streamed.walk) return true;
+    if (!arrival_->is_whole) return false;
+    auto kept = std::make_shared<KeptImage>();
+    kept->root = &root_;
+    try {
+        arrival_->copy_into(*kept, connection_.arena_ptr());
+    } catch (const Error&) {
+        return true;
+    }
+    image = std::move(kept);
+    return true;
+}
 
 MendTables& Inbound::tables() {
     if (!tables_) tables_ = link_->lend_mend();

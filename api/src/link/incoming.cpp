@@ -222,6 +222,7 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     if ((head.flags & wire::kPartial) != 0) return;
     arrival.unfed.told = {head.cursor, head.steps, head.references,
                           (head.flags & wire::kLast) != 0};
+    arrival.note_mark();
     arrival.has_news = true;
     if (!arrival.unfed.told.is_last) return;
     // From here on it counts as the program's.

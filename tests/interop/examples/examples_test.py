@@ -53,6 +53,14 @@ class Examples(unittest.TestCase):
         author = "M. Example, of a long name"
         self.assertEqual(self.both("library", "receive", "send"), f"a: One by {author}\nb: Two by {author}\nbusiest: 1\n")
 
+    def test_a_graph_in_files(self):
+        result = run(program("saved"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, "Birch Street, a long name\nAlder, relocated: no\n")
+
+    def test_lives_of_a_received_graph(self):
+        self.assertEqual(self.both("lives", "receive", "send"), "Example & Daughters, Ltd.: 2 articles\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

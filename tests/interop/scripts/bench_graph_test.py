@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-SMALL = "graph/(cyclic_100k|mesh_2.16.*|(unordered_)?map_100k.*|tree_2.20|small_4|graph_10|floats_2.6)/"
+SMALL = "graph/(cyclic_100k|mesh_2.16.*|(unordered_)?map_100k.*|tree_2.20|small_4|graph_10|floats_2.6|map_2.10)/"
 SECONDS = 300  # for what takes far less
 
 

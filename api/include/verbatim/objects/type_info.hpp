@@ -50,7 +50,9 @@ const Layout& layout_of(const TypeInfo& root);
 
 // Names the first difference of two layouts: "field 3 (offset 16) of Package: sender u64, receiver
 // std::string".
-std::string first_difference(std::string_view sender, std::string_view receiver);
+std::string first_difference(std::string_view sender, std::string_view receiver,
+                             std::string_view sender_name = "the sender",
+                             std::string_view receiver_name = "the receiver");
 
 // Objects of one type side by side in memory.
 struct ObjectArray {

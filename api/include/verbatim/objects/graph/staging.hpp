@@ -69,6 +69,8 @@ class Staging {
     // Whole segments for a larger object, whose bytes are those at `from`. Null: the receiver makes
     // them.
     std::uint64_t place_large(const std::byte* from, std::uint64_t bytes);
+    // Bytes of an image that was made before, right behind the last ones.
+    void list(const std::byte* from, std::uint64_t bytes);
     // Where the bytes at `offset` may still be changed; null once they are on their way.
     [[gnu::always_inline]] std::byte* staged(std::uint64_t offset) const noexcept {
         if (offset < announced_) return nullptr;
@@ -102,7 +104,6 @@ class Staging {
     bool open(std::uint64_t segment);
     void close_segment();
     std::byte* take_buffer();
-    void release(std::byte* buffer) noexcept;
 
     std::shared_ptr<Arena> arena_;
     std::uint64_t cursor_ = 0;

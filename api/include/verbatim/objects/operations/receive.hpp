@@ -9,54 +9,18 @@
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/objects/graph/mender.hpp>
+#include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
 
-// The result of one receive().
-struct ReceiveReport {
-    std::uint64_t objects = 0;
-    std::uint64_t records = 0;  // references that the sender had to tell of
-    std::uint64_t object_bytes = 0;
-};
-
-// A received graph: owns the memory that the objects lie in. The objects are ordinary ones, to be
-// read through `const T&`; their destructors never run, and their containers refuse to allocate.
-// Movable; may be released by any thread and after the connection and the context are gone.
-template <class T>
-class Received {
-  public:
-    Received(objects::ImageMemory memory, T* root, ReceiveReport report) noexcept
-        : memory_(std::move(memory)), root_(root), report_(report) {}
-    Received(Received&& other) noexcept
-        : memory_(std::move(other.memory_)),
-          root_(std::exchange(other.root_, nullptr)),
-          report_(other.report_) {}
-    Received& operator=(Received&& other) noexcept {
-        memory_ = std::move(other.memory_);
-        root_ = std::exchange(other.root_, nullptr);
-        report_ = other.report_;
-        return *this;
-    }
-
-    const T& operator*() const noexcept { return *root_; }
-    const T* operator->() const noexcept { return root_; }
-    const T* get() const noexcept { return root_; }
-    // For changing values in place. Containers must not grow, owners must not be released: the
-    // memory is not theirs.
-    T& mutable_view() noexcept { return *root_; }
-    const ReceiveReport& report() const noexcept { return report_; }
-
-  private:
-    objects::ImageMemory memory_;
-    T* root_;
-    ReceiveReport report_;
-};
-
 struct ReceiveOptions {
     Deadline deadline = Deadline::never();  // for the whole transfer
     std::uint16_t channel = 0;              // the sender's
+    // Keeps a copy of the image, so that the graph can be sent on without a walk. It is checked
+    // once all of it has come.
+    bool forwardable = false;
 };
 
 // One graph on its way in, for programs that must not block. Several may be under way at a time:
@@ -67,13 +31,15 @@ template <class T>
 class ReceiveOperation {
   public:
     explicit ReceiveOperation(Connection& connection, ReceiveOptions options = {})
-        : inbound_(connection, objects::root_type<T>(), options.channel) {}
+        : inbound_(connection, objects::root_type<T>(), options.channel),
+          keeps_image_(options.forwardable && !objects::kHasVirtualFunctions<T>) {}
 
     // True once take() may be called. Never blocks, but checks and mends what has come. Throws
     // Error; corrupt_message: the graph was refused, the connection goes on.
     bool step() {
         if (received_) return true;
         if (!inbound_.look()) return false;
+        if (keeps_image_ && !inbound_.keep(image_)) return false;
         try {
             return inbound_.is_at_once() ? mend_at_once() : mend_on();
         } catch (const Error& error) {
@@ -113,9 +79,13 @@ class ReceiveOperation {
         T* const root = static_cast<T*>(mending.root());
         const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
         received_.emplace(inbound_.take(), root, report);
+        if (image_) image_->objects = report.objects;
+        received_->keep_image(std::move(image_));
     }
 
     objects::Inbound inbound_;
+    bool keeps_image_ = false;
+    std::shared_ptr<objects::KeptImage> image_;
     std::optional<Received<T>> received_;
 };
 

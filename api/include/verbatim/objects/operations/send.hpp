@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/core/registration_cache.hpp>
 #include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
@@ -74,6 +77,44 @@ class SendOperation {
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
     SendOperation<T> operation(connection, root, options);
+    objects::Patience patience(connection, options.deadline, "send");
+    while (!operation.step()) patience.wait(!operation.awaits_receiver());
+    return operation.report();
+}
+
+// A received graph on its way to another process, as it came. It may be released meanwhile, but not
+// be changed. As SendOperation.
+class ForwardOperation {
+  public:
+    // `image`: of a graph that is_forwardable().
+    ForwardOperation(Connection& connection, std::shared_ptr<const objects::KeptImage> image,
+                     SendOptions options = {})
+        : image_(std::move(image)),
+          lease_(connection),
+          forwarding_(*lease_, *image_),
+          outbound_(connection, lease_.link(), forwarding_, *image_->root,
+                    {options.channel, image_->is_acyclic}) {}
+
+    bool step() { return outbound_.step(); }
+    bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
+    SendReport report() const {
+        return {image_->objects, forwarding_.references(), forwarding_.told_records(),
+                forwarding_.image_bytes(), outbound_.wire_bytes()};
+    }
+
+  private:
+    std::shared_ptr<const objects::KeptImage> image_;
+    objects::PackLease lease_;
+    objects::Forwarding forwarding_;
+    objects::Outbound outbound_;
+};
+
+// Sends a received graph on. One that is_forwardable() leaves as it came, for little more than a
+// copy of its bytes; `acyclic` is then its sender's. Others are walked.
+template <class T>
+SendReport send(Connection& connection, const Received<T>& graph, SendOptions options = {}) {
+    if (!graph.is_forwardable()) return send(connection, *graph, options);
+    ForwardOperation operation(connection, graph.image(), options);
     objects::Patience patience(connection, options.deadline, "send");
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();

@@ -24,6 +24,7 @@ namespace verbatim::objects {
 // The state that all transfers of one connection share: a layer of it. Threads: the lane's.
 class ObjectLink;
 class ImageWriter;
+struct KeptImage;
 std::shared_ptr<ObjectLink> object_link(Connection& connection);
 struct Arrival;
 
@@ -71,6 +72,8 @@ class ImageMemory {
         if (bytes_ != 0) release();
     }
     std::byte* data() const noexcept { return data_; }  // of one block
+    // Holds the memory as long as this object or one of the pointers.
+    std::shared_ptr<void> share();
 
   private:
     void release() noexcept;
@@ -204,6 +207,9 @@ class Inbound {
     // All of it is there, and no walk has begun.
     bool is_at_once() const noexcept;
     bool is_acyclic() const noexcept;
+    // A copy of the image as it came, once all of it is there. False: it must still come. No copy
+    // where a walk has begun, or where the arena has no room.
+    bool keep(std::shared_ptr<KeptImage>& image);
     MendTables& tables();
     using MakeWalk = std::shared_ptr<KeptWalk> (*)(std::unique_ptr<MendTables>, bool acyclic);
     Mending& walk(MakeWalk make);

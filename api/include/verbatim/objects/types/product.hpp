@@ -30,6 +30,7 @@ union Unmade {
 // count<I>(object).
 template <class T, class Listed>
 struct ProductTrait {
+    using ListedParts = Listed;
     template <std::size_t I>
     using Part = std::remove_cvref_t<decltype(Listed::template get<I>(std::declval<T&>()))>;
     using Indices = std::make_index_sequence<Listed::kCount>;

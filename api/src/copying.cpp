@@ -1,0 +1,74 @@
+// Packing into memory of this process: segments are built where they stay.
+#include <verbatim/objects/graph/copying.hpp>
+
+#include <cstring>
+
+namespace verbatim::objects {
+namespace {
+
+// Staging needs little: of segments that could not be built in their place.
+std::shared_ptr<Arena> staging_arena() {
+    ArenaOptions options;
+    options.name = "copies of graphs";
+    options.segment_bytes = std::size_t{4} << 20;
+    options.max_bytes = std::size_t{1} << 30;
+    options.pages = PageChoice::base_4k;
+    return std::make_shared<Arena>(options);
+}
+
+std::byte* open_in_block(void* owner, std::uint64_t segment, std::span<const Piece>) {
+    auto& block = *static_cast<PrivateBlock*>(owner);
+    block.grow_to((segment + 1) * kSegmentBytes);
+    return block.data() + segment * kSegmentBytes;
+}
+void close_in_block(void*) noexcept {}
+
+void put(PrivateBlock& block, Staging& staging) {
+    block.grow_to(staging.cursor());
+    for (const Piece& piece : staging.pieces())
+        std::memcpy(block.data() + piece.offset, piece.from, piece.bytes);
+    for (const Patch& patch : staging.patches())
+        std::memcpy(block.data() + patch.offset, patch.data, patch.bytes);
+}
+
+}  // namespace
+
+LocalTables::LocalTables() : packing(staging_arena()) {}
+
+void ImageFacts::add(const Packing& packing) {
+    const std::span more = packing.places();
+    places.insert(places.end(), more.begin(), more.end());
+    const std::span whole = packing.arrays();
+    arrays.insert(arrays.end(), whole.begin(), whole.end());
+}
+
+void ImageFacts::clear() noexcept {
+    places.clear();
+    arrays.clear();
+}
+
+ImageFacts pack_into(PrivateBlock& block, Packing& packing) {
+    const SegmentOpener opener{&open_in_block, &close_in_block, &block};
+    ImageFacts facts;
+    for (bool is_done = false; !is_done;) {
+        packing.staging().set_opener(&opener);
+        is_done = packing.run();
+        if (packing.take_restart()) facts.clear();
+        put(block, packing.staging());
+        facts.add(packing);
+        packing.set_announced();
+        packing.staging().set_retired();
+    }
+    facts.told = {packing.staging().cursor(), packing.steps(), packing.references(), true};
+    packing.staging().set_opener(nullptr);
+    return facts;
+}
+
+void mend_at(std::byte* image, const ImageFacts& facts, Mending& mending) {
+    mending.add_memory(0, image, facts.told.cursor);
+    mending.add_records(facts.places, facts.arrays);
+    mending.advance_to(facts.told);
+    if (!mending.run()) Mending::corrupt("it ends before its end");
+}
+
+}  // namespace verbatim::objects
