@@ -33,6 +33,8 @@ void Packing::begin_walk() {
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
+    traced_ = {};
+    traced_.depth = ~std::size_t{0};  // none yet
     flush_at_ = options_.flush_bytes;
 }
 
@@ -45,7 +47,7 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
-    if (open_) return run_frames_traced();
+    if (options_.acyclic && tables_.staging.cursor() >= kTracedFrom) return run_frames_traced();
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
@@ -58,34 +60,39 @@ void Packing::run_frames() {
     steps_ += steps;
 }
 
-void Packing::trace() { open_ = std::make_unique<OpenObjects>(); }
-
-// An object is open from its step until all steps that follow from it are done, which a frame under
-// theirs tells.
+// Brent's search for cycles, on the path of the walk. A frame under which others lie has led to all
+// of them, until the stack is lower than it left it. So another frame of the same object meanwhile
+// is a cycle; a shared object is none. The walk leaves all that does not lead into a cycle. So it
+// comes to trace an object of one, and then for long enough.
 void Packing::run_frames_traced() {
-    constexpr auto kLeave = [](Packing& packing, const PackFrame& frame) {
-        (*packing.open_)[frame.offset] = false;
-    };
-    while (!tables_.stack.empty() && !wants_flush()) {
-        const PackFrame frame = tables_.stack.back();
-        tables_.stack.pop_back();
-        if (frame.count == 1) {
-            tables_.stack.push_back({kLeave, frame.source, frame.offset, 0});
-            (*open_)[frame.offset] = true;
+    Column<PackFrame>& stack = tables_.stack;
+    while (!stack.empty() && !wants_flush()) {
+        const PackFrame& frame = stack.back();
+        stack.pop_back();
+        if (frame.source == traced_.frame.source && is_cycle(frame)) return;
+        const bool has_left = stack.size() < traced_.depth;
+        if (has_left || steps_ - traced_.steps > traced_.most_steps) {
+            if (!has_left) traced_.most_steps *= 2;
+            traced_.frame = frame;
+            traced_.depth = stack.size();
+            traced_.steps = steps_;
         }
         frame.step(*this, frame);
+        ++steps_;
     }
 }
 
-void Packing::refuse_cycle(std::uint64_t offset) const {
-    const auto at = open_->find(offset);
-    if (at == open_->end() || !at->second) return;
-    const Placement& placement = tables_.targets.placement;
-    throw Error(
-        Errc::bad_pointer,
-        "graph, an object of type " + placement.type_of(placement.find(offset)).info().spelled(),
-        "it leads to itself, and the graph was sent as acyclic",
-        "send it without `acyclic`, which keeps cycles");
+bool Packing::is_cycle(const PackFrame& frame) noexcept {
+    const PackFrame& traced = traced_.frame;
+    has_cycle_ = tables_.stack.size() >= traced_.depth && frame.step == traced.step &&
+                 frame.count == traced.count;
+    return has_cycle_;
+}
+
+void Packing::refuse_cycle(const std::string& type) {
+    throw Error(Errc::bad_pointer, "graph, " + type,
+                "it leads to itself, and the graph was sent as acyclic",
+                "send it without `acyclic`, which keeps cycles");
 }
 
 void Packing::tell(std::uint64_t reference, std::uint64_t offset) {
