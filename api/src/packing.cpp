@@ -1,6 +1,8 @@
 // The paths of the sender's walk that are not taken for every reference.
 #include <verbatim/objects/graph/packing.hpp>
 
+#include <bit>
+
 #include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
@@ -34,7 +36,6 @@ void Packing::begin_walk() {
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
     traced_ = {};
-    traced_.depth = ~std::size_t{0};  // none yet
     flush_at_ = options_.flush_bytes;
 }
 
@@ -47,7 +48,8 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
-    if (options_.acyclic && tables_.staging.cursor() >= kTracedFrom) return run_frames_traced();
+    if (options_.acyclic && must_trace()) return run_frames_traced();
+    traced_.depth = kNotTraced;
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
@@ -60,33 +62,43 @@ void Packing::run_frames() {
     steps_ += steps;
 }
 
+// A quarter of the time, in ever longer parts of the walk. So a cycle is found while the image has
+// some twenty times its bytes.
+bool Packing::must_trace() const noexcept {
+    const std::uint64_t bytes = tables_.staging.cursor(), begun = std::bit_floor(bytes);
+    return bytes >= kTracedFrom && bytes - begun < begun / 4;
+}
+
 // Brent's search for cycles, on the path of the walk. A frame under which others lie has led to all
 // of them, until the stack is lower than it left it. So another frame of the same object meanwhile
 // is a cycle; a shared object is none. The walk leaves all that does not lead into a cycle. So it
 // comes to trace an object of one, and then for long enough.
 void Packing::run_frames_traced() {
     Column<PackFrame>& stack = tables_.stack;
-    while (!stack.empty() && !wants_flush()) {
+    if (steps_ - traced_.since > traced_.most_steps) {
+        traced_.most_steps *= 2;
+        traced_.depth = kNotTraced;
+    }
+    std::uint64_t steps = 0;
+    do {
         const PackFrame& frame = stack.back();
         stack.pop_back();
-        if (frame.source == traced_.frame.source && is_cycle(frame)) return;
-        const bool has_left = stack.size() < traced_.depth;
-        if (has_left || steps_ - traced_.steps > traced_.most_steps) {
-            if (!has_left) traced_.most_steps *= 2;
+        if (stack.size() < traced_.depth) {
             traced_.frame = frame;
             traced_.depth = stack.size();
-            traced_.steps = steps_;
+            traced_.since = steps_ + steps;
+        } else if (frame.source == traced_.frame.source && is_traced(frame)) {
+            has_cycle_ = true;
+            return;
         }
         frame.step(*this, frame);
-        ++steps_;
-    }
+        ++steps;
+    } while (!stack.empty() && !wants_flush());
+    steps_ += steps;
 }
 
-bool Packing::is_cycle(const PackFrame& frame) noexcept {
-    const PackFrame& traced = traced_.frame;
-    has_cycle_ = tables_.stack.size() >= traced_.depth && frame.step == traced.step &&
-                 frame.count == traced.count;
-    return has_cycle_;
+bool Packing::is_traced(const PackFrame& frame) const noexcept {
+    return frame.step == traced_.frame.step && frame.count == traced_.frame.count;
 }
 
 void Packing::refuse_cycle(const std::string& type) {

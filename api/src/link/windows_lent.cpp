@@ -108,9 +108,10 @@ bool LentWindows::bind(const wire::Binding& binding, HeldSlots& slots) noexcept 
 }
 
 void LentWindows::tell(Connection& connection) {
-    if (!std::exchange(untold_, false)) return;
-    for (std::size_t i = 0; i < windows_.size(); ++i)
-        if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) untold_ = true;
+    // In their order: a number that the peer has not seen may only be the next one.
+    for (std::size_t i = 0; untold_ && i < windows_.size(); ++i)
+        if (windows_[i].memory && !windows_[i].told && !tell(connection, i)) return;
+    untold_ = false;
 }
 
 bool LentWindows::hand_back(Connection& connection) {

@@ -56,7 +56,7 @@ std::string refusal_of(const T& root) {
     } while (false)
 
 TEST(Acyclic, a_cycle_of_any_length_is_an_error_that_names_its_type) {
-    for (const std::size_t length : {1u, 2u, 3u, 1000u, 100'000u}) {
+    for (const std::size_t length : {1u, 2u, 3u, 1000u, 50'000u}) {
         std::vector<std::unique_ptr<Link>> links;
         for (std::size_t i = 0; i < length; ++i) links.push_back(std::make_unique<Link>());
         for (std::size_t i = 0; i < length; ++i) links[i]->next = links[(i + 1) % length].get();

@@ -127,15 +127,17 @@ class Packing {
     bool done_ = false;
 
   private:
+    static constexpr std::size_t kNotTraced = ~std::size_t{0};
     // An object that an acyclic walk is in. If its frame comes again meanwhile, it leads to itself.
     struct Traced {
         PackFrame frame;
-        std::size_t depth = 0;  // the stack without what follows from the frame
-        std::uint64_t steps = 0, most_steps = 64;
+        std::size_t depth = kNotTraced;  // of the stack without what follows from the frame
+        std::uint64_t since = 0, most_steps = 1024;
     };
     static constexpr std::uint64_t kTracedFrom = std::uint64_t{128} << 10;  // of the image
+    bool must_trace() const noexcept;
     void run_frames_traced();
-    bool is_cycle(const PackFrame& frame) noexcept;
+    bool is_traced(const PackFrame& frame) const noexcept;
 
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
     Traced traced_;
