@@ -28,8 +28,8 @@ Values Dice::values() {
     return values;
 }
 
-NetworkMaker::NetworkMaker(std::uint64_t seed, std::pmr::memory_resource& memory)
-    : dice_(seed), memory_(memory) {
+NetworkMaker::NetworkMaker(std::uint64_t seed, std::pmr::memory_resource& memory, int left_behind)
+    : dice_(seed), memory_(memory), left_behind_(left_behind) {
     make_nodes(dice_.one_in(32) ? 60 : 8);
     for (Node* node : all_) {
         fill_lists(*node);
@@ -188,7 +188,7 @@ void NetworkMaker::fill_texts(Node& node) {
 }
 
 void NetworkMaker::fill_table(Node& node) {
-    node.table.cache = 7;
+    node.table.cache = left_behind_;
     const std::vector<Leaf>& leaves = dice_.of(all_).owners.leaves;
     if (!leaves.empty() && dice_.one_in(2))
         node.table.leaves = leaves.data(),

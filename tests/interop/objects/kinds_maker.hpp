@@ -40,7 +40,8 @@ class Dice {
 // Owns all that its network leads to.
 class NetworkMaker {
   public:
-    NetworkMaker(std::uint64_t seed, std::pmr::memory_resource& memory);
+    // `left_behind`: the value of members that no receiver gets.
+    NetworkMaker(std::uint64_t seed, std::pmr::memory_resource& memory, int left_behind = 7);
     ~NetworkMaker();
     NetworkMaker(const NetworkMaker&) = delete;
     NetworkMaker& operator=(const NetworkMaker&) = delete;
@@ -63,6 +64,7 @@ class NetworkMaker {
 
     Dice dice_;
     std::pmr::memory_resource& memory_;
+    const int left_behind_;
     Network network_;
     std::vector<std::shared_ptr<Node>> nodes_;
     std::vector<Node*> all_, inner_;

@@ -133,8 +133,7 @@ TEST(Twins, are_of_the_same_seed_and_differ_by_any_reference) {
     std::pmr::memory_resource& heap = *std::pmr::new_delete_resource();
     int moved = 0;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-        const NetworkMaker one(seed, heap), other(seed + 1, heap);
-        NetworkMaker same(seed, heap);
+        const NetworkMaker one(seed, heap), other(seed + 1, heap, 0), same(seed, heap, 0);
         ASSERT_TRUE(Twins::are(one.root(), same.root())) << seed;
         ASSERT_FALSE(Twins::are(one.root(), other.root())) << seed;
         auto& changed = const_cast<Network&>(same.root());
