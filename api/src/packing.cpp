@@ -1,6 +1,7 @@
 // The paths of the sender's walk that are not taken for every reference.
 #include <verbatim/objects/graph/packing.hpp>
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -37,6 +38,7 @@ void Packing::begin_walk() {
     steps_ = references_ = objects_ = 0;
     traced_ = {};
     flush_at_ = options_.flush_bytes;
+    if (options_.acyclic) flush_at_ = std::min(flush_at_, kTracedFrom);
 }
 
 void Packing::set_announced() {
@@ -60,6 +62,12 @@ void Packing::run_frames() {
         ++steps;
     } while (!stack.empty() && !wants_flush());
     steps_ += steps;
+}
+
+bool Packing::must_begin_to_trace() noexcept {
+    if (!options_.acyclic || flush_at_ != kTracedFrom) return false;
+    flush_at_ = options_.flush_bytes;
+    return !wants_flush();
 }
 
 // A quarter of the time, in ever longer parts of the walk. So a cycle is found while the image has

@@ -288,7 +288,7 @@ class Packer final : public Packing {
     static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
     bool walk() {
         while (!done_) {
-            if (wants_flush()) {
+            if (wants_flush() && !must_begin_to_trace()) {
                 check_size();
                 if (!tables_.targets.is_void()) return false;
                 drop_staged();

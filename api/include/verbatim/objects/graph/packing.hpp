@@ -113,6 +113,9 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
+    // Of an acyclic walk: no flush is due, but it is searched for cycles from here on. So many a
+    // cycle is found before anything is sent.
+    bool must_begin_to_trace() noexcept;
     // Of an acyclic walk: the frame of an object that has led to itself; null: none has.
     const PackFrame* cycle() const noexcept { return has_cycle_ ? &traced_.frame : nullptr; }
     [[noreturn]] static void refuse_cycle(const std::string& type);
