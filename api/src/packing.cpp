@@ -1,6 +1,9 @@
 // The paths of the sender's walk that are not taken for every reference.
 #include <verbatim/objects/graph/packing.hpp>
 
+#include <algorithm>
+#include <bit>
+
 #include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
@@ -33,7 +36,9 @@ void Packing::begin_walk() {
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
+    traced_ = {};
     flush_at_ = options_.flush_bytes;
+    if (options_.acyclic) flush_at_ = std::min(flush_at_, kTracedFrom);
 }
 
 void Packing::set_announced() {
@@ -45,7 +50,8 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
-    if (open_) return run_frames_traced();
+    if (options_.acyclic && must_trace()) return run_frames_traced();
+    traced_.depth = kNotTraced;
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
@@ -58,34 +64,55 @@ void Packing::run_frames() {
     steps_ += steps;
 }
 
-void Packing::trace() { open_ = std::make_unique<OpenObjects>(); }
-
-// An object is open from its step until all steps that follow from it are done, which a frame under
-// theirs tells.
-void Packing::run_frames_traced() {
-    constexpr auto kLeave = [](Packing& packing, const PackFrame& frame) {
-        (*packing.open_)[frame.offset] = false;
-    };
-    while (!tables_.stack.empty() && !wants_flush()) {
-        const PackFrame frame = tables_.stack.back();
-        tables_.stack.pop_back();
-        if (frame.count == 1) {
-            tables_.stack.push_back({kLeave, frame.source, frame.offset, 0});
-            (*open_)[frame.offset] = true;
-        }
-        frame.step(*this, frame);
-    }
+bool Packing::must_begin_to_trace() noexcept {
+    if (!options_.acyclic || flush_at_ != kTracedFrom) return false;
+    flush_at_ = options_.flush_bytes;
+    return !wants_flush();
 }
 
-void Packing::refuse_cycle(std::uint64_t offset) const {
-    const auto at = open_->find(offset);
-    if (at == open_->end() || !at->second) return;
-    const Placement& placement = tables_.targets.placement;
-    throw Error(
-        Errc::bad_pointer,
-        "graph, an object of type " + placement.type_of(placement.find(offset)).info().spelled(),
-        "it leads to itself, and the graph was sent as acyclic",
-        "send it without `acyclic`, which keeps cycles");
+// A quarter of the time, in ever longer parts of the walk. So a cycle is found while the image has
+// some twenty times its bytes.
+bool Packing::must_trace() const noexcept {
+    const std::uint64_t bytes = tables_.staging.cursor(), begun = std::bit_floor(bytes);
+    return bytes >= kTracedFrom && bytes - begun < begun / 4;
+}
+
+// Brent's search for cycles, on the path of the walk. A frame under which others lie has led to all
+// of them, until the stack is lower than it left it. So another frame of the same object meanwhile
+// is a cycle; a shared object is none. The walk leaves all that does not lead into a cycle. So it
+// comes to trace an object of one, and then for long enough.
+void Packing::run_frames_traced() {
+    Column<PackFrame>& stack = tables_.stack;
+    if (steps_ - traced_.since > traced_.most_steps) {
+        traced_.most_steps *= 2;
+        traced_.depth = kNotTraced;
+    }
+    std::uint64_t steps = 0;
+    do {
+        const PackFrame& frame = stack.back();
+        stack.pop_back();
+        if (stack.size() < traced_.depth) {
+            traced_.frame = frame;
+            traced_.depth = stack.size();
+            traced_.since = steps_ + steps;
+        } else if (frame.source == traced_.frame.source && is_traced(frame)) {
+            has_cycle_ = true;
+            return;
+        }
+        frame.step(*this, frame);
+        ++steps;
+    } while (!stack.empty() && !wants_flush());
+    steps_ += steps;
+}
+
+bool Packing::is_traced(const PackFrame& frame) const noexcept {
+    return frame.step == traced_.frame.step && frame.count == traced_.frame.count;
+}
+
+void Packing::refuse_cycle(const std::string& type) {
+    throw Error(Errc::bad_pointer, "graph, " + type,
+                "it leads to itself, and the graph was sent as acyclic",
+                "send it without `acyclic`, which keeps cycles");
 }
 
 void Packing::tell(std::uint64_t reference, std::uint64_t offset) {

@@ -1,11 +1,13 @@
-// What a receiver does with images of containers, owners and views. What is accepted must be usable
-// as such objects are: read to the last element, and searched.
+// What a receiver does with images of containers, owners, views and marked classes. What is
+// accepted must be usable as such objects are: read to the last element, and searched.
 #include <bitset>
 #include <deque>
 #include <forward_list>
 #include <list>
 #include <map>
 #include <memory>
+#include <memory_resource>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -50,6 +52,35 @@ struct View {
     const char* text = nullptr;
     std::vector<std::string_view> views;
 };
+// Counted pointers, a member that stays behind, a validator.
+struct Marked {
+    std::uint16_t size = 0;
+    const std::uint32_t* values = nullptr;
+    std::unique_ptr<std::string[]> names;
+    signed char name_count = 0;
+    std::optional<std::string> cache;
+    std::uint32_t low = 0, high = 0;
+    Marked* next = nullptr;
+};
+VERBATIM_DESCRIBE(Marked, size, values, names, name_count, cache, low, high, next)
+VERBATIM_COUNTED(Marked, (values, size), (names, name_count))
+VERBATIM_TRANSIENT(Marked, cache)
+bool is_ordered(const Marked& marked) {
+    return marked.low <= marked.high && (marked.next == nullptr || marked.next->low <= 1000);
+}
+VERBATIM_VALIDATE(Marked, is_ordered)
+
+struct Kin : std::enable_shared_from_this<Kin> {
+    std::pmr::string name;
+    std::shared_ptr<Kin> one;
+    std::vector<std::weak_ptr<Kin>> others;
+    std::pmr::map<std::uint16_t, std::pmr::vector<std::uint8_t>> map;
+    std::pmr::list<std::pmr::string> list;
+    std::pmr::unordered_map<std::pmr::string, std::uint16_t> hashes;
+    std::pmr::deque<std::uint16_t> queue;
+};
+VERBATIM_DESCRIBE_DERIVED(Kin, (std::enable_shared_from_this<Kin>), name, one, others, map, list,
+                          hashes, queue)
 
 class Sum {
   public:
@@ -103,6 +134,42 @@ void read(Sum& sum, const Owner& start) {
         sum.add(owner->bits.count());
     }
 }
+void read(Sum& sum, const Marked& start) {
+    std::set<const Marked*> seen;
+    for (const Marked* at = &start; at != nullptr && seen.insert(at).second; at = at->next) {
+        fuzz::require(is_ordered(*at) && !at->cache);
+        for (int i = 0; at->values != nullptr && i < at->size; ++i) sum.add(at->values[i]);
+        for (int i = 0; at->names && i < at->name_count; ++i)
+            sum.add(at->names[static_cast<std::size_t>(i)]);
+    }
+}
+void read_parts(Sum& sum, const Kin& kin) {
+    sum.add(kin.name);
+    for (const auto& [key, bytes] : kin.map) {
+        fuzz::require(kin.map.count(key) == 1);
+        for (const auto byte : bytes) sum.add(byte);
+    }
+    for (const auto& text : kin.list) sum.add(text);
+    for (const auto& [key, number] : kin.hashes) {
+        fuzz::require(&kin.hashes.find(key)->second == &number);
+        sum.add(key);
+    }
+    for (const auto number : kin.queue) sum.add(number);
+}
+void read(Sum& sum, const Kin& start) {
+    std::set<const Kin*> seen;
+    std::vector<const Kin*> left{&start};
+    while (!left.empty()) {
+        const Kin* const kin = left.back();
+        left.pop_back();
+        if (kin == nullptr || !seen.insert(kin).second) continue;
+        read_parts(sum, *kin);
+        const auto self = kin->weak_from_this().lock();
+        fuzz::require(self == nullptr || self.get() == kin);
+        left.push_back(kin->one.get());
+        for (const auto& other : kin->others) left.push_back(other.lock().get());
+    }
+}
 void read(Sum& sum, const View& view) {
     for (const auto& text : view.texts) sum.add(text);
     for (const auto number : view.span) sum.add(number);
@@ -131,6 +198,36 @@ void add(std::vector<std::vector<std::byte>>& seeds, std::uint8_t type, const T&
         seeds.push_back(fuzz::image_seed(type, root, flush_bytes));
 }
 
+void add_marked(std::vector<std::vector<std::byte>>& seeds) {
+    const std::vector<std::uint32_t> values{1, 2, 3};
+    Marked marked, other;
+    marked.size = 3;
+    marked.values = other.values = values.data();
+    other.size = 2;
+    marked.names = std::make_unique<std::string[]>(2);
+    marked.names[1] = "a name that is longer than others";
+    marked.name_count = 2;
+    marked.cache = "a text that does not travel with its class";
+    marked.high = 7;
+    marked.next = &other;
+    other.next = &marked;
+    add(seeds, 3, marked);
+    add(seeds, 3, Marked{});
+}
+void add_kin(std::vector<std::vector<std::byte>>& seeds) {
+    const auto kin = std::make_shared<Kin>(), other = std::make_shared<Kin>();
+    kin->name = "a name that is longer than others";
+    kin->one = other;
+    kin->others = {other, kin, {}};
+    kin->map[3] = {1, 2, 3};
+    kin->map[1] = {};
+    kin->list = {"one", "a text that is longer than others"};
+    kin->hashes = {{"a", std::uint16_t{1}}, {"b", std::uint16_t{2}}};
+    kin->queue = {1, 2, 3};
+    other->others = {kin};
+    add(seeds, 4, *kin);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
@@ -138,9 +235,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
     const test::Image image = fuzz::image_of(input);
-    if (type % 3 == 0) mend<Shelf>(image);
-    if (type % 3 == 1) mend<Owner>(image);
-    if (type % 3 == 2) mend<View>(image);
+    if (type % 5 == 0) mend<Shelf>(image);
+    if (type % 5 == 1) mend<Owner>(image);
+    if (type % 5 == 2) mend<View>(image);
+    if (type % 5 == 3) mend<Marked>(image);
+    if (type % 5 == 4) mend<Kin>(image);
     return 0;
 }
 
@@ -170,5 +269,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     view.text = view.texts[0].c_str() + 4;
     view.views = {view.texts[1], std::string_view(view.texts[0]).substr(5)};
     add(seeds, 2, view);
+    add_marked(seeds);
+    add_kin(seeds);
     return seeds;
 }

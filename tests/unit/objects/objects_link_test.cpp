@@ -190,7 +190,60 @@ TEST(ObjectLink, refuses_messages_that_contradict_the_protocol) {
     }
 }
 
+// ---- what an operation leaves that ends early, or takes long ----
+
+TEST(ObjectLink, a_type_with_too_long_a_layout_is_refused_and_takes_no_number) {
+    Pair pair;
+    const Plain plain;
+    const objects::Layout layout{std::string(std::size_t{2} << 20, 'x'), 1};
+    const objects::RootType root{objects::type_info<Plain>(), layout, alignof(Plain)};
+    {
+        const objects::PackLease lease(*pair.sender);
+        objects::Packer<Plain> packer(*lease, plain, objects::pack_options(*pair.sender, false));
+        objects::Outbound sending(*pair.sender, lease.link(), packer, root, {});
+        EXPECT_EQ(end_of(sending).code(), Errc::unsupported);
+    }
+    const Numbers numbers{1, 2};
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+}
+
+// Its receiver sees no write: it is told now and then that the sender is at it.
+TEST(ObjectLink, a_long_write_of_one_object_says_that_the_sender_lives) {
+    Pair pair;
+    const Numbers numbers(std::size_t{8} << 20);  // 32 MiB
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    const auto activity = [&] { return objects::object_link(*pair.receiver)->activity(); };
+    const Deadline deadline = soon();
+    for (bool is_sent = false, is_received = false; !is_received;) {
+        ASSERT_FALSE(deadline.passed());
+        is_sent = is_sent || sending.step();
+        is_received = receiving.step();
+    }
+    const std::uint64_t others = 4;  // layout, begin, need, the only fragment
+    EXPECT_GE(activity(), others + 32u * 1024 * 1024 / wire::kSignOfLifeBytes);
+}
+
 // ---- what a peer can make this side keep ----
+
+TEST(ObjectLink, keeps_layouts_up_to_a_bound_and_drops_the_oldest) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    const std::vector<std::byte> text(std::size_t{16} << 10, std::byte{'x'});
+    const auto& incoming = objects::object_link(*pair.receiver)->incoming();
+    for (std::uint64_t type = 1; type <= 8; ++type)
+        for (std::uint32_t at = 0; at < wire::kMaxLayoutBytes;) {
+            const wire::LayoutPart head{type, wire::kMaxLayoutBytes, at};
+            if (peer.say(wire::kLayout, head, text) == Errc::ok)
+                at += static_cast<std::uint32_t>(text.size());
+            (void)readable(*pair.receiver);
+        }
+    std::size_t bytes = 0;
+    for (std::uint64_t type = 1; type <= 8; ++type) bytes += incoming.layout(type).size();
+    EXPECT_EQ(bytes, objects::ToldLayouts::kMostBytes);
+    EXPECT_TRUE(incoming.layout(1).empty());
+    EXPECT_EQ(incoming.layout(8).size(), wire::kMaxLayoutBytes);
+}
 
 TEST(ObjectLink, takes_no_more_beginnings_than_a_sender_may_make) {
     Pair pair;

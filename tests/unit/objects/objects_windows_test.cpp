@@ -240,6 +240,37 @@ TEST(Windows, received_graphs_that_hold_the_arena_for_too_long_are_an_error_of_t
     says(error, "receive_arena");
 }
 
+// The number of each window that was told, in that order; all of them are lent at once.
+std::vector<std::uint32_t> told_windows(Pair& pair, std::size_t count) {
+    HandMadeSender peer(*pair.sender);
+    for (std::uint64_t id = 1; id <= count; ++id) {
+        while (peer.begin<Numbers>(id) == Errc::would_block) (void)readable(*pair.receiver);
+        while (peer.need(id, 1) == Errc::would_block) (void)readable(*pair.receiver);
+    }
+    std::vector<std::uint32_t> told;
+    for (const Deadline deadline = in_time(); told.size() < count && !deadline.passed();) {
+        (void)readable(*pair.receiver);
+        Message message;
+        while (pair.sender->try_receive(message) == Errc::ok) {
+            std::span<const std::byte> payload = message.payload();
+            wire::Lend head{};
+            if (message.kind() == wire::kLend && wire::parse(payload, head))
+                told.push_back(head.window);
+        }
+    }
+    return told;
+}
+
+TEST(Windows, are_told_in_the_order_of_their_numbers_though_queue_and_ring_are_full) {
+    Config narrow = small_config();
+    narrow.ring.bytes = 4096;
+    narrow.ring.send_blocks = 16;
+    Pair pair(narrow, narrow);
+    const std::vector<std::uint32_t> told = told_windows(pair, 60);
+    ASSERT_EQ(told.size(), 60u);
+    for (std::uint32_t i = 0; i < told.size(); ++i) ASSERT_EQ(told[i], i);
+}
+
 TEST(Windows, hostile_mode_looks_at_private_copies_only) {
     Config config = small_config();
     config.objects.hostile = true;

@@ -67,7 +67,7 @@ class Mender final : public Mending {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
         auto* fields = reinterpret_cast<std::byte*>(first);
         std::uint64_t i = 0;
-        if constexpr (!Types::template is_inner<E>()) i = mend_run<E>(fields, count);
+        if constexpr (!Types::template is_inner<E>() && kHasRuns<E>) i = mend_run<E>(fields, count);
         for (; i < count; ++i) pointer<E>(fields + i * sizeof(P));
     }
     // Room that no bytes of the sender are for.
@@ -188,14 +188,14 @@ class Mender final : public Mending {
         kPlace[record.type](*this, record.count);
     }
 
+    template <class E>
+    static constexpr bool kHasRuns = sizeof(E) <= Claims::kPageBytes && alignof(E) <= kImageGranule
+                                     && (kPlain<E> || kHasReferences<E>);
     // The first of these pointers, as far as they lead to new objects: for little more than reading
     // them. Returns how many.
     template <class E>
     std::uint64_t mend_run(std::byte* fields, std::uint64_t count) {
         constexpr std::uint64_t stride = kGranules<E> * kImageGranule;
-        if constexpr (sizeof(E) > 4096 || alignof(E) > kImageGranule ||
-                      (!kPlain<E> && !kHasReferences<E>))
-            return 0;
         std::uint64_t start = 0;
         std::byte* const first = tables_.image.peek(count * stride, kImageGranule, start);
         if (first == nullptr || tables_.records.next() < references_ + count) return 0;

@@ -288,9 +288,8 @@ class Packer final : public Packing {
     static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
     bool walk() {
         while (!done_) {
-            if (wants_flush()) {
+            if (wants_flush() && !must_begin_to_trace()) {
                 check_size();
-                if (must_look_for_cycle()) look_for_cycle();
                 if (!tables_.targets.is_void()) return false;
                 drop_staged();
             }
@@ -298,15 +297,26 @@ class Packer final : public Packing {
                 run_frames();
             else if (!inner_.drain_next(*this))
                 finish();
+            if (cycle() != nullptr) refuse_cycle(name_of(*cycle()));
         }
         return true;
     }
-    // A walk of its own with claims, whose copies nobody sees.
-    void look_for_cycle() const {
-        PackTables tables(tables_.arena);
-        Packer packer(tables, root_, {});
-        packer.trace();
-        while (!packer.run()) packer.drop_staged();
+    // What such a frame is of.
+    static std::string name_of(const PackFrame& frame) {
+        return []<class... T>(const PackFrame& met, List<T...>) {
+            std::string name = "elements of a container";
+            (void)((is_of<T>(met) &&
+                    (name = "an object of type " + type_info<T>().spelled(), true)) ||
+                   ...);
+            return name;
+        }(frame, typename Types::Claimed{});
+    }
+    template <class E>
+    static bool is_of(const PackFrame& frame) noexcept {
+        if constexpr (kHasReferences<E>)
+            return frame.step == &step<E> || frame.step == &step_one<E>;
+        else
+            return false;
     }
     void finish() {
         if (!tables_.targets.is_void()) {

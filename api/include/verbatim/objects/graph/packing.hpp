@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/column.hpp>
@@ -103,7 +103,6 @@ class Packing {
     void begin_walk();
     // A reference leads to `offset`; its field is at `word`, if that is not zero.
     [[gnu::always_inline]] void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
-        if (open_) refuse_cycle(offset);
         std::byte* const field = word.offset == 0 ? nullptr : tables_.staging.staged(word.offset);
         if (field == nullptr) return tell(reference, offset);
         const std::uint64_t value = kPlaceBit | offset;
@@ -114,14 +113,12 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
-    // Of an acyclic walk, now and then: has it gone so far that a cycle is likely?
-    bool must_look_for_cycle() noexcept {
-        if (!options_.acyclic || tables_.staging.cursor() < trace_at_) return false;
-        trace_at_ *= 4;
-        return true;
-    }
-    // From now on this walk only looks for an object that leads to itself. Throws then.
-    void trace();
+    // Of an acyclic walk: no flush is due, but it is searched for cycles from here on. So many a
+    // cycle is found before anything is sent.
+    bool must_begin_to_trace() noexcept;
+    // Of an acyclic walk: the frame of an object that has led to itself; null: none has.
+    const PackFrame* cycle() const noexcept { return has_cycle_ ? &traced_.frame : nullptr; }
+    [[noreturn]] static void refuse_cycle(const std::string& type);
     void check_size() const;
 
     PackTables& tables_;
@@ -133,13 +130,21 @@ class Packing {
     bool done_ = false;
 
   private:
-    using OpenObjects = boost::unordered_flat_map<std::uint64_t, bool>;
+    static constexpr std::size_t kNotTraced = ~std::size_t{0};
+    // An object that an acyclic walk is in. If its frame comes again meanwhile, it leads to itself.
+    struct Traced {
+        PackFrame frame;
+        std::size_t depth = kNotTraced;  // of the stack without what follows from the frame
+        std::uint64_t since = 0, most_steps = 1024;
+    };
+    static constexpr std::uint64_t kTracedFrom = std::uint64_t{128} << 10;  // of the image
+    bool must_trace() const noexcept;
     void run_frames_traced();
-    void refuse_cycle(std::uint64_t offset) const;
+    bool is_traced(const PackFrame& frame) const noexcept;
 
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
-    std::uint64_t trace_at_ = std::uint64_t{256} << 20;
-    std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset
+    Traced traced_;
+    bool has_cycle_ = false;
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool restarted_ = false;

@@ -32,7 +32,7 @@ struct SendOptions {
     // theirs.
     std::uint16_t channel = 0;
     // The caller vouches that no object is referred to twice: the walk is cheaper. A shared object
-    // is then sent once for each reference; a cycle is an error (graph_too_large).
+    // is then sent once for each reference; a cycle is an error (bad_pointer) that names a type.
     bool acyclic = false;
     // Objects larger than 256 KiB that lie outside of the connection's arena leave from where they
     // lie, under leases of this cache; it outlives the operation. Null: they are copied on the way.
