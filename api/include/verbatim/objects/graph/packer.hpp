@@ -100,13 +100,17 @@ class Packer final : public Packing {
     template <class P>
     void pointers(const P* first, std::uint64_t count, Slot words) {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
-        if constexpr (!Types::template is_inner<E>()) {
-            if (!options_.acyclic && !Targets::kChecksReadable) {
-                if (PointerRuns<Packer>::take_in(*this, first, count)) return;
-                PointerRuns<Packer>::fetch_ahead(*this, first, count);
-            }
+        using Runs = PointerRuns<Packer>;
+        if constexpr (!Types::template is_inner<E>())
+            if (!options_.acyclic && !Targets::kChecksReadable)
+                if (Runs::take_in(*this, first, count)) return;
+        const std::uint64_t behind = count + std::exchange(behind_, 0);
+        for (std::uint64_t i = 0; i < std::min(count, Runs::kAhead); ++i)
+            Runs::fetch(*this, first[i]);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            if (i + Runs::kAhead < behind) Runs::fetch(*this, first[i + Runs::kAhead]);
+            pointer<E>(first[i], words.at(i * sizeof(P)));
         }
-        for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
     }
     // Room at the receiver that it fills itself.
     void reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -275,9 +279,11 @@ class Packer final : public Packing {
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const Slot slot{frame.offset};
         const std::uint64_t now = std::min(frame.count, kStepObjects);
-        if (frame.count > now)
+        const std::uint64_t left = frame.count - now;
+        if (left > 0)
             packer.put_off({&step<E>, frame.source + now * sizeof(E),
-                            frame.offset + now * sizeof(E), frame.count - now});
+                            frame.offset + now * sizeof(E), left});
+        packer.behind_ = left;
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);
         else
@@ -320,6 +326,7 @@ class Packer final : public Packing {
     }
     const Root& root_;
     InnerReferences<Packer> inner_;
+    std::uint64_t behind_ = 0;  // pointers behind those of a step, which may be read
 };
 
 }  // namespace verbatim::objects
