@@ -269,8 +269,27 @@ class Packer final : public Packing {
     // ---- the walk ----
     template <class E>
     static void step_one(Packing& packing, const PackFrame& frame) {
-        TraitOf<E>::pack(static_cast<Packer&>(packing), *reinterpret_cast<const E*>(frame.source),
-                         Slot{frame.offset});
+        auto& packer = static_cast<Packer&>(packing);
+        const E& object = *reinterpret_cast<const E*>(frame.source);
+        packer.fetch_targets(object);
+        TraitOf<E>::pack(packer, object, Slot{frame.offset});
+    }
+    // Of several pointers all at once: else each would be waited for. What is near is there
+    // already.
+    template <class E>
+    [[gnu::always_inline]] void fetch_targets(const E& object) noexcept {
+        if constexpr (requires { TraitOf<E>::kPointers; })
+            if constexpr (TraitOf<E>::kPointers > 1) {
+                using Runs = PointerRuns<Packer>;
+                const auto fetch = [&](auto step) __attribute__((always_inline)) {
+                    TraitOf<E>::each_pointer(
+                        object, [&](auto* target) __attribute__((always_inline)) {
+                            if (target != nullptr && Runs::is_far(&object, target)) step(target);
+                        });
+                };
+                fetch([this](auto* target) { Runs::fetch(*this, target); });
+                fetch([this](auto* target) { Runs::fetch_known(*this, target); });
+            }
     }
     // Walks `count` objects, the first of which was copied to the frame's offset.
     template <class E>
@@ -281,8 +300,8 @@ class Packer final : public Packing {
         const std::uint64_t now = std::min(frame.count, kStepObjects);
         const std::uint64_t left = frame.count - now;
         if (left > 0)
-            packer.put_off({&step<E>, frame.source + now * sizeof(E),
-                            frame.offset + now * sizeof(E), left});
+            packer.put_off(
+                {&step<E>, frame.source + now * sizeof(E), frame.offset + now * sizeof(E), left});
         packer.behind_ = left;
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);

@@ -18,6 +18,9 @@ struct PointerRuns {
     // Pointers that are fetched ahead: more at once would wait for each other.
     static constexpr std::uint64_t kAhead = 32;
 
+    [[gnu::always_inline]] static bool is_far(const void* from, const void* target) noexcept {
+        return address_of(target) - address_of(from) + kNear > 2 * kNear;
+    }
     // Fetches the claim of a target, and itself.
     template <class P>
     [[gnu::always_inline]] static void fetch(Packer& packer, P target) noexcept {
@@ -25,6 +28,17 @@ struct PointerRuns {
         if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
             __builtin_prefetch(words + Claims::granule(address), 1);
         __builtin_prefetch(target);
+        constexpr std::size_t bytes = sizeof(std::remove_pointer_t<P>);
+        if constexpr (bytes > kImageGranule)
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(target) + bytes - 1);
+    }
+    // And then, of one that was met before, its place.
+    template <class P>
+    [[gnu::always_inline]] static void fetch_known(Packer& packer, P target) noexcept {
+        const Targets& targets = packer.tables_.targets;
+        const std::uint64_t address = address_of(target);
+        if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
+            targets.placement.prefetch(Claims::offset_of(words[Claims::granule(address)], address));
     }
     // Takes in the targets of all these pointers if they are new and neighbours in memory: for
     // little more than reading the pointers. Else does nothing.
@@ -50,7 +64,7 @@ struct PointerRuns {
     }
 
   private:
-    static constexpr std::uint64_t kWorthwhile = 8, kLine = 64;
+    static constexpr std::uint64_t kWorthwhile = 8, kLine = 64, kNear = 4096;
     template <class E>
     static constexpr std::uint64_t kStride = kGranules<E>* kImageGranule;
 

@@ -83,6 +83,17 @@ struct ProductTrait {
         });
     }
 
+    // Raw pointers among the parts, which a walk fetches ahead.
+    template <class P>
+    using IsPointer = std::is_pointer<P>;
+    static constexpr std::size_t kPointers = boost::mp11::mp_count_if<Parts, IsPointer>::value;
+    template <class Call>
+    [[gnu::always_inline]] static void each_pointer(const T& object, Call&& call) {
+        each([&]<std::size_t I>() __attribute__((always_inline)) {
+            if constexpr (std::is_pointer_v<Part<I>>) call(Listed::template get<I>(object));
+        });
+    }
+
   private:
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
