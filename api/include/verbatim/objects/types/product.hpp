@@ -94,6 +94,21 @@ struct ProductTrait {
         });
     }
 
+    // No part but raw pointers needs a step of a walk: where all are null, none is made. Leaves are
+    // common where objects have several; of one it is not worth the look.
+    template <class P>
+    using IsPointerOrPlain =
+        std::bool_constant<std::is_pointer_v<P> || verbatim::objects::kPlain<P>>;
+    static constexpr bool kMayLeadNowhere =
+        kPointers > 1 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
+    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
+        bool leads = false;
+        each_pointer(
+            object, [&](const auto* target)
+                        __attribute__((always_inline)) { leads = leads || target != nullptr; });
+        return !leads;
+    }
+
   private:
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
@@ -179,6 +194,7 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     using Product = ProductTrait<T, MarkedMembers<T>>;
     using Fields = typename FieldsOf<T, Product>::Type;
     static constexpr bool kPlain = !Validated<T> && Product::kPlain;
+    static constexpr bool kMayLeadNowhere = !Validated<T> && Product::kMayLeadNowhere;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;
