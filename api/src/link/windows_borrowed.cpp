@@ -10,8 +10,8 @@ bool BorrowedWindows::take_lend(std::span<const std::byte> payload) {
         head.slots > wire::kMaxSlots || head.extents == 0 ||
         payload.size() != head.extents * sizeof(RemoteExtent))
         return false;
-    if (head.window > windows_.size()) return false;
-    if (head.window == windows_.size()) windows_.emplace_back();
+    // Their grants need not get ready in the order of their numbers.
+    if (head.window >= windows_.size()) windows_.resize(head.window + 1);
     Window& window = windows_[head.window];
     if (!window.used.empty()) {
         if (window.free != 0) return false;  // it was not given back
