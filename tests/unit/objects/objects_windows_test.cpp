@@ -47,6 +47,30 @@ TEST(Windows, of_released_graphs_are_lent_again_and_no_more_memory_is_taken) {
     EXPECT_LE(used(), before + (std::size_t{8} << 20));
 }
 
+// A grant may become ready before one that was begun earlier.
+TEST(Windows, may_be_told_in_another_order_than_that_of_their_numbers) {
+    objects::BorrowedWindows windows;
+    const auto tell = [&](std::uint32_t number) {
+        std::vector<std::byte> payload;
+        const auto add = [&](const auto& value) {
+            const auto bytes = wire::bytes_of(value);
+            payload.insert(payload.end(), bytes.begin(), bytes.end());
+        };
+        add(wire::Lend{number, 1, 1, 1});
+        add(RemoteExtent{0x10000 + number * wire::kSlotBytes, wire::kSlotBytes, 7, 0});
+        return windows.take_lend(payload);
+    };
+    objects::TakenSlots slots;
+    EXPECT_TRUE(tell(1));
+    EXPECT_TRUE(windows.take(1, slots));
+    EXPECT_EQ(slots.window, 1u);
+    EXPECT_FALSE(windows.take(1, slots));
+    EXPECT_TRUE(tell(0));
+    EXPECT_TRUE(windows.take(1, slots));
+    EXPECT_EQ(slots.window, 0u);
+    EXPECT_FALSE(tell(wire::kMaxWindows));
+}
+
 TEST(Windows, all_memory_comes_back_when_connections_and_graphs_are_gone) {
     Pair pair;
     const auto used = [&] { return pair.receiver_context.arena().usage().allocated_bytes; };
