@@ -58,6 +58,7 @@ void Packing::run_frames() {
         // Not copied: its members were stored one by one, and loaded in pairs they would stall.
         const PackFrame& frame = stack.back();
         stack.pop_back();
+        if (!stack.empty()) __builtin_prefetch(stack.back().source);
         frame.step(*this, frame);
         ++steps;
     } while (!stack.empty() && !wants_flush());

@@ -32,6 +32,7 @@ void Staging::begin() {
     suspend();
     opener_ = nullptr;
     is_remote_ = false;
+    if (buffers_.empty() && pieces_.empty()) return;
     for (std::uint64_t segment = first_kept_; segment < buffers_.size(); ++segment)
         if (std::byte* const buffer = buffers_[segment]) under_way_.push_back(buffer);
     buffers_.clear();

@@ -58,7 +58,7 @@ bool Inbound::look() {
     Arrivals& arrivals = link_->incoming().arrivals();
     if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     if (arrival_ == nullptr || !arrival_->is_whole) {
-        link_->pump(connection_);
+        link_->pump_arrived(connection_);
         if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     }
     if (arrival_ != nullptr && arrival_->is_settled) leave();  // its sender has cancelled it

@@ -19,6 +19,19 @@ std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
+// The first so many of the payload. False: there are fewer.
+template <class Record>
+bool take_records(std::span<const std::byte>& payload, std::size_t count,
+                  std::vector<Record>& records) {
+    if (count == 0) return true;
+    if (payload.size() / sizeof(Record) < count) return false;
+    const std::size_t before = records.size();
+    records.resize(before + count);
+    std::memcpy(records.data() + before, payload.data(), count * sizeof(Record));
+    payload = payload.subspan(count * sizeof(Record));
+    return true;
+}
+
 bool is_in_order(const wire::Eager& head) noexcept {
     const std::uint64_t records = std::uint64_t{head.places} + head.arrays;
     return head.image_bytes > 0 && head.image_bytes <= kSegmentBytes &&
@@ -168,14 +181,9 @@ void Incoming::take_fragment(std::span<const std::byte> payload) {
     arrival.streamed.records += std::uint64_t{head.places} + head.arrays;
     if (arrival.streamed.records > head.cursor / 8 + 1)
         throw Breach{"more records than references"};
-    for (std::uint32_t i = 0; i < head.places; ++i) {
-        arrival.unfed.places.emplace_back();
-        if (!wire::parse(payload, arrival.unfed.places.back())) throw Breach{"a record cut short"};
-    }
-    for (std::uint32_t i = 0; i < head.arrays; ++i) {
-        arrival.unfed.arrays.emplace_back();
-        if (!wire::parse(payload, arrival.unfed.arrays.back())) throw Breach{"a record cut short"};
-    }
+    if (!take_records(payload, head.places, arrival.unfed.places) ||
+        !take_records(payload, head.arrays, arrival.unfed.arrays))
+        throw Breach{"a record cut short"};
     if (options_.hostile) arrival.copy_to(head.cursor);
     for (std::uint32_t i = 0; i < head.amendments; ++i) {
         wire::Amendment amendment;

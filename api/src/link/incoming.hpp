@@ -27,6 +27,7 @@ class Incoming {
     void receive(Message& message);
     // Takes in what was held, as far as there is room for it now. Throws Breach.
     void take_held();
+    bool holds_messages() const noexcept { return !held_.empty(); }
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
 

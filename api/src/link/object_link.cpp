@@ -26,7 +26,9 @@ void ObjectLink::receive(Connection& connection, Message& message) noexcept try 
         outgoing_.receive(connection, message);
     else
         incoming_.receive(message);
-    if (kind != wire::kEager) settle(connection);
+    if (kind == wire::kEager) return;
+    has_more_than_eager_ = true;
+    settle(connection);
 } catch (const Breach& breach) {
     broken_ = breach.what;
 } catch (const std::exception&) {
@@ -41,10 +43,22 @@ void ObjectLink::settle(Connection& connection) noexcept try {
     broken_ = kNoMemory;
 }
 
-void ObjectLink::pump(Connection& connection) {
-    // Messages of the application that came before a graph are kept for it.
+// Messages of the application that came before a graph are kept for it.
+void ObjectLink::pump(Connection& connection) { go_on(connection, connection.handle_all()); }
+
+void ObjectLink::pump_arrived(Connection& connection) {
+    const std::uint64_t before = activity_;
     const Errc handled = connection.handle_all();
+    const bool is_all_eager = activity_ != before && !has_more_than_eager_;
+    if (is_all_eager && broken_ == nullptr && handled != Errc::out_of_memory &&
+        !incoming_.holds_messages() && ++looks_ % kLooks != 0)
+        return;
+    go_on(connection, handled);
+}
+
+void ObjectLink::go_on(Connection& connection, Errc handled) {
     (void)connection.progress();
+    has_more_than_eager_ = false;
     if (broken_ == nullptr) {
         try {
             incoming_.take_held();

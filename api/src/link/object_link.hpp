@@ -26,6 +26,8 @@ class ObjectLink {
     // Takes in everything that has arrived, and answers. Throws Error(protocol_error |
     // out_of_memory); the connection's end is no error here.
     void pump(Connection& connection);
+    // The same, but mostly only takes in, where nothing but eager graphs has arrived.
+    void pump_arrived(Connection& connection);
     // Grows whenever a transfer of this connection gets on.
     std::uint64_t activity() const noexcept { return activity_; }
     void note_activity() noexcept { ++activity_; }
@@ -46,6 +48,10 @@ class ObjectLink {
     void settle(Connection& connection) noexcept;
 
   private:
+    // Every so many times a receiver pumps in full.
+    static constexpr std::uint32_t kLooks = 8;
+
+    void go_on(Connection& connection, Errc handled);
     [[noreturn]] void refuse_all() const;
 
     std::shared_ptr<Arena> arena_;
@@ -56,7 +62,9 @@ class ObjectLink {
     std::vector<std::unique_ptr<PackTables>> unusable_;
     bool unretired_ = false;
     std::uint64_t activity_ = 0;
-    const char* broken_ = nullptr;  // what the peer did wrong
+    std::uint32_t looks_ = 0;
+    bool has_more_than_eager_ = false;  // since the last full pump
+    const char* broken_ = nullptr;      // what the peer did wrong
 };
 
 }  // namespace verbatim::objects

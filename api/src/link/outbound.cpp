@@ -293,12 +293,16 @@ bool Outbound::tell_part(bool& is_all) {
                               static_cast<std::uint32_t>(patches.size()),
                               !is_all ? wire::kPartial : (walked_ ? wire::kLast : 0),
                               0};
-    std::vector<std::byte>& body = link_.outgoing().scratch;
-    body.clear();
-    append(body, bindings);
-    append(body, places);
-    append(body, arrays);
-    append(body, patches);
+    std::span<const std::byte> body = std::as_bytes(places);
+    if (!bindings.empty() || !arrays.empty() || !patches.empty()) {
+        std::vector<std::byte>& scratch = link_.outgoing().scratch;
+        scratch.clear();
+        append(scratch, bindings);
+        append(scratch, places);
+        append(scratch, arrays);
+        append(scratch, patches);
+        body = scratch;
+    }
     if (!send(wire::kFragment, wire::bytes_of(head), body)) return false;
     told_.bindings += bindings.size();
     told_.places += places.size();

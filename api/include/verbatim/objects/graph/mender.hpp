@@ -116,9 +116,10 @@ class Mender final : public Mending {
     }
     template <class E>
     [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
-        if constexpr (kHasReferences<E>)
+        if constexpr (kHasReferences<E>) {
+            if (count == 1 && leads_nowhere(*reinterpret_cast<const E*>(at))) return;
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
-        else if constexpr (!kPlain<E>)
+        } else if constexpr (!kPlain<E>)
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
     }
@@ -207,7 +208,7 @@ class Mender final : public Mending {
             if ((raw & kPlaceBit) != 0) break;
             std::byte* const at = first + placed++ * stride;
             store(fields + i * sizeof raw, at);
-            if constexpr (kHasReferences<E>) tables_.stack.push_back({&step_one<E>, at, 1, 0});
+            if constexpr (kHasReferences<E>) mend_later<E>(at, 1);
         }
         if (placed == 0) return i;
         tables_.placement.template place_run<E>(start, placed, Types::template number_of<E>());

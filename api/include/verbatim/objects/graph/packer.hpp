@@ -100,13 +100,17 @@ class Packer final : public Packing {
     template <class P>
     void pointers(const P* first, std::uint64_t count, Slot words) {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
-        if constexpr (!Types::template is_inner<E>()) {
-            if (!options_.acyclic && !Targets::kChecksReadable) {
-                if (PointerRuns<Packer>::take_in(*this, first, count)) return;
-                PointerRuns<Packer>::fetch_ahead(*this, first, count);
-            }
+        using Runs = PointerRuns<Packer>;
+        if constexpr (!Types::template is_inner<E>())
+            if (!options_.acyclic && !Targets::kChecksReadable)
+                if (Runs::take_in(*this, first, count)) return;
+        const std::uint64_t behind = count + std::exchange(behind_, 0);
+        for (std::uint64_t i = 0; i < std::min(count, Runs::kAhead); ++i)
+            Runs::fetch(*this, first[i]);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            if (i + Runs::kAhead < behind) Runs::fetch(*this, first[i + Runs::kAhead]);
+            pointer<E>(first[i], words.at(i * sizeof(P)));
         }
-        for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
     }
     // Room at the receiver that it fills itself.
     void reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -168,9 +172,11 @@ class Packer final : public Packing {
     }
     template <class E>
     [[gnu::always_inline]] void push(const E* first, std::uint64_t offset, std::uint64_t count) {
-        if constexpr (kHasReferences<E>)
+        if constexpr (kHasReferences<E>) {
+            if (count == 1 && leads_nowhere(*first)) return;
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>,
                                      reinterpret_cast<const std::byte*>(first), offset, count});
+        }
     }
     template <class E>
     void note(const E* first, std::uint64_t count, std::uint64_t offset) {
@@ -265,8 +271,27 @@ class Packer final : public Packing {
     // ---- the walk ----
     template <class E>
     static void step_one(Packing& packing, const PackFrame& frame) {
-        TraitOf<E>::pack(static_cast<Packer&>(packing), *reinterpret_cast<const E*>(frame.source),
-                         Slot{frame.offset});
+        auto& packer = static_cast<Packer&>(packing);
+        const E& object = *reinterpret_cast<const E*>(frame.source);
+        packer.fetch_targets(object);
+        TraitOf<E>::pack(packer, object, Slot{frame.offset});
+    }
+    // Of several pointers all at once: else each would be waited for. What is near is there
+    // already.
+    template <class E>
+    [[gnu::always_inline]] void fetch_targets(const E& object) noexcept {
+        if constexpr (requires { TraitOf<E>::kPointers; })
+            if constexpr (TraitOf<E>::kPointers > 1) {
+                using Runs = PointerRuns<Packer>;
+                const auto fetch = [&](auto step) __attribute__((always_inline)) {
+                    TraitOf<E>::each_pointer(
+                        object, [&](auto* target) __attribute__((always_inline)) {
+                            if (target != nullptr && Runs::is_far(&object, target)) step(target);
+                        });
+                };
+                fetch([this](auto* target) { Runs::fetch(*this, target); });
+                fetch([this](auto* target) { Runs::fetch_known(*this, target); });
+            }
     }
     // Walks `count` objects, the first of which was copied to the frame's offset.
     template <class E>
@@ -275,9 +300,11 @@ class Packer final : public Packing {
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const Slot slot{frame.offset};
         const std::uint64_t now = std::min(frame.count, kStepObjects);
-        if (frame.count > now)
-            packer.put_off({&step<E>, frame.source + now * sizeof(E),
-                            frame.offset + now * sizeof(E), frame.count - now});
+        const std::uint64_t left = frame.count - now;
+        if (left > 0)
+            packer.put_off(
+                {&step<E>, frame.source + now * sizeof(E), frame.offset + now * sizeof(E), left});
+        packer.behind_ = left;
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);
         else
@@ -330,6 +357,7 @@ class Packer final : public Packing {
     }
     const Root& root_;
     InnerReferences<Packer> inner_;
+    std::uint64_t behind_ = 0;  // pointers behind those of a step, which may be read
 };
 
 }  // namespace verbatim::objects

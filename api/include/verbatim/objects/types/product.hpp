@@ -84,6 +84,32 @@ struct ProductTrait {
         });
     }
 
+    // Raw pointers among the parts, which a walk fetches ahead.
+    template <class P>
+    using IsPointer = std::is_pointer<P>;
+    static constexpr std::size_t kPointers = boost::mp11::mp_count_if<Parts, IsPointer>::value;
+    template <class Call>
+    [[gnu::always_inline]] static void each_pointer(const T& object, Call&& call) {
+        each([&]<std::size_t I>() __attribute__((always_inline)) {
+            if constexpr (std::is_pointer_v<Part<I>>) call(Listed::template get<I>(object));
+        });
+    }
+
+    // No part but raw pointers needs a step of a walk: where all are null, none is made. Leaves are
+    // common where objects have several; of one it is not worth the look.
+    template <class P>
+    using IsPointerOrPlain =
+        std::bool_constant<std::is_pointer_v<P> || verbatim::objects::kPlain<P>>;
+    static constexpr bool kMayLeadNowhere =
+        kPointers > 1 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
+    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
+        bool leads = false;
+        each_pointer(
+            object, [&](const auto* target)
+                        __attribute__((always_inline)) { leads = leads || target != nullptr; });
+        return !leads;
+    }
+
   private:
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
@@ -169,6 +195,7 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     using Product = ProductTrait<T, MarkedMembers<T>>;
     using Fields = typename FieldsOf<T, Product>::Type;
     static constexpr bool kPlain = !Validated<T> && Product::kPlain;
+    static constexpr bool kMayLeadNowhere = !Validated<T> && Product::kMayLeadNowhere;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;

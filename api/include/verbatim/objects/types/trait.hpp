@@ -104,6 +104,14 @@ inline constexpr bool kLeadsOn = detail::LeadsOn<T>::value;
 template <class T>
 inline constexpr bool kPlain = TraitOf<T>::kPlain;
 
+// True of an object that both walks pass by, because nothing in it is to be followed or checked.
+template <class T>
+[[gnu::always_inline]] inline bool leads_nowhere([[maybe_unused]] const T& object) {
+    if constexpr (requires { TraitOf<T>::kMayLeadNowhere; })
+        if constexpr (TraitOf<T>::kMayLeadNowhere) return TraitOf<T>::leads_nowhere(object);
+    return false;
+}
+
 // A step of a walk takes at most so many objects: how much is done between two looks at what has
 // come, or must go.
 inline constexpr std::uint64_t kStepObjects = 64;
