@@ -191,19 +191,19 @@ TEST_F(Saved, a_graph_is_saved_into_a_descriptor) {
 }
 
 TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_taken) {
-    save_placed(path_, make_store(20'000));
+    save_placed(path_, make_store(2'000));
     const std::string before = bytes();
     auto first = map<Store>(path_, {.trusted = true});
     auto second = map<Store>(path_, {.trusted = true});
-    expect_store(*first, 20'000);
-    expect_store(*second, 20'000);
+    expect_store(*first, 2'000);
+    expect_store(*second, 2'000);
     EXPECT_FALSE(first.report().verified);
     EXPECT_TRUE(second.report().relocated);
     EXPECT_EQ(first.report().objects, second.report().objects);
     first.mutable_view().queue[0] = 99;
     second.mutable_view().favourite->numbers[0] = 98;
     EXPECT_EQ(second->queue[0], 1u) << "mappings are private";
-    expect_store(*map<const Store>(path_, {.trusted = true}), 20'000);
+    expect_store(*map<const Store>(path_, {.trusted = true}), 2'000);
     EXPECT_EQ(bytes(), before);
 }
 
