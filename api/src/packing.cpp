@@ -2,7 +2,6 @@
 #include <verbatim/objects/graph/packing.hpp>
 
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -36,9 +35,9 @@ void Packing::begin_walk() {
     tables_.places.clear();
     tables_.arrays.clear();
     steps_ = references_ = objects_ = 0;
-    traced_ = {};
+    cycles_ = {};
     flush_at_ = options_.flush_bytes;
-    if (options_.acyclic) flush_at_ = std::min(flush_at_, kTracedFrom);
+    if (options_.acyclic) flush_at_ = std::min(flush_at_, CycleSearch::kFrom);
 }
 
 void Packing::set_announced() {
@@ -50,8 +49,9 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
-    if (options_.acyclic && must_trace()) return run_frames_traced();
-    traced_.depth = kNotTraced;
+    if (options_.acyclic && CycleSearch::is_due(tables_.staging.cursor()))
+        return run_frames_searching();
+    cycles_.pause();
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
@@ -65,53 +65,26 @@ void Packing::run_frames() {
     steps_ += steps;
 }
 
-bool Packing::must_begin_to_trace() noexcept {
-    if (!options_.acyclic || flush_at_ != kTracedFrom) return false;
+void Packing::run_frames_searching() {
+    Column<PackFrame>& stack = tables_.stack;
+    cycles_.begin_part(steps_);
+    do {
+        const PackFrame& frame = stack.back();
+        stack.pop_back();
+        if (cycles_.enters({frame.step, frame.source, frame.count}, stack.size(), steps_)) return;
+        frame.step(*this, frame);
+        ++steps_;
+    } while (!stack.empty() && !wants_flush());
+}
+
+bool Packing::must_begin_search() noexcept {
+    if (!options_.acyclic || flush_at_ != CycleSearch::kFrom) return false;
     flush_at_ = options_.flush_bytes;
     return !wants_flush();
 }
 
-// A quarter of the time, in ever longer parts of the walk. So a cycle is found while the image has
-// some twenty times its bytes.
-bool Packing::must_trace() const noexcept {
-    const std::uint64_t bytes = tables_.staging.cursor(), begun = std::bit_floor(bytes);
-    return bytes >= kTracedFrom && bytes - begun < begun / 4;
-}
-
-// Brent's search for cycles, on the path of the walk. A frame under which others lie has led to all
-// of them, until the stack is lower than it left it. So another frame of the same object meanwhile
-// is a cycle; a shared object is none. The walk leaves all that does not lead into a cycle. So it
-// comes to trace an object of one, and then for long enough.
-void Packing::run_frames_traced() {
-    Column<PackFrame>& stack = tables_.stack;
-    if (steps_ - traced_.since > traced_.most_steps) {
-        traced_.most_steps *= 2;
-        traced_.depth = kNotTraced;
-    }
-    std::uint64_t steps = 0;
-    do {
-        const PackFrame& frame = stack.back();
-        stack.pop_back();
-        if (stack.size() < traced_.depth) {
-            traced_.frame = frame;
-            traced_.depth = stack.size();
-            traced_.since = steps_ + steps;
-        } else if (frame.source == traced_.frame.source && is_traced(frame)) {
-            has_cycle_ = true;
-            return;
-        }
-        frame.step(*this, frame);
-        ++steps;
-    } while (!stack.empty() && !wants_flush());
-    steps_ += steps;
-}
-
-bool Packing::is_traced(const PackFrame& frame) const noexcept {
-    return frame.step == traced_.frame.step && frame.count == traced_.frame.count;
-}
-
-void Packing::refuse_cycle(const std::string& type) {
-    throw Error(Errc::bad_pointer, "graph, " + type,
+void CycleSearch::refuse(const std::string& what) {
+    throw Error(Errc::bad_pointer, "graph, " + what,
                 "it leads to itself, and the graph was sent as acyclic",
                 "send it without `acyclic`, which keeps cycles");
 }

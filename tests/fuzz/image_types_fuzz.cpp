@@ -62,12 +62,12 @@ struct Marked {
     std::uint32_t low = 0, high = 0;
     Marked* next = nullptr;
 };
-VERBATIM_DESCRIBE(Marked, size, values, names, name_count, cache, low, high, next)
-VERBATIM_COUNTED(Marked, (values, size), (names, name_count))
-VERBATIM_TRANSIENT(Marked, cache)
 bool is_ordered(const Marked& marked) {
     return marked.low <= marked.high && (marked.next == nullptr || marked.next->low <= 1000);
 }
+VERBATIM_DESCRIBE(Marked, size, values, names, name_count, cache, low, high, next)
+VERBATIM_COUNTED(Marked, (values, size), (names, name_count))
+VERBATIM_TRANSIENT(Marked, cache)
 VERBATIM_VALIDATE(Marked, is_ordered)
 
 struct Kin : std::enable_shared_from_this<Kin> {

@@ -19,7 +19,7 @@ Deadline soon() { return Deadline::after(30s); }
 class Steps : public testing::Test {
   protected:
     void SetUp() override {
-        for (int i = 0; i < 80; ++i) peers_.emplace_back();
+        for (int i = 0; i < 36; ++i) peers_.emplace_back();
         context_.emplace(steps::config());
         listener_.emplace(context_->listen("127.0.0.1:0"));
         other_context_.emplace(steps::config());

@@ -10,6 +10,7 @@
 #include "core_fault.hpp"
 #include "kinds_maker.hpp"
 #include "kinds_twins.hpp"
+#include "sanitized.hpp"
 #include "softnic_process.hpp"
 
 namespace verbatim::kinds {
@@ -23,7 +24,8 @@ constexpr std::uint64_t kAtOnce = 3;  // graphs of a batch, each on a channel of
 constexpr std::size_t kEagerBytes = std::size_t{8} << 10;
 
 std::uint64_t batches() {
-    return std::getenv("VERBATIM_LONG") != nullptr ? 1'000'000 / kAtOnce + 1 : 3'000;
+    if (std::getenv("VERBATIM_LONG") != nullptr) return 1'000'000 / kAtOnce + 1;
+    return test::kSanitized ? 300 : 3'000;
 }
 Deadline soon() { return Deadline::after(60s); }
 

@@ -85,6 +85,32 @@ TEST(ObjectLink, a_value_that_is_none_costs_that_graph_only) {
     EXPECT_EQ(receive<Chosen>(*pair.receiver, {soon()})->value, 5u);
 }
 
+// ---- a peer that was built from other definitions ----
+
+namespace older {
+struct Plain {
+    std::uint64_t a = 1;
+    std::uint32_t b = 2;
+};
+}  // namespace older
+
+TEST(ObjectLink, an_older_layout_of_the_same_type_costs_that_graph_and_its_field_is_named) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    std::string text = objects::layout_of(objects::type_info<older::Plain>()).text;
+    for (std::size_t at = 0; (at = text.find("older::")) != std::string::npos;) text.erase(at, 7);
+    const std::uint64_t fingerprint = HandMadeSender::fingerprint_of<older::Plain>();
+    const wire::LayoutPart part{fingerprint, static_cast<std::uint32_t>(text.size()), 0};
+    ASSERT_EQ(peer.say(wire::kLayout, part, std::as_bytes(std::span(text))), Errc::ok);
+    ASSERT_EQ(peer.eager(HandMadeSender::eager_of<older::Plain>(1), older::Plain{}), Errc::ok);
+    ASSERT_EQ(peer.eager(HandMadeSender::eager_of<Plain>(2), Plain{5, 6}), Errc::ok);
+    const Error error = error_of([&] { receive<Plain>(*pair.receiver, {soon()}); });
+    EXPECT_EQ(error.code(), Errc::type_mismatch);
+    says(error, "lay it out differently");
+    says(error, "b ");
+    EXPECT_EQ(receive<Plain>(*pair.receiver, {soon()})->b, 6u);
+}
+
 using Send = std::function<void(HandMadeSender&)>;
 
 // Graphs and fragments that contradict the protocol.

@@ -9,7 +9,7 @@
 #include "core_fault.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
-#include "objects_pair.hpp"
+#include "objects_two_connections.hpp"
 
 namespace verbatim {
 namespace {
@@ -20,6 +20,7 @@ using test::HandMadeSender;
 using test::Pair;
 using test::says;
 using test::small_config;
+using test::TwoConnections;
 namespace wire = objects::wire;
 using Numbers = std::vector<int>;
 
@@ -122,18 +123,6 @@ TEST(Windows, a_graph_over_the_limit_is_refused_on_both_sides_by_the_name_of_the
     EXPECT_EQ(*pair.transfer(next), next);
 }
 
-// Two connections between the same two contexts.
-struct TwoConnections : Pair {
-    explicit TwoConnections(const Config& receiving) : Pair(small_config(), receiving) {
-        Listener listener = receiver_context.listen("127.0.0.1:0");
-        std::thread accepting([&] { other_receiver.emplace(listener.accept(in_time())); });
-        other_sender.emplace(
-            sender_context.connect("127.0.0.1:" + std::to_string(listener.port())));
-        accepting.join();
-    }
-    std::optional<Connection> other_sender, other_receiver;
-};
-
 TEST(Windows, half_arrived_graphs_do_not_block_each_other_where_the_budget_holds_but_one) {
     constexpr std::size_t kGraph = std::size_t{4} << 20;
     TwoConnections two(limited_config(kGraph + (std::size_t{1} << 20), kGraph));
@@ -175,7 +164,7 @@ TEST(Windows, that_one_connection_does_not_use_go_to_another) {
 TEST(Windows, the_budget_is_free_again_when_connections_end_at_any_step) {
     const Numbers numbers(kMany, 3);
     for (int steps = 0; steps < 12; ++steps) {
-        TwoConnections two(small_config());
+        TwoConnections two;
         std::optional<SendOperation<Numbers>> sending(std::in_place, *two.sender, numbers);
         std::optional<ReceiveOperation<Numbers>> receiving(std::in_place, *two.receiver);
         for (int i = 0; i < steps; ++i) {

@@ -315,7 +315,7 @@ class Packer final : public Packing {
     static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
     bool walk() {
         while (!done_) {
-            if (wants_flush() && !must_begin_to_trace()) {
+            if (wants_flush() && !must_begin_search()) {
                 check_size();
                 if (!tables_.targets.is_void()) return false;
                 drop_staged();
@@ -324,26 +324,20 @@ class Packer final : public Packing {
                 run_frames();
             else if (!inner_.drain_next(*this))
                 finish();
-            if (cycle() != nullptr) refuse_cycle(name_of(*cycle()));
+            if (cycles_.found() != nullptr) CycleSearch::refuse(name_of(cycles_.found()));
         }
         return true;
     }
-    // What such a frame is of.
-    static std::string name_of(const PackFrame& frame) {
-        return []<class... T>(const PackFrame& met, List<T...>) {
-            std::string name = "elements of a container";
-            (void)((is_of<T>(met) &&
-                    (name = "an object of type " + type_info<T>().spelled(), true)) ||
-                   ...);
-            return name;
-        }(frame, typename Types::Claimed{});
-    }
-    template <class E>
-    static bool is_of(const PackFrame& frame) noexcept {
-        if constexpr (kHasReferences<E>)
-            return frame.step == &step<E> || frame.step == &step_one<E>;
-        else
-            return false;
+    // What the frames of that step are of.
+    static std::string name_of(CycleSearch::Step met) {
+        std::string name = "elements of a container";
+        const auto look_at = [&]<class E>(List<E>) {
+            if constexpr (kHasReferences<E>)
+                if (met == &step<E> || met == &step_one<E>)
+                    name = "an object of type " + type_info<E>().spelled();
+        };
+        [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});
+        return name;
     }
     void finish() {
         if (!tables_.targets.is_void()) {

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/cycle_search.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -113,12 +113,8 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
-    // Of an acyclic walk: no flush is due, but it is searched for cycles from here on. So many a
-    // cycle is found before anything is sent.
-    bool must_begin_to_trace() noexcept;
-    // Of an acyclic walk: the frame of an object that has led to itself; null: none has.
-    const PackFrame* cycle() const noexcept { return has_cycle_ ? &traced_.frame : nullptr; }
-    [[noreturn]] static void refuse_cycle(const std::string& type);
+    // No flush is due, but a search for cycles: of an acyclic walk, before its first flush.
+    bool must_begin_search() noexcept;
     void check_size() const;
 
     PackTables& tables_;
@@ -127,24 +123,13 @@ class Packing {
     std::uint64_t steps_ = 0;
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
+    CycleSearch cycles_;
     bool done_ = false;
 
   private:
-    static constexpr std::size_t kNotTraced = ~std::size_t{0};
-    // An object that an acyclic walk is in. If its frame comes again meanwhile, it leads to itself.
-    struct Traced {
-        PackFrame frame;
-        std::size_t depth = kNotTraced;  // of the stack without what follows from the frame
-        std::uint64_t since = 0, most_steps = 1024;
-    };
-    static constexpr std::uint64_t kTracedFrom = std::uint64_t{128} << 10;  // of the image
-    bool must_trace() const noexcept;
-    void run_frames_traced();
-    bool is_traced(const PackFrame& frame) const noexcept;
+    void run_frames_searching();
 
     std::uint64_t flush_at_ = kSegmentBytes;  // offset
-    Traced traced_;
-    bool has_cycle_ = false;
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool restarted_ = false;
