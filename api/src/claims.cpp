@@ -28,6 +28,13 @@ void write_words(Claims::Word* words, std::uint64_t live) noexcept {
         std::memcpy(words + i, &freed, sizeof freed);
     }
 }
+// The page that is most likely begun next.
+void fetch_page(const Claims::Word* words) noexcept {
+    constexpr std::size_t kLineWords = 64 / sizeof *words;
+    for (std::size_t i = 0; i < Claims::kPageGranules; i += kLineWords)
+        __builtin_prefetch(words + i, 1);
+}
+
 static_assert(Claims::kFree == 0 && Claims::kFreed == ~Claims::Word{0});
 
 }  // namespace
@@ -42,6 +49,7 @@ Claims::Word* Claims::new_words() {
     }
     Word* const words = spare_.back();
     spare_.pop_back();
+    if (!spare_.empty()) fetch_page(spare_.back());
     return words;
 }
 

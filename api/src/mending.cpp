@@ -38,13 +38,12 @@ void Mending::advance_to(const Told& told) {
 
 bool Mending::run_frames() {
     Column<MendFrame>& stack = tables_.stack;
-    std::uint64_t left = told_.steps - steps_;
-    for (; !stack.empty() && left > 0; --left) {
+    while (!stack.empty() && may_go_on()) {
         const MendFrame& frame = stack.back();  // as in Packing::run_frames()
         stack.pop_back();
+        ++steps_;
         frame.step(*this, frame);
     }
-    steps_ = told_.steps - left;
     return stack.empty();
 }
 

@@ -220,9 +220,19 @@ class Mender final : public Mending {
     }
 
     // ---- the walk ----
+    // As Packer::step_one().
     template <class E>
     static void step_one(Mending& mending, const MendFrame& frame) {
-        TraitOf<E>::mend(static_cast<Mender&>(mending), *reinterpret_cast<E*>(frame.at));
+        auto& mender = static_cast<Mender&>(mending);
+        std::byte* at = frame.at;
+        while (true) {
+            TraitOf<E>::mend(mender, *reinterpret_cast<E*>(at));
+            Column<MendFrame>& stack = mender.tables_.stack;
+            if (stack.empty() || stack.back().step != &step_one<E> || !mender.may_go_on()) return;
+            at = stack.back().at;
+            stack.pop_back();
+            ++mender.steps_;
+        }
     }
     template <class E>
     static void step(Mending& mending, const MendFrame& frame) {

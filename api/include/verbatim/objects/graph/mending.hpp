@@ -114,6 +114,8 @@ class Mending {
     // The count of a reference to characters that only a record tells.
     static constexpr std::uint64_t kUntold = ~std::uint64_t{0};
 
+    // The sender has come further than this walk.
+    bool may_go_on() const noexcept { return steps_ < told_.steps; }
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
     // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.

@@ -269,12 +269,24 @@ class Packer final : public Packing {
     }
 
     // ---- the walk ----
+    // And then those on top of the stack, as long as they are of the same type: for less than a
+    // call each.
     template <class E>
     static void step_one(Packing& packing, const PackFrame& frame) {
         auto& packer = static_cast<Packer&>(packing);
-        const E& object = *reinterpret_cast<const E*>(frame.source);
-        packer.fetch_targets(object);
-        TraitOf<E>::pack(packer, object, Slot{frame.offset});
+        const std::byte* source = frame.source;
+        Slot slot{frame.offset};
+        while (true) {
+            const E& object = *reinterpret_cast<const E*>(source);
+            packer.fetch_targets(object);
+            TraitOf<E>::pack(packer, object, slot);
+            Column<PackFrame>& stack = packer.tables_.stack;
+            if (stack.empty() || stack.back().step != &step_one<E> || !packer.may_go_on()) return;
+            source = stack.back().source;
+            slot.offset = stack.back().offset;
+            stack.pop_back();
+            ++packer.steps_;
+        }
     }
     // Of several pointers all at once: else each would be waited for. What is near is there
     // already.
