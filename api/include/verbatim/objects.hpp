@@ -3,5 +3,6 @@
 #pragma once
 
 #include <verbatim/core/context.hpp>
+#include <verbatim/objects/operations/each.hpp>
 #include <verbatim/objects/operations/receive.hpp>
 #include <verbatim/objects/operations/send.hpp>

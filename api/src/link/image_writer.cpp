@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "object_link.hpp"
+
 namespace verbatim::objects {
 namespace {
 
@@ -24,6 +26,8 @@ std::uint64_t run_of(std::span<const Piece> pieces, std::uint64_t first,
 }
 
 }  // namespace
+
+ImageWriter::ImageWriter(ObjectLink& link) : link_(link), outgoing_(link.outgoing()) {}
 
 ImageWriter::~ImageWriter() {
     put_copy();
@@ -69,11 +73,12 @@ std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const
     const RemoteExtent remote =
         writer.outgoing_.windows.place(place.window, place.slot * kSegmentBytes);
     if (remote.bytes < kSegmentBytes) return nullptr;
-    return RemoteAccess::open(writer.connection_, remote.address, kSegmentBytes, remote.remote_key);
+    return RemoteAccess::open(writer.link_.here(), remote.address, kSegmentBytes, remote.remote_key);
 }
 
 void ImageWriter::close(void* owner) noexcept {
-    RemoteAccess::close(static_cast<ImageWriter*>(owner)->connection_);
+    Connection* const connection = static_cast<ImageWriter*>(owner)->link_.connection();
+    if (connection != nullptr) RemoteAccess::close(*connection);
 }
 
 bool ImageWriter::write(std::span<const Piece> pieces) {
@@ -84,7 +89,7 @@ bool ImageWriter::write(std::span<const Piece> pieces) {
 }
 
 bool ImageWriter::write_piece(const Piece& piece) {
-    Arena& arena = connection_.arena();
+    Arena& arena = link_.here().arena();
     const bool is_there = piece.is_staged || (arena.contains(piece.from) &&
                                               arena.contains(piece.from + piece.bytes - 1));
     while (at_ < piece.bytes) {
@@ -94,6 +99,7 @@ bool ImageWriter::write_piece(const Piece& piece) {
             continue;
         }
         const std::uint64_t before = at_;
+        reads_graph_ |= !piece.is_staged;
         const bool is_accepted =
             post(piece.from + at_, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
                  piece.offset + at_, at_);
@@ -122,6 +128,7 @@ bool ImageWriter::write_copy(const Piece& piece) {
 
 bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t offset,
                        std::uint64_t& done) {
+    Connection& connection = link_.here();
     const std::uint64_t end = done + bytes;
     while (done < end) {
         const Place& place = places_[segment_of(offset)];
@@ -131,7 +138,7 @@ bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t
         const std::uint64_t count = std::min(end - done, remote.bytes);
         std::size_t written = 0;
         const Errc code =
-            connection_.try_write(from, count, remote.address, remote.remote_key, written);
+            connection.try_write(from, count, remote.address, remote.remote_key, written);
         under_way_ = under_way_ || written != 0;
         done += written;
         from += written;
@@ -139,7 +146,7 @@ bool ImageWriter::post(const std::byte* from, std::uint64_t bytes, std::uint64_t
         quiet_ += written;
         if (code == Errc::would_block) return false;
         if (code == Errc::ok) continue;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
     return true;
@@ -153,14 +160,15 @@ bool ImageWriter::take_sign_of_life() noexcept {
 
 bool ImageWriter::retire() {
     if (!under_way_) return true;
-    const Errc code = connection_.try_flush();
+    Connection& connection = link_.here();
+    const Errc code = connection.try_flush();
     // A receiver may close as soon as it has the graph, before its device's last answers are here.
-    if (code != Errc::ok && !connection_.peer_took_all()) {
+    if (code != Errc::ok && !connection.peer_took_all()) {
         if (code == Errc::would_block) return false;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
-    under_way_ = false;
+    under_way_ = reads_graph_ = false;
     outgoing_.bounce.set_retired();
     return true;
 }

@@ -13,10 +13,11 @@
 
 namespace verbatim::objects {
 
+class ObjectLink;
+
 class ImageWriter {
   public:
-    ImageWriter(Connection& connection, Outgoing& outgoing)
-        : connection_(connection), outgoing_(outgoing) {}
+    explicit ImageWriter(ObjectLink& link);
     ~ImageWriter();
     ImageWriter(const ImageWriter&) = delete;
     ImageWriter& operator=(const ImageWriter&) = delete;
@@ -37,6 +38,8 @@ class ImageWriter {
     // All that was written has retired. Throws Error.
     bool retire();
     bool has_retired() const noexcept { return !under_way_; }
+    // Some of it is the sender's object itself, and not a copy.
+    bool reads_graph() const noexcept { return reads_graph_; }
 
     // Builds segments of the image in their slots themselves, where the device has a way.
     const SegmentOpener& opener() const noexcept { return opener_; }
@@ -55,7 +58,7 @@ class ImageWriter {
     struct Place {
         std::uint32_t window = 0, slot = 0;
     };
-    Connection& connection_;
+    ObjectLink& link_;
     Outgoing& outgoing_;
     std::vector<Place> places_;  // by segment
     std::vector<wire::Binding> bindings_;
@@ -64,7 +67,7 @@ class ImageWriter {
     std::byte* copy_ = nullptr;  // of its next bytes; null: none
     std::uint64_t copied_ = 0, copy_at_ = 0;
     std::uint64_t quiet_ = 0;
-    bool under_way_ = false;
+    bool under_way_ = false, reads_graph_ = false;
     const SegmentOpener opener_{&open, &close, this};
 };
 

@@ -289,6 +289,11 @@ bool Incoming::waits_for_memory() const noexcept {
                        [](const Arrival* arrival) { return arrival->want.slots != 0; });
 }
 
+bool Incoming::must_settle() const noexcept {
+    return waits_for_memory() || lent_.has_untold() || !refused_.empty() ||
+           (!held_.empty() && arrivals_.has_room());
+}
+
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
     if ((arrival.streamed.bases.size() + arrival.want.slots) * kSegmentBytes > most_bytes(options_))
         throw Error(Errc::graph_too_large, "receiver",

@@ -31,6 +31,9 @@ class Incoming {
     void settle(Connection& connection);
 
     Arrivals& arrivals() noexcept { return arrivals_; }
+    bool is_hostile() const noexcept { return options_.hostile; }
+    // An answer waits for room or memory, or messages do.
+    bool must_settle() const noexcept;
     // A graph waits for memory that others may release, in any thread: nobody tells of that.
     bool waits_for_memory() const noexcept;
     // Not this graph; the sender is told if it is still at it.

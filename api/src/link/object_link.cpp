@@ -1,6 +1,7 @@
 #include "object_link.hpp"
 
 #include <verbatim/core/config.hpp>
+#include <verbatim/core/layer_requests.hpp>
 
 #include "breach.hpp"
 
@@ -12,11 +13,72 @@ constexpr const char* kNoMemory = "a message that no memory was left for";
 }  // namespace
 
 std::shared_ptr<ObjectLink> object_link(Connection& connection) {
-    return connection.layer<ObjectLink>();
+    struct End {
+        std::shared_ptr<ObjectLink> link;
+        ~End() { link->end(); }
+    };
+    const bool is_there = LayerAccess::has_handler(connection, ObjectLink::kChannel);
+    auto link = connection.layer<ObjectLink>();
+    if (!is_there)
+        connection.add_end_handler({[](void* state, Connection&) noexcept {
+                                        static_cast<End*>(state)->link->end();
+                                    },
+                                    std::shared_ptr<End>(new End{link})});
+    return link;
 }
 
 ObjectLink::ObjectLink(Connection& connection)
-    : arena_(connection.arena_ptr()), incoming_(connection), outgoing_(connection) {}
+    : impl_(&LayerAccess::impl_of(connection)),
+      arena_(connection.arena_ptr()),
+      incoming_(connection),
+      outgoing_(connection),
+      operations_(*this) {
+    pack_.reserve(kMostKept);
+}
+
+Connection& ObjectLink::here() const {
+    if (Connection* const connection = this->connection()) return *connection;
+    throw end_error();
+}
+
+void ObjectLink::check() const {
+    const Connection& connection = here();
+    if (connection.state() != Errc::ok) connection.check();
+}
+
+Error ObjectLink::end_error() const {
+    if (end_) return *end_;
+    return Error(Errc::flushed, "connection", "the program ended it before the operation was done",
+                 "keep the connection until its operations are over");
+}
+
+void ObjectLink::end() noexcept {
+    if (impl_ == nullptr) return;
+    if (Connection* const connection = this->connection()) {
+        landed_ = LayerRequests::landed(*connection);
+        try {
+            connection->check();
+        } catch (const Error& error) {
+            end_ = error;
+        }
+    }
+    impl_ = nullptr;
+    operations_.drive();
+}
+
+bool ObjectLink::has_landed(std::uint64_t& request) noexcept {
+    Connection* const connection = this->connection();
+    if (connection == nullptr) return request != 0 && request <= landed_;
+    if (request == 0) request = LayerRequests::last(*connection);
+    if (request == 0) return false;
+    if (request <= LayerRequests::landed(*connection)) return true;
+    LayerRequests::ask(*connection);
+    return false;
+}
+
+bool ObjectLink::must_settle() const noexcept {
+    return broken_ == nullptr && (incoming_.must_settle() || outgoing_.must_settle());
+}
 
 void ObjectLink::receive(Connection& connection, Message& message) noexcept try {
     if (broken_ != nullptr) return;
@@ -26,25 +88,38 @@ void ObjectLink::receive(Connection& connection, Message& message) noexcept try 
         outgoing_.receive(connection, message);
     else
         incoming_.receive(message);
-    if (kind != wire::kEager) settle(connection);
+    if (kind != wire::kEager) settle();
+    operations_.drive();
+} catch (const Breach& breach) {
+    broken_ = breach.what;
+    operations_.look();
+} catch (const std::exception&) {
+    broken_ = kNoMemory;
+    operations_.look();
+}
+
+void ObjectLink::settle() noexcept try {
+    if (Connection* const connection = this->connection()) incoming_.settle(*connection);
 } catch (const Breach& breach) {
     broken_ = breach.what;
 } catch (const std::exception&) {
     broken_ = kNoMemory;
 }
 
-void ObjectLink::settle(Connection& connection) noexcept try {
-    incoming_.settle(connection);
-} catch (const Breach& breach) {
-    broken_ = breach.what;
-} catch (const std::exception&) {
-    broken_ = kNoMemory;
+void ObjectLink::poll() {
+    Connection* connection = this->connection();
+    // A driven operation must not end in its own step.
+    if (connection == nullptr || operations_.is_driving()) return;
+    const Errc handled = connection->handle_all();
+    if ((connection = this->connection()) == nullptr) return;  // a handler ended it
+    (void)connection->progress();
+    if (handled != Errc::out_of_memory) return;
+    throw Error(Errc::out_of_memory, "connection to " + here().peer_name(),
+                "more messages came before a graph than are kept",
+                "receive them (receive_message), then go on with the graph");
 }
 
-void ObjectLink::pump(Connection& connection) {
-    // Messages of the application that came before a graph are kept for it.
-    const Errc handled = connection.handle_all();
-    (void)connection.progress();
+void ObjectLink::take_in() {
     if (broken_ == nullptr) {
         try {
             incoming_.take_held();
@@ -53,12 +128,8 @@ void ObjectLink::pump(Connection& connection) {
         }
     }
     if (broken_ != nullptr) refuse_all();
-    outgoing_.settle(connection);
-    settle(connection);
-    if (handled != Errc::out_of_memory) return;
-    throw Error(Errc::out_of_memory, "connection to " + connection.peer_name(),
-                "more messages came before a graph than are kept",
-                "receive them (receive_message), then go on with the graph");
+    if (Connection* const connection = this->connection()) outgoing_.settle(*connection);
+    settle();
 }
 
 void ObjectLink::refuse_all() const {
@@ -67,11 +138,13 @@ void ObjectLink::refuse_all() const {
 }
 
 std::unique_ptr<PackTables> ObjectLink::lend_pack() {
-    if (!pack_) return std::make_unique<PackTables>(arena_);
+    if (pack_.empty()) return std::make_unique<PackTables>(arena_);
+    std::unique_ptr<PackTables> tables = std::move(pack_.back());
+    pack_.pop_back();
     // Nothing of the last walk is under way.
-    pack_->staging.begin();
-    pack_->staging.set_retired();
-    return std::move(pack_);
+    tables->staging.begin();
+    tables->staging.set_retired();
+    return tables;
 }
 
 void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
@@ -84,7 +157,8 @@ void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
         return;
     }
     tables->staging.shrink();
-    pack_ = std::move(tables);
+    // More than a walk and the sends before it need are not kept.
+    if (pack_.size() < pack_.capacity()) pack_.push_back(std::move(tables));
 }
 
 std::unique_ptr<MendTables> ObjectLink::lend_mend() {

@@ -79,16 +79,16 @@ void Outgoing::settle(Connection& connection) noexcept {
         if (!send(wire::kReturn, wire::WindowId{given_back_.front(), 0})) return;
 }
 
-void Outgoing::end(Connection& connection, std::uint64_t id, bool cancelled) noexcept {
+void Outgoing::end(Connection* connection, std::uint64_t id, bool cancelled) noexcept {
     std::erase(open_, id);
     std::erase_if(refused_, [&](const RefusedGraph& refused) { return refused.id == id; });
-    if (!cancelled) return;
+    if (!cancelled || connection == nullptr) return;
     try {
         cancelled_.push_back(id);
     } catch (const std::bad_alloc&) {
         return;  // the receiver keeps what came of it until the connection ends
     }
-    settle(connection);
+    settle(*connection);
 }
 
 const RefusedGraph* Outgoing::refusal_of(std::uint64_t id) const noexcept {

@@ -53,6 +53,7 @@ class Outgoing {
     static bool is_answer(std::uint8_t kind) noexcept { return kind >= wire::kLend; }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
+    bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
 
@@ -61,8 +62,9 @@ class Outgoing {
     void begin_eager() noexcept { ++begun_; }
     void begin_streamed() { open_.push_back(++begun_); }
     bool may_begin() const noexcept { return open_.size() < wire::kMaxOpen; }
-    // A streamed graph has ended; `cancelled`: the receiver must be told.
-    void end(Connection& connection, std::uint64_t id, bool cancelled) noexcept;
+    // A streamed graph has ended; `cancelled`: the receiver must be told. Null: the connection has
+    // ended.
+    void end(Connection* connection, std::uint64_t id, bool cancelled) noexcept;
     const RefusedGraph* refusal_of(std::uint64_t id) const noexcept;
 
     bool is_told(std::uint64_t fingerprint) const noexcept;

@@ -88,6 +88,7 @@ class LentWindows {
     bool hand_back(Connection& connection);
     // Tells the peer of windows that are ready. Never blocks.
     void tell(Connection& connection);
+    bool has_untold() const noexcept { return untold_; }
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
     // The peer gives a window back. False: it cannot.

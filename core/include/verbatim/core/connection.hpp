@@ -211,6 +211,8 @@ class Connection {
 // The state behind a connection, wherever the connection is moved to: for Verbatim's own layers.
 struct LayerAccess {
     static Connection::Impl& impl_of(Connection& connection) noexcept { return *connection.impl_; }
+    // The program's object, wherever it was moved to; null: the program has ended it.
+    static Connection* handle_of(const Connection::Impl& impl) noexcept;
     static bool has_handler(const Connection& connection, std::uint8_t channel) noexcept {
         return connection.handler_of(channel) != nullptr;
     }
