@@ -134,6 +134,7 @@ int main(int argc, char** argv) {
     bench_graph::add_graph_transfers();
     bench_graph::add_map_transfers();
     bench_graph::add_latencies();
+    bench_graph::add_send_rates();
     bench_graph::add_general_floors();
     bench_graph::add_special_floors();
     bench_graph::add_mesh_floors();

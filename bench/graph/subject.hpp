@@ -41,6 +41,7 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
 void add_graph_transfers();
 void add_map_transfers();
 void add_latencies();
+void add_send_rates();
 void add_general_floors();
 void add_special_floors();
 void add_mesh_floors();

@@ -74,7 +74,10 @@ bool Incoming::take(const Message& message) {
         case wire::kReturn: {
             std::span rest = payload;
             wire::WindowId head;
-            if (!wire::parse(rest, head) || !lent_.take_back(head.window))
+            const bool is_good = wire::parse(rest, head);
+            const bool for_good = is_good && head.flags == wire::kForGood;
+            if (!is_good || (for_good && !arrivals_.open().empty()) ||
+                !lent_.take_back(head.window, for_good))
                 throw Breach{"a window came back that is not free"};
             return true;
         }
@@ -307,6 +310,8 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();
     }
+    if (lent == LentWindows::Lent::growing) return;
+    if (lent != LentWindows::Lent::yes) budget_->ask_lenders();
     if (lent != LentWindows::Lent::no_memory) return;
     // Memory that others may release, or that the peer has and may bind.
     std::uint64_t others = usage.allocated_bytes;

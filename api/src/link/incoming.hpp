@@ -29,6 +29,10 @@ class Incoming {
     void take_held();
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
+    // The next settle() may populate memory, a part of what is wanted.
+    void allow_growth() noexcept { lent_.allow_growth(); }
+    // Nothing is lent any more; else all of it is asked for.
+    bool withdraw(Connection& connection) noexcept { return lent_.withdraw(connection); }
 
     Arrivals& arrivals() noexcept { return arrivals_; }
     bool is_hostile() const noexcept { return options_.hostile; }

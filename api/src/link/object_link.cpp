@@ -27,6 +27,8 @@ std::shared_ptr<ObjectLink> object_link(Connection& connection) {
     return link;
 }
 
+void ask_back(ObjectLink& link) noexcept { link.operations().look(); }
+
 ObjectLink::ObjectLink(Connection& connection)
     : impl_(&LayerAccess::impl_of(connection)),
       arena_(connection.arena_ptr()),
@@ -34,6 +36,18 @@ ObjectLink::ObjectLink(Connection& connection)
       outgoing_(connection),
       operations_(*this) {
     pack_.reserve(kMostKept);
+    LayerAccess::set_move_handler(
+        connection,
+        [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); }, this);
+}
+
+bool ObjectLink::withdraw() noexcept try {
+    Connection* const connection = this->connection();
+    if (connection == nullptr) return true;
+    const bool has_none = outgoing_.withdraw(*connection);
+    return incoming_.withdraw(*connection) && has_none;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 Connection& ObjectLink::here() const {
@@ -128,6 +142,7 @@ void ObjectLink::take_in() {
         }
     }
     if (broken_ != nullptr) refuse_all();
+    incoming_.allow_growth();
     if (Connection* const connection = this->connection()) outgoing_.settle(*connection);
     settle();
 }

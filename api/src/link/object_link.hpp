@@ -44,6 +44,8 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     // Throws Error: the connection's end.
     void check() const;
     Error end_error() const;
+    // Before the connection moves: true once neither side lends to the other.
+    bool withdraw() noexcept;
     // Nothing comes any more; the connection may go.
     void end() noexcept;
     // Grows whenever a transfer of this connection gets on.

@@ -234,12 +234,14 @@ void OperationQueue::watch_time() noexcept {
         stalled_ = Deadline::after(connection->config().objects.timeout);
     const bool is_stalled = now >= stalled_.when;
     if (with_deadline_ == 0 && !is_stalled) return;
-    for (OperationList* list : {&sends_, &landing_, &receives_}) expire(*list, now, is_stalled);
+    for (OperationList* list : {&sends_, &posted_, &landing_, &receives_})
+        expire(*list, now, is_stalled);
 }
 
 void OperationQueue::expire(OperationList& list, Clock::time_point now, bool stalled) noexcept {
     for (DrivenOperation* at = list.first(); at != nullptr; at = next_) {
         next_ = OperationList::after(*at);
+        if (at->is_over_) continue;  // told, and only its writes are under way
         if (now >= at->deadline_.when)
             fail(*at, Error(Errc::timeout, "operation on a graph",
                             "its deadline passed before it was done",

@@ -54,6 +54,8 @@ class Outgoing {
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
     bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
+    // Gives all windows back. False: a graph is on its way, or the receiver was not told yet.
+    bool withdraw(Connection& connection);
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
 
@@ -85,7 +87,7 @@ class Outgoing {
     std::vector<RefusedGraph> refused_;
     std::vector<std::uint64_t> told_;
     std::deque<std::uint64_t> cancelled_;   // not told yet
-    std::deque<std::uint32_t> given_back_;  // windows; not told yet
+    std::deque<wire::WindowId> given_back_;  // not told yet
 };
 
 }  // namespace verbatim::objects

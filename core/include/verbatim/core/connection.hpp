@@ -226,6 +226,10 @@ struct LayerAccess {
                 return std::make_shared<S>(config);
             }));
     }
+    // The layer that lends by itself: `call(state)` ends that before the connection moves. True: it
+    // lends nothing any more. Else it is asked again by polls.
+    static void set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
+                                 void* state) noexcept;
     using MakeState = std::shared_ptr<void> (*)(const Config& config);
     static std::shared_ptr<void> shared_state(Connection& connection, const void* key,
                                               MakeState make);
