@@ -276,14 +276,17 @@ void Incoming::settle(Connection& connection) {
 
 void Incoming::lend(Connection& connection) {
     // Perhaps that is enough: a sender for which it is not asks again.
-    if (lent_.hand_back(connection))
+    const auto wait_for_another_need = [this] {
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
+    };
+    if (lent_.hand_back(connection)) wait_for_another_need();
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
     if (arrivals_.open().empty())
         lent_.reclaim(connection);
-    else if (connection.state() == Errc::ok)
-        lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size());
+    else if (connection.state() == Errc::ok &&
+             lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size()))
+        wait_for_another_need();
 }
 
 bool Incoming::waits_for_memory() const noexcept {
@@ -313,9 +316,10 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     if (lent == LentWindows::Lent::growing) return;
     if (lent != LentWindows::Lent::yes) budget_->ask_lenders();
     if (lent != LentWindows::Lent::no_memory) return;
-    // Memory that others may release, or that the peer has and may bind.
+    // Memory that others may release. The peer knew of what it has when it asked for more.
     std::uint64_t others = usage.allocated_bytes;
-    for (const Arrival* const open : arrivals_.open()) others -= open->held_bytes();
+    if (!lent_.has_untold()) others -= std::min(others, lent_.peer_bytes());
+    for (const Arrival* const open : arrivals_.open()) others -= std::min(others, open->held_bytes());
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);

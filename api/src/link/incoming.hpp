@@ -29,8 +29,8 @@ class Incoming {
     void take_held();
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
-    // The next settle() may populate memory, a part of what is wanted.
-    void allow_growth() noexcept { lent_.allow_growth(); }
+    // settle() may populate memory once, a part of what is wanted.
+    void allow_growth(bool is_allowed) noexcept { lent_.allow_growth(is_allowed); }
     // Nothing is lent any more; else all of it is asked for.
     bool withdraw(Connection& connection) noexcept { return lent_.withdraw(connection); }
 

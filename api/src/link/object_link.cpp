@@ -142,9 +142,10 @@ void ObjectLink::take_in() {
         }
     }
     if (broken_ != nullptr) refuse_all();
-    incoming_.allow_growth();
     if (Connection* const connection = this->connection()) outgoing_.settle(*connection);
+    incoming_.allow_growth(true);
     settle();
+    incoming_.allow_growth(false);
 }
 
 void ObjectLink::refuse_all() const {

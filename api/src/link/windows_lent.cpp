@@ -107,13 +107,13 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
     return static_cast<std::byte*>(arena_->allocate_part(bytes, 4096, may_grow_));
 }
 
-void LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
+bool LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
     const std::uint64_t wanted = std::min(held_slots, most_slots_);
-    if (peer_slots_ >= wanted) return;
+    if (peer_slots_ >= wanted) return false;
     try {
-        (void)lend(connection, {.slots = wanted});
+        return lend(connection, {.slots = wanted}) == Lent::yes;
     } catch (const Error&) {
-        // Whether it is needed will be seen: then its sender is told.
+        return false;  // whether it is needed will be seen: then its sender is told
     }
 }
 

@@ -77,11 +77,11 @@ class LentWindows {
     // Begins to lend. growing: memory was populated for it, or must be, a part at a time. Throws
     // Error: what a grant does.
     Lent lend(Connection& connection, const Wish& wish);
-    // So much may be populated once more, until the next call.
-    void allow_growth() noexcept { may_grow_ = true; }
+    // A segment of the arena may be populated, once.
+    void allow_growth(bool is_allowed) noexcept { may_grow_ = is_allowed; }
     // One more window, if the peer has less left than the graph that comes in holds already: so
-    // windows double.
-    void lend_ahead(Connection& connection, std::uint64_t held_slots);
+    // windows double. True if the peer gets more.
+    bool lend_ahead(Connection& connection, std::uint64_t held_slots);
     // The slots become a graph's. False: they are not with the peer.
     bool bind(const wire::Binding& binding, HeldSlots& slots) noexcept;
     // An unfinished graph has come in, or was dropped: its slots count no more.
@@ -93,6 +93,7 @@ class LentWindows {
     // Tells the peer of windows that are ready. Never blocks.
     void tell(Connection& connection);
     bool has_untold() const noexcept { return untold_; }
+    std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
     // The peer gives a window back; `for_good`: it has finished all graphs that lie there. False:
@@ -132,7 +133,7 @@ class LentWindows {
     std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
     std::vector<Grant> ending_;       // of windows that were dropped
     Clock::time_point asks_again_{};  // for all windows
-    bool may_grow_ = true;
+    bool may_grow_ = false;
     bool untold_ = false;   // some window was not told yet
     bool waiting_ = false;  // released slots could not be handed back
 };
