@@ -26,8 +26,8 @@ Started send_texts(Connection& connection, int& left) {
 int main(int argc, char** argv) {
     const bool sends = argc > 1 && std::string(argv[1]) == "send";
     Context context;
-    Connection connection = sends ? context.connect("127.0.0.1:7488")
-                                  : context.listen("127.0.0.1:7488").accept();
+    Connection connection =
+        sends ? context.connect("127.0.0.1:7488") : context.listen("127.0.0.1:7488").accept();
     int left = 3;
     const auto take = [&](Receiving<std::string>& graph) {
         std::printf("%zu bytes, %d graphs left\n", graph.take()->size(), --left);

@@ -73,7 +73,8 @@ std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const
     const RemoteExtent remote =
         writer.outgoing_.windows.place(place.window, place.slot * kSegmentBytes);
     if (remote.bytes < kSegmentBytes) return nullptr;
-    return RemoteAccess::open(writer.link_.here(), remote.address, kSegmentBytes, remote.remote_key);
+    return RemoteAccess::open(writer.link_.here(), remote.address, kSegmentBytes,
+                              remote.remote_key);
 }
 
 void ImageWriter::close(void* owner) noexcept {

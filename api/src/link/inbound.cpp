@@ -107,10 +107,8 @@ Mending& Inbound::walk(MakeWalk make) {
 }
 
 bool Inbound::run(Mending& mending) {
-    if (link_->incoming().is_hostile() && !arrival_->is_whole) return false;
     arrival_->feed(mending);
-    const bool is_done = mending.run();
-    return is_done;
+    return mending.run();
 }
 
 ImageMemory Inbound::take() {
@@ -172,10 +170,9 @@ void Patience::wait(bool begun) {
         stalled_ = Deadline::never();
     }
     if (deadline_.passed(round_))
-        throw Error(
-            Errc::timeout, std::string(what_) + " of a graph",
-            fmt::format("the deadline passed while waiting for {}", connection.peer_name()),
-            "check that the other side calls receive() or send(), or allow more time");
+        throw Error(Errc::timeout, std::string(what_) + " of a graph",
+                    fmt::format("the deadline passed while waiting for {}", connection.peer_name()),
+                    "check that the other side calls receive() or send(), or allow more time");
     if (begun && stalled_.when == Deadline::never().when)
         stalled_ = Deadline::after(connection.config().objects.timeout);
     if (begun && stalled_.passed(round_))
@@ -183,7 +180,7 @@ void Patience::wait(bool begun) {
                     fmt::format("{} stopped in mid-transfer", connection.peer_name()),
                     "close the connection; objects.timeout sets how long to wait");
     auto until = std::min(deadline_.when, stalled_.when);
-    if (link_->incoming().waits_for_memory())
+    if (link_->incoming().must_settle())
         until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
     connection.pause(round_++, {until});
 }

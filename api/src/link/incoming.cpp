@@ -16,6 +16,11 @@ std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
     return round_to(options.max_graph_bytes, kSegmentBytes);
 }
 
+void end_need(Budget& budget, Arrival& arrival) noexcept {
+    arrival.want.slots = 0;
+    if (arrival.want.ticket != 0) budget.end(std::exchange(arrival.want.ticket, 0));
+}
+
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
@@ -35,7 +40,7 @@ Incoming::Incoming(Connection& connection)
 
 Incoming::~Incoming() {
     for (Arrival* const arrival : arrivals_.open()) {
-        end_need(*arrival);
+        end_need(*budget_, *arrival);
         drop_slots(*arrival);
     }
 }
@@ -225,7 +230,8 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     if ((head.flags & wire::kPartial) != 0) return;
     arrival.unfed.told = {head.cursor, head.steps, head.references,
                           (head.flags & wire::kLast) != 0};
-    arrival.has_news = true;
+    // A hostile peer may change what is not copied yet, by amendments too.
+    arrival.has_news = !options_.hostile || arrival.unfed.told.is_last;
     if (!arrival.unfed.told.is_last) return;
     // From here on it counts as the program's.
     lent_.discount(arrival.held_bytes());
@@ -289,15 +295,11 @@ void Incoming::lend(Connection& connection) {
         wait_for_another_need();
 }
 
-bool Incoming::waits_for_memory() const noexcept {
+bool Incoming::must_settle() const noexcept {
     const auto open = arrivals_.open();
     return std::any_of(open.begin(), open.end(),
-                       [](const Arrival* arrival) { return arrival->want.slots != 0; });
-}
-
-bool Incoming::must_settle() const noexcept {
-    return waits_for_memory() || lent_.has_untold() || !refused_.empty() ||
-           (!held_.empty() && arrivals_.has_room());
+                       [](const Arrival* arrival) { return arrival->want.slots != 0; }) ||
+           lent_.has_untold() || !refused_.empty() || (!held_.empty() && arrivals_.has_room());
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
@@ -319,7 +321,8 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     // Memory that others may release. The peer knew of what it has when it asked for more.
     std::uint64_t others = usage.allocated_bytes;
     if (!lent_.has_untold()) others -= std::min(others, lent_.peer_bytes());
-    for (const Arrival* const open : arrivals_.open()) others -= std::min(others, open->held_bytes());
+    for (const Arrival* const open : arrivals_.open())
+        others -= std::min(others, open->held_bytes());
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);
@@ -338,7 +341,7 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
 
 void Incoming::refuse(Arrival& arrival, const Error& error) {
     drop_slots(arrival);
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrival.streamed.walk.reset();
     if (arrival.is_over) return;
     arrival.error = error;
@@ -369,13 +372,8 @@ void Incoming::drop_slots(Arrival& arrival) noexcept {
     arrival.streamed.image.reset();
 }
 
-void Incoming::end_need(Arrival& arrival) noexcept {
-    arrival.want.slots = 0;
-    if (arrival.want.ticket != 0) budget_->end(std::exchange(arrival.want.ticket, 0));
-}
-
 void Incoming::set_over(Arrival& arrival) noexcept {
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrivals_.set_over(arrival);
 }
 

@@ -29,17 +29,12 @@ class Incoming {
     void take_held();
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
-    // settle() may populate memory once, a part of what is wanted.
-    void allow_growth(bool is_allowed) noexcept { lent_.allow_growth(is_allowed); }
-    // Nothing is lent any more; else all of it is asked for.
-    bool withdraw(Connection& connection) noexcept { return lent_.withdraw(connection); }
+    LentWindows& lent() noexcept { return lent_; }
 
     Arrivals& arrivals() noexcept { return arrivals_; }
-    bool is_hostile() const noexcept { return options_.hostile; }
-    // An answer waits for room or memory, or messages do.
+    // An answer waits for room, or for memory that others may release, in any thread: no message
+    // tells of that.
     bool must_settle() const noexcept;
-    // A graph waits for memory that others may release, in any thread: nobody tells of that.
-    bool waits_for_memory() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
     // The layout that the sender uses, for explaining a mismatch.
@@ -66,7 +61,6 @@ class Incoming {
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);
     void drop_slots(Arrival& arrival) noexcept;
-    void end_need(Arrival& arrival) noexcept;
     void set_over(Arrival& arrival) noexcept;
 
     const Config::ObjectsSection options_;

@@ -1,7 +1,7 @@
 #include "object_link.hpp"
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/core/layer_requests.hpp>
+#include <verbatim/core/layers/layer_requests.hpp>
 
 #include "breach.hpp"
 
@@ -20,10 +20,9 @@ std::shared_ptr<ObjectLink> object_link(Connection& connection) {
     const bool is_there = LayerAccess::has_handler(connection, ObjectLink::kChannel);
     auto link = connection.layer<ObjectLink>();
     if (!is_there)
-        connection.add_end_handler({[](void* state, Connection&) noexcept {
-                                        static_cast<End*>(state)->link->end();
-                                    },
-                                    std::shared_ptr<End>(new End{link})});
+        connection.add_end_handler(
+            {[](void* state, Connection&) noexcept { static_cast<End*>(state)->link->end(); },
+             std::shared_ptr<End>(new End{link})});
     return link;
 }
 
@@ -37,15 +36,15 @@ ObjectLink::ObjectLink(Connection& connection)
       operations_(*this) {
     pack_.reserve(kMostKept);
     LayerAccess::set_move_handler(
-        connection,
-        [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); }, this);
+        connection, [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); },
+        this);
 }
 
 bool ObjectLink::withdraw() noexcept try {
     Connection* const connection = this->connection();
     if (connection == nullptr) return true;
     const bool has_none = outgoing_.withdraw(*connection);
-    return incoming_.withdraw(*connection) && has_none;
+    return incoming_.lent().withdraw(*connection) && has_none;
 } catch (const std::bad_alloc&) {
     return false;
 }
@@ -143,9 +142,9 @@ void ObjectLink::take_in() {
     }
     if (broken_ != nullptr) refuse_all();
     if (Connection* const connection = this->connection()) outgoing_.settle(*connection);
-    incoming_.allow_growth(true);
+    incoming_.lent().allow_growth(true);
     settle();
-    incoming_.allow_growth(false);
+    incoming_.lent().allow_growth(false);
 }
 
 void ObjectLink::refuse_all() const {

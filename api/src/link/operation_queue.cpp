@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/core/layer_requests.hpp>
+#include <verbatim/core/layers/layer_requests.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 #include "object_link.hpp"
@@ -84,9 +84,7 @@ void OperationQueue::look() noexcept {
     drive();
 }
 
-void OperationQueue::take_in() noexcept try {
-    link_.take_in();
-} catch (const Error& error) {
+void OperationQueue::take_in() noexcept try { link_.take_in(); } catch (const Error& error) {
     fail_all(error);
 } catch (const std::exception&) {
     fail_all(out_of_memory_error());
@@ -248,9 +246,9 @@ void OperationQueue::expire(OperationList& list, Clock::time_point now, bool sta
                             "check that the other side calls receive() or send(), or allow more "
                             "time"));
         else if (stalled && at->stage_ == Stage::under_way)
-            fail(*at, Error(Errc::timeout, "operation on a graph",
-                            "the peer stopped in mid-transfer",
-                            "close the connection; objects.timeout sets how long to wait"));
+            fail(*at,
+                 Error(Errc::timeout, "operation on a graph", "the peer stopped in mid-transfer",
+                       "close the connection; objects.timeout sets how long to wait"));
     }
 }
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <verbatim/core/repeated_step.hpp>
+#include <verbatim/core/layers/repeated_step.hpp>
 #include <verbatim/objects/operations/driven.hpp>
 
 namespace verbatim::objects {
@@ -81,10 +81,10 @@ class OperationQueue {
     void fail(DrivenOperation& operation, const Error& error) noexcept;
 
     ObjectLink& link_;
-    OperationList sends_;     // the first one walks, the others are queued
-    OperationList posted_;    // their writes are under way, from copies
-    OperationList landing_;   // sent, and to be told when they have landed
-    OperationList receives_;  // the next one's graph first
+    OperationList sends_;              // the first one walks, the others are queued
+    OperationList posted_;             // their writes are under way, from copies
+    OperationList landing_;            // sent, and to be told when they have landed
+    OperationList receives_;           // the next one's graph first
     DrivenOperation* next_ = nullptr;  // of the list that is gone through
     bool is_driving_ = false, again_ = false;
     unsigned looks_ = 0;

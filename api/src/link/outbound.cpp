@@ -87,26 +87,17 @@ void Outbound::begin_step() {
     if (phase_ != Phase::retire) link_.check();
 }
 
-bool Outbound::step() {
-    if (phase_ == Phase::done) return true;
-    begin_step();
-    while (phase_ != Phase::done)
-        if (!advance()) return false;
-    return true;
-}
-
-bool Outbound::step_part() {
+bool Outbound::step(bool is_part) {
     if (phase_ == Phase::done) return true;
     begin_step();
     const std::uint64_t told = told_cursor_;
     while (phase_ != Phase::done)
-        if (!advance() || (phase_ == Phase::walk && told_cursor_ != told)) return false;
+        if (!advance() || (is_part && phase_ == Phase::walk && told_cursor_ != told)) return false;
     return true;
 }
 
 bool Outbound::is_reusable() const noexcept {
-    return phase_ == Phase::done ||
-           (phase_ == Phase::retire && walked_ && !writer_->reads_graph());
+    return phase_ == Phase::done || (phase_ == Phase::retire && walked_ && !writer_->reads_graph());
 }
 
 bool Outbound::is_quiet() noexcept try {

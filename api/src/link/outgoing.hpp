@@ -86,7 +86,7 @@ class Outgoing {
     std::vector<std::uint64_t> open_;
     std::vector<RefusedGraph> refused_;
     std::vector<std::uint64_t> told_;
-    std::deque<std::uint64_t> cancelled_;   // not told yet
+    std::deque<std::uint64_t> cancelled_;    // not told yet
     std::deque<wire::WindowId> given_back_;  // not told yet
 };
 

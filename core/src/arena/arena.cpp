@@ -94,7 +94,8 @@ struct Arena::State {
     bool populate_part(std::uint64_t granules, std::uint64_t step, const ArenaOptions& options,
                        bool& may_populate) {
         std::uint64_t first = heap.allocate(granules, step);
-        if (first == GranuleHeap::kNone && heap.consolidate()) first = heap.allocate(granules, step);
+        if (first == GranuleHeap::kNone && heap.consolidate())
+            first = heap.allocate(granules, step);
         if (first != GranuleHeap::kNone) {
             heap.release(first, granules);
             return true;

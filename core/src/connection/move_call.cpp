@@ -31,10 +31,11 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     const Connection::Impl::Use use(impl);  // polls may end the connection
     Moving& moving = impl.moving;
     Lane::Impl& own = *impl.lane;
-    moving.check(lane);
-    poll_until(own, [&] { return impl.handle == nullptr || moving.layer_is_ready(); },
-               Deadline::after(impl.context->config.connect.timeout / 2));
-    if (impl.handle != nullptr) moving.check_grants();
+    moving.check(lane, false);
+    poll_until(
+        own, [&] { return impl.handle == nullptr || moving.layer.is_ready(); },
+        Deadline::after(impl.context->config.connect.timeout / 2));
+    if (impl.handle != nullptr) moving.check(lane, true);
     std::optional<Reservation> room;
     visit(lane.impl(), own,
           [&] { room.emplace(make_room_for_member(*lane.impl(), impl.context->config)); });
@@ -43,8 +44,7 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");
         return false;
     }
-    moving.check(lane);
-    moving.check_grants();
+    moving.check(lane, true);
     moving.begin(moving.make(lane.impl(), std::move(*room)), outcome);
     poll_until(own, [&] { return outcome->is_known() || moving.may_leave(); });
     return !outcome->is_known();
@@ -66,7 +66,7 @@ void await(const MoveOutcome& outcome, Lane::Impl& own, Lane::Impl& other) {
 
 void LayerAccess::set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
                                    void* state) noexcept {
-    impl_of(connection).moving.set_layer({call, state});
+    impl_of(connection).moving.layer = {call, state};
 }
 
 void Connection::move_to(const Lane& lane) {

@@ -49,7 +49,7 @@ void Moving::hear_move(const Frame& frame) {
     const Hello said = parse_hello(frame.body, name);
     check_move(impl_.endpoint->peer(), said, name);
     if (asked_) surplus(name, "a second move");
-    if (move_ == nullptr && impl_.handle != nullptr && !layer_is_ready()) {
+    if (move_ == nullptr && impl_.handle != nullptr && !layer.is_ready()) {
         asked_ = said;
         asked_until_ = Deadline::after(impl_.context->config.connect.timeout / 2);
         impl_.lane->pending().add(impl_.member);
@@ -63,7 +63,7 @@ void Moving::hear_move(const Frame& frame) {
 
 // Refused, where the layer still lends by then.
 void Moving::hear_asked() noexcept {
-    if (impl_.handle != nullptr && !impl_.has_ended() && !layer_is_ready() &&
+    if (impl_.handle != nullptr && !impl_.has_ended() && !layer.is_ready() &&
         !asked_until_.passed())
         return;
     const std::optional<Hello> said = std::exchange(asked_, std::nullopt);
@@ -261,13 +261,7 @@ void Moving::end(const std::string& cause) noexcept {
         impl_.sending.sender->unpark(has_left ? &move_->next.place : nullptr);
 }
 
-void Moving::check_grants() const {
-    if (impl_.grants.lends())
-        throw Error(Errc::invalid_argument, "connection to " + impl_.channel.name(),
-                    "a grant has not ended", "move before it begins, or when it has ended");
-}
-
-void Moving::check(const Lane& lane) const {
+void Moving::check(const Lane& lane, bool with_grants) const {
     const std::string object = "connection to " + impl_.channel.name();
     check_lane(*impl_.context, lane);
     if (impl_.lane->in_handler() || impl_.uses_ != 1)
@@ -275,6 +269,9 @@ void Moving::check(const Lane& lane) const {
                     "move it from a loop of your own, or by Lane::call()");
     impl_.check();
     if (impl_.has_ended()) throw Error(impl_.why_ended(), object, "it has ended", "connect again");
+    if (with_grants && impl_.grants.lends())
+        throw Error(Errc::invalid_argument, object, "a grant has not ended",
+                    "move before it begins, or when it has ended");
     if ((impl_.endpoint->peer().features & Hello::kMoves) == 0)
         throw Error(Errc::unsupported, object, "the peer's version cannot move",
                     "run the same version of Verbatim on both sides");

@@ -23,19 +23,18 @@ class Moving {
     // The program ended the connection: what its own call began on the old lane is broken off.
     void give_up() noexcept;
 
-    // Of the layer that lends by itself (LayerAccess).
+    // The layer that lends by itself (LayerAccess).
     struct Layer {
         bool (*call)(void* state) noexcept = nullptr;
         void* state = nullptr;
+        // It lends nothing any more. Else once more, after a poll.
+        bool is_ready() const noexcept { return call == nullptr || call(state); }
     };
-    void set_layer(const Layer& layer) noexcept { layer_ = layer; }
+    Layer layer;
 
     // -- For the call --
-    // Throws Error: it may not move now, to this lane.
-    void check(const Lane& lane) const;
-    // The layer lends nothing any more. Else once more, after a poll.
-    bool layer_is_ready() noexcept { return layer_.call == nullptr || layer_.call(layer_.state); }
-    void check_grants() const;
+    // Throws Error: it may not move now, to this lane; `with_grants`: or something is lent.
+    void check(const Lane& lane, bool with_grants) const;
     // The new queue pair on a lane where room was made.
     NextQueuePair make(std::shared_ptr<Lane::Impl> lane, Reservation reservation) const;
     void begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome);
@@ -64,7 +63,6 @@ class Moving {
 
     Connection::Impl& impl_;
     std::unique_ptr<Move> move_;
-    Layer layer_;
     std::optional<Hello> asked_;  // the peer's move, which waits for the layer
     Deadline asked_until_;
 };

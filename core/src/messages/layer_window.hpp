@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-#include <verbatim/core/repeated_step.hpp>
+#include <verbatim/core/layers/repeated_step.hpp>
 
 #include "../connection/waiting.hpp"
 

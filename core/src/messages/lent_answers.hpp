@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <verbatim/core/repeated_step.hpp>
+#include <verbatim/core/layers/repeated_step.hpp>
 
 #include "../connection/waiting.hpp"
 #include "lent_offer.hpp"

@@ -1,4 +1,4 @@
-#include <verbatim/core/layer_requests.hpp>
+#include <verbatim/core/layers/layer_requests.hpp>
 
 #include "../connection/waiting.hpp"
 

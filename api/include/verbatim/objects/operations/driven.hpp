@@ -1,5 +1,5 @@
-// A driven operation is a send or receive that polls of its lane go on with: the part of it that no
-// type is needed for. docs/graphs.md, "Asynchronous operations", has its states.
+// A driven operation is a send or receive that polls of its lane go on with. This is the part of it
+// that needs no type. docs/graphs.md, "Asynchronous operations", has its states.
 //
 // Threads: the lane's.
 #pragma once

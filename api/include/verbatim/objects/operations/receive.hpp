@@ -1,4 +1,5 @@
-// receive() takes object graphs from a connection. receive_async() begins to; polls of the lane go on.
+// receive() takes object graphs from a connection. receive_async() begins to; polls of the lane go
+// on.
 #pragma once
 
 #include <coroutine>

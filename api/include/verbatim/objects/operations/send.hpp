@@ -11,9 +11,10 @@
 namespace verbatim {
 
 // A handle of one graph on its way. It owns the operation: its end waits for writes that read the
-// graph, and the receiver forgets what was not sent. Hundreds may be under way on a connection. They
-// go one after the other, in the order of their making; only the first one takes memory for a walk.
-// `co_await` gives the report or throws the Error, in a poll of the lane. Threads: the lane's.
+// graph, and the receiver forgets what was not sent. Hundreds may be under way on a connection.
+// They go one after the other, in the order of their making; only the first one takes memory for a
+// walk. `co_await` gives the report or throws the Error, in a poll of the lane. Threads: the
+// lane's.
 template <class T>
 class Sending : public objects::DrivenOperation {
   public:
@@ -56,7 +57,7 @@ class Sending : public objects::DrivenOperation {
     }
     Stage go_on() {
         if (!operation_) operation_.emplace(connection(), root_, options_);
-        if (operation_->outbound_.step_part()) {
+        if (operation_->outbound_.step(true)) {
             drop();
             return Stage::sent;
         }

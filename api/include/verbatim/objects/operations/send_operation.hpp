@@ -35,9 +35,9 @@ struct SendOptions {
     Until until = Until::reusable;
 };
 
-// One graph on its way, for programs that take each step themselves; send_async() leaves that to the
-// lane. The graph must stay unchanged until it is done. Several may be on their way at a time; they
-// are in the order of their first steps. Threads: the connection's.
+// One graph on its way, for programs that take each step themselves; send_async() leaves that to
+// the lane. The graph must stay unchanged until it is done. Several may be on their way at a time;
+// they are in the order of their first steps. Threads: the connection's.
 template <class T>
 class SendOperation {
   public:

@@ -117,9 +117,8 @@ class Outbound {
     // Takes all steps that need no wait. True once the graph may change: an eager one was
     // accepted, another one lies in the receiver's memory. Throws Error: the walk's, the receiver's
     // refusal (type_mismatch, graph_too_large, corrupt_message), or the connection's end.
-    bool step();
-    // The same, but returns false after one flush, of about a segment.
-    bool step_part();
+    // `is_part`: returns false after one flush, of about a segment.
+    bool step(bool is_part = false);
     // The graph may change: writes that are under way read copies.
     bool is_reusable() const noexcept;
     // Its end waits for no write.
@@ -190,8 +189,8 @@ struct KeptWalk {
     Mending* mending = nullptr;
 };
 
-// Receives the next graph of a channel, which must have the root type given. Destroyed before it has
-// taken the graph, it leaves it the next one.
+// Receives the next graph of a channel, which must have the root type given. Destroyed before it
+// has taken the graph, it leaves it the next one.
 class Inbound {
   public:
     Inbound(Connection& connection, const RootType& root, std::uint16_t channel);

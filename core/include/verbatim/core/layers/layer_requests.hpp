@@ -1,5 +1,5 @@
-// Layer requests are the posted requests of a connection by number, for Verbatim's own layers: what
-// they have sent has landed once the last request that carries it has. Threads: the lane's.
+// Layer requests are the posted requests of a connection by number, for Verbatim's own layers. What
+// a layer has sent has landed once the last request that carries it has. Threads: the lane's.
 #pragma once
 
 #include <cstdint>
