@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include <verbatim/objects/operations/receive.hpp>
@@ -30,7 +29,7 @@ struct SendEachReport : SendReport {
 // Sends each element, in order; an object that two of them share is sent twice. Returns once the
 // last one may change. Where the receiver falls behind, it waits. Throws Error as send() does: then
 // the receiver has the elements before that one, and hears of it. Threads: as send().
-template <std::ranges::input_range Range>
+template <class Range>
 SendEachReport send_each(Connection& connection, Range&& range, SendOptions options = {}) {
     SendEachReport sum;
     const auto end = [&](bool is_whole) {
@@ -39,7 +38,7 @@ SendEachReport send_each(Connection& connection, Range&& range, SendOptions opti
     };
     try {
         for (auto&& element : range) {
-            const std::ranges::range_value_t<Range>& root = element;
+            const std::iter_value_t<decltype(std::begin(range))>& root = element;
             const SendReport one = send(connection, root, options);
             sum.objects += one.objects;
             sum.references += one.references;
