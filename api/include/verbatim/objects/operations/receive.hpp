@@ -72,7 +72,8 @@ class WhenReceived final : public Receiving<T> {
   private:
     static void tell(objects::DrivenOperation& self) noexcept {
         auto& one = static_cast<WhenReceived&>(self);
-        one.done_(one);
+        Done done = std::move(one.done_);  // which may end what it lay in
+        done(one);
     }
     Done done_;
 };

@@ -95,7 +95,8 @@ class WhenSent final : public Sending<T> {
   private:
     static void tell(objects::DrivenOperation& self) noexcept {
         auto& one = static_cast<WhenSent&>(self);
-        one.done_(one);
+        Done done = std::move(one.done_);  // which may end what it lay in
+        done(one);
     }
     Done done_;
 };
