@@ -156,6 +156,7 @@ int main(int argc, char** argv) {
     bench_graph::add_traversals();
     bench_graph::add_latencies();
     bench_graph::add_lives();
+    bench_graph::add_send_rates();
     bench_graph::add_general_floors();
     bench_graph::add_special_floors();
     bench_graph::add_mesh_floors();

@@ -49,6 +49,7 @@ void add_streams();
 void add_traversals();
 void add_latencies();
 void add_lives();
+void add_send_rates();
 void add_general_floors();
 void add_special_floors();
 void add_mesh_floors();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <verbatim/core/context.hpp>
+#include <verbatim/objects/operations/each.hpp>
 #include <verbatim/objects/operations/receive.hpp>
 #include <verbatim/objects/operations/save.hpp>
 #include <verbatim/objects/operations/send.hpp>

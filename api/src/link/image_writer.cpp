@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 
+#include "object_link.hpp"
+
 namespace verbatim::objects {
 namespace {
 
@@ -25,6 +27,9 @@ std::uint64_t run_of(std::span<const Piece> pieces, std::uint64_t first,
 }
 
 }  // namespace
+
+ImageWriter::ImageWriter(ObjectLink& link, RegistrationCache* foreign)
+    : link_(link), outgoing_(link.outgoing()), foreign_(foreign) {}
 
 ImageWriter::~ImageWriter() {
     put_copy();
@@ -70,11 +75,13 @@ std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const
     const RemoteExtent remote =
         writer.outgoing_.windows.place(place.window, place.slot * kSegmentBytes);
     if (remote.bytes < kSegmentBytes) return nullptr;
-    return RemoteAccess::open(writer.connection_, remote.address, kSegmentBytes, remote.remote_key);
+    return RemoteAccess::open(writer.link_.here(), remote.address, kSegmentBytes,
+                              remote.remote_key);
 }
 
 void ImageWriter::close(void* owner) noexcept {
-    RemoteAccess::close(static_cast<ImageWriter*>(owner)->connection_);
+    Connection* const connection = static_cast<ImageWriter*>(owner)->link_.connection();
+    if (connection != nullptr) RemoteAccess::close(*connection);
 }
 
 bool ImageWriter::write(std::span<const Piece> pieces) {
@@ -85,7 +92,7 @@ bool ImageWriter::write(std::span<const Piece> pieces) {
 }
 
 bool ImageWriter::write_piece(const Piece& piece) {
-    Arena& arena = connection_.arena();
+    Arena& arena = link_.here().arena();
     const bool is_there = piece.is_staged || (arena.contains(piece.from) &&
                                               arena.contains(piece.from + piece.bytes - 1));
     const MemoryRegion* const region = is_there ? nullptr : leased(piece);
@@ -96,6 +103,7 @@ bool ImageWriter::write_piece(const Piece& piece) {
             continue;
         }
         const std::uint64_t before = at_;
+        reads_graph_ |= !piece.is_staged;
         const bool is_accepted =
             post({piece.from + at_, region}, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
                  piece.offset + at_, at_);
@@ -138,6 +146,7 @@ const MemoryRegion* ImageWriter::leased(const Piece& piece) noexcept try {
 
 bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
                        std::uint64_t& done) {
+    Connection& connection = link_.here();
     const std::uint64_t end = done + bytes;
     while (done < end) {
         const Place& place = places_[segment_of(offset)];
@@ -146,8 +155,8 @@ bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
         // Segments of one piece lie side by side in their window.
         const std::uint64_t count = std::min(end - done, remote.bytes);
         std::size_t written = 0;
-        const Errc code = connection_.try_write(source.from, count, remote.address,
-                                                remote.remote_key, written, source.region);
+        const Errc code = connection.try_write(source.from, count, remote.address,
+                                               remote.remote_key, written, source.region);
         under_way_ = under_way_ || written != 0;
         done += written;
         source.from += written;
@@ -155,7 +164,7 @@ bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
         quiet_ += written;
         if (code == Errc::would_block) return false;
         if (code == Errc::ok) continue;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
     return true;
@@ -169,14 +178,15 @@ bool ImageWriter::take_sign_of_life() noexcept {
 
 bool ImageWriter::retire() {
     if (!under_way_) return true;
-    const Errc code = connection_.try_flush();
+    Connection& connection = link_.here();
+    const Errc code = connection.try_flush();
     // A receiver may close as soon as it has the graph, before its device's last answers are here.
-    if (code != Errc::ok && !connection_.peer_took_all()) {
+    if (code != Errc::ok && !connection.peer_took_all()) {
         if (code == Errc::would_block) return false;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
-    under_way_ = false;
+    under_way_ = reads_graph_ = false;
     outgoing_.bounce.set_retired();
     leases_.clear();
     return true;

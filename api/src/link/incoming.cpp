@@ -16,6 +16,11 @@ std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
     return round_to(options.max_graph_bytes, kSegmentBytes);
 }
 
+void end_need(Budget& budget, Arrival& arrival) noexcept {
+    arrival.want.slots = 0;
+    if (arrival.want.ticket != 0) budget.end(std::exchange(arrival.want.ticket, 0));
+}
+
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
@@ -48,7 +53,7 @@ Incoming::Incoming(Connection& connection)
 
 Incoming::~Incoming() {
     for (Arrival* const arrival : arrivals_.open()) {
-        end_need(*arrival);
+        end_need(*budget_, *arrival);
         drop_slots(*arrival);
     }
 }
@@ -87,7 +92,10 @@ bool Incoming::take(const Message& message) {
         case wire::kReturn: {
             std::span rest = payload;
             wire::WindowId head;
-            if (!wire::parse(rest, head) || !lent_.take_back(head.window))
+            const bool is_good = wire::parse(rest, head);
+            const bool for_good = is_good && head.flags == wire::kForGood;
+            if (!is_good || (for_good && !arrivals_.open().empty()) ||
+                !lent_.take_back(head.window, for_good))
                 throw Breach{"a window came back that is not free"};
             return true;
         }
@@ -231,7 +239,8 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     arrival.unfed.told = {head.cursor, head.steps, head.references,
                           (head.flags & wire::kLast) != 0};
     arrival.note_mark();
-    arrival.has_news = true;
+    // A hostile peer may change what is not copied yet, by amendments too.
+    arrival.has_news = !options_.hostile || arrival.unfed.told.is_last;
     if (!arrival.unfed.told.is_last) return;
     // From here on it counts as the program's.
     lent_.discount(arrival.held_bytes());
@@ -282,20 +291,24 @@ void Incoming::settle(Connection& connection) {
 
 void Incoming::lend(Connection& connection) {
     // Perhaps that is enough: a sender for which it is not asks again.
-    if (lent_.hand_back(connection))
+    const auto wait_for_another_need = [this] {
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
+    };
+    if (lent_.hand_back(connection)) wait_for_another_need();
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
     if (arrivals_.open().empty())
         lent_.reclaim(connection);
-    else if (connection.state() == Errc::ok)
-        lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size());
+    else if (connection.state() == Errc::ok &&
+             lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size()))
+        wait_for_another_need();
 }
 
-bool Incoming::waits_for_memory() const noexcept {
+bool Incoming::must_settle() const noexcept {
     const auto open = arrivals_.open();
     return std::any_of(open.begin(), open.end(),
-                       [](const Arrival* arrival) { return arrival->want.slots != 0; });
+                       [](const Arrival* arrival) { return arrival->want.slots != 0; }) ||
+           lent_.has_untold() || !refused_.empty() || (!held_.empty() && arrivals_.has_room());
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
@@ -311,10 +324,14 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();
     }
+    if (lent == LentWindows::Lent::growing) return;
+    if (lent != LentWindows::Lent::yes) budget_->ask_lenders();
     if (lent != LentWindows::Lent::no_memory) return;
-    // Memory that others may release, or that the peer has and may bind.
+    // Memory that others may release. The peer knew of what it has when it asked for more.
     std::uint64_t others = usage.allocated_bytes;
-    for (const Arrival* const open : arrivals_.open()) others -= open->held_bytes();
+    if (!lent_.has_untold()) others -= std::min(others, lent_.peer_bytes());
+    for (const Arrival* const open : arrivals_.open())
+        others -= std::min(others, open->held_bytes());
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);
@@ -333,7 +350,7 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
 
 void Incoming::refuse(Arrival& arrival, const Error& error) {
     drop_slots(arrival);
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrival.streamed.walk.reset();
     if (arrival.is_over) return;
     arrival.error = error;
@@ -364,13 +381,8 @@ void Incoming::drop_slots(Arrival& arrival) noexcept {
     arrival.streamed.image.reset();
 }
 
-void Incoming::end_need(Arrival& arrival) noexcept {
-    arrival.want.slots = 0;
-    if (arrival.want.ticket != 0) budget_->end(std::exchange(arrival.want.ticket, 0));
-}
-
 void Incoming::set_over(Arrival& arrival) noexcept {
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrivals_.set_over(arrival);
 }
 

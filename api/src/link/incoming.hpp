@@ -30,10 +30,12 @@ class Incoming {
     bool holds_messages() const noexcept { return !held_.empty(); }
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
+    LentWindows& lent() noexcept { return lent_; }
 
     Arrivals& arrivals() noexcept { return arrivals_; }
-    // A graph waits for memory that others may release, in any thread: nobody tells of that.
-    bool waits_for_memory() const noexcept;
+    // An answer waits for room, or for memory that others may release, in any thread: no message
+    // tells of that.
+    bool must_settle() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
     // The layout that the sender uses, for explaining a mismatch.
@@ -60,7 +62,6 @@ class Incoming {
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);
     void drop_slots(Arrival& arrival) noexcept;
-    void end_need(Arrival& arrival) noexcept;
     void set_over(Arrival& arrival) noexcept;
 
     const Config::ObjectsSection options_;

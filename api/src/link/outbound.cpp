@@ -55,9 +55,11 @@ PackLease::PackLease(Connection& connection)
 
 PackLease::~PackLease() { link_->give_back(std::move(tables_)); }
 
-Outbound::Outbound(Connection& connection, ObjectLink& link, Packing& packing, const RootType& root,
+Outbound::Outbound(ObjectLink& link, Packing& packing, const RootType& root,
                    OutboundOptions options)
-    : connection_(connection), link_(link), packing_(packing), root_(root), options_(options) {}
+    : link_(link), packing_(packing), root_(root), options_(options) {}
+
+Connection& Outbound::connection() const { return link_.here(); }
 
 Outbound::~Outbound() {
     if (link_.outgoing().teller == this) link_.outgoing().teller = nullptr;
@@ -65,9 +67,9 @@ Outbound::~Outbound() {
     const bool is_told = phase_ == Phase::retire && walked_;
     try {
         // The device may still read the graph.
-        const Deadline deadline = Deadline::after(connection_.config().objects.timeout);
+        const Deadline deadline = Deadline::after(connection().config().objects.timeout);
         for (unsigned round = 0; !writer_->retire() && !deadline.passed(round); ++round) {
-            if (connection_.progress() != Errc::ok) break;
+            if (connection().progress() != Errc::ok) break;
             std::this_thread::yield();
         }
     } catch (const Error&) {
@@ -75,19 +77,33 @@ Outbound::~Outbound() {
     }
     if (!writer_->has_retired()) link_.note_unretired();
     writer_.reset();
-    if (id_ != 0) link_.outgoing().end(connection_, id_, !is_told);
+    if (id_ != 0) link_.outgoing().end(link_.connection(), id_, !is_told);
 }
 
-bool Outbound::step() {
+void Outbound::begin_step() {
+    if (phase_ == Phase::walk && id_ == 0 && ++link_.outgoing().sends % kSendsUnseen != 0) return;
+    link_.pump();
+    if (id_ != 0) check_refusal();
+    if (phase_ != Phase::retire) link_.check();
+}
+
+bool Outbound::step(bool is_part) {
     if (phase_ == Phase::done) return true;
-    if (phase_ != Phase::walk || id_ != 0 || ++link_.outgoing().sends % kSendsUnseen == 0) {
-        link_.pump(connection_);
-        if (id_ != 0) check_refusal();
-        if (connection_.state() != Errc::ok && phase_ != Phase::retire) connection_.check();
-    }
+    begin_step();
+    const std::uint64_t told = told_cursor_;
     while (phase_ != Phase::done)
-        if (!advance()) return false;
+        if (!advance() || (is_part && phase_ == Phase::walk && told_cursor_ != told)) return false;
     return true;
+}
+
+bool Outbound::is_reusable() const noexcept {
+    return phase_ == Phase::done || (phase_ == Phase::retire && walked_ && !writer_->reads_graph());
+}
+
+bool Outbound::is_quiet() noexcept try {
+    return phase_ == Phase::done || !writer_ || writer_->retire();
+} catch (const Error&) {
+    return true;  // the connection is over
 }
 
 bool Outbound::advance() {
@@ -118,10 +134,10 @@ bool Outbound::advance() {
 
 bool Outbound::send(std::uint8_t kind, std::span<const std::byte> head,
                     std::span<const std::byte> body) {
-    const Errc code = LayerChannel::try_send(connection_, wire::kChannel, head, body, kind);
+    const Errc code = LayerChannel::try_send(connection(), wire::kChannel, head, body, kind);
     if (code == Errc::would_block) return false;
     if (code != Errc::ok) {
-        connection_.check();
+        connection().check();
         throw Error(code, "message of a graph", std::string(describe(code)));
     }
     wire_bytes_ += head.size() + body.size();
@@ -146,14 +162,14 @@ bool Outbound::walk() {
 bool Outbound::is_small() const noexcept {
     Staging& staging = packing_.staging();
     const std::uint64_t bytes = staging.cursor();
-    if (!walked_ || bytes > connection_.config().objects.eager_bytes || bytes > kSegmentBytes ||
+    if (!walked_ || bytes > connection().config().objects.eager_bytes || bytes > kSegmentBytes ||
         root_.alignment > kEagerAlignment)
         return false;
     const std::uint64_t records = packing_.places().size() * sizeof(PlaceRecord) +
                                   packing_.arrays().size() * sizeof(ArrayRecord);
     const std::span pieces = staging.pieces();
     return pieces.size() == 1 && pieces[0].bytes == bytes && staging.patches().empty() &&
-           sizeof(wire::Eager) + records + bytes <= connection_.max_message_bytes();
+           sizeof(wire::Eager) + records + bytes <= connection().max_message_bytes();
 }
 
 bool Outbound::send_layout() {
@@ -167,7 +183,7 @@ bool Outbound::send_layout() {
     if (link_.outgoing().is_told(root_.layout.fingerprint)) told_.layout = text.size();
     // A quarter of a message's room keeps the receiver busy while the next one is written.
     const std::size_t room = std::min<std::size_t>(
-        connection_.max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
+        connection().max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
     while (told_.layout < text.size()) {
         const std::string_view part = text.substr(told_.layout, room);
         const wire::LayoutPart head{root_.layout.fingerprint,
@@ -215,10 +231,10 @@ bool Outbound::send_eager() {
 bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
     if (!outgoing.may_begin()) return false;
-    if (!writer_) link_.pump(connection_);  // memory may have been freed
+    if (!writer_) link_.pump();  // memory may have been freed
     const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
                            options_.acyclic ? wire::kAcyclic : std::uint16_t{0}, 0};
-    if (!writer_) writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
+    if (!writer_) writer_ = std::make_unique<ImageWriter>(link_, options_.foreign);
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
     id_ = head.id;
     outgoing.begin_streamed();
@@ -271,7 +287,7 @@ bool Outbound::tell() {
 
 bool Outbound::tell_part(bool& is_all) {
     Staging& staging = packing_.staging();
-    std::size_t room = connection_.max_message_bytes() - sizeof(wire::Fragment);
+    std::size_t room = connection().max_message_bytes() - sizeof(wire::Fragment);
     const auto bindings = next_of(writer_->bindings(), told_.bindings, room);
     const auto places = next_of(packing_.places(), told_.places, room);
     const auto arrays = next_of(packing_.arrays(), told_.arrays, room);
@@ -329,7 +345,7 @@ bool Outbound::retire() {
         phase_ = Phase::walk;
         return true;
     }
-    link_.outgoing().end(connection_, id_, false);
+    link_.outgoing().end(link_.connection(), id_, false);
     phase_ = Phase::done;
     return true;
 }
@@ -337,7 +353,7 @@ bool Outbound::retire() {
 void Outbound::check_refusal() {
     const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_);
     if (refusal == nullptr) return;
-    throw Error(refusal->code, "receiver " + connection_.peer_name(),
+    throw Error(refusal->code, "receiver " + connection().peer_name(),
                 "it refused the graph: " + refusal->reason, "do that at the receiver");
 }
 

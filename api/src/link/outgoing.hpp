@@ -53,6 +53,9 @@ class Outgoing {
     static bool is_answer(std::uint8_t kind) noexcept { return kind >= wire::kLend; }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
+    bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
+    // Gives all windows back. False: a graph is on its way, or the receiver was not told yet.
+    bool withdraw(Connection& connection);
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
 
@@ -61,8 +64,9 @@ class Outgoing {
     void begin_eager() noexcept { ++begun_; }
     void begin_streamed() { open_.push_back(++begun_); }
     bool may_begin() const noexcept { return open_.size() < wire::kMaxOpen; }
-    // A streamed graph has ended; `cancelled`: the receiver must be told.
-    void end(Connection& connection, std::uint64_t id, bool cancelled) noexcept;
+    // A streamed graph has ended; `cancelled`: the receiver must be told. Null: the connection has
+    // ended.
+    void end(Connection* connection, std::uint64_t id, bool cancelled) noexcept;
     const RefusedGraph* refusal_of(std::uint64_t id) const noexcept;
 
     bool is_told(std::uint64_t fingerprint) const noexcept;
@@ -82,8 +86,8 @@ class Outgoing {
     std::vector<std::uint64_t> open_;
     std::vector<RefusedGraph> refused_;
     std::vector<std::uint64_t> told_;
-    std::deque<std::uint64_t> cancelled_;   // not told yet
-    std::deque<std::uint32_t> given_back_;  // windows; not told yet
+    std::deque<std::uint64_t> cancelled_;    // not told yet
+    std::deque<wire::WindowId> given_back_;  // not told yet
 };
 
 }  // namespace verbatim::objects

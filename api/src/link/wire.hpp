@@ -107,8 +107,10 @@ struct Need {
 };
 struct WindowId {
     std::uint32_t window;
-    std::uint32_t reserved;
+    std::uint32_t flags;
 };
+// Of a reclaim and its return: also a window that graphs lie in which have come in.
+inline constexpr std::uint32_t kForGood = 1;
 
 struct Lend {
     std::uint32_t window;

@@ -61,6 +61,10 @@ class Examples(unittest.TestCase):
     def test_lives_of_a_received_graph(self):
         self.assertEqual(self.both("lives", "receive", "send"), "Example & Daughters, Ltd.: 2 articles\n")
 
+    def test_graphs_that_nobody_waits_for(self):
+        self.assertEqual(self.both("async", "receive", "send"),
+                         "100 bytes, 2 graphs left\n100 bytes, 1 graphs left\n100 bytes, 0 graphs left\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

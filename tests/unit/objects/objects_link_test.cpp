@@ -226,7 +226,7 @@ TEST(ObjectLink, a_type_with_too_long_a_layout_is_refused_and_takes_no_number) {
     {
         const objects::PackLease lease(*pair.sender);
         objects::Packer<Plain> packer(*lease, plain, objects::pack_options(*pair.sender, false));
-        objects::Outbound sending(*pair.sender, lease.link(), packer, root, {});
+        objects::Outbound sending(lease.link(), packer, root, {});
         EXPECT_EQ(end_of(sending).code(), Errc::unsupported);
     }
     const Numbers numbers{1, 2};

@@ -1,6 +1,8 @@
 // Memory that a receiver lends for graphs: reuse, the budget of a context, limits, hostile peers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -158,6 +160,81 @@ TEST(Windows, that_one_connection_does_not_use_go_to_another) {
             ASSERT_LE(budget_of(*two.receiver), 3 * kGraph);
         }
         EXPECT_EQ(*receiving.take(), numbers);
+    }
+}
+
+TEST(Windows, for_a_large_object_are_populated_a_part_with_each_step) {
+    Pair pair;
+    const Numbers numbers(std::size_t{16} << 20, 3);  // 64 MiB, side by side
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    const auto populated = [&] { return pair.receiver->receive_arena().usage().populated_bytes; };
+    std::size_t most = 0;
+    bool sent = false, received = false;
+    for (const Deadline deadline = in_time(); !sent || !received;) {
+        ASSERT_FALSE(deadline.passed());
+        sent = sent || sending.step();
+        const std::size_t before = populated();
+        received = received || receiving.step();
+        most = std::max(most, populated() - before);
+    }
+    EXPECT_EQ(*receiving.take(), numbers);
+    EXPECT_GT(most, 0u);
+    EXPECT_LE(most, 2 * pair.receiver->config().receive_arena.segment_bytes);
+}
+
+TEST(Windows, of_both_sides_come_back_before_a_connection_moves) {
+    Pair pair;
+    const Numbers numbers(kMany, 1);
+    const auto kept = pair.transfer(numbers);  // lies in windows
+    std::atomic<bool> moved{false};
+    std::optional<Received<Numbers>> answer;
+    std::jthread peer([&] {
+        send(*pair.sender, numbers, {in_time()});
+        answer = receive<Numbers>(*pair.sender, {in_time()});
+        while (!moved) (void)pair.sender->progress();
+        send(*pair.sender, numbers, {in_time()});
+    });
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
+    send(*pair.receiver, numbers, {in_time()});
+    const Lane lane = pair.receiver_context.make_lane();
+    EXPECT_NO_THROW(pair.receiver->move_to(lane));
+    moved = true;
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
+    peer.join();
+    EXPECT_EQ(*kept, numbers);
+    EXPECT_EQ(**answer, numbers);
+}
+
+// One that only its lane's polls drive, here or in a thread that sleeps.
+TEST(Windows, of_an_idle_connection_go_back_where_another_one_lacks_memory) {
+    for (const bool in_a_thread : {false, true}) {
+        Config config = small_config();
+        config.receive_arena.max_bytes = std::size_t{8} << 20;
+        config.objects.window_wait = 20s;
+        Pair pair(small_config(), config);
+        (void)pair.transfer(Numbers(kMany, 1));  // leaves windows of 4 MB and more with the peer
+        Lane lane = pair.receiver_context.make_lane();
+        Listener listener = pair.receiver_context.listen("127.0.0.1:0");
+        std::atomic<bool> received{false};
+        const std::jthread idle([&] {
+            for (const Deadline deadline = in_time(); in_a_thread && !received;) {
+                (void)pair.receiver_context.lane().wait(Deadline::after(100ms));
+                if (deadline.passed()) break;
+            }
+        });
+        std::jthread receiving([&] {
+            Connection other = listener.accept(lane, in_time());
+            std::vector<Numbers> graph;
+            Receiving<std::vector<Numbers>> receive(other, {in_time()});
+            while (!receive.test())
+                if (!in_a_thread) (void)pair.receiver_context.lane().poll();
+            EXPECT_EQ(receive.error(), nullptr);
+            received = true;
+        });
+        Connection other =
+            pair.sender_context.connect("127.0.0.1:" + std::to_string(listener.port()));
+        EXPECT_NO_THROW(send(other, std::vector<Numbers>(60, Numbers(28'000, 5)), {in_time()}));
     }
 }
 

@@ -34,11 +34,16 @@ class CycleSearch {
     }
     // Another part of the walk begins, at that step.
     void begin_part(std::uint64_t steps) noexcept {
+        is_on_ = true;
         if (steps - since_ <= most_steps_) return;
         most_steps_ *= 2;
-        pause();
+        depth_ = kNowhere;
     }
-    void pause() noexcept { depth_ = kNowhere; }
+    void pause() noexcept {
+        depth_ = kNowhere;
+        is_on_ = false;
+    }
+    bool is_on() const noexcept { return is_on_; }
     // The walk takes a frame off its stack, which has `depth` more. What the frame leads to lies
     // above them, until all of it is done. So the same place again before that is a cycle, which
     // sharing is not. The walk leaves everything that leads into no cycle: so it comes to a place
@@ -66,7 +71,7 @@ class CycleSearch {
     Place place_;  // the walk is in what it leads to
     std::size_t depth_ = kNowhere;
     std::uint64_t since_ = 0, most_steps_ = 1024;
-    bool has_found_ = false;
+    bool has_found_ = false, is_on_ = false;
 };
 
 }  // namespace verbatim::objects

@@ -98,8 +98,8 @@ class Packing {
     static constexpr std::size_t kMostRecords = 8192;  // between two announcements
 
     bool wants_flush() const noexcept { return tables_.staging.cursor() >= flush_at_; }
-    // A step may take the next frame as well.
-    bool may_go_on() const noexcept { return !open_ && !wants_flush(); }
+    // A step may take the next frame as well: no search has to see it.
+    bool may_go_on() const noexcept { return !cycles_.is_on() && !wants_flush(); }
     // Pops and runs frames until there are none, or a flush is due.
     void run_frames();
     void begin_walk();
