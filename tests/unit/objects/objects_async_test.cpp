@@ -210,6 +210,24 @@ TEST(AsyncOperations, a_deadline_ends_an_operation_and_the_others_go_on) {
     behind.wait();
 }
 
+TEST(AsyncOperations, a_receive_whose_sender_stops_in_the_middle_fails_and_leaves_the_graph) {
+    Config config = test::small_config();
+    config.objects.timeout = 50ms;
+    Pair pair(test::small_config(), config);
+    const Numbers large(kLong, 1);
+    Receiving<Numbers> receiving(*pair.receiver), behind(*pair.receiver);
+    SendOperation<Numbers> sending(*pair.sender, large);
+    EXPECT_FALSE(sending.step());
+    ASSERT_TRUE(poll_until(pair, [&] { return receiving.test(); }));
+    EXPECT_EQ(error_code_of([&] { receiving.wait(); }), Errc::timeout);
+    bool sent = false;
+    ASSERT_TRUE(poll_until(pair, [&] {
+        sent = sent || sending.step();
+        return sent && behind.test();
+    }));
+    EXPECT_EQ(*behind.take(), large);
+}
+
 TEST(AsyncOperations, a_graph_that_is_refused_costs_no_other_one) {
     Pair pair;
     const Numbers numbers(kLong, 1);
