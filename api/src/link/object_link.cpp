@@ -22,13 +22,14 @@ void ObjectLink::receive(Connection& connection, Message& message) noexcept try 
     if (broken_ != nullptr) return;
     ++activity_;
     const std::uint8_t kind = message.kind();
+    bool is_held = false;
     if (Outgoing::is_answer(kind))
         outgoing_.receive(connection, message);
     else
-        incoming_.receive(message);
-    if (kind == wire::kEager) return;
-    has_more_than_eager_ = true;
-    settle(connection);
+        is_held = !incoming_.receive(message);
+    if (kind == wire::kEager && !is_held) return;
+    must_go_on_ = true;
+    if (kind != wire::kEager) settle(connection);
 } catch (const Breach& breach) {
     broken_ = breach.what;
 } catch (const std::exception&) {
@@ -49,16 +50,14 @@ void ObjectLink::pump(Connection& connection) { go_on(connection, connection.han
 void ObjectLink::pump_arrived(Connection& connection) {
     const std::uint64_t before = activity_;
     const Errc handled = connection.handle_all();
-    const bool is_all_eager = activity_ != before && !has_more_than_eager_;
-    if (is_all_eager && broken_ == nullptr && handled != Errc::out_of_memory &&
-        !incoming_.holds_messages() && ++looks_ % kLooks != 0)
-        return;
+    const bool is_all_taken = activity_ != before && !must_go_on_ && broken_ == nullptr;
+    if (is_all_taken && handled != Errc::out_of_memory && ++looks_ % kLooks != 0) return;
     go_on(connection, handled);
 }
 
 void ObjectLink::go_on(Connection& connection, Errc handled) {
     (void)connection.progress();
-    has_more_than_eager_ = false;
+    must_go_on_ = false;
     if (broken_ == nullptr) {
         try {
             incoming_.take_held();
