@@ -58,9 +58,10 @@ Incoming::~Incoming() {
     }
 }
 
-void Incoming::receive(Message& message) {
-    if (held_.empty() && take(message)) return;
+bool Incoming::receive(Message& message) {
+    if (held_.empty() && take(message)) return true;
     held_.push_back(std::move(message));
+    return false;
 }
 
 void Incoming::take_held() {

@@ -23,11 +23,11 @@ class Incoming {
     Incoming(const Incoming&) = delete;
     Incoming& operator=(const Incoming&) = delete;
 
-    // A message of a sender; what cannot be kept yet is held, with all behind it. Throws Breach.
-    void receive(Message& message);
+    // A message of a sender; what cannot be kept yet is held, with all behind it: false. Throws
+    // Breach.
+    bool receive(Message& message);
     // Takes in what was held, as far as there is room for it now. Throws Breach.
     void take_held();
-    bool holds_messages() const noexcept { return !held_.empty(); }
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
     LentWindows& lent() noexcept { return lent_; }

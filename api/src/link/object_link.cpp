@@ -97,14 +97,13 @@ void ObjectLink::receive(Connection& connection, Message& message) noexcept try 
     if (broken_ != nullptr) return;
     ++activity_;
     const std::uint8_t kind = message.kind();
+    bool is_held = false;
     if (Outgoing::is_answer(kind))
         outgoing_.receive(connection, message);
     else
-        incoming_.receive(message);
-    if (kind != wire::kEager) {
-        has_more_than_eager_ = true;
-        settle();
-    }
+        is_held = !incoming_.receive(message);
+    must_go_on_ = must_go_on_ || kind != wire::kEager || is_held;
+    if (kind != wire::kEager) settle();
     operations_.drive();
 } catch (const Breach& breach) {
     broken_ = breach.what;
@@ -133,10 +132,8 @@ void ObjectLink::pump_arrived() {
     if (connection != nullptr && !operations_.is_driving()) {
         const std::uint64_t before = activity_;
         const Errc handled = connection->handle_all();
-        const bool is_all_eager = activity_ != before && !has_more_than_eager_;
-        if (is_all_eager && broken_ == nullptr && handled != Errc::out_of_memory &&
-            !incoming_.holds_messages() && ++looks_ % kLooks != 0)
-            return;
+        const bool is_all_taken = activity_ != before && !must_go_on_ && broken_ == nullptr;
+        if (is_all_taken && handled != Errc::out_of_memory && ++looks_ % kLooks != 0) return;
         go_on(handled);
     }
     take_in();
@@ -144,7 +141,7 @@ void ObjectLink::pump_arrived() {
 
 // After the messages, one of whose handlers may have ended the connection.
 void ObjectLink::go_on(Errc handled) {
-    has_more_than_eager_ = false;
+    must_go_on_ = false;
     Connection* const connection = this->connection();
     if (connection == nullptr) return;
     (void)connection->progress();

@@ -94,8 +94,8 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     bool unretired_ = false;
     std::uint64_t activity_ = 0;
     std::uint32_t looks_ = 0;
-    bool has_more_than_eager_ = false;  // since the last full pump
-    const char* broken_ = nullptr;      // what the peer did wrong
+    bool must_go_on_ = false;       // since the last full pump more has come than eager graphs
+    const char* broken_ = nullptr;  // what the peer did wrong
     std::optional<Error> end_;
     std::uint64_t landed_ = 0;  // the last request that had, at the end
 };

@@ -41,7 +41,7 @@ class Packer final : public Packing {
     Packer(PackTables& tables, const Root& root, PackOptions options)
         : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes,
                   PackOptions{options.acyclic, options.most_bytes, options.flush_bytes,
-                              Types::kAlignment}),
+                              Types::kAlignment, options.is_trace}),
           root_(root) {
         take_in_root();
     }
@@ -278,7 +278,7 @@ class Packer final : public Packing {
         Slot slot{frame.offset};
         while (true) {
             const E& object = *reinterpret_cast<const E*>(source);
-            packer.fetch_targets(object);
+            PointerRuns<Packer>::fetch_targets(packer, object);
             TraitOf<E>::pack(packer, object, slot);
             Column<PackFrame>& stack = packer.tables_.stack;
             if (stack.empty() || stack.back().step != &step_one<E> || !packer.may_go_on()) return;
@@ -287,23 +287,6 @@ class Packer final : public Packing {
             stack.pop_back();
             ++packer.steps_;
         }
-    }
-    // Of several pointers all at once: else each would be waited for. What is near is there
-    // already.
-    template <class E>
-    [[gnu::always_inline]] void fetch_targets(const E& object) noexcept {
-        if constexpr (requires { TraitOf<E>::kPointers; })
-            if constexpr (TraitOf<E>::kPointers > 1) {
-                using Runs = PointerRuns<Packer>;
-                const auto fetch = [&](auto step) __attribute__((always_inline)) {
-                    TraitOf<E>::each_pointer(
-                        object, [&](auto* target) __attribute__((always_inline)) {
-                            if (target != nullptr && Runs::is_far(&object, target)) step(target);
-                        });
-                };
-                fetch([this](auto* target) { Runs::fetch(*this, target); });
-                fetch([this](auto* target) { Runs::fetch_known(*this, target); });
-            }
     }
     // Walks `count` objects, the first of which was copied to the frame's offset.
     template <class E>

@@ -40,6 +40,22 @@ struct PointerRuns {
         if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
             targets.placement.prefetch(Claims::offset_of(words[Claims::granule(address)], address));
     }
+    // Of several pointers of an object all at once: else each would be waited for. What is near is
+    // there already.
+    template <class E>
+    [[gnu::always_inline]] static void fetch_targets(Packer& packer, const E& object) noexcept {
+        if constexpr (requires { TraitOf<E>::kPointers; })
+            if constexpr (TraitOf<E>::kPointers > 1) {
+                const auto each = [&](auto step) __attribute__((always_inline)) {
+                    TraitOf<E>::each_pointer(
+                        object, [&](auto* target) __attribute__((always_inline)) {
+                            if (target != nullptr && is_far(&object, target)) step(target);
+                        });
+                };
+                each([&](auto* target) { fetch(packer, target); });
+                each([&](auto* target) { fetch_known(packer, target); });
+            }
+    }
     // Takes in the targets of all these pointers if they are new and neighbours in memory: for
     // little more than reading the pointers. Else does nothing.
     template <class P>
