@@ -242,8 +242,9 @@ class Packer final : public Packing {
         take_in(first, count);
     }
 
-    // The reference leads into objects that are met as a whole now.
-    void take_in_container(const Extent& container, const Extent& wanted) {
+    // The reference leads into objects that are met as a whole now. The container is a copy: a
+    // meeting may find a wider one, which takes its place in the table.
+    void take_in_container(const Extent container, const Extent& wanted) {
         using Take = std::uint64_t (*)(Packer&, const Extent&);
         static constexpr auto kTake = []<class... T>(List<T...>) {
             return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& extent) {
