@@ -15,7 +15,6 @@ Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> t
                  std::size_t inner_types, PackOptions options)
     : tables_(tables), run_(walk), options_(options) {
     if (tables_.waiting.size() < inner_types) tables_.waiting.resize(inner_types);
-    if (options.is_trace) open_ = std::make_unique<OpenObjects>();
     tables_.targets.begin(types);
     begin_walk();
 }

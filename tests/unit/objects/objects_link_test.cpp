@@ -94,7 +94,7 @@ struct Plain {
 };
 }  // namespace older
 
-TEST(ObjectLink, an_older_layout_of_the_same_type_costs_that_graph_and_its_field_is_named) {
+TEST(ObjectLink, an_older_layout_of_the_same_type_costs_that_graph_and_its_field_is_told) {
     Pair pair;
     HandMadeSender peer(*pair.sender);
     std::string text = objects::layout_of(objects::type_info<older::Plain>()).text;
@@ -107,7 +107,7 @@ TEST(ObjectLink, an_older_layout_of_the_same_type_costs_that_graph_and_its_field
     const Error error = error_of([&] { receive<Plain>(*pair.receiver, {soon()}); });
     EXPECT_EQ(error.code(), Errc::type_mismatch);
     says(error, "lay it out differently");
-    says(error, "b ");
+    says(error, "field 1");
     EXPECT_EQ(receive<Plain>(*pair.receiver, {soon()})->b, 6u);
 }
 

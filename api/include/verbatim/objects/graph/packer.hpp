@@ -41,7 +41,7 @@ class Packer final : public Packing {
     Packer(PackTables& tables, const Root& root, PackOptions options)
         : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes,
                   PackOptions{options.acyclic, options.most_bytes, options.flush_bytes,
-                              Types::kAlignment, options.is_trace}),
+                              Types::kAlignment}),
           root_(root) {
         take_in_root();
     }
@@ -248,8 +248,9 @@ class Packer final : public Packing {
         take_in(first, count);
     }
 
-    // The reference leads into objects that are met as a whole now.
-    void take_in_container(const Extent& container, const Extent& wanted) {
+    // The reference leads into objects that are met as a whole now. The container is a copy: a
+    // meeting may find a wider one, which takes its place in the table.
+    void take_in_container(const Extent container, const Extent& wanted) {
         using Take = std::uint64_t (*)(Packer&, const Extent&);
         static constexpr auto kTake = []<class... T>(List<T...>) {
             return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& extent) {

@@ -59,8 +59,6 @@ struct PackOptions {
     std::uint64_t most_bytes = kMaxImageBytes;  // of the image
     std::uint64_t flush_bytes = kSegmentBytes;  // staged before run() returns
     std::size_t alignment = kImageGranule;      // set by the packer
-    bool is_trace =
-        false;  // the walk only looks for an object that leads to itself, and throws then
 };
 
 class Packing {

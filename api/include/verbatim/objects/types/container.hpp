@@ -1,5 +1,5 @@
-// What the traits of containers share: their allocator is a known one, their fields lie behind it,
-// and what they own is elsewhere.
+// A container trait is the base of the traits of containers. Their allocator is a known one, their
+// fields lie behind it, and what they own is elsewhere.
 #pragma once
 
 #include <cstddef>
