@@ -9,6 +9,11 @@ namespace verbatim::objects {
 
 PackTables::PackTables(const std::shared_ptr<Arena>& a) : arena(a), targets(*a), staging(a) {}
 
+SentClasses& PackTables::sent_classes() {
+    if (classes == nullptr) classes = std::make_shared<SentClasses>();
+    return *classes;
+}
+
 Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, PackOptions options)
     : tables_(tables), run_(walk), options_(options) {
@@ -32,6 +37,9 @@ void Packing::begin_walk() {
     for (auto& waiting : tables_.waiting) waiting.clear();
     tables_.places.clear();
     tables_.arrays.clear();
+    for (PredictedTable& predicted : tables_.predicted) predicted = {};
+    tables_.open_waiting.clear();
+    class_counts_ = {};
     steps_ = references_ = objects_ = 0;
     flush_at_ = options_.flush_bytes;
 }
@@ -91,6 +99,11 @@ void Packing::refuse_cycle(std::uint64_t offset) const {
 void Packing::tell(std::uint64_t reference, std::uint64_t offset) {
     tables_.places.push_back({reference, offset});
     if (tables_.places.size() >= kMostRecords) flush_at_ = 0;
+}
+
+void Packing::tell(const ArrayRecord& record) {
+    tables_.arrays.push_back(record);
+    if (tables_.arrays.size() >= kMostRecords) flush_at_ = 0;
 }
 
 void Packing::restart() {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
-#include <verbatim/objects/graph/mender.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim::test {

@@ -12,7 +12,9 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/classes/sent_classes.hpp>
 #include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -35,13 +37,21 @@ struct WaitingReference {
     const std::byte* target = nullptr;
     std::uint64_t offset = 0;  // of the reference's field
     std::uint64_t count = 0;
-    bool is_text = false;  // the receiver does not know the count
+    bool is_text = false;      // the receiver does not know the count
+    std::uint16_t number = 0;  // of the target's type; of open graphs
 };
 
 // The tables of a walk, which are kept from graph to graph: touching fresh memory costs more than
 // filling it. Threads: one at a time.
 struct PackTables {
     explicit PackTables(const std::shared_ptr<Arena>& arena);
+    // Made here where no connection has its own.
+    SentClasses& sent_classes();
+    // Of the pointers of a static type.
+    PredictedTable& prediction(std::uint16_t static_type) {
+        if (static_type >= predicted.size()) predicted.resize(static_type + 1u);
+        return predicted[static_type];
+    }
 
     std::shared_ptr<Arena> arena;
     Targets targets;
@@ -50,6 +60,10 @@ struct PackTables {
     std::vector<Column<WaitingReference>> waiting;  // by inner type
     Column<PlaceRecord> places;
     Column<ArrayRecord> arrays;
+    // Of open graphs.
+    std::shared_ptr<SentClasses> classes;
+    std::vector<PredictedTable> predicted;
+    SizeQueues<WaitingReference> open_waiting;
 };
 
 // The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
@@ -85,6 +99,7 @@ class Packing {
     // Of the image's segments in the receiver's memory.
     std::size_t alignment() const noexcept { return options_.alignment; }
     std::uint64_t objects() const noexcept { return objects_; }
+    const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
     std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }
 
@@ -110,6 +125,7 @@ class Packing {
         __builtin_memcpy(field, &value, sizeof value);
     }
     void tell(std::uint64_t reference, std::uint64_t offset);
+    void tell(const ArrayRecord& record);
 
     void restart();
     // Nothing of this walk will be sent.
@@ -130,6 +146,7 @@ class Packing {
     std::uint64_t steps_ = 0;
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
+    ClassCounts class_counts_;
     bool done_ = false;
 
   private:

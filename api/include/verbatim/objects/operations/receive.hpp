@@ -8,7 +8,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
-#include <verbatim/objects/graph/mender.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
@@ -19,6 +19,7 @@ struct ReceiveReport {
     std::uint64_t objects = 0;
     std::uint64_t records = 0;  // references that the sender had to tell of
     std::uint64_t object_bytes = 0;
+    objects::ClassCounts classes;  // of references to polymorphic objects
 };
 
 // A received graph: owns the memory that the objects lie in. The objects are ordinary ones, to be
@@ -111,7 +112,8 @@ class ReceiveOperation {
     }
     void finish(objects::Mending& mending) {
         T* const root = static_cast<T*>(mending.root());
-        const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
+        const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes(),
+                                   mending.class_counts()};
         received_.emplace(inbound_.take(), root, report);
     }
 

@@ -6,7 +6,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
@@ -19,6 +19,7 @@ struct SendReport {
     std::uint64_t records = 0;       // references that the receiver had to be told of
     std::uint64_t object_bytes = 0;  // the image in the receiver's memory
     std::uint64_t wire_bytes = 0;    // image, records and protocol
+    objects::ClassCounts classes;    // of references to polymorphic objects
 };
 
 struct SendOptions {
@@ -53,7 +54,7 @@ class SendOperation {
 
     SendReport report() const {
         return {packer_.objects(), packer_.references(), packer_.told_records(),
-                packer_.image_bytes(), outbound_.wire_bytes()};
+                packer_.image_bytes(), outbound_.wire_bytes(), packer_.class_counts()};
     }
 
   private:
