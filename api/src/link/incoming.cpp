@@ -31,9 +31,14 @@ Incoming::Incoming(Connection& connection)
     : options_(connection.config().objects),
       arena_(connection.receive_arena_ptr()),
       budget_(LayerAccess::shared_state<Budget>(connection)),
-      lent_(connection, budget_) {}
+      lent_(connection, budget_) {
+    classes_->set_layouts(this, [](const void* incoming, std::uint64_t fingerprint) {
+        return static_cast<const Incoming*>(incoming)->layout(fingerprint);
+    });
+}
 
 Incoming::~Incoming() {
+    classes_->set_layouts(nullptr, nullptr);
     for (Arrival* const arrival : arrivals_.open()) {
         end_need(*arrival);
         drop_slots(*arrival);
@@ -60,6 +65,8 @@ bool Incoming::take(const Message& message) {
             return arrivals_.has_room() && take_eager(payload);
         case wire::kLayout:
             return take_layout(payload), true;
+        case wire::kClass:
+            return take_class(payload), true;
         case wire::kBegin:
             if (!arrivals_.has_room()) return false;
             return take_begin(payload), true;
@@ -100,6 +107,14 @@ void Incoming::take_layout(std::span<const std::byte> payload) {
     layouts_.keep(head.fingerprint, partial_text_);
     partial_ = {};
     partial_text_ = {};
+}
+
+void Incoming::take_class(std::span<const std::byte> payload) {
+    wire::Class head;
+    if (!wire::parse(payload, head) || payload.size() != head.name_bytes ||
+        !classes_->add(head.number, head.fingerprint,
+                       {reinterpret_cast<const char*>(payload.data()), payload.size()}))
+        throw Breach{"a wrong announcement of a class"};
 }
 
 bool Incoming::take_eager(std::span<const std::byte> payload) {

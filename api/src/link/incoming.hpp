@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/objects/classes/told_classes.hpp>
 
 #include "arrivals.hpp"
 #include "told_layouts.hpp"
@@ -31,6 +32,7 @@ class Incoming {
     void settle(Connection& connection);
 
     Arrivals& arrivals() noexcept { return arrivals_; }
+    const std::shared_ptr<ToldClasses>& classes() const noexcept { return classes_; }
     // A graph waits for memory that others may release, in any thread: nobody tells of that.
     bool waits_for_memory() const noexcept;
     // Not this graph; the sender is told if it is still at it.
@@ -47,6 +49,7 @@ class Incoming {
 
     bool take(const Message& message);
     void take_layout(std::span<const std::byte> payload);
+    void take_class(std::span<const std::byte> payload);
     bool take_eager(std::span<const std::byte> payload);
     void take_begin(std::span<const std::byte> payload);
     void take_fragment(std::span<const std::byte> payload);
@@ -70,6 +73,7 @@ class Incoming {
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
     ToldLayouts layouts_;
+    const std::shared_ptr<ToldClasses> classes_ = std::make_shared<ToldClasses>();
     wire::LayoutPart partial_{};  // the layout that is being told
     std::string partial_text_;
 };

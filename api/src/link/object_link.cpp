@@ -67,7 +67,11 @@ void ObjectLink::refuse_all() const {
 }
 
 std::unique_ptr<PackTables> ObjectLink::lend_pack() {
-    if (!pack_) return std::make_unique<PackTables>(arena_);
+    if (!pack_) {
+        auto made = std::make_unique<PackTables>(arena_);
+        made->classes = outgoing_.classes;
+        return made;
+    }
     // Nothing of the last walk is under way.
     pack_->staging.begin();
     pack_->staging.set_retired();
@@ -88,7 +92,10 @@ void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
 }
 
 std::unique_ptr<MendTables> ObjectLink::lend_mend() {
-    return mend_ ? std::move(mend_) : std::make_unique<MendTables>();
+    if (mend_) return std::move(mend_);
+    auto made = std::make_unique<MendTables>();
+    made->classes = incoming_.classes();
+    return made;
 }
 
 void ObjectLink::give_back(std::unique_ptr<MendTables> tables) noexcept {
