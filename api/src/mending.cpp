@@ -29,7 +29,7 @@ void Mending::restart() {
     tables_.texts.clear();
     tables_.records.clear();
     tables_.image.begin();
-    for (ClassUse& predicted : tables_.predicted) predicted = {};
+    for (PredictedUse& predicted : tables_.predicted) predicted.last = {};
     tables_.open_waiting.clear();
     class_counts_ = {};
     references_ = steps_ = objects_ = 0;

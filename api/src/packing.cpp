@@ -37,7 +37,7 @@ void Packing::begin_walk() {
     for (auto& waiting : tables_.waiting) waiting.clear();
     tables_.places.clear();
     tables_.arrays.clear();
-    for (PredictedTable& predicted : tables_.predicted) predicted = {};
+    for (PredictedTable& predicted : tables_.predicted) predicted.last = 0;
     tables_.open_waiting.clear();
     class_counts_ = {};
     steps_ = references_ = objects_ = 0;

@@ -35,8 +35,8 @@ inline test::Image image_of(Input& input) {
     }
     std::vector<objects::ArrayRecord> whole;
     for (std::uint64_t i = 0; i < arrays % 8; ++i)
-        whole.push_back({input.number(2), input.number(2), input.number(1),
-                         record_type_of(input.number(2))});
+        whole.push_back(
+            {input.number(2), input.number(2), input.number(1), record_type_of(input.number(2))});
     const std::size_t bytes = std::max<std::size_t>(input.left(), 1);
     test::Image image = test::Image::empty(bytes);
     const auto rest = input.take(bytes);

@@ -1,5 +1,5 @@
-// What a receiver does with images of containers, owners, views and polymorphic classes. What is accepted must be usable
-// as such objects are: read to the last element, and searched.
+// What a receiver does with images of containers, owners, views and polymorphic classes. What is
+// accepted must be usable as such objects are: read to the last element, and searched.
 #include <bitset>
 #include <deque>
 #include <forward_list>

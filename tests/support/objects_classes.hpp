@@ -1,4 +1,5 @@
-// Tells a receiver's tables of the classes that a sender's have used: for walks without a connection.
+// Tells a receiver's tables of the classes that a sender's have used: for walks without a
+// connection.
 #pragma once
 
 #include <cstdint>

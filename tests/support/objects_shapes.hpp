@@ -86,7 +86,8 @@ struct Scene : Shape {
     const int* number = nullptr;  // of one of the circles
     const char* plain = nullptr;
 };
-VERBATIM_DESCRIBE_DERIVED(Scene, (Shape), first, more, pair, maybe, named, text, view, number, plain)
+VERBATIM_DESCRIBE_DERIVED(Scene, (Shape), first, more, pair, maybe, named, text, view, number,
+                          plain)
 
 struct Linked : Shape, std::enable_shared_from_this<Linked> {
     std::weak_ptr<Shape> other;

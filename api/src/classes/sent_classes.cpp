@@ -32,8 +32,7 @@ void check_exact_class(const void* object, const TypeInfo& info) {
                 "use a vector of pointers: elements of a view are of its own type");
 }
 
-const KnownTable& SentClasses::learn(std::uint64_t table, std::uint16_t static_type,
-                                     const TypeInfo& info) {
+const KnownTable& SentClasses::learn(std::uint64_t table, const TypeInfo& info) {
     const TableHead head = head_of(table);
     if (head.id == nullptr)
         throw Error(Errc::unsupported, "object reached as " + info.spelled(),
@@ -45,13 +44,14 @@ const KnownTable& SentClasses::learn(std::uint64_t table, std::uint16_t static_t
                     "add VERBATIM_DESCRIBE_DERIVED(Type, (Base), member, ...) after it");
     auto known = std::make_unique<KnownTable>();
     known->of = found;
+    known->follow = found->follow;
     known->delta = static_cast<std::uint32_t>(-head.offset_to_top);
-    check(*known, static_type, info);
+    check(*known, info);
     known->number = number_of(*found);
     return *(tables_[table] = std::move(known));
 }
 
-void SentClasses::check(KnownTable& known, std::uint16_t static_type, const TypeInfo& info) {
+void SentClasses::check(const KnownTable& known, const TypeInfo& info) {
     const TypeInfo& derived = known.of->info();
     // Throws if its description leaves something out.
     const Layout& layout = layout_of(derived);
@@ -59,8 +59,6 @@ void SentClasses::check(KnownTable& known, std::uint16_t static_type, const Type
         throw Error(Errc::unsupported, "class " + derived.spelled(),
                     "it is not described as derived from " + info.spelled(),
                     "name all base classes in VERBATIM_DESCRIBE_DERIVED");
-    if (static_type >= known.is_checked.size()) known.is_checked.resize(static_type + 1u);
-    known.is_checked[static_type] = true;
 }
 
 std::uint32_t SentClasses::number_of(const PolymorphicClass& polymorphic) {

@@ -47,8 +47,7 @@ const ClassUse& ToldClasses::use(std::uint64_t said, std::uint16_t static_type,
     if (number > kMost || delta >= kClassMostBytes)
         throw_corrupt("an object of a class without a name");
     // 13, 29 and 16 bits.
-    const std::uint64_t key =
-        number | delta << 13 | static_cast<std::uint64_t>(static_type) << 42;
+    const std::uint64_t key = number | delta << 13 | static_cast<std::uint64_t>(static_type) << 42;
     if (const auto at = uses_.find(key); at != uses_.end()) {
         ++counts.warm;
         return at->second;
@@ -59,8 +58,8 @@ const ClassUse& ToldClasses::use(std::uint64_t said, std::uint16_t static_type,
         throw_corrupt("an object of a class that is not derived from the pointer's");
     const std::uint16_t open = found.number();
     const OpenType& type = open_type(open);
-    if (type.place == nullptr) throw_corrupt("an object of an abstract class");
-    return uses_[key] = {type.place, static_cast<std::uint32_t>(delta), open};
+    if (type.place_one == nullptr) throw_corrupt("an object of an abstract class");
+    return uses_[key] = {type.place_one, static_cast<std::uint32_t>(delta), open};
 }
 
 }  // namespace verbatim::objects

@@ -188,7 +188,9 @@ std::vector<Send> wrong_graphs() {
 std::vector<Send> wrong_messages() {
     return {[](HandMadeSender& peer) { (void)peer.begin<Plain>(5); },
             [](HandMadeSender& peer) { (void)peer.need(1, 1); },
-            [](HandMadeSender& peer) { (void)peer.say(wire::kClass, wire::Class{1, 2, 0}); },
+            [](HandMadeSender& peer) {
+                (void)peer.say(wire::kClass, wire::Class{1, 2, 0});
+            },
             [](HandMadeSender& peer) {
                 (void)peer.begin<Plain>(1);
                 (void)peer.need(1, 0);

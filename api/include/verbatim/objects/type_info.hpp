@@ -25,7 +25,7 @@ struct PartInfo {
 
 struct TypeInfo {
     std::string (*spelled)() = nullptr;  // "vector<Point> pmr"
-    const std::type_info* id = nullptr;   // null where the language's own is turned off
+    const std::type_info* id = nullptr;  // null where the language's own is turned off
     std::size_t bytes = 0;
     std::size_t alignment = 1;
     bool is_class = false;        // of the program: its members are listed in layouts

@@ -96,8 +96,7 @@ TEST(Polymorphic, a_base_class_that_occurs_twice_is_told_apart) {
     Both both;
     both.Left::id = 1;
     both.Right::id = 2;
-    const auto& received =
-        loopback.send({static_cast<Right*>(&both), static_cast<Left*>(&both)});
+    const auto& received = loopback.send({static_cast<Right*>(&both), static_cast<Left*>(&both)});
     EXPECT_EQ(received.left->tell(), "left");
     EXPECT_EQ(received.left->id, 1);
     EXPECT_EQ(received.right->tell(), "right");

@@ -23,6 +23,8 @@ struct OpenType {
     void (*follow)(Packing&, const std::byte* first, std::uint64_t count) = nullptr;
     // The receiver's next `count` objects. Null: there are no such objects, the class is abstract.
     std::byte* (*place)(Mending&, std::uint64_t count) = nullptr;
+    // One of them.
+    std::byte* (*place_one)(Mending&) = nullptr;
 };
 
 // The number of a type, the same for all libraries of the process; the first to ask for it gives

@@ -14,7 +14,13 @@
 
 namespace verbatim::objects {
 
-struct ClassReference;
+struct KnownTable;
+struct PredictedTable;
+
+// Follows a reference of a sender's walk to a whole object. `field`: the place of the pointer in
+// the image; 0: it has none. `predicted`: null if the receiver expects this class.
+using FollowClass = void (*)(Packing&, const std::byte* object, std::uint64_t field,
+                             const KnownTable& known, PredictedTable* predicted);
 
 struct PolymorphicClass {
     const std::type_info* id = nullptr;
@@ -22,8 +28,7 @@ struct PolymorphicClass {
     // Its number as an open type, and those of all types that its objects lead to, itself first.
     std::uint16_t (*number)() = nullptr;
     std::span<const std::uint16_t> (*types)() = nullptr;
-    // Follows a reference of a sender's walk to a whole object.
-    void (*follow)(Packing&, const std::byte* object, const ClassReference&) = nullptr;
+    FollowClass follow = nullptr;
     // Makes its virtual tables known, and those of its parts. Throws Error(unsupported).
     void (*prepare)() = nullptr;
 };

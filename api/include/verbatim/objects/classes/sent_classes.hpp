@@ -2,10 +2,12 @@
 // class of an object is found by the address of its virtual table. Threads: the lane's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -17,23 +19,25 @@ namespace verbatim::objects {
 // A virtual table: one of its class's, for a subobject at a place.
 struct KnownTable {
     const PolymorphicClass* of = nullptr;
+    FollowClass follow = nullptr;  // its class's
     std::uint32_t number = 0;      // of the class, on the connection
     std::uint32_t delta = 0;       // of the subobject in the whole object
-    std::vector<bool> is_checked;  // for pointers to such a static type
 };
 
-// The class of the last new object that a pointer of a static type led to. A walk has one for each.
+// What pointers of a static type led to: the table of the last new object, which the receiver takes
+// for the next one's if it is told nothing, and some that were used.
 struct PredictedTable {
-    std::uint64_t table = 0;
-    const KnownTable* known = nullptr;
-};
+    struct Used {
+        std::uint64_t table = 0;
+        const KnownTable* known = nullptr;
+    };
+    static constexpr std::size_t kUsed = 8;
 
-// How a sender's walk came to a polymorphic object.
-struct ClassReference {
-    std::uint64_t field = 0;  // place of the pointer in the image; 0: it has none
-    std::uint64_t table = 0;
-    const KnownTable& known;
-    PredictedTable& predicted;
+    std::uint64_t last = 0;
+    const KnownTable* known = nullptr;  // the last one
+    std::array<Used, kUsed> used{};
+
+    Used& used_for(std::uint64_t table) noexcept { return used[(table / 8 ^ table / 64) % kUsed]; }
 };
 
 class SentClasses {
@@ -45,17 +49,14 @@ class SentClasses {
     }
     // Throws Error(unsupported): the object's class is not described, or not as one derived from
     // the static type.
-    const KnownTable& find(std::uint64_t table, std::uint16_t static_type, const TypeInfo& info,
-                           ClassCounts& counts) {
+    const KnownTable& find(std::uint64_t table, const TypeInfo& info, ClassCounts& counts) {
         if (const auto at = tables_.find(table); at != tables_.end()) {
             ++counts.warm;
-            KnownTable& known = *at->second;
-            if (static_type >= known.is_checked.size() || !known.is_checked[static_type])
-                check(known, static_type, info);
-            return known;
+            check(*at->second, info);
+            return *at->second;
         }
         ++counts.cold;
-        return learn(table, static_type, info);
+        return learn(table, info);
     }
     // By number, from 1 on: at [number - 1].
     const std::vector<const PolymorphicClass*>& classes() const noexcept { return classes_; }
@@ -67,8 +68,8 @@ class SentClasses {
     std::uint64_t record_type(std::uint16_t number, std::span<const std::uint16_t> root) const;
 
   private:
-    const KnownTable& learn(std::uint64_t table, std::uint16_t static_type, const TypeInfo& info);
-    static void check(KnownTable& known, std::uint16_t static_type, const TypeInfo& info);
+    const KnownTable& learn(std::uint64_t table, const TypeInfo& info);
+    static void check(const KnownTable& known, const TypeInfo& info);
     std::uint32_t number_of(const PolymorphicClass& polymorphic);
 
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<KnownTable>> tables_;

@@ -2,6 +2,7 @@
 // They are looked up in this process when a graph first uses them. Threads: the lane's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,9 +17,23 @@ namespace verbatim::objects {
 
 // How a receiver makes the object that a pointer of a static type leads to.
 struct ClassUse {
-    std::byte* (*place)(Mending&, std::uint64_t count) = nullptr;
-    std::uint32_t delta = 0;  // of the pointer's target in the object
+    std::byte* (*place)(Mending&) = nullptr;
+    std::uint32_t delta = 0;   // of the pointer's target in the object
     std::uint16_t number = 0;  // of the class, as an open type
+};
+
+// What pointers of a static type led to, as the sender's PredictedTable has it.
+struct PredictedUse {
+    struct Used {
+        std::uint64_t said = 0;
+        ClassUse use;
+    };
+    static constexpr std::size_t kUsed = 8;
+
+    ClassUse last;
+    std::array<Used, kUsed> used{};
+
+    Used& used_for(std::uint64_t said) noexcept { return used[(said ^ said >> 35) % kUsed]; }
 };
 
 class ToldClasses {
@@ -38,7 +53,7 @@ class ToldClasses {
     // Throws Error: corrupt_message (the peer has not told of it), type_mismatch (this process does
     // not know it, or lays it out otherwise), unsupported (it has no prototype).
     const PolymorphicClass& find(std::uint64_t number);
-    // Of a reference field or record that says the class: with kClassBit or without. Throws as
+    // Of a reference field that says the class. Throws as
     // find() does; corrupt_message: the class has no such static type there.
     const ClassUse& use(std::uint64_t said, std::uint16_t static_type, const TypeInfo& info,
                         ClassCounts& counts);

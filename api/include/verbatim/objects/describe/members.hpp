@@ -32,10 +32,9 @@
 #define VERBATIM_DESCRIBE_PRIVATE(Type, ...) \
     VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, (), __VA_ARGS__)
 // The same with base classes: VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, (Base, Base2), member...).
-#define VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, Bases, ...)      \
-    BOOST_DESCRIBE_CLASS(Type, Bases, (), (), (__VA_ARGS__))     \
-    static inline const ::verbatim::objects::detail::Registers<Type> \
-        verbatim_registers_{};
+#define VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, Bases, ...)  \
+    BOOST_DESCRIBE_CLASS(Type, Bases, (), (), (__VA_ARGS__)) \
+    static inline const ::verbatim::objects::detail::Registers<Type> verbatim_registers_{};
 
 namespace verbatim::objects {
 namespace detail {

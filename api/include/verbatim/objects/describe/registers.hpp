@@ -24,6 +24,6 @@ struct Registers {
 #define VERBATIM_JOIN_(a, b) a##b
 #define VERBATIM_JOIN(a, b) VERBATIM_JOIN_(a, b)
 // For use in the namespace of a class.
-#define VERBATIM_REGISTERS(Type)                                                            \
+#define VERBATIM_REGISTERS(Type)                                                              \
     [[maybe_unused]] static const ::verbatim::objects::detail::Registers<Type> VERBATIM_JOIN( \
         verbatim_registers_, __COUNTER__){};

@@ -22,8 +22,7 @@ constexpr std::string_view raw_type_name() noexcept {
 template <class T>
 constexpr bool has_internal_name() noexcept {
     constexpr std::string_view name = raw_type_name<T>();
-    return name.find("{anonymous}") != name.npos ||
-           name.find("(anonymous namespace)") != name.npos;
+    return name.find("{anonymous}") != name.npos || name.find("(anonymous namespace)") != name.npos;
 }
 
 }  // namespace detail

@@ -43,8 +43,9 @@ struct VirtualTables {
     template <class Base>
     using IsPolymorphic = std::is_polymorphic<typename Base::type>;
     // Where there is such a base, the first of them shares its table with the class.
-    using Bases = boost::mp11::mp_copy_if<
-        boost::describe::describe_bases<T, boost::describe::mod_any_access>, IsPolymorphic>;
+    using Bases =
+        boost::mp11::mp_copy_if<boost::describe::describe_bases<T, boost::describe::mod_any_access>,
+                                IsPolymorphic>;
     static constexpr std::size_t kCount = []<class... Base>(boost::mp11::mp_list<Base...>) {
         return sizeof...(Base) == 0 ? 1 : (VirtualTables<typename Base::type>::kCount + ... + 0);
     }(boost::mp11::mp_rename<Bases, boost::mp11::mp_list>{});
@@ -55,21 +56,20 @@ struct VirtualTables {
         if constexpr (boost::mp11::mp_empty<Bases>::value)
             call(object);
         else
-            boost::mp11::mp_for_each<boost::mp11::mp_transform<std::type_identity, Bases>>(
-                [&](auto base) __attribute__((always_inline)) {
-                    using Base = typename decltype(base)::type::type;
-                    T& whole = *reinterpret_cast<T*>(object);
-                    auto* const part = reinterpret_cast<std::byte*>(&(Base&)whole);
-                    VirtualTables<Base>::each_field(part, call);
-                });
+            boost::mp11::mp_for_each<boost::mp11::mp_transform<std::type_identity, Bases>>([&](
+                auto base) __attribute__((always_inline)) {
+                using Base = typename decltype(base)::type::type;
+                T& whole = *reinterpret_cast<T*>(object);
+                auto* const part = reinterpret_cast<std::byte*>(&(Base&)whole);
+                VirtualTables<Base>::each_field(part, call);
+            });
     }
     // Of an abstract class there are none, and nothing is written.
     [[gnu::always_inline]] static void write(T& object) {
         if constexpr (!std::is_abstract_v<T>) {
             const void** next = kRoom;
-            each_field(reinterpret_cast<std::byte*>(&object), [&](std::byte* field) {
-                std::memcpy(field, next++, sizeof(void*));
-            });
+            each_field(reinterpret_cast<std::byte*>(&object),
+                       [&](std::byte* field) { std::memcpy(field, next++, sizeof(void*)); });
         }
     }
     // To be called before write(). Throws Error(unsupported).
@@ -96,8 +96,7 @@ struct VirtualTables {
         else
             ::new (static_cast<void*>(prototype)) T();
         const void** next = kRoom;
-        each_field(prototype,
-                   [&](std::byte* field) { std::memcpy(next++, field, sizeof(void*)); });
+        each_field(prototype, [&](std::byte* field) { std::memcpy(next++, field, sizeof(void*)); });
     }
 };
 

@@ -16,23 +16,31 @@ template <class Mender>
 struct ClassMending {
     // A pointer to E, of which `raw` was sent.
     template <class E>
-    static void follow(Mender& mender, std::byte* field, std::uint64_t raw) {
+    [[gnu::always_inline]] static void follow(Mender& mender, std::byte* field, std::uint64_t raw) {
         const std::uint64_t reference = mender.references_++;
-        if ((raw & kPlaceBit) != 0)
-            return mender.store(field, target<E>(mender, raw & ~kPlaceBit));
+        if ((raw & kPlaceBit) != 0) return mender.store(field, target<E>(mender, raw & ~kPlaceBit));
         MendTables& tables = mender.tables_;
         if (reference == tables.records.next()) return mender.store(field, by_record<E>(mender));
-        if ((raw & kClassBit) != 0) return mender.store(field, place<E>(mender, raw));
-        const ClassUse predicted = tables.prediction(kStaticNumber<E>);
-        if (predicted.place == nullptr) Mending::corrupt("an object of a class without a name");
-        ++mender.class_counts_.hot;
-        mender.store(field, predicted.place(mender, 1) + predicted.delta);
+        PredictedUse& predicted = tables.predicted.at(kStaticNumber<E>);
+        if ((raw & kClassBit) == 0) {
+            if (predicted.last.place == nullptr)
+                Mending::corrupt("an object of a class without a name");
+            ++mender.class_counts_.hot;
+        } else if (const PredictedUse::Used& used = predicted.used_for(raw); used.said == raw) {
+            predicted.last = used.use;
+            ++mender.class_counts_.warm;
+        } else {
+            return mender.store(field, place_other<E>(mender, raw));
+        }
+        // What it places may change the table.
+        const std::uint32_t delta = predicted.last.delta;
+        mender.store(field, predicted.last.place(mender) + delta);
     }
     // An object that was met before, or is part of another.
     template <class E>
     static std::byte* target(Mender& mender, std::uint64_t offset) {
         MendTables& tables = mender.tables_;
-        const ClassUse& predicted = tables.prediction(kStaticNumber<E>);
+        const ClassUse& predicted = tables.predicted.at(kStaticNumber<E>).last;
         if (offset < tables.image.cursor() &&
             tables.placement.starts(offset - predicted.delta, predicted.number) &&
             predicted.place != nullptr)
@@ -53,7 +61,7 @@ struct ClassMending {
         const std::uint64_t number = record.type & ~kRecordSaysClass;
         if (record.count != 1 || number > ToldClasses::kMost || record.offset >= kClassMostBytes)
             Mending::corrupt("an object of a class without a name");
-        return place<E>(mender, record.offset << kClassDeltaShift | number);
+        return place_other<E>(mender, kClassBit | record.offset << kClassDeltaShift | number);
     }
     // Objects of a type that the root or a class leads to; a reference leads to one of them.
     static void place_array(Mender& mender, const ArrayRecord& record) {
@@ -86,14 +94,16 @@ struct ClassMending {
     }
 
   private:
-    // A new object of the class that the peer says.
+    // A new object of a class that the peer says, not one of those used last.
     template <class E>
-    [[gnu::noinline]] static std::byte* place(Mender& mender, std::uint64_t said) {
+    [[gnu::noinline]] static std::byte* place_other(Mender& mender, std::uint64_t said) {
         MendTables& tables = mender.tables_;
-        const ClassUse use = tables.told_classes().use(said, kStaticNumber<E>, type_info<E>(),
-                                                       mender.class_counts_);
-        tables.prediction(kStaticNumber<E>) = use;
-        return use.place(mender, 1) + use.delta;
+        const ClassUse use =
+            tables.told_classes().use(said, kStaticNumber<E>, type_info<E>(), mender.class_counts_);
+        PredictedUse& predicted = tables.predicted.at(kStaticNumber<E>);
+        predicted.used_for(said) = {said, use};
+        predicted.last = use;
+        return use.place(mender) + use.delta;
     }
     static std::byte* drained_by_record(Mender& mender, const OpenWaitingField& waiting) {
         MendTables& tables = mender.tables_;

@@ -148,8 +148,8 @@ class Mender : public Mending {
                     return ClassMending<Mender>::wait(*this, field, count,
                                                       Types::template number_of<E>());
                 } else {
-                constexpr std::size_t index = Types::template inner_index_of<E>();
-                return tables_.waiting[index].push_back({field, count});
+                    constexpr std::size_t index = Types::template inner_index_of<E>();
+                    return tables_.waiting[index].push_back({field, count});
                 }
             }
         store(field, place<E>(count));

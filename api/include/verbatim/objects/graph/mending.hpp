@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include <verbatim/objects/classes/static_table.hpp>
 #include <verbatim/objects/classes/told_classes.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/image.hpp>
@@ -78,16 +79,11 @@ struct MendTables {
     ImageCursor image;
     // Of open graphs.
     std::shared_ptr<ToldClasses> classes;
-    std::vector<ClassUse> predicted;  // by static type
+    StaticTable<PredictedUse> predicted;
     SizeQueues<OpenWaitingField> open_waiting;
 
     // Made here where no connection has its own.
     ToldClasses& told_classes();
-    // Of the pointers of a static type.
-    ClassUse& prediction(std::uint16_t static_type) {
-        if (static_type >= predicted.size()) predicted.resize(static_type + 1u);
-        return predicted[static_type];
-    }
 };
 
 class Mending {

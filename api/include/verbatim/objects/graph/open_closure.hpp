@@ -30,9 +30,9 @@ template <class E>
 struct IsDynamicEdge<PointerTo<E>> : std::bool_constant<kIsDynamic<E>> {};
 
 template <class Root>
-struct IsOpen : std::bool_constant<
-                    kIsDynamic<Root> ||
-                    mp::mp_any_of<typename Closure<Root>::Edges, IsDynamicEdge>::value> {};
+struct IsOpen
+    : std::bool_constant<kIsDynamic<Root> ||
+                         mp::mp_any_of<typename Closure<Root>::Edges, IsDynamicEdge>::value> {};
 
 // It has walks of its own.
 template <>
@@ -44,8 +44,7 @@ using IsPolymorphic = std::is_polymorphic<T>;
 template <class Types>
 void prepare_tables() {
     using Classes = mp::mp_copy_if<Types, IsPolymorphic>;
-    []<class... T>(List<T...>) { (VirtualTables<T>::prepare(), ...); }
-    (Classes{});
+    []<class... T>(List<T...>) { (VirtualTables<T>::prepare(), ...); }(Classes{});
 }
 
 // Functions of both walks for objects of type E, or of RootOf<E> for a root (open_walks.hpp).
@@ -56,10 +55,12 @@ struct OpenWalks {
     static std::uint64_t take_in(Packing& packing, const std::byte* first, std::uint64_t count);
     static void follow(Packing& packing, const std::byte* first, std::uint64_t count);
     static std::byte* place(Mending& mending, std::uint64_t count);
+    static std::byte* place_one(Mending& mending);
 };
 template <class E>
 inline constexpr OpenType kOpenType{&kTypeKey<E>, &OpenWalks<E>::take_in, &OpenWalks<E>::follow,
-                                    std::is_abstract_v<E> ? nullptr : &OpenWalks<E>::place};
+                                    std::is_abstract_v<E> ? nullptr : &OpenWalks<E>::place,
+                                    std::is_abstract_v<E> ? nullptr : &OpenWalks<E>::place_one};
 
 }  // namespace detail
 
@@ -80,8 +81,7 @@ std::span<const std::uint16_t> open_types_of() {
         detail::mp::mp_transform<detail::TargetOfEdge, typename Closure<Root>::Edges>, Root>>;
     static const auto numbers = []<class... T>(List<T...>) {
         return std::array<std::uint16_t, sizeof...(T)>{kOpenNumber<T>...};
-    }
-    (Targets{});
+    }(Targets{});
     return numbers;
 }
 

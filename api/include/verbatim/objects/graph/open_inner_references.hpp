@@ -41,8 +41,7 @@ class OpenInnerReferences {
     }
     static void wait(Packer& packer, const WaitingReference& waiting, std::uint64_t bytes) {
         const std::uint64_t reference = packer.references_ - 1;
-        const Targets::Meeting meeting =
-            packer.tables_.targets.look(extent(waiting, reference));
+        const Targets::Meeting meeting = packer.tables_.targets.look(extent(waiting, reference));
         if (meeting.met == Met::seen)
             return packer.refer({waiting.offset}, reference, meeting.offset);
         packer.tables_.open_waiting.push(bytes, waiting);

@@ -20,8 +20,7 @@ using OpenMender = Mender<OpenGraph>;
 namespace detail {
 
 template <class E>
-std::uint64_t OpenWalks<E>::take_in(Packing& packing, const std::byte* first,
-                                    std::uint64_t count) {
+std::uint64_t OpenWalks<E>::take_in(Packing& packing, const std::byte* first, std::uint64_t count) {
     return static_cast<OpenPacker&>(packing).take_in(reinterpret_cast<const E*>(first), count);
 }
 template <class E>
@@ -30,8 +29,12 @@ void OpenWalks<E>::follow(Packing& packing, const std::byte* first, std::uint64_
 }
 template <class E>
 std::byte* OpenWalks<E>::place(Mending& mending, std::uint64_t count) {
-    return reinterpret_cast<std::byte*>(
-        static_cast<OpenMender&>(mending).template place<E>(count));
+    return reinterpret_cast<std::byte*>(static_cast<OpenMender&>(mending).template place<E>(count));
+}
+
+template <class E>
+std::byte* OpenWalks<E>::place_one(Mending& mending) {
+    return reinterpret_cast<std::byte*>(static_cast<OpenMender&>(mending).template place<E>(1));
 }
 
 template <class Root>

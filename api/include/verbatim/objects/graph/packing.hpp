@@ -13,6 +13,7 @@
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/classes/sent_classes.hpp>
+#include <verbatim/objects/classes/static_table.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/graph/staging.hpp>
@@ -47,11 +48,6 @@ struct PackTables {
     explicit PackTables(const std::shared_ptr<Arena>& arena);
     // Made here where no connection has its own.
     SentClasses& sent_classes();
-    // Of the pointers of a static type.
-    PredictedTable& prediction(std::uint16_t static_type) {
-        if (static_type >= predicted.size()) predicted.resize(static_type + 1u);
-        return predicted[static_type];
-    }
 
     std::shared_ptr<Arena> arena;
     Targets targets;
@@ -62,7 +58,7 @@ struct PackTables {
     Column<ArrayRecord> arrays;
     // Of open graphs.
     std::shared_ptr<SentClasses> classes;
-    std::vector<PredictedTable> predicted;
+    StaticTable<PredictedTable> predicted;
     SizeQueues<WaitingReference> open_waiting;
 };
 

@@ -53,7 +53,7 @@ class SendOperation {
     bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
 
     SendReport report() const {
-        return {packer_.objects(), packer_.references(), packer_.told_records(),
+        return {packer_.objects(),     packer_.references(),   packer_.told_records(),
                 packer_.image_bytes(), outbound_.wire_bytes(), packer_.class_counts()};
     }
 

@@ -76,6 +76,8 @@ struct ProductTrait {
                 auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
                 if constexpr (Listed::template is_counted<I>())
                     TraitOf<Part<I>>::mend(receiver, part, Listed::template count<I>(object));
+                else if constexpr (is_base<I>() && std::is_polymorphic_v<Part<I>>)
+                    TraitOf<Part<I>>::mend_base(receiver, part);
                 else
                     TraitOf<Part<I>>::mend(receiver, part);
             }
@@ -171,8 +173,7 @@ template <class T>
 struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     using Product = ProductTrait<T, MarkedMembers<T>>;
     using Fields = typename FieldsOf<T, Product>::Type;
-    static constexpr bool kPlain =
-        !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
+    static constexpr bool kPlain = !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;
@@ -180,11 +181,15 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
             info.parts.push_back({"(virtual table)", 0, &virtual_table_info});
         return info;
     }
-    // Whole objects write their tables after their base classes.
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
-        Product::mend(receiver, object);
         if constexpr (std::is_polymorphic_v<T>) VirtualTables<T>::write(object);
+        mend_base(receiver, object);
+    }
+    // The object is a part of a derived one, whose tables it has.
+    template <class R>
+    [[gnu::always_inline]] static void mend_base(R& receiver, T& object) {
+        Product::mend(receiver, object);
         if constexpr (Validated<T>) receiver.validate_later(&object, &is_valid<T>);
     }
 
