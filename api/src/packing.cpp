@@ -101,11 +101,6 @@ void Packing::tell(std::uint64_t reference, std::uint64_t offset) {
     if (tables_.places.size() >= kMostRecords) flush_at_ = 0;
 }
 
-void Packing::tell(const ArrayRecord& record) {
-    tables_.arrays.push_back(record);
-    if (tables_.arrays.size() >= kMostRecords) flush_at_ = 0;
-}
-
 void Packing::restart() {
     if (++restarts_ > kMostRestarts)
         throw Error(Errc::bad_pointer, "graph",

@@ -18,7 +18,7 @@
 #include "fuzz_target.hpp"
 #include "image_input.hpp"
 #include "objects_image.hpp"
-#include "objects_shapes.hpp"
+#include "shapes/objects_shapes.hpp"
 
 using namespace verbatim;
 

@@ -11,7 +11,7 @@
 #include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/types/all.hpp>
 
-#include "objects_classes.hpp"
+#include "shapes/objects_classes.hpp"
 
 namespace verbatim::test {
 

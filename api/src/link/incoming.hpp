@@ -9,10 +9,9 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
-#include <verbatim/objects/classes/told_classes.hpp>
 
 #include "arrivals.hpp"
-#include "told_layouts.hpp"
+#include "told_types.hpp"
 #include "windows_lent.hpp"
 
 namespace verbatim::objects {
@@ -32,13 +31,11 @@ class Incoming {
     void settle(Connection& connection);
 
     Arrivals& arrivals() noexcept { return arrivals_; }
-    const std::shared_ptr<ToldClasses>& classes() const noexcept { return classes_; }
+    ToldTypes& types() noexcept { return types_; }
     // A graph waits for memory that others may release, in any thread: nobody tells of that.
     bool waits_for_memory() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
-    // The layout that the sender uses, for explaining a mismatch.
-    std::string_view layout(std::uint64_t fingerprint) const { return layouts_.find(fingerprint); }
 
   private:
     struct Refused {
@@ -48,8 +45,6 @@ class Incoming {
     };
 
     bool take(const Message& message);
-    void take_layout(std::span<const std::byte> payload);
-    void take_class(std::span<const std::byte> payload);
     bool take_eager(std::span<const std::byte> payload);
     void take_begin(std::span<const std::byte> payload);
     void take_fragment(std::span<const std::byte> payload);
@@ -72,10 +67,7 @@ class Incoming {
     Arrivals arrivals_;
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
-    ToldLayouts layouts_;
-    const std::shared_ptr<ToldClasses> classes_ = std::make_shared<ToldClasses>();
-    wire::LayoutPart partial_{};  // the layout that is being told
-    std::string partial_text_;
+    ToldTypes types_;
 };
 
 }  // namespace verbatim::objects

@@ -94,7 +94,7 @@ void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
 std::unique_ptr<MendTables> ObjectLink::lend_mend() {
     if (mend_) return std::move(mend_);
     auto made = std::make_unique<MendTables>();
-    made->classes = incoming_.classes();
+    made->classes = incoming_.types().classes();
     return made;
 }
 

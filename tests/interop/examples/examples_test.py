@@ -53,6 +53,9 @@ class Examples(unittest.TestCase):
         author = "M. Example, of a long name"
         self.assertEqual(self.both("library", "receive", "send"), f"a: One by {author}\nb: Two by {author}\nbusiest: 1\n")
 
+    def test_objects_of_derived_classes(self):
+        self.assertEqual(self.both("shapes", "receive", "send"), "area: 18\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "objects_pair.hpp"
-#include "objects_shapes.hpp"
+#include "shapes/objects_shapes.hpp"
 
 namespace verbatim {
 namespace {

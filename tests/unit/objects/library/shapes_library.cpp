@@ -1,5 +1,5 @@
 // A class of a library that is loaded while the program runs.
-#include "objects_shapes.hpp"
+#include "shapes/objects_shapes.hpp"
 
 namespace shapes {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "objects_loopback.hpp"
-#include "objects_shapes.hpp"
 #include "objects_tampering.hpp"
+#include "shapes/objects_shapes.hpp"
 
 namespace shapes {
 

@@ -1,6 +1,7 @@
-// Class mending is what a receiver's walk over open graphs does besides: objects whose class the
-// peer has named, references that wait, records that name types of any class. Every class must be
-// known here and be derived from the pointer's type. Threads: one at a time.
+// Class mending is the part of a receiver's walk that only open graphs need. It makes objects whose
+// class the peer has named, keeps references that wait, and reads records that name types of any
+// class. Every class must be known here and be derived from the pointer's type. Threads: one at a
+// time.
 #pragma once
 
 #include <cstddef>

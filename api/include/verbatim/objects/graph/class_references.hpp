@@ -101,9 +101,12 @@ struct ClassReferences {
         predicted.last = SentClasses::table_of(object + known.delta);
         predicted.known = &known;
         std::byte* const copy = field == 0 ? nullptr : packer.tables_.staging.staged(field);
-        if (copy == nullptr)
-            return packer.tell(
+        if (copy == nullptr) {
+            packer.tables_.arrays.push_back(
                 {packer.references_ - 1, known.delta, 1, kRecordSaysClass | known.number});
+            if (packer.tables_.arrays.size() >= Packer::kMostRecords) packer.flush_at_ = 0;
+            return;
+        }
         const std::uint64_t said =
             kClassBit | std::uint64_t{known.delta} << kClassDeltaShift | known.number;
         std::memcpy(copy, &said, sizeof said);

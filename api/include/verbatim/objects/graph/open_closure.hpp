@@ -1,5 +1,5 @@
-// Open graphs have pointers to polymorphic classes: their objects may be of any class that is
-// registered, also of one that the walk's source has never heard of. One walk serves all of them.
+// Open graphs have pointers to polymorphic classes. Their objects may be of any registered class,
+// also of one that the walk's source has never heard of. One walk serves all of them.
 // It claims every object, and knows types by their numbers in this process (docs/graphs.md,
 // "Open graphs").
 #pragma once

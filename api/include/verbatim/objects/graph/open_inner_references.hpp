@@ -54,7 +54,7 @@ class OpenInnerReferences {
         ++packer.references_;
         if (waiting.is_text && targets.meet(wanted).met == Met::fresh &&
             targets.container_of(wanted.address) == nullptr)
-            return packer.take_in_told(wanted);
+            return packer.take_in_container(wanted, wanted);
         open_type(waiting.number).follow(packer, waiting.target, waiting.count);
     }
     // The receiver never sees it wait if its field can still be written.

@@ -109,8 +109,10 @@ class Packer : public Packing {
         if (first == nullptr) return;
         ++references_;
         const std::uint64_t count = std::char_traits<C>::length(first) + 1;
-        if (options_.acyclic)
-            return take_in_told({address_of(first), count, number<C>(), references_ - 1});
+        if (options_.acyclic) {
+            const Extent wanted{address_of(first), count, number<C>(), references_ - 1};
+            return take_in_container(wanted, wanted);
+        }
         inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, true, 0});
     }
     // Pointers side by side, whose targets are fetched ahead.
@@ -229,7 +231,7 @@ class Packer : public Packing {
                 granule + granules <= Claims::kPageGranules) {
                 const Claims::Word known = words[granule];
                 if (known == Claims::kFree) {
-                    if (all_free<granules>(words + granule) && !tables_.targets.has_containers()) {
+                    if (are_free<granules>(words + granule) && !tables_.targets.has_containers()) {
                         offset = take_in_claimed(target, words + granule);
                         return Quick::fresh;
                     }
@@ -240,12 +242,6 @@ class Packer : public Packing {
             }
         }
         return Quick::unknown;
-    }
-    template <std::uint64_t Granules>
-    [[gnu::always_inline]] static bool all_free(const Claims::Word* words) noexcept {
-        Claims::Word any = 0;
-        for (std::uint64_t i = 0; i < Granules; ++i) any |= words[i];
-        return any == Claims::kFree;
     }
     template <class E>
     [[gnu::always_inline]] std::uint64_t take_in_claimed(const E* target, Claims::Word* words) {
@@ -280,7 +276,8 @@ class Packer : public Packing {
         take_in(first, count);
     }
 
-    // The reference leads into objects that are met as a whole now; `delta` bytes behind `wanted`.
+    // The reference leads into objects that are met as a whole now, `delta` bytes behind `wanted`.
+    // The receiver is told their number.
     void take_in_container(const Extent& container, const Extent& wanted, std::uint64_t delta = 0) {
         std::uint64_t offset = take_in_extent(container);
         if (!container.covers_same(wanted)) offset = tables_.targets.meet(wanted).offset;
@@ -304,8 +301,6 @@ class Packer : public Packing {
         }
     }
 
-    // New objects whose number the receiver is told with the reference to them.
-    void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted); }
     template <class E>
     static constexpr std::uint16_t number() noexcept {
         return Types::template number_of<E>();

@@ -92,8 +92,6 @@ class Packing {
     // the receiver must forget everything of the graph. Resets itself.
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
 
-    // Of the image's segments in the receiver's memory.
-    std::size_t alignment() const noexcept { return options_.alignment; }
     std::uint64_t objects() const noexcept { return objects_; }
     const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
@@ -121,7 +119,6 @@ class Packing {
         __builtin_memcpy(field, &value, sizeof value);
     }
     void tell(std::uint64_t reference, std::uint64_t offset);
-    void tell(const ArrayRecord& record);
 
     void restart();
     // Nothing of this walk will be sent.
@@ -143,6 +140,7 @@ class Packing {
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
     ClassCounts class_counts_;
+    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     bool done_ = false;
 
   private:
@@ -150,7 +148,6 @@ class Packing {
     void run_frames_traced();
     void refuse_cycle(std::uint64_t offset) const;
 
-    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     std::uint64_t trace_at_ = std::uint64_t{256} << 20;
     std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset
     std::uint64_t told_records_ = 0;
