@@ -133,6 +133,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
     bench_graph::add_graph_transfers();
     bench_graph::add_map_transfers();
+    bench_graph::add_polymorphic_transfers();
     bench_graph::add_latencies();
     bench_graph::add_general_floors();
     bench_graph::add_special_floors();

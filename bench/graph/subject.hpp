@@ -40,6 +40,7 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
 // One function per source file.
 void add_graph_transfers();
 void add_map_transfers();
+void add_polymorphic_transfers();
 void add_latencies();
 void add_general_floors();
 void add_special_floors();

@@ -48,6 +48,8 @@ const KnownTable& SentClasses::learn(std::uint64_t table, const TypeInfo& info) 
     known->delta = static_cast<std::uint32_t>(-head.offset_to_top);
     check(*known, info);
     known->number = number_of(*found);
+    // Its tables may be in another library than the class: their addresses must not come again.
+    keep_library_of(reinterpret_cast<const void*>(table));
     return *(tables_[table] = std::move(known));
 }
 

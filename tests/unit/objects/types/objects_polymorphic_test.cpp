@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct Orphan : Shape {
     int own = 0;
 };
 VERBATIM_DESCRIBE(Orphan, own)
+
+// Its prototype cannot be made.
+struct Refusing : Shape {
+    Refusing() { throw std::runtime_error("not without a number"); }
+    explicit Refusing(int) {}
+};
+VERBATIM_DESCRIBE_DERIVED(Refusing, (Shape))
 
 }  // namespace shapes
 
@@ -246,6 +254,14 @@ TEST(Polymorphic, a_class_without_its_description_is_named) {
     expect_unsupported([&] { (void)loopback.send(&undescribed); }, "shapes::Undescribed");
     Orphan orphan;
     expect_unsupported([&] { (void)loopback.send(&orphan); }, "base class shapes::Shape");
+}
+
+TEST(Polymorphic, a_prototype_that_cannot_be_made_costs_the_graph_that_needs_it) {
+    Loopback<Shape*> loopback;
+    Refusing refusing(1);
+    expect_unsupported([&] { (void)loopback.send(&refusing); }, "not without a number");
+    Circle circle(1);
+    EXPECT_EQ(loopback.send(&circle)->tell(), "circle 1");
 }
 
 TEST(Polymorphic, a_view_that_would_cut_an_object_is_refused) {

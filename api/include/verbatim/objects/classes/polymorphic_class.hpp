@@ -39,6 +39,9 @@ void register_class(const PolymorphicClass& polymorphic);
 const PolymorphicClass* registered_class(const std::type_info& id);
 const PolymorphicClass* registered_class(std::string_view name);
 
+// The library that has the object or table stays loaded from now on.
+void keep_library_of(const void* object);
+
 // Throws Error(bad_pointer): the object is of a class derived from `info`'s, of which a view would
 // send a part.
 void check_exact_class(const void* object, const TypeInfo& info);
