@@ -77,11 +77,11 @@ inline const std::uint16_t kStaticNumber = static_type_number(typeid(E));
 // sides. The root is the first.
 template <class Root>
 std::span<const std::uint16_t> open_types_of() {
-    using Targets = detail::mp::mp_unique<detail::mp::mp_push_front<
+    using Reached = detail::mp::mp_unique<detail::mp::mp_push_front<
         detail::mp::mp_transform<detail::TargetOfEdge, typename Closure<Root>::Edges>, Root>>;
     static const auto numbers = []<class... T>(List<T...>) {
         return std::array<std::uint16_t, sizeof...(T)>{kOpenNumber<T>...};
-    }(Targets{});
+    }(Reached{});
     return numbers;
 }
 
