@@ -8,6 +8,11 @@
 
 namespace verbatim::objects {
 
+ToldClasses& MendTables::told_classes() {
+    if (classes == nullptr) classes = std::make_shared<ToldClasses>();
+    return *classes;
+}
+
 Mending::Mending(MendTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, bool acyclic)
     : tables_(tables), run_(walk), types_(types), acyclic_(acyclic) {
@@ -24,6 +29,9 @@ void Mending::restart() {
     tables_.texts.clear();
     tables_.records.clear();
     tables_.image.begin();
+    for (PredictedUse& predicted : tables_.predicted) predicted.last = {};
+    tables_.open_waiting.clear();
+    class_counts_ = {};
     references_ = steps_ = objects_ = 0;
     root_ = nullptr;
     told_ = {};

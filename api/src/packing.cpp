@@ -11,6 +11,11 @@ namespace verbatim::objects {
 
 PackTables::PackTables(const std::shared_ptr<Arena>& a) : arena(a), targets(*a), staging(a) {}
 
+SentClasses& PackTables::sent_classes() {
+    if (classes == nullptr) classes = std::make_shared<SentClasses>();
+    return *classes;
+}
+
 Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, PackOptions options)
     : tables_(tables), run_(walk), options_(options) {
@@ -34,6 +39,9 @@ void Packing::begin_walk() {
     for (auto& waiting : tables_.waiting) waiting.clear();
     tables_.places.clear();
     tables_.arrays.clear();
+    for (PredictedTable& predicted : tables_.predicted) predicted.last = 0;
+    tables_.open_waiting.clear();
+    class_counts_ = {};
     steps_ = references_ = objects_ = 0;
     cycles_ = {};
     flush_at_ = options_.flush_bytes;

@@ -154,6 +154,7 @@ int main(int argc, char** argv) {
     bench_graph::add_map_transfers();
     bench_graph::add_streams();
     bench_graph::add_traversals();
+    bench_graph::add_polymorphic_transfers();
     bench_graph::add_latencies();
     bench_graph::add_lives();
     bench_graph::add_send_rates();

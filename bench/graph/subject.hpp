@@ -47,6 +47,7 @@ void add_graph_transfers();
 void add_map_transfers();
 void add_streams();
 void add_traversals();
+void add_polymorphic_transfers();
 void add_latencies();
 void add_lives();
 void add_send_rates();

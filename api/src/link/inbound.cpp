@@ -90,7 +90,7 @@ void Inbound::check_type() {
         drop(error);
         throw Error(error);
     }
-    const std::string_view theirs = link_->incoming().layout(arrival_->fingerprint);
+    const std::string_view theirs = link_->incoming().types().layout(arrival_->fingerprint);
     const std::string_view name = root_of(theirs);
     const Error error(
         Errc::type_mismatch, "type " + root_.info.spelled(),

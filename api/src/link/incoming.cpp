@@ -78,7 +78,9 @@ bool Incoming::take(const Message& message) {
         case wire::kEager:
             return arrivals_.has_room() && take_eager(payload);
         case wire::kLayout:
-            return take_layout(payload), true;
+            return types_.take_layout(payload), true;
+        case wire::kClass:
+            return types_.take_class(payload), true;
         case wire::kBegin:
             if (!arrivals_.has_room()) return false;
             return take_begin(payload), true;
@@ -103,25 +105,6 @@ bool Incoming::take(const Message& message) {
         default:
             throw Breach{"a message of unknown kind"};
     }
-}
-
-void Incoming::take_layout(std::span<const std::byte> payload) {
-    wire::LayoutPart head;
-    if (!wire::parse(payload, head) || head.total_bytes > wire::kMaxLayoutBytes || payload.empty())
-        throw Breach{"a layout of the wrong length"};
-    if (head.position == 0) {
-        partial_ = head;
-        partial_text_.clear();
-    }
-    if (head.fingerprint != partial_.fingerprint || head.total_bytes != partial_.total_bytes ||
-        head.position != partial_text_.size() ||
-        payload.size() > head.total_bytes - partial_text_.size())
-        throw Breach{"a layout whose parts do not follow each other"};
-    partial_text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
-    if (partial_text_.size() < head.total_bytes) return;
-    layouts_.keep(head.fingerprint, partial_text_);
-    partial_ = {};
-    partial_text_ = {};
 }
 
 bool Incoming::take_eager(std::span<const std::byte> payload) {

@@ -11,7 +11,7 @@
 #include <verbatim/core/connection.hpp>
 
 #include "arrivals.hpp"
-#include "told_layouts.hpp"
+#include "told_types.hpp"
 #include "windows_lent.hpp"
 
 namespace verbatim::objects {
@@ -33,13 +33,12 @@ class Incoming {
     LentWindows& lent() noexcept { return lent_; }
 
     Arrivals& arrivals() noexcept { return arrivals_; }
+    ToldTypes& types() noexcept { return types_; }
     // An answer waits for room, or for memory that others may release, in any thread: no message
     // tells of that.
     bool must_settle() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
-    // The layout that the sender uses, for explaining a mismatch.
-    std::string_view layout(std::uint64_t fingerprint) const { return layouts_.find(fingerprint); }
 
   private:
     struct Refused {
@@ -49,7 +48,6 @@ class Incoming {
     };
 
     bool take(const Message& message);
-    void take_layout(std::span<const std::byte> payload);
     bool take_eager(std::span<const std::byte> payload);
     void take_begin(std::span<const std::byte> payload);
     void take_fragment(std::span<const std::byte> payload);
@@ -71,9 +69,7 @@ class Incoming {
     Arrivals arrivals_;
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
-    ToldLayouts layouts_;
-    wire::LayoutPart partial_{};  // the layout that is being told
-    std::string partial_text_;
+    ToldTypes types_;
 };
 
 }  // namespace verbatim::objects

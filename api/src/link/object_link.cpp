@@ -172,7 +172,11 @@ void ObjectLink::refuse_all() const {
 }
 
 std::unique_ptr<PackTables> ObjectLink::lend_pack() {
-    if (pack_.empty()) return std::make_unique<PackTables>(arena_);
+    if (pack_.empty()) {
+        auto made = std::make_unique<PackTables>(arena_);
+        made->classes = outgoing_.classes;
+        return made;
+    }
     std::unique_ptr<PackTables> tables = std::move(pack_.back());
     pack_.pop_back();
     // Nothing of the last walk is under way.
@@ -196,7 +200,10 @@ void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
 }
 
 std::unique_ptr<MendTables> ObjectLink::lend_mend() {
-    return mend_ ? std::move(mend_) : std::make_unique<MendTables>();
+    if (mend_) return std::move(mend_);
+    auto made = std::make_unique<MendTables>();
+    made->classes = incoming_.types().classes();
+    return made;
 }
 
 void ObjectLink::give_back(std::unique_ptr<MendTables> tables) noexcept {

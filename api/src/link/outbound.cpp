@@ -173,33 +173,58 @@ bool Outbound::is_small() const noexcept {
 }
 
 bool Outbound::send_layout() {
-    const std::string_view text = root_.layout.text;
+    Outgoing& outgoing = link_.outgoing();
+    if (!outgoing.is_told(root_.layout.fingerprint)) {
+        if (!tell_layout(root_.layout, root_.info.spelled())) return false;
+        outgoing.set_told(root_.layout.fingerprint);
+    }
+    phase_ = is_small() ? Phase::eager : Phase::begin;
+    return true;
+}
+
+// False: there was no room for all of it.
+bool Outbound::tell_layout(const Layout& layout, std::string_view name) {
+    const std::string_view text = layout.text;
     if (text.size() > wire::kMaxLayoutBytes)
-        throw Error(Errc::unsupported, "type " + root_.info.spelled(),
+        throw Error(Errc::unsupported, "type " + std::string(name),
                     "its layout takes more than 1 MiB to describe",
                     "bind fewer types in one graph, or shorten their names");
     // The parts of one layout follow each other: another operation may have sent its own between.
     if (std::exchange(link_.outgoing().teller, this) != this) told_.layout = 0;
-    if (link_.outgoing().is_told(root_.layout.fingerprint)) told_.layout = text.size();
     // A quarter of a message's room keeps the receiver busy while the next one is written.
     const std::size_t room = std::min<std::size_t>(
         connection().max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
     while (told_.layout < text.size()) {
         const std::string_view part = text.substr(told_.layout, room);
-        const wire::LayoutPart head{root_.layout.fingerprint,
-                                    static_cast<std::uint32_t>(text.size()),
+        const wire::LayoutPart head{layout.fingerprint, static_cast<std::uint32_t>(text.size()),
                                     static_cast<std::uint32_t>(told_.layout)};
         if (!send(wire::kLayout, wire::bytes_of(head), std::as_bytes(std::span(part))))
             return false;
         told_.layout += part.size();
     }
-    if (!link_.outgoing().is_told(root_.layout.fingerprint))
-        link_.outgoing().set_told(root_.layout.fingerprint);
-    phase_ = is_small() ? Phase::eager : Phase::begin;
+    link_.outgoing().teller = nullptr;
+    told_.layout = 0;
+    return true;
+}
+
+// Those that the walks have met since. Nothing is asked: the receiver has all of them before the
+// first graph that uses them.
+bool Outbound::tell_classes() {
+    for (SentClasses& classes = *link_.outgoing().classes; !classes.are_told();) {
+        const TypeInfo& info = classes.next_to_tell().info();
+        const Layout& layout = layout_of(info);
+        const std::string name = info.spelled();
+        const std::uint32_t number = classes.next_number();
+        if (!tell_layout(layout, name)) return false;
+        const wire::Class head{layout.fingerprint, number, static_cast<std::uint32_t>(name.size())};
+        if (!send(wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(name)))) return false;
+        classes.set_told();
+    }
     return true;
 }
 
 bool Outbound::send_eager() {
+    if (!link_.outgoing().classes->are_told() && !tell_classes()) return false;
     Staging& staging = packing_.staging();
     const std::span places = packing_.places();
     const std::span arrays = packing_.arrays();
@@ -279,6 +304,7 @@ bool Outbound::write() {
 }
 
 bool Outbound::tell() {
+    if (!link_.outgoing().classes->are_told() && !tell_classes()) return false;
     for (bool is_all = false; !is_all;)
         if (!tell_part(is_all)) return false;
     announce();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/objects/classes/sent_classes.hpp>
 
 #include "windows_borrowed.hpp"
 
@@ -50,7 +51,9 @@ class Outgoing {
   public:
     explicit Outgoing(Connection& connection);
 
-    static bool is_answer(std::uint8_t kind) noexcept { return kind >= wire::kLend; }
+    static bool is_answer(std::uint8_t kind) noexcept {
+        return kind >= wire::kLend && kind <= wire::kReclaim;
+    }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
     bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
@@ -72,6 +75,8 @@ class Outgoing {
     bool is_told(std::uint64_t fingerprint) const noexcept;
     void set_told(std::uint64_t fingerprint) { told_.push_back(fingerprint); }
 
+    // Of all walks, also of those whose tables outlive the connection.
+    const std::shared_ptr<SentClasses> classes = std::make_shared<SentClasses>();
     BorrowedWindows windows;
     BounceBuffers bounce;
     std::vector<std::byte> scratch;  // of messages

@@ -31,6 +31,8 @@ enum Kind : std::uint8_t {
     kFree = 9,      // SlotRanges
     kRefusal = 10,  // Refusal, text
     kReclaim = 11,  // WindowId
+    // Of a sender.
+    kClass = 12,  // Class, name
 };
 
 inline constexpr std::uint64_t kSlotBytes = kSegmentBytes;
@@ -39,6 +41,13 @@ struct LayoutPart {
     std::uint64_t fingerprint;
     std::uint32_t total_bytes;
     std::uint32_t position;  // of the bytes that follow
+};
+
+// A class that graphs use from here on, by its number.
+struct Class {
+    std::uint64_t fingerprint;
+    std::uint32_t number;
+    std::uint32_t name_bytes;
 };
 
 inline constexpr std::uint16_t kAcyclic = 1;  // flag of a graph

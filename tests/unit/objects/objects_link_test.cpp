@@ -10,6 +10,7 @@
 #include "core_fault.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
+#include "shapes/objects_shapes.hpp"
 
 namespace verbatim {
 namespace {
@@ -70,6 +71,49 @@ TEST(ObjectLink, takes_a_graph_made_by_hand) {
     ASSERT_EQ(peer.layout<Plain>(), Errc::ok);
     ASSERT_EQ(peer.eager(HandMadeSender::eager_of<Plain>(1), Plain{3, 4}), Errc::ok);
     EXPECT_EQ(receive<Plain>(*pair.receiver, {soon()})->b, 4u);
+}
+
+// The class is said in the pointer's field.
+struct Holder {
+    std::uint64_t before = 0;
+    std::uint64_t shape = 0;
+};
+struct Held {
+    std::uint64_t before = 0;
+    shapes::Shape* shape = nullptr;
+};
+struct HeldImage {
+    Holder root;
+    std::uint64_t table = 0;
+    int id = 5, radius = 6;
+};
+
+TEST(ObjectLink, a_class_that_is_not_known_here_costs_its_graphs_only) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    const auto tell = [&](std::uint32_t number, std::uint64_t fingerprint, std::string name) {
+        return peer.say(wire::kClass,
+                        wire::Class{fingerprint, number, static_cast<std::uint32_t>(name.size())},
+                        std::as_bytes(std::span(name)));
+    };
+    ASSERT_EQ(tell(1, 77, "elsewhere::Square"), Errc::ok);
+    ASSERT_EQ(tell(2, HandMadeSender::fingerprint_of<shapes::Circle>(), "shapes::Circle"),
+              Errc::ok);
+    wire::Eager head = HandMadeSender::eager_of<Held>(1);
+    head.image_bytes = sizeof(HeldImage);
+    head.steps = 1;
+    head.references = 2;
+    HeldImage image;
+    image.root.shape = objects::kClassBit | 1;
+    ASSERT_EQ(peer.eager(head, image), Errc::ok);
+    image.root.shape = objects::kClassBit | 2;
+    ++head.id;
+    ASSERT_EQ(peer.eager(head, image), Errc::ok);
+    const Error error = error_of([&] { (void)receive<Held>(*pair.receiver, {soon()}); });
+    EXPECT_EQ(error.code(), Errc::type_mismatch);
+    EXPECT_TRUE(says(error, "class elsewhere::Square")) << error.what();
+    EXPECT_TRUE(says(error, "include the header")) << error.what();
+    EXPECT_EQ(receive<Held>(*pair.receiver, {soon()})->shape->tell(), "circle 6");
 }
 
 TEST(ObjectLink, a_value_that_is_none_costs_that_graph_only) {
@@ -170,6 +214,9 @@ std::vector<Send> wrong_graphs() {
 std::vector<Send> wrong_messages() {
     return {[](HandMadeSender& peer) { (void)peer.begin<Plain>(5); },
             [](HandMadeSender& peer) { (void)peer.need(1, 1); },
+            [](HandMadeSender& peer) {
+                (void)peer.say(wire::kClass, wire::Class{1, 2, 0});
+            },
             [](HandMadeSender& peer) {
                 (void)peer.begin<Plain>(1);
                 (void)peer.need(1, 0);

@@ -124,4 +124,12 @@ class Claims {
     std::map<std::uint64_t, Apart> apart_;                    // by start
 };
 
+// Is nothing known of any of these granules?
+template <std::uint64_t Granules>
+[[gnu::always_inline]] inline bool are_free(const Claims::Word* words) noexcept {
+    Claims::Word any = 0;
+    for (std::uint64_t i = 0; i < Granules; ++i) any |= words[i];
+    return any == Claims::kFree;
+}
+
 }  // namespace verbatim::objects

@@ -11,8 +11,11 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/classes/sent_classes.hpp>
+#include <verbatim/objects/classes/static_table.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/cycle_search.hpp>
+#include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -35,13 +38,16 @@ struct WaitingReference {
     const std::byte* target = nullptr;
     std::uint64_t offset = 0;  // of the reference's field
     std::uint64_t count = 0;
-    bool is_text = false;  // the receiver does not know the count
+    bool is_text = false;      // the receiver does not know the count
+    std::uint16_t number = 0;  // of the target's type; of open graphs
 };
 
 // The tables of a walk, which are kept from graph to graph: touching fresh memory costs more than
 // filling it. Threads: one at a time.
 struct PackTables {
     explicit PackTables(const std::shared_ptr<Arena>& arena);
+    // Made here where no connection has its own.
+    SentClasses& sent_classes();
 
     std::shared_ptr<Arena> arena;
     Targets targets;
@@ -50,6 +56,10 @@ struct PackTables {
     std::vector<Column<WaitingReference>> waiting;  // by inner type
     Column<PlaceRecord> places;
     Column<ArrayRecord> arrays;
+    // Of open graphs.
+    std::shared_ptr<SentClasses> classes;
+    StaticTable<PredictedTable> predicted;
+    SizeQueues<WaitingReference> open_waiting;
 };
 
 // The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
@@ -82,9 +92,8 @@ class Packing {
     // the receiver must forget everything of the graph. Resets itself.
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
 
-    // Of the image's segments in the receiver's memory.
-    std::size_t alignment() const noexcept { return options_.alignment; }
     std::uint64_t objects() const noexcept { return objects_; }
+    const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
     std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }
 
@@ -126,12 +135,13 @@ class Packing {
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
     CycleSearch cycles_;
+    ClassCounts class_counts_;
+    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     bool done_ = false;
 
   private:
     void run_frames_searching();
 
-    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool restarted_ = false;

@@ -8,7 +8,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
-#include <verbatim/objects/graph/mender.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
@@ -79,7 +79,8 @@ class ReceiveOperation {
     }
     void finish(objects::Mending& mending) {
         T* const root = static_cast<T*>(mending.root());
-        const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
+        ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
+        report.classes = mending.class_counts();
         received_.emplace(inbound_.take(), root, report);
         if (image_) image_->objects = report.objects;
         received_->keep_image(std::move(image_));

@@ -9,7 +9,7 @@
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/core/registration_cache.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/operations/driven.hpp>
 #include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -24,6 +24,7 @@ struct SendReport {
     std::uint64_t records = 0;       // references that the receiver had to be told of
     std::uint64_t object_bytes = 0;  // the image in the receiver's memory
     std::uint64_t wire_bytes = 0;    // image, records and protocol
+    objects::ClassCounts classes;    // of references to polymorphic objects
 };
 
 struct SendOptions {
@@ -62,8 +63,8 @@ class SendOperation {
     bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
 
     SendReport report() const {
-        return {packer_.objects(), packer_.references(), packer_.told_records(),
-                packer_.image_bytes(), outbound_.wire_bytes()};
+        return {packer_.objects(),     packer_.references(),   packer_.told_records(),
+                packer_.image_bytes(), outbound_.wire_bytes(), packer_.class_counts()};
     }
 
   private:
@@ -90,8 +91,8 @@ class ForwardOperation {
     bool step() { return outbound_.step(); }
     bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
     SendReport report() const {
-        return {image_->objects, forwarding_.references(), forwarding_.told_records(),
-                forwarding_.image_bytes(), outbound_.wire_bytes()};
+        return {image_->objects,           forwarding_.references(), forwarding_.told_records(),
+                forwarding_.image_bytes(), outbound_.wire_bytes(),   {}};
     }
 
   private:

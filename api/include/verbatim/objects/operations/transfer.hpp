@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
@@ -157,6 +158,8 @@ class Outbound {
     bool is_small() const noexcept;
     bool send_eager();
     bool send_layout();
+    bool tell_layout(const Layout& layout, std::string_view name);
+    bool tell_classes();
     bool begin();
     bool restart();
     bool bind();
