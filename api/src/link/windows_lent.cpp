@@ -164,6 +164,7 @@ bool LentWindows::tell(Connection& connection, std::size_t number) {
             return false;
         window.told_extents += count;
         window.told = is_last;
+        changes_ += is_last;
     }
     return true;
 }
@@ -190,6 +191,7 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
             budget_->give(count * wire::kSlotBytes);
             return false;
         }
+        ++changes_;
         for (; slot < end; ++slot) memory.set(slot, WindowMemory::with_peer);
         peer_slots_ += count;
     }
