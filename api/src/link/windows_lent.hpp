@@ -133,7 +133,9 @@ class LentWindows {
     const std::uint64_t most_slots_;  // of a window that is lent ahead
     std::uint64_t peer_slots_ = 0;    // that are with the peer
     std::uint64_t changes_ = 0;
-    std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
+    struct {
+        std::uint64_t releases = 0, lacks = 0;
+    } seen_;
     std::vector<Grant> ending_;       // of windows that were dropped
     Clock::time_point asks_again_{};  // for all windows
     bool may_grow_ = false;
