@@ -264,6 +264,7 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
     arrival.want.slots = head.slots;
+    arrival.want.is_informed = head.changes == static_cast<std::uint32_t>(lent_.changes());
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
@@ -311,9 +312,9 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     if (lent == LentWindows::Lent::growing) return;
     if (lent != LentWindows::Lent::yes) budget_->ask_lenders();
     if (lent != LentWindows::Lent::no_memory) return;
-    // Memory that others may release. The peer knew of what it has when it asked for more.
+    // Memory that others may release, or that the peer has and may bind.
     std::uint64_t others = usage.allocated_bytes;
-    if (!lent_.has_untold()) others -= std::min(others, lent_.peer_bytes());
+    if (arrival.want.is_informed) others -= std::min(others, lent_.peer_bytes());
     for (const Arrival* const open : arrivals_.open())
         others -= std::min(others, open->held_bytes());
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;

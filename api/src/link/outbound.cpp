@@ -283,8 +283,8 @@ bool Outbound::bind() {
         return true;
     }
     const std::uint64_t changes = link_.outgoing().windows.changes() + 1;
-    if (asked_ != changes && send(wire::kNeed, wire::bytes_of(wire::Need{id_, missing}), {}))
-        asked_ = changes;
+    const wire::Need need{id_, missing, static_cast<std::uint32_t>(changes - 1)};
+    if (asked_ != changes && send(wire::kNeed, wire::bytes_of(need), {})) asked_ = changes;
     return false;
 }
 

@@ -39,7 +39,10 @@ bool BorrowedWindows::take_free(std::span<const std::byte> payload) {
     if (!wire::parse(payload, range) || !payload.empty() || range.window >= windows_.size())
         return false;
     Window& window = windows_[range.window];
-    if (window.used.empty()) return true;  // it was given back meanwhile
+    if (window.used.empty()) {  // it was given back meanwhile
+        ++changes_;
+        return true;
+    }
     if (range.slot > window.used.size() || range.count > window.used.size() - range.slot)
         return false;
     for (std::uint32_t i = 0; i < range.count; ++i)

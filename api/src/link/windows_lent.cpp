@@ -139,8 +139,8 @@ void LentWindows::tell(Connection& connection) {
 
 bool LentWindows::hand_back(Connection& connection) {
     const std::uint64_t releases = releases_->load(std::memory_order_acquire);
-    if (releases == seen_releases_ && !waiting_) return false;
-    seen_releases_ = releases;
+    if (releases == seen_.releases && !waiting_) return false;
+    seen_.releases = releases;
     waiting_ = false;
     const std::uint64_t before = peer_slots_;
     for (std::size_t i = 0; i < windows_.size() && !waiting_; ++i)
@@ -165,6 +165,7 @@ bool LentWindows::tell(Connection& connection, std::size_t number) {
             return false;
         window.told_extents += count;
         window.told = is_last;
+        changes_ += is_last;
     }
     return true;
 }
@@ -191,6 +192,7 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
             budget_->give(count * wire::kSlotBytes);
             return false;
         }
+        ++changes_;
         for (; slot < end; ++slot) memory.set(slot, WindowMemory::with_peer);
         peer_slots_ += count;
     }
@@ -199,8 +201,8 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
 
 void LentWindows::reclaim(Connection& connection) noexcept {
     const std::uint64_t lacks = budget_->lacks();
-    if (lacks == seen_lacks_) return;
-    seen_lacks_ = lacks;
+    if (lacks == seen_.lacks) return;
+    seen_.lacks = lacks;
     for (std::size_t i = 0; i < windows_.size(); ++i) {
         if (!windows_[i].told || !is_idle(windows_[i])) continue;
         ask(connection, i, 0);

@@ -93,6 +93,8 @@ class LentWindows {
     // Tells the peer of windows that are ready. Never blocks.
     void tell(Connection& connection);
     bool has_untold() const noexcept { return untold_; }
+    // What the peer was told of: windows that it may use, slots that it got back.
+    std::uint64_t changes() const noexcept { return changes_; }
     std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
@@ -130,7 +132,10 @@ class LentWindows {
     std::shared_ptr<Lender> lender_;  // while there are some
     const std::uint64_t most_slots_;  // of a window that is lent ahead
     std::uint64_t peer_slots_ = 0;    // that are with the peer
-    std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
+    std::uint64_t changes_ = 0;
+    struct {
+        std::uint64_t releases = 0, lacks = 0;
+    } seen_;
     std::vector<Grant> ending_;       // of windows that were dropped
     Clock::time_point asks_again_{};  // for all windows
     bool may_grow_ = false;

@@ -112,7 +112,8 @@ struct GraphId {
 };
 struct Need {
     std::uint64_t id;
-    std::uint64_t slots;  // side by side
+    std::uint32_t slots;    // side by side
+    std::uint32_t changes;  // of the windows, that the sender knows of
 };
 struct WindowId {
     std::uint32_t window;

@@ -73,14 +73,15 @@ class Listing {
             if constexpr (Order == WalkOrder::depth_first)
                 fields_backwards(*object);
             else
-                boost::pfr::for_each_field(*object, [this](const auto& field) { follow(field); });
+                boost::pfr::for_each_field(*object,
+                                           [this](const auto& field) { this->follow(field); });
         }
     }
     template <class T>
     void fields_backwards(const T& object) {
         constexpr std::size_t kFields = boost::pfr::tuple_size_v<T>;
         [&]<std::size_t... I>(std::index_sequence<I...>) {
-            (follow(boost::pfr::get<kFields - 1 - I>(object)), ...);
+            (this->follow(boost::pfr::get<kFields - 1 - I>(object)), ...);
         }
         (std::make_index_sequence<kFields>());
     }
