@@ -303,7 +303,7 @@ TEST(ObjectLink, keeps_layouts_up_to_a_bound_and_drops_the_oldest) {
     Pair pair;
     HandMadeSender peer(*pair.sender);
     const std::vector<std::byte> text(std::size_t{16} << 10, std::byte{'x'});
-    const auto& incoming = objects::object_link(*pair.receiver)->incoming();
+    auto& incoming = objects::object_link(*pair.receiver)->incoming();
     for (std::uint64_t type = 1; type <= 8; ++type)
         for (std::uint32_t at = 0; at < wire::kMaxLayoutBytes;) {
             const wire::LayoutPart head{type, wire::kMaxLayoutBytes, at};
@@ -312,10 +312,10 @@ TEST(ObjectLink, keeps_layouts_up_to_a_bound_and_drops_the_oldest) {
             (void)readable(*pair.receiver);
         }
     std::size_t bytes = 0;
-    for (std::uint64_t type = 1; type <= 8; ++type) bytes += incoming.layout(type).size();
+    for (std::uint64_t type = 1; type <= 8; ++type) bytes += incoming.types().layout(type).size();
     EXPECT_EQ(bytes, objects::ToldLayouts::kMostBytes);
-    EXPECT_TRUE(incoming.layout(1).empty());
-    EXPECT_EQ(incoming.layout(8).size(), wire::kMaxLayoutBytes);
+    EXPECT_TRUE(incoming.types().layout(1).empty());
+    EXPECT_EQ(incoming.types().layout(8).size(), wire::kMaxLayoutBytes);
 }
 
 TEST(ObjectLink, takes_no_more_beginnings_than_a_sender_may_make) {
