@@ -11,7 +11,7 @@
 
 #include <verbatim/objects.hpp>
 
-#include "link/wire.hpp"
+#include "link/messages/wire.hpp"
 
 namespace verbatim::test {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 

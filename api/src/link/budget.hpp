@@ -14,7 +14,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/lane.hpp>
 
-#include "wire.hpp"
+#include "messages/wire.hpp"
 
 namespace verbatim::objects {
 

@@ -43,7 +43,7 @@ Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t cha
 
 Inbound::~Inbound() {
     leave();
-    if (tables_) link_->give_back(std::move(tables_));
+    if (tables_) link_->tables().give_back(std::move(tables_));
 }
 
 void Inbound::leave() noexcept {
@@ -119,13 +119,13 @@ bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
 }
 
 MendTables& Inbound::tables() {
-    if (!tables_) tables_ = link_->lend_mend();
+    if (!tables_) tables_ = link_->tables().lend_mend();
     return *tables_;
 }
 
 Mending& Inbound::walk(MakeWalk make) {
     if (!arrival_->streamed.walk)
-        arrival_->streamed.walk = make(link_->lend_mend(), arrival_->is_acyclic);
+        arrival_->streamed.walk = make(link_->tables().lend_mend(), arrival_->is_acyclic);
     return *static_cast<KeptWalk*>(arrival_->streamed.walk.get())->mending;
 }
 
@@ -141,9 +141,9 @@ ImageMemory Inbound::take() {
             : ImageMemory(std::shared_ptr<void>(std::move(arrival_->streamed.image)));
     if (arrival_->streamed.walk) {
         const auto walk = std::move(arrival_->streamed.walk);
-        link_->give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
+        link_->tables().give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
     }
-    if (tables_) link_->give_back(std::move(tables_));
+    if (tables_) link_->tables().give_back(std::move(tables_));
     link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     return memory;

@@ -7,7 +7,7 @@
 
 #include <verbatim/core/config.hpp>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 namespace {

@@ -11,7 +11,7 @@
 #include <verbatim/core/connection.hpp>
 
 #include "arrivals.hpp"
-#include "told_types.hpp"
+#include "messages/told_types.hpp"
 #include "windows_lent.hpp"
 
 namespace verbatim::objects {

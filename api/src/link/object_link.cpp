@@ -3,7 +3,7 @@
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/layers/layer_requests.hpp>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 namespace {
@@ -30,11 +30,10 @@ void ask_back(ObjectLink& link) noexcept { link.operations().look(); }
 
 ObjectLink::ObjectLink(Connection& connection)
     : impl_(&LayerAccess::impl_of(connection)),
-      arena_(connection.arena_ptr()),
       incoming_(connection),
       outgoing_(connection),
-      operations_(*this) {
-    pack_.reserve(kMostKept);
+      operations_(*this),
+      tables_(connection.arena_ptr(), outgoing_.classes, incoming_.types().classes()) {
     LayerAccess::set_move_handler(
         connection, [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); },
         this);
@@ -169,45 +168,6 @@ void ObjectLink::take_in() {
 void ObjectLink::refuse_all() const {
     throw Error(Errc::protocol_error, "object link", broken_,
                 "the peer runs another version or is broken; close the connection");
-}
-
-std::unique_ptr<PackTables> ObjectLink::lend_pack() {
-    if (pack_.empty()) {
-        auto made = std::make_unique<PackTables>(arena_);
-        made->classes = outgoing_.classes;
-        return made;
-    }
-    std::unique_ptr<PackTables> tables = std::move(pack_.back());
-    pack_.pop_back();
-    // Nothing of the last walk is under way.
-    tables->staging.begin();
-    tables->staging.set_retired();
-    return tables;
-}
-
-void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
-    if (std::exchange(unretired_, false)) {
-        try {
-            unusable_.push_back(std::move(tables));
-        } catch (const std::bad_alloc&) {
-            (void)tables.release();  // lost, rather than reused
-        }
-        return;
-    }
-    tables->staging.shrink();
-    // More than a walk and the sends before it need are not kept.
-    if (pack_.size() < pack_.capacity()) pack_.push_back(std::move(tables));
-}
-
-std::unique_ptr<MendTables> ObjectLink::lend_mend() {
-    if (mend_) return std::move(mend_);
-    auto made = std::make_unique<MendTables>();
-    made->classes = incoming_.types().classes();
-    return made;
-}
-
-void ObjectLink::give_back(std::unique_ptr<MendTables> tables) noexcept {
-    mend_ = std::move(tables);
 }
 
 }  // namespace verbatim::objects

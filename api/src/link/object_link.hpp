@@ -13,6 +13,7 @@
 #include "incoming.hpp"
 #include "operation_queue.hpp"
 #include "outgoing.hpp"
+#include "walk_tables.hpp"
 
 namespace verbatim::objects {
 
@@ -57,19 +58,11 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     Incoming& incoming() noexcept { return incoming_; }
     Outgoing& outgoing() noexcept { return outgoing_; }
     OperationQueue& operations() noexcept { return operations_; }
+    WalkTables& tables() noexcept { return tables_; }
     // That request, and those before it; 0 becomes the last one of all. Asks for news.
     bool has_landed(std::uint64_t& request) noexcept;
     // An answer waits for what no message tells of.
     bool must_settle() const noexcept;
-
-    // Tables are kept because touching fresh memory costs more than filling it. One more operation
-    // at the same time gets tables of its own.
-    std::unique_ptr<PackTables> lend_pack();
-    void give_back(std::unique_ptr<PackTables> tables) noexcept;
-    std::unique_ptr<MendTables> lend_mend();
-    void give_back(std::unique_ptr<MendTables> tables) noexcept;
-    // Writes of a sender that has given up may still read its buffers: they are not used again.
-    void note_unretired() noexcept { unretired_ = true; }
 
     // Answers what waits for an answer.
     void settle() noexcept;
@@ -81,17 +74,11 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     void go_on(Errc handled);
     [[noreturn]] void refuse_all() const;
 
-    static constexpr std::size_t kMostKept = 2;  // tables of walks
-
     Connection::Impl* impl_;  // null: it has ended
-    std::shared_ptr<Arena> arena_;
     Incoming incoming_;
     Outgoing outgoing_;
     OperationQueue operations_;
-    std::vector<std::unique_ptr<PackTables>> pack_;  // that are not lent
-    std::unique_ptr<MendTables> mend_;
-    std::vector<std::unique_ptr<PackTables>> unusable_;
-    bool unretired_ = false;
+    WalkTables tables_;
     std::uint64_t activity_ = 0;
     std::uint32_t looks_ = 0;
     bool must_go_on_ = false;       // since the last full pump more has come than eager graphs

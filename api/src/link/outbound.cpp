@@ -51,9 +51,9 @@ PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
 }
 
 PackLease::PackLease(Connection& connection)
-    : link_(object_link(connection)), tables_(link_->lend_pack()) {}
+    : link_(object_link(connection)), tables_(link_->tables().lend_pack()) {}
 
-PackLease::~PackLease() { link_->give_back(std::move(tables_)); }
+PackLease::~PackLease() { link_->tables().give_back(std::move(tables_)); }
 
 Outbound::Outbound(ObjectLink& link, Packing& packing, const RootType& root,
                    OutboundOptions options)
@@ -75,7 +75,7 @@ Outbound::~Outbound() {
     } catch (const Error&) {
         // The connection is over: the queue pair has failed, and what was posted with it.
     }
-    if (!writer_->has_retired()) link_.note_unretired();
+    if (!writer_->has_retired()) link_.tables().note_unretired();
     writer_.reset();
     if (id_ != 0) link_.outgoing().end(link_.connection(), id_, !is_told);
 }
@@ -83,7 +83,10 @@ Outbound::~Outbound() {
 void Outbound::begin_step() {
     if (phase_ == Phase::walk && id_ == 0 && ++link_.outgoing().sends % kSendsUnseen != 0) return;
     link_.pump();
-    if (id_ != 0) check_refusal();
+    if (id_ != 0)
+        if (const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_))
+            throw Error(refusal->code, "receiver " + connection().peer_name(),
+                        "it refused the graph: " + refusal->reason, "do that at the receiver");
     if (phase_ != Phase::retire) link_.check();
 }
 
@@ -307,7 +310,14 @@ bool Outbound::tell() {
     if (!link_.outgoing().classes->are_told() && !tell_classes()) return false;
     for (bool is_all = false; !is_all;)
         if (!tell_part(is_all)) return false;
-    announce();
+    // The receiver knows all of the flush.
+    wire_bytes_ += packing_.staging().cursor() - told_cursor_;
+    told_cursor_ = packing_.staging().cursor();
+    told_ = {};
+    writer_->set_told();
+    packing_.set_announced();
+    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
+    phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
     return true;
 }
 
@@ -353,17 +363,6 @@ bool Outbound::tell_part(bool& is_all) {
     return true;
 }
 
-// The receiver knows all of the flush.
-void Outbound::announce() {
-    wire_bytes_ += packing_.staging().cursor() - told_cursor_;
-    told_cursor_ = packing_.staging().cursor();
-    told_ = {};
-    writer_->set_told();
-    packing_.set_announced();
-    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
-    phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
-}
-
 bool Outbound::retire() {
     if (!writer_->retire()) return false;
     packing_.staging().set_retired();
@@ -374,13 +373,6 @@ bool Outbound::retire() {
     link_.outgoing().end(link_.connection(), id_, false);
     phase_ = Phase::done;
     return true;
-}
-
-void Outbound::check_refusal() {
-    const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_);
-    if (refusal == nullptr) return;
-    throw Error(refusal->code, "receiver " + connection().peer_name(),
-                "it refused the graph: " + refusal->reason, "do that at the receiver");
 }
 
 }  // namespace verbatim::objects

@@ -9,7 +9,7 @@
 
 #include <verbatim/core/grant.hpp>
 
-#include "wire.hpp"
+#include "messages/wire.hpp"
 
 namespace verbatim::objects {
 

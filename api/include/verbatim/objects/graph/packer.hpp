@@ -373,20 +373,18 @@ class Packer : public Packing {
         return true;
     }
     // What the frames of that step are of.
-    static std::string name_of(CycleSearch::Step met) {
-        if constexpr (Types::kIsOpen)
-            return "an object of a graph with polymorphic classes";
-        else
-            return name_of_claimed(met);
-    }
-    static std::string name_of_claimed(CycleSearch::Step met) {
+    static std::string name_of([[maybe_unused]] CycleSearch::Step met) {
         std::string name = "elements of a container";
-        const auto look_at = [&]<class E>(List<E>) {
-            if constexpr (kHasReferences<E>)
-                if (met == &step<E> || met == &step_one<E>)
-                    name = "an object of type " + type_info<E>().spelled();
-        };
-        [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});
+        if constexpr (Types::kIsOpen) {
+            name = "an object of a graph with polymorphic classes";
+        } else {
+            const auto look_at = [&]<class E>(List<E>) {
+                if constexpr (kHasReferences<E>)
+                    if (met == &step<E> || met == &step_one<E>)
+                        name = "an object of type " + type_info<E>().spelled();
+            };
+            [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});
+        }
         return name;
     }
     void finish() {

@@ -168,8 +168,6 @@ class Outbound {
     bool tell_part(bool& is_all);
     bool retire();
     bool send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body);
-    void check_refusal();
-    void announce();
 
     ObjectLink& link_;
     Packing& packing_;
