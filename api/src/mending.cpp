@@ -8,6 +8,11 @@
 
 namespace verbatim::objects {
 
+ToldClasses& MendTables::told_classes() {
+    if (classes == nullptr) classes = std::make_shared<ToldClasses>();
+    return *classes;
+}
+
 Mending::Mending(MendTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, bool acyclic)
     : tables_(tables), run_(walk), types_(types), acyclic_(acyclic) {
@@ -24,6 +29,9 @@ void Mending::restart() {
     tables_.texts.clear();
     tables_.records.clear();
     tables_.image.begin();
+    for (PredictedUse& predicted : tables_.predicted) predicted.last = {};
+    tables_.open_waiting.clear();
+    class_counts_ = {};
     references_ = steps_ = objects_ = 0;
     root_ = nullptr;
     told_ = {};
@@ -38,13 +46,12 @@ void Mending::advance_to(const Told& told) {
 
 bool Mending::run_frames() {
     Column<MendFrame>& stack = tables_.stack;
-    std::uint64_t left = told_.steps - steps_;
-    for (; !stack.empty() && left > 0; --left) {
+    while (!stack.empty() && may_go_on()) {
         const MendFrame& frame = stack.back();  // as in Packing::run_frames()
         stack.pop_back();
+        ++steps_;
         frame.step(*this, frame);
     }
-    steps_ = told_.steps - left;
     return stack.empty();
 }
 

@@ -1,6 +1,8 @@
 // The paths of the sender's walk that are not taken for every reference.
 #include <verbatim/objects/graph/packing.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <verbatim/driver/error.hpp>
@@ -8,6 +10,11 @@
 namespace verbatim::objects {
 
 PackTables::PackTables(const std::shared_ptr<Arena>& a) : arena(a), targets(*a), staging(a) {}
+
+SentClasses& PackTables::sent_classes() {
+    if (classes == nullptr) classes = std::make_shared<SentClasses>();
+    return *classes;
+}
 
 Packing::Packing(PackTables& tables, Run walk, std::span<const TypeKey* const> types,
                  std::size_t inner_types, PackOptions options)
@@ -32,8 +39,13 @@ void Packing::begin_walk() {
     for (auto& waiting : tables_.waiting) waiting.clear();
     tables_.places.clear();
     tables_.arrays.clear();
+    for (PredictedTable& predicted : tables_.predicted) predicted.last = 0;
+    tables_.open_waiting.clear();
+    class_counts_ = {};
     steps_ = references_ = objects_ = 0;
+    cycles_ = {};
     flush_at_ = options_.flush_bytes;
+    if (options_.acyclic) flush_at_ = std::min(flush_at_, CycleSearch::kFrom);
 }
 
 void Packing::set_announced() {
@@ -45,47 +57,44 @@ void Packing::set_announced() {
 }
 
 void Packing::run_frames() {
-    if (open_) return run_frames_traced();
+    if (options_.acyclic && CycleSearch::is_due(tables_.staging.cursor()))
+        return run_frames_searching();
+    cycles_.pause();
     Column<PackFrame>& stack = tables_.stack;
     std::uint64_t steps = 0;
     do {
         // Not copied: its members were stored one by one, and loaded in pairs they would stall.
         const PackFrame& frame = stack.back();
         stack.pop_back();
+        if (!stack.empty()) __builtin_prefetch(stack.back().source);
         frame.step(*this, frame);
         ++steps;
     } while (!stack.empty() && !wants_flush());
     steps_ += steps;
 }
 
-void Packing::trace() { open_ = std::make_unique<OpenObjects>(); }
-
-// An object is open from its step until all steps that follow from it are done, which a frame under
-// theirs tells.
-void Packing::run_frames_traced() {
-    constexpr auto kLeave = [](Packing& packing, const PackFrame& frame) {
-        (*packing.open_)[frame.offset] = false;
-    };
-    while (!tables_.stack.empty() && !wants_flush()) {
-        const PackFrame frame = tables_.stack.back();
-        tables_.stack.pop_back();
-        if (frame.count == 1) {
-            tables_.stack.push_back({kLeave, frame.source, frame.offset, 0});
-            (*open_)[frame.offset] = true;
-        }
+void Packing::run_frames_searching() {
+    Column<PackFrame>& stack = tables_.stack;
+    cycles_.begin_part(steps_);
+    do {
+        const PackFrame& frame = stack.back();
+        stack.pop_back();
+        if (cycles_.enters({frame.step, frame.source, frame.count}, stack.size(), steps_)) return;
         frame.step(*this, frame);
-    }
+        ++steps_;
+    } while (!stack.empty() && !wants_flush());
 }
 
-void Packing::refuse_cycle(std::uint64_t offset) const {
-    const auto at = open_->find(offset);
-    if (at == open_->end() || !at->second) return;
-    const Placement& placement = tables_.targets.placement;
-    throw Error(
-        Errc::bad_pointer,
-        "graph, an object of type " + placement.type_of(placement.find(offset)).info().spelled(),
-        "it leads to itself, and the graph was sent as acyclic",
-        "send it without `acyclic`, which keeps cycles");
+bool Packing::must_begin_search() noexcept {
+    if (!options_.acyclic || flush_at_ != CycleSearch::kFrom) return false;
+    flush_at_ = options_.flush_bytes;
+    return !wants_flush();
+}
+
+void CycleSearch::refuse(const std::string& what) {
+    throw Error(Errc::bad_pointer, "graph, " + what,
+                "it leads to itself, and the graph was sent as acyclic",
+                "send it without `acyclic`, which keeps cycles");
 }
 
 void Packing::tell(std::uint64_t reference, std::uint64_t offset) {

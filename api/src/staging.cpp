@@ -5,16 +5,20 @@
 
 namespace verbatim::objects {
 
+namespace {
+
+void release(Arena& arena, std::byte* buffer) noexcept {
+    arena.deallocate(buffer, kSegmentBytes, 4096);
+}
+
+}  // namespace
+
 Staging::Staging(std::shared_ptr<Arena> arena) noexcept : arena_(std::move(arena)) {}
 
 Staging::~Staging() {
     begin();
     set_retired();
-    for (std::byte* const buffer : spare_) release(buffer);
-}
-
-void Staging::release(std::byte* buffer) noexcept {
-    arena_->deallocate(buffer, kSegmentBytes, 4096);
+    for (std::byte* const buffer : spare_) release(*arena_, buffer);
 }
 
 std::byte* Staging::take_buffer() {
@@ -28,6 +32,7 @@ void Staging::begin() {
     suspend();
     opener_ = nullptr;
     is_remote_ = false;
+    if (buffers_.empty() && pieces_.empty()) return;
     for (std::uint64_t segment = first_kept_; segment < buffers_.size(); ++segment)
         if (std::byte* const buffer = buffers_[segment]) under_way_.push_back(buffer);
     buffers_.clear();
@@ -138,7 +143,7 @@ void Staging::set_retired() {
 
 void Staging::shrink() noexcept {
     while (spare_.size() > kKept) {
-        release(spare_.back());
+        release(*arena_, spare_.back());
         spare_.pop_back();
     }
 }

@@ -14,11 +14,14 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/libstdcxx.hpp>
 
+#include "classes/class_names.hpp"
+
 namespace verbatim::objects {
 namespace {
 
 // Every byte of a described type must belong to a member or be padding that alignment explains.
 void check_complete(const TypeInfo& type) {
+    if (type.is_polymorphic) check_bases(type);
     auto parts = type.parts;
     std::sort(parts.begin(), parts.end(),
               [](const PartInfo& a, const PartInfo& b) { return a.offset < b.offset; });
@@ -68,7 +71,7 @@ class LayoutWriter {
 
     void describe(const TypeInfo& type) {
         check_complete(type);
-        text_ += fmt::format("type {}\n", type.spelled());
+        text_ += fmt::format("type {}{}\n", type.spelled(), type.is_dynamic ? ", or derived" : "");
         for (std::size_t i = 0; i < type.parts.size(); ++i) {
             const PartInfo& part = type.parts[i];
             text_ +=
@@ -151,6 +154,24 @@ std::string first_difference(std::string_view sender, std::string_view receiver,
     return "the layouts are equal";
 }
 
+bool derives(const TypeInfo& derived, const TypeInfo& base, std::uint64_t delta) noexcept {
+    if (delta == 0 && is_same(derived, base)) return true;
+    for (const PartInfo& part : derived.parts)
+        if (part.is_base && delta >= part.offset && derives(part.type(), base, delta - part.offset))
+            return true;
+    return false;
+}
+
+const TypeInfo& virtual_table_info() {
+    static const TypeInfo info = [] {
+        TypeInfo made;
+        made.spelled = [] { return std::string("virtual table"); };
+        made.bytes = made.alignment = sizeof(void*);
+        return made;
+    }();
+    return info;
+}
+
 bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
            std::uint64_t inner_count) noexcept {
     const TypeInfo* type = &outer.type;
@@ -162,7 +183,7 @@ bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
         if (index >= count) return false;
         delta -= index * type->bytes;
         at += index * type->bytes;
-        if (type == &inner && delta == 0) return inner_count <= count - index;
+        if (delta == 0 && is_same(*type, inner)) return inner_count <= count - index;
         const TypeInfo* const array = type;
         count = 1;
         if (type->element != nullptr) {

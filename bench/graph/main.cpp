@@ -53,6 +53,8 @@ void report(benchmark::State& state, Subject& subject, double all_ns) {
     if (subject.bytes() != 0)
         state.counters["bytes_per_s"] =
             transfers * static_cast<double>(subject.bytes()) / all_ns * 1e9;
+    if (subject.list_length() != 0)
+        state.counters["list_length"] = static_cast<double>(subject.list_length());
 }
 
 void measure_warm(benchmark::State& state, Subject& subject) {
@@ -77,12 +79,25 @@ void measure_cold(benchmark::State& state, const MakeSubject& make) {
     report(state, *subject, all_ns);
 }
 
-void measure_one_way(benchmark::State& state, Subject& subject) {
+void measure_elapsed(benchmark::State& state, Subject& subject, const char* metric, double ways) {
     const auto before = std::chrono::steady_clock::now();
     for ([[maybe_unused]] auto iteration : state) subject.transfer();
     const std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - before;
     if (!subject.verify()) return state.SkipWithError("what arrived is not what was sent");
-    state.counters["us_one_way"] = all.count() / 2 / static_cast<double>(state.iterations());
+    state.counters[metric] = all.count() / ways / static_cast<double>(state.iterations());
+}
+
+void measure_sides(benchmark::State& state, Subject& subject) {
+    const double before = cpu_ns(subject), receiver_before = subject.receiver_ns();
+    for ([[maybe_unused]] auto iteration : state) subject.transfer();
+    const double receiver = subject.receiver_ns() - receiver_before;
+    const double sender = cpu_ns(subject) - before - receiver;
+    if (!subject.verify()) return state.SkipWithError("what arrived is not what was sent");
+    const auto objects = static_cast<double>(subject.objects());
+    const double all = objects * static_cast<double>(state.iterations());
+    state.counters["ns_sender"] = sender / all;
+    state.counters["ns_receiver"] = receiver / all;
+    state.counters["wire_bytes"] = static_cast<double>(subject.bytes()) / objects;
 }
 
 void run(benchmark::State& state, const std::string& name, const MakeSubject& make,
@@ -91,8 +106,12 @@ void run(benchmark::State& state, const std::string& name, const MakeSubject& ma
     Subject& subject = current_subject(name, make);
     if (measure == Measure::warm)
         measure_warm(state, subject);
+    else if (measure == Measure::sides)
+        measure_sides(state, subject);
+    else if (measure == Measure::elapsed)
+        measure_elapsed(state, subject, "us", 1);
     else
-        measure_one_way(state, subject);
+        measure_elapsed(state, subject, "us_one_way", 2);
 } catch (const std::exception& error) {
     state.SkipWithError(error.what());
 }
@@ -105,7 +124,7 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
     auto* added = benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
                       run(state, name, make, measure);
                   })->Unit(benchmark::kMillisecond);
-    if (measure == Measure::one_way)
+    if (measure == Measure::one_way || measure == Measure::elapsed)
         added->UseRealTime();
     else
         added->MeasureProcessCPUTime();
@@ -134,7 +153,12 @@ int main(int argc, char** argv) {
     bench_graph::add_graph_transfers();
     bench_graph::add_composed_transfers();
     bench_graph::add_map_transfers();
+    bench_graph::add_streams();
+    bench_graph::add_traversals();
+    bench_graph::add_polymorphic_transfers();
     bench_graph::add_latencies();
+    bench_graph::add_lives();
+    bench_graph::add_send_rates();
     bench_graph::add_general_floors();
     bench_graph::add_special_floors();
     bench_graph::add_mesh_floors();

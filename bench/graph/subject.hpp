@@ -23,14 +23,19 @@ class Subject {
     virtual std::uint64_t bytes() const = 0;
     // Processor time so far of a side in another process.
     virtual double other_process_ns() const { return 0; }
+    // Processor time so far of the receiving side, wherever it is.
+    virtual double receiver_ns() const { return other_process_ns(); }
+    // Blocks of memory that a traversal lists for sending; 0: it makes no list.
+    virtual std::uint64_t list_length() const { return 0; }
 };
 
 using MakeSubject = std::function<std::unique_ptr<Subject>()>;
 
 // What a benchmark reports. warm: processor time for an object, of transfers one behind the other.
 // cold: the same of the first transfer of a subject, made anew each time. one_way: elapsed time for
-// half of transfer(), which then goes there and back.
-enum class Measure { warm, cold, one_way };
+// half of transfer(), which then goes there and back. elapsed: elapsed time of transfer(). sides:
+// as warm, but for each side by itself, and bytes for an object.
+enum class Measure { warm, cold, one_way, elapsed, sides };
 
 // Adds the benchmark "graph/<case>/<subject>"; the subject is made when the benchmark runs, and
 // lives until another one does.
@@ -41,7 +46,12 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
 void add_graph_transfers();
 void add_composed_transfers();
 void add_map_transfers();
+void add_streams();
+void add_traversals();
+void add_polymorphic_transfers();
 void add_latencies();
+void add_lives();
+void add_send_rates();
 void add_general_floors();
 void add_special_floors();
 void add_mesh_floors();

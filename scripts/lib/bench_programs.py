@@ -28,6 +28,10 @@ METRICS = {
     "bytes_per_s": True,
     "connections_per_s": True,
     "kib": False,
+    "ns_sender": False,
+    "ns_receiver": False,
+    "wire_bytes": False,
+    "list_length": False,
 }
 SUBJECT = re.compile(r"floor|verbatim\.[\w.+-]+|(?!verbatim\b)[\w+-][\w.+-]*")
 RUN_SECONDS = 600  # a benchmark that takes longer hangs

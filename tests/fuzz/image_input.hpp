@@ -12,6 +12,16 @@
 
 namespace verbatim::fuzz {
 
+// The type of an array record in two bytes: that it says a class, a class, a position.
+inline std::uint64_t record_type_of(std::uint64_t number) {
+    if ((number & 0x8000) != 0) return objects::kRecordSaysClass | (number & 0x7fff);
+    return (number >> 8) << objects::kRecordClassShift | (number & 0xff);
+}
+inline std::uint64_t number_of(std::uint64_t record_type) {
+    if ((record_type & objects::kRecordSaysClass) != 0) return 0x8000 | (record_type & 0x7fff);
+    return (record_type >> objects::kRecordClassShift) << 8 | (record_type & 0xff);
+}
+
 inline test::Image image_of(Input& input) {
     const auto places = input.number(1), arrays = input.number(1);
     objects::Mending::Told told;
@@ -25,7 +35,8 @@ inline test::Image image_of(Input& input) {
     }
     std::vector<objects::ArrayRecord> whole;
     for (std::uint64_t i = 0; i < arrays % 8; ++i)
-        whole.push_back({input.number(2), input.number(2), input.number(1), input.number(1)});
+        whole.push_back(
+            {input.number(2), input.number(2), input.number(1), record_type_of(input.number(2))});
     const std::size_t bytes = std::max<std::size_t>(input.left(), 1);
     test::Image image = test::Image::empty(bytes);
     const auto rest = input.take(bytes);
@@ -55,12 +66,13 @@ std::vector<std::byte> image_seed(std::uint8_t type, const T& root, std::uint64_
     for (const auto& array : image.arrays) {
         number(array.reference), number(array.offset);
         seed.push_back(static_cast<std::byte>(array.count));
-        seed.push_back(static_cast<std::byte>(array.type));
+        number(number_of(array.type));
     }
     seed.insert(seed.end(), image.bytes.get(), image.bytes.get() + image.size);
     // Seeds are good graphs, and read back as what they are.
     Input input(reinterpret_cast<const std::uint8_t*>(seed.data()) + 1, seed.size() - 1);
     test::Image again = image_of(input);
+    again.classes = image.classes;
     require(again.size == image.size && again.mend<T>() != nullptr);
     return seed;
 }

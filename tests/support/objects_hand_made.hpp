@@ -11,7 +11,7 @@
 
 #include <verbatim/objects.hpp>
 
-#include "link/wire.hpp"
+#include "link/messages/wire.hpp"
 
 namespace verbatim::test {
 
@@ -44,8 +44,8 @@ class HandMadeSender {
         return say(objects::wire::kBegin,
                    objects::wire::Begin{id, fingerprint_of<T>(), channel, 0, 0});
     }
-    Errc need(std::uint64_t id, std::uint64_t slots) {
-        return say(objects::wire::kNeed, objects::wire::Need{id, slots});
+    Errc need(std::uint64_t id, std::uint32_t slots) {
+        return say(objects::wire::kNeed, objects::wire::Need{id, slots, 0});
     }
     Errc fragment(const objects::wire::Fragment& head, std::span<const std::byte> body = {}) {
         return say(objects::wire::kFragment, head, body);

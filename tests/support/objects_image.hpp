@@ -8,9 +8,10 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
-#include <verbatim/objects/graph/mender.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/types/all.hpp>
+
+#include "shapes/objects_classes.hpp"
 
 namespace verbatim::test {
 
@@ -26,10 +27,12 @@ struct Image {
     std::vector<objects::PlaceRecord> places;
     std::vector<objects::ArrayRecord> arrays;
     objects::Mending::Told told;
+    std::shared_ptr<objects::ToldClasses> classes;  // of an open graph
 
     template <class T>
     T* mend() {
         objects::MendTables tables;
+        tables.classes = classes;
         objects::Mender<T> mender(tables, false);
         if (size != 0) mender.add_memory(0, bytes.get(), size);
         mender.add_records(places, arrays);
@@ -44,6 +47,7 @@ struct Image {
         other.places = places;
         other.arrays = arrays;
         other.told = told;
+        other.classes = classes;
         return other;
     }
     static Image empty(std::uint64_t size) {
@@ -95,12 +99,13 @@ class Scan {
         }
         objects_ = packer.objects();
     }
-    Image image() const {
+    Image image() {
         Image image = Image::empty(image_.told.cursor);
         std::memcpy(image.bytes.get(), bytes_.data(), bytes_.size());
         image.places = image_.places;
         image.arrays = image_.arrays;
         image.told = image_.told;
+        image.classes = all_classes_of(tables_);
         return image;
     }
     std::uint64_t objects() const noexcept { return objects_; }

@@ -4,6 +4,7 @@
 
 #include <verbatim/core/context.hpp>
 #include <verbatim/objects/operations/compose.hpp>
+#include <verbatim/objects/operations/each.hpp>
 #include <verbatim/objects/operations/receive.hpp>
 #include <verbatim/objects/operations/save.hpp>
 #include <verbatim/objects/operations/send.hpp>

@@ -94,7 +94,7 @@ void GraphFile::open(const RootType& root, const MapOptions& options) {
     if (header.form != file::Form::placed) return;
     placed_base_ = header.base;
     placed_root_ = header.root;
-    if (header.root % root.alignment != 0 || header.root > header.image_bytes ||
+    if (header.root % root.info.alignment != 0 || header.root > header.image_bytes ||
         root.info.bytes > header.image_bytes - header.root)
         refuse(Errc::corrupt_message, "its root is outside of it", "save it again");
     check_trust(options);
@@ -106,7 +106,7 @@ void GraphFile::check_length(const Parts& parts) const {
     const bool is_placed = header.form == file::Form::placed;
     if (header.form > file::Form::placed || header.image_bytes == 0 ||
         header.image_bytes > kMaxImageBytes || header.layout_bytes > file::kMostLayoutBytes ||
-        header.places > most_records || header.arrays > most_records ||
+        header.places > most_records || header.arrays > most_records - header.places ||
         (is_placed && (header.base == 0 || header.base % file::kImageAt != 0)))
         refuse(Errc::corrupt_message, "its header contradicts itself", "save it again");
     const std::uint64_t end = file::Sections(header).end;

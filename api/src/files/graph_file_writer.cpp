@@ -92,6 +92,9 @@ GraphFileWriter::GraphFileWriter(int file)
     struct stat status {};
     if (fstat(file, &status) != 0) handle_.refuse("it is not open", errno);
     if (!S_ISREG(status.st_mode)) handle_.refuse("it is no regular file", EINVAL);
+    const int flags = fcntl(file, F_GETFL);
+    if ((flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND) != 0)
+        handle_.refuse("it must be open for reading and writing, and not for appending", EINVAL);
     if (ftruncate(file, 0) != 0) handle_.refuse("it cannot be written", errno);
 }
 
@@ -194,7 +197,7 @@ std::uint64_t GraphFileWriter::write_tail(const Body& body) {
         const ssize_t count = pread(handle_.file(), buffer.data(),
                                     std::min<std::uint64_t>(buffer.size(), sections.end - at),
                                     static_cast<off_t>(at));
-        if (count <= 0 && errno == EINTR) continue;
+        if (count < 0 && errno == EINTR) continue;
         if (count <= 0) break;
         XXH3_64bits_update(state, buffer.data(), static_cast<std::size_t>(count));
         at += static_cast<std::uint64_t>(count);

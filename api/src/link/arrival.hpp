@@ -92,6 +92,7 @@ struct Arrival {
     // Memory that the sender waits for.
     struct Want {
         std::uint64_t slots = 0;   // side by side
+        bool is_informed = false;  // it knew of all that was lent
         std::uint64_t ticket = 0;  // of the budget
         Deadline until;            // of the wait for room in the arena
     } want;

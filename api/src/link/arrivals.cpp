@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 
@@ -41,12 +41,9 @@ void Arrivals::set_over(Arrival& arrival) noexcept {
 }
 
 Arrival* Arrivals::claim(std::uint16_t channel, const void* taker) noexcept {
-    for (Arrival& arrival : all_)
-        if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled) {
-            arrival.taker = taker;
-            return &arrival;
-        }
-    return nullptr;
+    auto* const found = const_cast<Arrival*>(next(channel));
+    if (found != nullptr) found->taker = taker;
+    return found;
 }
 
 void Arrivals::unclaim(Arrival& arrival) noexcept {
@@ -68,11 +65,24 @@ void Arrivals::finish(Arrival& arrival) noexcept {
     unclaim(arrival);
 }
 
-bool Arrivals::is_readable(std::uint16_t channel) const noexcept {
+const Arrival* Arrivals::next(std::uint16_t channel) const noexcept {
     for (const Arrival& arrival : all_)
         if (arrival.channel == channel && arrival.taker == nullptr && !arrival.is_settled)
-            return arrival.is_whole || arrival.error.has_value();
+            return &arrival;
+    return nullptr;
+}
+
+bool Arrivals::have_news() const noexcept {
+    for (const Arrival& arrival : all_)
+        if (arrival.taker == nullptr ? !arrival.is_settled
+                                     : arrival.has_news || arrival.is_settled || arrival.error)
+            return true;
     return false;
+}
+
+bool Arrivals::is_readable(std::uint16_t channel) const noexcept {
+    const Arrival* const found = next(channel);
+    return found != nullptr && (found->is_whole || found->error.has_value());
 }
 
 }  // namespace verbatim::objects

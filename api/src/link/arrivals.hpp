@@ -30,6 +30,11 @@ class Arrivals {
     void unclaim(Arrival& arrival) noexcept;
     // The receiver has taken the graph, or its error.
     void finish(Arrival& arrival) noexcept;
+    // That claim() would find; null: none.
+    const Arrival* next(std::uint16_t channel) const noexcept;
+    bool has_next(std::uint16_t channel) const noexcept { return next(channel) != nullptr; }
+    // Some receiver, or one to come, has something to do.
+    bool have_news() const noexcept;
     // A graph of the channel, or its error, can be taken at once.
     bool is_readable(std::uint16_t channel) const noexcept;
     // Those that note_whole() told of and finish() did not.

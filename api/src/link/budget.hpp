@@ -6,14 +6,29 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include <verbatim/core/config.hpp>
+#include <verbatim/core/lane.hpp>
 
-#include "wire.hpp"
+#include "messages/wire.hpp"
 
 namespace verbatim::objects {
+
+class ObjectLink;
+
+// A lender is a connection that has lent windows. Owner: its lane's thread, but for what says
+// otherwise.
+struct Lender {
+    ObjectLink* link = nullptr;  // null: it has none any more
+    std::weak_ptr<Lane::Impl> lane;
+    std::atomic<bool> is_asked{false};  // any thread
+};
+// In the lane's thread: windows that it does not use shall come back.
+void ask_back(ObjectLink& link) noexcept;
 
 class Budget {
   public:
@@ -52,6 +67,31 @@ class Budget {
     // Grows whenever a graph finds no room: connections give back what they do not use.
     std::uint64_t lacks() const noexcept { return lacks_.load(std::memory_order_relaxed); }
 
+    void add(const std::shared_ptr<Lender>& lender) {
+        const std::lock_guard lock(mutex_);
+        lenders_.push_back(lender);
+    }
+    void remove(const std::shared_ptr<Lender>& lender) noexcept {
+        const std::lock_guard lock(mutex_);
+        std::erase(lenders_, lender);
+    }
+    // A graph waits for memory: all lanes whose connections have lent some hear of it, but not more
+    // often than each millisecond. Throws std::bad_alloc.
+    void ask_lenders() {
+        (void)note_lack();
+        const std::lock_guard lock(mutex_);
+        if (Clock::now() < asks_again_) return;
+        asks_again_ = Clock::now() + std::chrono::milliseconds(1);
+        for (const auto& lender : lenders_) {
+            const auto lane = lender->lane.lock();
+            if (lane == nullptr || lender->is_asked.exchange(true)) continue;
+            Lane(lane).submit([lender]() noexcept {
+                lender->is_asked = false;
+                if (lender->link != nullptr) ask_back(*lender->link);
+            });
+        }
+    }
+
   private:
     bool note_lack() noexcept {
         lacks_.fetch_add(1, std::memory_order_relaxed);
@@ -63,6 +103,8 @@ class Budget {
     mutable std::mutex mutex_;
     std::set<std::uint64_t> open_;
     std::uint64_t last_ = 0;
+    std::vector<std::shared_ptr<Lender>> lenders_;
+    Clock::time_point asks_again_{};
 };
 
 }  // namespace verbatim::objects

@@ -30,7 +30,7 @@ ComposePlace::ComposePlace(Connection& connection, std::uint64_t bytes)
     const auto link = object_link(connection);
     link_ = link;
     if (connection.state() != Errc::ok) return;
-    link->pump(connection);
+    link->pump();
     const std::uint64_t count = (bytes + wire::kSlotBytes - 1) / wire::kSlotBytes;
     if (count == 0 || count > wire::kMaxSlots) return;
     Outgoing& outgoing = link->outgoing();
@@ -67,7 +67,7 @@ ComposedOutbound::ComposedOutbound(Connection& connection, const ComposePlace& p
                                    std::uint16_t channel)
     : lease(connection),
       image(*lease, bytes),
-      outbound(connection, lease.link(), image, root,
-               {.channel = channel, .composed = true, .place = &place}) {}
+      outbound(lease.link(), image, root, {.channel = channel, .composed = true, .place = &place}) {
+}
 
 }  // namespace verbatim::objects

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 
+#include "object_link.hpp"
+
 namespace verbatim::objects {
 namespace {
 
@@ -26,13 +28,16 @@ std::uint64_t run_of(std::span<const Piece> pieces, std::uint64_t first,
 
 }  // namespace
 
+ImageWriter::ImageWriter(ObjectLink& link, RegistrationCache* foreign)
+    : link_(link), outgoing_(link.outgoing()), foreign_(foreign) {}
+
 ImageWriter::~ImageWriter() {
     put_copy();
     untake();
 }
 
 void ImageWriter::put_copy() noexcept {
-    if (copy_ != nullptr) outgoing_.bounce.put(std::exchange(copy_, nullptr));
+    if (copy_.bytes != nullptr) outgoing_.bounce.put(std::exchange(copy_.bytes, nullptr));
 }
 
 void ImageWriter::restart() noexcept {
@@ -40,7 +45,7 @@ void ImageWriter::restart() noexcept {
     untake();
     places_.clear();
     piece_ = 0;
-    at_ = copied_ = copy_at_ = 0;
+    at_ = copy_.count = copy_.at = 0;
 }
 
 void ImageWriter::untake() noexcept {
@@ -88,11 +93,13 @@ std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const
     const RemoteExtent remote =
         writer.outgoing_.windows.place(place.window, place.slot * kSegmentBytes);
     if (remote.bytes < kSegmentBytes) return nullptr;
-    return RemoteAccess::open(writer.connection_, remote.address, kSegmentBytes, remote.remote_key);
+    return RemoteAccess::open(writer.link_.here(), remote.address, kSegmentBytes,
+                              remote.remote_key);
 }
 
 void ImageWriter::close(void* owner) noexcept {
-    RemoteAccess::close(static_cast<ImageWriter*>(owner)->connection_);
+    Connection* const connection = static_cast<ImageWriter*>(owner)->link_.connection();
+    if (connection != nullptr) RemoteAccess::close(*connection);
 }
 
 bool ImageWriter::write(std::span<const Piece> pieces) {
@@ -103,7 +110,7 @@ bool ImageWriter::write(std::span<const Piece> pieces) {
 }
 
 bool ImageWriter::write_piece(const Piece& piece) {
-    Arena& arena = connection_.arena();
+    Arena& arena = link_.here().arena();
     const bool is_there = piece.is_staged || (arena.contains(piece.from) &&
                                               arena.contains(piece.from + piece.bytes - 1));
     const MemoryRegion* const region = is_there ? nullptr : leased(piece);
@@ -114,6 +121,7 @@ bool ImageWriter::write_piece(const Piece& piece) {
             continue;
         }
         const std::uint64_t before = at_;
+        reads_graph_ |= !piece.is_staged;
         const bool is_accepted =
             post({piece.from + at_, region}, std::min(piece.bytes - at_, wire::kSignOfLifeBytes),
                  piece.offset + at_, at_);
@@ -124,8 +132,8 @@ bool ImageWriter::write_piece(const Piece& piece) {
 
 // The next bytes of a piece outside of the arena, into the receiver's memory itself. False: it
 // cannot be opened.
-bool ImageWriter::copy_there(const Piece& piece) noexcept {
-    if (copy_ != nullptr) return false;
+bool ImageWriter::copy_there(const Piece& piece) {
+    if (copy_.bytes != nullptr) return false;
     const std::uint64_t offset = piece.offset + at_;
     const Place& place = places_[segment_of(offset)];
     const std::uint64_t in_segment = offset % kSegmentBytes;
@@ -133,10 +141,11 @@ bool ImageWriter::copy_there(const Piece& piece) noexcept {
         outgoing_.windows.place(place.window, place.slot * kSegmentBytes + in_segment);
     const std::uint64_t count = std::min(piece.bytes - at_, kSegmentBytes - in_segment);
     if (remote.bytes < count) return false;
-    std::byte* const to = RemoteAccess::open(connection_, remote.address, count, remote.remote_key);
+    std::byte* const to =
+        RemoteAccess::open(link_.here(), remote.address, count, remote.remote_key);
     if (to == nullptr) return false;
     std::memcpy(to, piece.from + at_, count);
-    RemoteAccess::close(connection_);
+    RemoteAccess::close(link_.here());
     at_ += count;
     quiet_ += count;
     return true;
@@ -144,27 +153,27 @@ bool ImageWriter::copy_there(const Piece& piece) noexcept {
 
 // The next bytes of a piece outside of the arena, by way of a buffer.
 bool ImageWriter::write_copy(const Piece& piece) {
-    if (copy_ == nullptr) {
-        copy_ = outgoing_.bounce.take();
-        if (copy_ == nullptr && retire()) copy_ = outgoing_.bounce.take();
-        if (copy_ == nullptr) return false;
-        copied_ = std::min<std::uint64_t>(piece.bytes - at_, BounceBuffers::kBytes);
-        std::memcpy(copy_, piece.from + at_, copied_);
-        copy_at_ = 0;
+    if (copy_.bytes == nullptr) {
+        copy_.bytes = outgoing_.bounce.take();
+        if (copy_.bytes == nullptr && retire()) copy_.bytes = outgoing_.bounce.take();
+        if (copy_.bytes == nullptr) return false;
+        copy_.count = std::min<std::uint64_t>(piece.bytes - at_, BounceBuffers::kBytes);
+        std::memcpy(copy_.bytes, piece.from + at_, copy_.count);
+        copy_.at = 0;
     }
     std::uint64_t done = 0;
     const bool is_accepted =
-        post({copy_ + copy_at_, nullptr}, copied_ - copy_at_, piece.offset + at_, done);
-    copy_at_ += done;
+        post({copy_.bytes + copy_.at, nullptr}, copy_.count - copy_.at, piece.offset + at_, done);
+    copy_.at += done;
     at_ += done;
-    if (copy_at_ == copied_) put_copy();
+    if (copy_.at == copy_.count) put_copy();
     return is_accepted;
 }
 
 // Where the piece lies under a lease; null: it is copied. Memory that cannot be registered is no
 // error of the graph.
 const MemoryRegion* ImageWriter::leased(const Piece& piece) noexcept try {
-    if (foreign_ == nullptr || copy_ != nullptr) return nullptr;
+    if (foreign_ == nullptr || copy_.bytes != nullptr) return nullptr;
     if (!leases_.empty() && leases_.back().covers(piece.from, piece.bytes))
         return leases_.back().region();
     if (foreign_->copies(piece.bytes)) return nullptr;
@@ -176,6 +185,7 @@ const MemoryRegion* ImageWriter::leased(const Piece& piece) noexcept try {
 
 bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
                        std::uint64_t& done) {
+    Connection& connection = link_.here();
     const std::uint64_t end = done + bytes;
     while (done < end) {
         const Place& place = places_[segment_of(offset)];
@@ -184,8 +194,8 @@ bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
         // Segments of one piece lie side by side in their window.
         const std::uint64_t count = std::min(end - done, remote.bytes);
         std::size_t written = 0;
-        const Errc code = connection_.try_write(source.from, count, remote.address,
-                                                remote.remote_key, written, source.region);
+        const Errc code = connection.try_write(source.from, count, remote.address,
+                                               remote.remote_key, written, source.region);
         under_way_ = under_way_ || written != 0;
         done += written;
         source.from += written;
@@ -193,7 +203,7 @@ bool ImageWriter::post(Source source, std::uint64_t bytes, std::uint64_t offset,
         quiet_ += written;
         if (code == Errc::would_block) return false;
         if (code == Errc::ok) continue;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
     return true;
@@ -207,14 +217,15 @@ bool ImageWriter::take_sign_of_life() noexcept {
 
 bool ImageWriter::retire() {
     if (!under_way_) return true;
-    const Errc code = connection_.try_flush();
+    Connection& connection = link_.here();
+    const Errc code = connection.try_flush();
     // A receiver may close as soon as it has the graph, before its device's last answers are here.
-    if (code != Errc::ok && !connection_.peer_took_all()) {
+    if (code != Errc::ok && !connection.peer_took_all()) {
         if (code == Errc::would_block) return false;
-        connection_.check();
+        connection.check();
         throw Error(code, "bytes of a graph", std::string(describe(code)));
     }
-    under_way_ = false;
+    under_way_ = reads_graph_ = false;
     outgoing_.bounce.set_retired();
     leases_.clear();
     return true;

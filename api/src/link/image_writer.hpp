@@ -14,11 +14,12 @@
 
 namespace verbatim::objects {
 
+class ObjectLink;
+
 class ImageWriter {
   public:
     // `foreign`: registers large objects outside of the arena; null: they are copied.
-    ImageWriter(Connection& connection, Outgoing& outgoing, RegistrationCache* foreign)
-        : connection_(connection), outgoing_(outgoing), foreign_(foreign) {}
+    ImageWriter(ObjectLink& link, RegistrationCache* foreign);
     ~ImageWriter();
     ImageWriter(const ImageWriter&) = delete;
     ImageWriter& operator=(const ImageWriter&) = delete;
@@ -41,6 +42,8 @@ class ImageWriter {
     // All that was written has retired. Throws Error.
     bool retire();
     bool has_retired() const noexcept { return !under_way_; }
+    // Some of it is the sender's object itself, and not a copy.
+    bool reads_graph() const noexcept { return reads_graph_; }
 
     // Builds segments of the image in their slots themselves, where the device has a way.
     const SegmentOpener& opener() const noexcept { return opener_; }
@@ -52,7 +55,7 @@ class ImageWriter {
     void put_copy() noexcept;
     bool write_piece(const Piece& piece);
     bool write_copy(const Piece& piece);
-    bool copy_there(const Piece& piece) noexcept;
+    bool copy_there(const Piece& piece);
     bool take(std::uint32_t count, TakenSlots& slots) noexcept;
     const MemoryRegion* leased(const Piece& piece) noexcept;
     struct Source {
@@ -65,17 +68,19 @@ class ImageWriter {
     struct Place {
         std::uint32_t window = 0, slot = 0;
     };
-    Connection& connection_;
+    ObjectLink& link_;
     Outgoing& outgoing_;
     std::vector<Place> places_;  // by segment
     std::vector<wire::Binding> bindings_;
     TakenSlots preferred_;
     std::size_t piece_ = 0;
-    std::uint64_t at_ = 0;       // of the piece
-    std::byte* copy_ = nullptr;  // of its next bytes; null: none
-    std::uint64_t copied_ = 0, copy_at_ = 0;
+    std::uint64_t at_ = 0;  // of the piece
+    struct Copy {
+        std::byte* bytes = nullptr;  // null: none
+        std::uint64_t count = 0, at = 0;
+    } copy_;  // of its next bytes
     std::uint64_t quiet_ = 0;
-    bool under_way_ = false;
+    bool under_way_ = false, reads_graph_ = false;
     RegistrationCache* const foreign_;
     std::vector<Registered> leases_;  // of objects whose writes have not retired
     const SegmentOpener opener_{&open, &close, this};

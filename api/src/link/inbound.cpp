@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <verbatim/core/config.hpp>
-#include <verbatim/objects/operations/transfer.hpp>
+#include <verbatim/objects/operations/each.hpp>
 
 #include "object_link.hpp"
 
@@ -39,13 +39,11 @@ std::shared_ptr<void> ImageMemory::share() {
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
 Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)
-    : connection_(connection), root_(root), channel_(channel) {
-    link_ = object_link(connection);
-}
+    : root_(root), channel_(channel), link_(object_link(connection)) {}
 
 Inbound::~Inbound() {
     leave();
-    if (tables_) link_->give_back(std::move(tables_));
+    if (tables_) link_->tables().give_back(std::move(tables_));
 }
 
 void Inbound::leave() noexcept {
@@ -54,16 +52,21 @@ void Inbound::leave() noexcept {
     is_checked_ = false;
 }
 
+bool Inbound::has_news() const noexcept {
+    if (arrival_ == nullptr) return link_->incoming().arrivals().has_next(channel_);
+    return arrival_->has_news || arrival_->is_settled || arrival_->error.has_value();
+}
+
 bool Inbound::look() {
     Arrivals& arrivals = link_->incoming().arrivals();
     if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     if (arrival_ == nullptr || !arrival_->is_whole) {
-        link_->pump(connection_);
+        link_->pump_arrived();
         if (arrival_ == nullptr) arrival_ = arrivals.claim(channel_, this);
     }
     if (arrival_ != nullptr && arrival_->is_settled) leave();  // its sender has cancelled it
     if (arrival_ == nullptr || (!arrival_->is_whole && !arrival_->error)) {
-        if (connection_.state() != Errc::ok) connection_.check();
+        link_->check();
         if (arrival_ == nullptr) return false;
     }
     if (arrival_->error) {
@@ -87,7 +90,7 @@ void Inbound::check_type() {
         drop(error);
         throw Error(error);
     }
-    const std::string_view theirs = link_->incoming().layout(arrival_->fingerprint);
+    const std::string_view theirs = link_->incoming().types().layout(arrival_->fingerprint);
     const std::string_view name = root_of(theirs);
     const Error error(
         Errc::type_mismatch, "type " + root_.info.spelled(),
@@ -111,7 +114,7 @@ bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
     auto kept = std::make_shared<KeptImage>();
     kept->root = &root_;
     try {
-        arrival_->copy_into(*kept, connection_.arena_ptr());
+        arrival_->copy_into(*kept, link_->here().arena_ptr());
     } catch (const Error&) {
         return true;
     }
@@ -120,21 +123,19 @@ bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
 }
 
 MendTables& Inbound::tables() {
-    if (!tables_) tables_ = link_->lend_mend();
+    if (!tables_) tables_ = link_->tables().lend_mend();
     return *tables_;
 }
 
 Mending& Inbound::walk(MakeWalk make) {
     if (!arrival_->streamed.walk)
-        arrival_->streamed.walk = make(link_->lend_mend(), arrival_->is_acyclic());
+        arrival_->streamed.walk = make(link_->tables().lend_mend(), arrival_->is_acyclic());
     return *static_cast<KeptWalk*>(arrival_->streamed.walk.get())->mending;
 }
 
 bool Inbound::run(Mending& mending) {
-    if (connection_.config().objects.hostile && !arrival_->is_whole) return false;
     arrival_->feed(mending);
-    const bool is_done = mending.run();
-    return is_done;
+    return mending.run();
 }
 
 ImageMemory Inbound::take() {
@@ -144,8 +145,9 @@ ImageMemory Inbound::take() {
             : ImageMemory(std::shared_ptr<void>(std::move(arrival_->streamed.image)));
     if (arrival_->streamed.walk) {
         const auto walk = std::move(arrival_->streamed.walk);
-        link_->give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
+        link_->tables().give_back(std::move(static_cast<KeptWalk*>(walk.get())->tables));
     }
+    if (tables_) link_->tables().give_back(std::move(tables_));
     link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
     return memory;
@@ -155,40 +157,59 @@ void Inbound::drop(const Error& error) {
     link_->incoming().refuse(*arrival_, error);
     link_->incoming().arrivals().finish(*std::exchange(arrival_, nullptr));
     is_checked_ = false;
-    link_->settle(connection_);  // its sender may still be at it
+    link_->settle();  // its sender may still be at it
 }
 
 bool is_readable(Connection& connection, std::uint16_t channel) {
     const auto link = object_link(connection);
     if (link->incoming().arrivals().is_readable(channel)) return true;
-    link->pump(connection);
+    link->pump();
     if (link->incoming().arrivals().is_readable(channel)) return true;
-    if (connection.state() != Errc::ok) connection.check();
+    link->check();
     return false;
 }
 
+std::optional<std::uint64_t> next_root(Connection& connection, std::uint16_t channel) {
+    const auto link = object_link(connection);
+    const Arrivals& arrivals = link->incoming().arrivals();
+    if (!arrivals.has_next(channel)) link->pump();
+    if (const Arrival* const next = arrivals.next(channel)) return next->fingerprint;
+    link->check();
+    return std::nullopt;
+}
+
+void check_series(const SeriesEnd& end, std::uint64_t received) {
+    if (!end.is_whole)
+        throw Error(Errc::flushed, "elements of send_each",
+                    fmt::format("the sender failed after {} of them", end.elements),
+                    "see its own error; the connection goes on");
+    if (end.elements != received)
+        throw Error(Errc::corrupt_message, "elements of send_each",
+                    fmt::format("{} were sent and {} received", end.elements, received),
+                    "receive the channel in one place");
+}
+
 void Patience::wait(bool begun) {
-    const auto link = object_link(connection_);
-    if (const std::uint64_t activity = link->activity(); activity != activity_) {
+    Connection& connection = link_->here();
+    if (const std::uint64_t activity = link_->activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;
         stalled_ = Deadline::never();
     }
     if (deadline_.passed(round_))
-        throw Error(
-            Errc::timeout, std::string(what_) + " of a graph",
-            fmt::format("the deadline passed while waiting for {}", connection_.peer_name()),
-            "check that the other side calls receive() or send(), or allow more time");
+        throw Error(Errc::timeout, std::string(what_) + " of a graph",
+                    fmt::format("the deadline passed while waiting for {}", connection.peer_name()),
+                    "check that the other side calls receive() or send(), or allow more time");
     if (begun && stalled_.when == Deadline::never().when)
-        stalled_ = Deadline::after(connection_.config().objects.timeout);
+        stalled_ = Deadline::after(connection.config().objects.timeout);
     if (begun && stalled_.passed(round_))
         throw Error(Errc::timeout, std::string(what_) + " of a graph",
-                    fmt::format("{} stopped in mid-transfer", connection_.peer_name()),
+                    fmt::format("{} stopped in mid-transfer", connection.peer_name()),
                     "close the connection; objects.timeout sets how long to wait");
     auto until = std::min(deadline_.when, stalled_.when);
-    if (link->incoming().waits_for_memory())
+    if (link_->incoming().must_settle())
         until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
-    connection_.pause(round_++, {until});
+    connection.pause(round_++, {until});
 }
 
 }  // namespace verbatim::objects

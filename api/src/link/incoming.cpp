@@ -7,13 +7,18 @@
 
 #include <verbatim/core/config.hpp>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 namespace {
 
 std::uint64_t most_bytes(const Config::ObjectsSection& options) noexcept {
     return round_to(options.max_graph_bytes, kSegmentBytes);
+}
+
+void end_need(Budget& budget, Arrival& arrival) noexcept {
+    arrival.want.slots = 0;
+    if (arrival.want.ticket != 0) budget.end(std::exchange(arrival.want.ticket, 0));
 }
 
 // What an eager graph may be aligned to.
@@ -26,6 +31,18 @@ std::uint64_t slots_in(std::span<const std::byte> payload) {
         head.slots > wire::kMaxSlots)
         throw Breach{"a wrong wish for room"};
     return head.slots;
+}
+// The first so many of the payload. False: there are fewer.
+template <class Record>
+bool take_records(std::span<const std::byte>& payload, std::size_t count,
+                  std::vector<Record>& records) {
+    if (count == 0) return true;
+    if (payload.size() / sizeof(Record) < count) return false;
+    const std::size_t before = records.size();
+    records.resize(before + count);
+    std::memcpy(records.data() + before, payload.data(), count * sizeof(Record));
+    payload = payload.subspan(count * sizeof(Record));
+    return true;
 }
 
 bool is_in_order(const wire::Eager& head) noexcept {
@@ -44,14 +61,15 @@ Incoming::Incoming(Connection& connection)
 
 Incoming::~Incoming() {
     for (Arrival* const arrival : arrivals_.open()) {
-        end_need(*arrival);
+        end_need(*budget_, *arrival);
         drop_slots(*arrival);
     }
 }
 
-void Incoming::receive(Message& message) {
-    if (held_.empty() && take(message)) return;
+bool Incoming::receive(Message& message) {
+    if (held_.empty() && take(message)) return true;
     held_.push_back(std::move(message));
+    return false;
 }
 
 void Incoming::take_held() {
@@ -68,7 +86,9 @@ bool Incoming::take(const Message& message) {
         case wire::kEager:
             return arrivals_.has_room() && take_eager(payload);
         case wire::kLayout:
-            return take_layout(payload), true;
+            return types_.take_layout(payload), true;
+        case wire::kClass:
+            return types_.take_class(payload), true;
         case wire::kBegin:
             if (!arrivals_.has_room()) return false;
             return take_begin(payload), true;
@@ -87,32 +107,16 @@ bool Incoming::take(const Message& message) {
         case wire::kReturn: {
             std::span rest = payload;
             wire::WindowId head;
-            if (!wire::parse(rest, head) || !lent_.take_back(head.window))
+            const bool is_good = wire::parse(rest, head);
+            const bool for_good = is_good && head.flags == wire::kForGood;
+            if (!is_good || (for_good && !arrivals_.open().empty()) ||
+                !lent_.take_back(head.window, for_good))
                 throw Breach{"a window came back that is not free"};
             return true;
         }
         default:
             throw Breach{"a message of unknown kind"};
     }
-}
-
-void Incoming::take_layout(std::span<const std::byte> payload) {
-    wire::LayoutPart head;
-    if (!wire::parse(payload, head) || head.total_bytes > wire::kMaxLayoutBytes || payload.empty())
-        throw Breach{"a layout of the wrong length"};
-    if (head.position == 0) {
-        partial_ = head;
-        partial_text_.clear();
-    }
-    if (head.fingerprint != partial_.fingerprint || head.total_bytes != partial_.total_bytes ||
-        head.position != partial_text_.size() ||
-        payload.size() > head.total_bytes - partial_text_.size())
-        throw Breach{"a layout whose parts do not follow each other"};
-    partial_text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
-    if (partial_text_.size() < head.total_bytes) return;
-    layouts_.keep(head.fingerprint, partial_text_);
-    partial_ = {};
-    partial_text_ = {};
 }
 
 bool Incoming::take_eager(std::span<const std::byte> payload) {
@@ -181,14 +185,9 @@ void Incoming::take_fragment(std::span<const std::byte> payload) {
     arrival.streamed.records += std::uint64_t{head.places} + head.arrays;
     if (arrival.streamed.records > head.cursor / 8 + 1)
         throw Breach{"more records than references"};
-    for (std::uint32_t i = 0; i < head.places; ++i) {
-        arrival.unfed.places.emplace_back();
-        if (!wire::parse(payload, arrival.unfed.places.back())) throw Breach{"a record cut short"};
-    }
-    for (std::uint32_t i = 0; i < head.arrays; ++i) {
-        arrival.unfed.arrays.emplace_back();
-        if (!wire::parse(payload, arrival.unfed.arrays.back())) throw Breach{"a record cut short"};
-    }
+    if (!take_records(payload, head.places, arrival.unfed.places) ||
+        !take_records(payload, head.arrays, arrival.unfed.arrays))
+        throw Breach{"a record cut short"};
     if (options_.hostile) arrival.copy_to(head.cursor);
     for (std::uint32_t i = 0; i < head.amendments; ++i) {
         wire::Amendment amendment;
@@ -236,7 +235,8 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     arrival.unfed.told = {head.cursor, head.steps, head.references,
                           (head.flags & wire::kLast) != 0};
     arrival.note_mark();
-    arrival.has_news = true;
+    // A hostile peer may change what is not copied yet, by amendments too.
+    arrival.has_news = !options_.hostile || arrival.unfed.told.is_last;
     if (!arrival.unfed.told.is_last) return;
     // From here on it counts as the program's.
     lent_.discount(arrival.held_bytes());
@@ -276,6 +276,7 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
     arrival.want.slots = head.slots;
+    arrival.want.is_informed = head.changes == static_cast<std::uint32_t>(lent_.changes());
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
@@ -287,8 +288,10 @@ void Incoming::settle(Connection& connection) {
 
 void Incoming::lend(Connection& connection) {
     // Perhaps that is enough: a sender for which it is not asks again.
-    if (lent_.hand_back(connection))
+    const auto wait_for_another_need = [this] {
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
+    };
+    if (lent_.hand_back(connection)) wait_for_another_need();
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
     if (const std::uint64_t slots = std::exchange(room_slots_, 0);
@@ -296,14 +299,16 @@ void Incoming::lend(Connection& connection) {
         lent_.lend_ahead(connection, slots);
     if (arrivals_.open().empty())
         lent_.reclaim(connection);
-    else if (connection.state() == Errc::ok)
-        lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size());
+    else if (connection.state() == Errc::ok &&
+             lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size()))
+        wait_for_another_need();
 }
 
-bool Incoming::waits_for_memory() const noexcept {
+bool Incoming::must_settle() const noexcept {
     const auto open = arrivals_.open();
     return std::any_of(open.begin(), open.end(),
-                       [](const Arrival* arrival) { return arrival->want.slots != 0; });
+                       [](const Arrival* arrival) { return arrival->want.slots != 0; }) ||
+           lent_.has_untold() || !refused_.empty() || (!held_.empty() && arrivals_.has_room());
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {
@@ -319,10 +324,14 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();
     }
+    if (lent == LentWindows::Lent::growing) return;
+    if (lent != LentWindows::Lent::yes) budget_->ask_lenders();
     if (lent != LentWindows::Lent::no_memory) return;
     // Memory that others may release, or that the peer has and may bind.
     std::uint64_t others = usage.allocated_bytes;
-    for (const Arrival* const open : arrivals_.open()) others -= open->held_bytes();
+    if (arrival.want.is_informed) others -= std::min(others, lent_.peer_bytes());
+    for (const Arrival* const open : arrivals_.open())
+        others -= std::min(others, open->held_bytes());
     const bool never_fits = others < arrival.want.slots * kSegmentBytes;
     if (arrival.want.until.when == Deadline::never().when)
         arrival.want.until = Deadline::after(options_.window_wait);
@@ -341,7 +350,7 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
 
 void Incoming::refuse(Arrival& arrival, const Error& error) {
     drop_slots(arrival);
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrival.streamed.walk.reset();
     if (arrival.is_over) return;
     arrival.error = error;
@@ -372,13 +381,8 @@ void Incoming::drop_slots(Arrival& arrival) noexcept {
     arrival.streamed.image.reset();
 }
 
-void Incoming::end_need(Arrival& arrival) noexcept {
-    arrival.want.slots = 0;
-    if (arrival.want.ticket != 0) budget_->end(std::exchange(arrival.want.ticket, 0));
-}
-
 void Incoming::set_over(Arrival& arrival) noexcept {
-    end_need(arrival);
+    end_need(*budget_, arrival);
     arrivals_.set_over(arrival);
 }
 

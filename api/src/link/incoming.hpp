@@ -11,7 +11,7 @@
 #include <verbatim/core/connection.hpp>
 
 #include "arrivals.hpp"
-#include "told_layouts.hpp"
+#include "messages/told_types.hpp"
 #include "windows_lent.hpp"
 
 namespace verbatim::objects {
@@ -23,20 +23,22 @@ class Incoming {
     Incoming(const Incoming&) = delete;
     Incoming& operator=(const Incoming&) = delete;
 
-    // A message of a sender; what cannot be kept yet is held, with all behind it. Throws Breach.
-    void receive(Message& message);
+    // A message of a sender; what cannot be kept yet is held, with all behind it: false. Throws
+    // Breach.
+    bool receive(Message& message);
     // Takes in what was held, as far as there is room for it now. Throws Breach.
     void take_held();
     // Answers what waits for an answer. Throws Breach.
     void settle(Connection& connection);
+    LentWindows& lent() noexcept { return lent_; }
 
     Arrivals& arrivals() noexcept { return arrivals_; }
-    // A graph waits for memory that others may release, in any thread: nobody tells of that.
-    bool waits_for_memory() const noexcept;
+    ToldTypes& types() noexcept { return types_; }
+    // An answer waits for room, or for memory that others may release, in any thread: no message
+    // tells of that.
+    bool must_settle() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
-    // The layout that the sender uses, for explaining a mismatch.
-    std::string_view layout(std::uint64_t fingerprint) const { return layouts_.find(fingerprint); }
 
   private:
     struct Refused {
@@ -46,7 +48,6 @@ class Incoming {
     };
 
     bool take(const Message& message);
-    void take_layout(std::span<const std::byte> payload);
     bool take_eager(std::span<const std::byte> payload);
     void take_begin(std::span<const std::byte> payload);
     void take_fragment(std::span<const std::byte> payload);
@@ -59,7 +60,6 @@ class Incoming {
     void serve(Connection& connection, Arrival& arrival);
     bool send_refusals(Connection& connection);
     void drop_slots(Arrival& arrival) noexcept;
-    void end_need(Arrival& arrival) noexcept;
     void set_over(Arrival& arrival) noexcept;
 
     const Config::ObjectsSection options_;
@@ -70,9 +70,7 @@ class Incoming {
     std::uint64_t room_slots_ = 0;  // wanted for messages that are being composed
     std::deque<Message> held_;
     std::deque<Refused> refused_;  // of which the sender was not told yet
-    ToldLayouts layouts_;
-    wire::LayoutPart partial_{};  // the layout that is being told
-    std::string partial_text_;
+    ToldTypes types_;
 };
 
 }  // namespace verbatim::objects

@@ -1,8 +1,9 @@
 #include "object_link.hpp"
 
 #include <verbatim/core/config.hpp>
+#include <verbatim/core/layers/layer_requests.hpp>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 namespace {
@@ -12,39 +13,144 @@ constexpr const char* kNoMemory = "a message that no memory was left for";
 }  // namespace
 
 std::shared_ptr<ObjectLink> object_link(Connection& connection) {
-    return connection.layer<ObjectLink>();
+    struct End {
+        std::shared_ptr<ObjectLink> link;
+        ~End() { link->end(); }
+    };
+    const bool is_there = LayerAccess::has_handler(connection, ObjectLink::kChannel);
+    auto link = connection.layer<ObjectLink>();
+    if (!is_there)
+        connection.add_end_handler(
+            {[](void* state, Connection&) noexcept { static_cast<End*>(state)->link->end(); },
+             std::shared_ptr<End>(new End{link})});
+    return link;
 }
 
+void ask_back(ObjectLink& link) noexcept { link.operations().look(); }
+
 ObjectLink::ObjectLink(Connection& connection)
-    : arena_(connection.arena_ptr()), incoming_(connection), outgoing_(connection) {}
+    : impl_(&LayerAccess::impl_of(connection)),
+      incoming_(connection),
+      outgoing_(connection),
+      operations_(*this),
+      tables_(connection.arena_ptr(), outgoing_.classes, incoming_.types().classes()) {
+    LayerAccess::set_move_handler(
+        connection, [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); },
+        this);
+}
+
+bool ObjectLink::withdraw() noexcept try {
+    Connection* const connection = this->connection();
+    if (connection == nullptr) return true;
+    const bool has_none = outgoing_.withdraw(*connection);
+    return incoming_.lent().withdraw(*connection) && has_none;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+Connection& ObjectLink::here() const {
+    if (Connection* const connection = this->connection()) return *connection;
+    throw end_error();
+}
+
+void ObjectLink::check() const {
+    const Connection& connection = here();
+    if (connection.state() != Errc::ok) connection.check();
+}
+
+Error ObjectLink::end_error() const {
+    if (end_) return *end_;
+    return Error(Errc::flushed, "connection", "the program ended it before the operation was done",
+                 "keep the connection until its operations are over");
+}
+
+void ObjectLink::end() noexcept {
+    if (impl_ == nullptr) return;
+    if (Connection* const connection = this->connection()) {
+        landed_ = LayerRequests::landed(*connection);
+        try {
+            connection->check();
+        } catch (const Error& error) {
+            end_ = error;
+        }
+    }
+    impl_ = nullptr;
+    operations_.drive();
+}
+
+bool ObjectLink::has_landed(std::uint64_t& request) noexcept {
+    Connection* const connection = this->connection();
+    if (connection == nullptr) return request != 0 && request <= landed_;
+    if (request == 0) request = LayerRequests::last(*connection);
+    if (request == 0) return false;
+    if (request <= LayerRequests::landed(*connection)) return true;
+    LayerRequests::ask(*connection);
+    return false;
+}
+
+bool ObjectLink::must_settle() const noexcept {
+    return broken_ == nullptr && (incoming_.must_settle() || outgoing_.must_settle());
+}
 
 void ObjectLink::receive(Connection& connection, Message& message) noexcept try {
     if (broken_ != nullptr) return;
     ++activity_;
     const std::uint8_t kind = message.kind();
+    bool is_held = false;
     if (Outgoing::is_answer(kind))
         outgoing_.receive(connection, message);
     else
-        incoming_.receive(message);
-    if (kind != wire::kEager) settle(connection);
+        is_held = !incoming_.receive(message);
+    must_go_on_ = must_go_on_ || kind != wire::kEager || is_held;
+    if (kind != wire::kEager) settle();
+    operations_.drive();
+} catch (const Breach& breach) {
+    broken_ = breach.what;
+    operations_.look();
+} catch (const std::exception&) {
+    broken_ = kNoMemory;
+    operations_.look();
+}
+
+void ObjectLink::settle() noexcept try {
+    if (Connection* const connection = this->connection()) incoming_.settle(*connection);
 } catch (const Breach& breach) {
     broken_ = breach.what;
 } catch (const std::exception&) {
     broken_ = kNoMemory;
 }
 
-void ObjectLink::settle(Connection& connection) noexcept try {
-    incoming_.settle(connection);
-} catch (const Breach& breach) {
-    broken_ = breach.what;
-} catch (const std::exception&) {
-    broken_ = kNoMemory;
+void ObjectLink::poll() {
+    Connection* const connection = this->connection();
+    // A driven operation must not end in its own step.
+    if (connection != nullptr && !operations_.is_driving()) go_on(connection->handle_all());
 }
 
-void ObjectLink::pump(Connection& connection) {
-    // Messages of the application that came before a graph are kept for it.
-    const Errc handled = connection.handle_all();
-    (void)connection.progress();
+void ObjectLink::pump_arrived() {
+    Connection* const connection = this->connection();
+    if (connection != nullptr && !operations_.is_driving()) {
+        const std::uint64_t before = activity_;
+        const Errc handled = connection->handle_all();
+        const bool is_all_taken = activity_ != before && !must_go_on_ && broken_ == nullptr;
+        if (is_all_taken && handled != Errc::out_of_memory && ++looks_ % kLooks != 0) return;
+        go_on(handled);
+    }
+    take_in();
+}
+
+// After the messages, one of whose handlers may have ended the connection.
+void ObjectLink::go_on(Errc handled) {
+    must_go_on_ = false;
+    Connection* const connection = this->connection();
+    if (connection == nullptr) return;
+    (void)connection->progress();
+    if (handled != Errc::out_of_memory) return;
+    throw Error(Errc::out_of_memory, "connection to " + here().peer_name(),
+                "more messages came before a graph than are kept",
+                "receive them (receive_message), then go on with the graph");
+}
+
+void ObjectLink::take_in() {
     if (broken_ == nullptr) {
         try {
             incoming_.take_held();
@@ -53,46 +159,15 @@ void ObjectLink::pump(Connection& connection) {
         }
     }
     if (broken_ != nullptr) refuse_all();
-    outgoing_.settle(connection);
-    settle(connection);
-    if (handled != Errc::out_of_memory) return;
-    throw Error(Errc::out_of_memory, "connection to " + connection.peer_name(),
-                "more messages came before a graph than are kept",
-                "receive them (receive_message), then go on with the graph");
+    if (Connection* const connection = this->connection()) outgoing_.settle(*connection);
+    incoming_.lent().allow_growth(true);
+    settle();
+    incoming_.lent().allow_growth(false);
 }
 
 void ObjectLink::refuse_all() const {
     throw Error(Errc::protocol_error, "object link", broken_,
                 "the peer runs another version or is broken; close the connection");
-}
-
-std::unique_ptr<PackTables> ObjectLink::lend_pack() {
-    if (!pack_) return std::make_unique<PackTables>(arena_);
-    // Nothing of the last walk is under way.
-    pack_->staging.begin();
-    pack_->staging.set_retired();
-    return std::move(pack_);
-}
-
-void ObjectLink::give_back(std::unique_ptr<PackTables> tables) noexcept {
-    if (std::exchange(unretired_, false)) {
-        try {
-            unusable_.push_back(std::move(tables));
-        } catch (const std::bad_alloc&) {
-            (void)tables.release();  // lost, rather than reused
-        }
-        return;
-    }
-    tables->staging.shrink();
-    pack_ = std::move(tables);
-}
-
-std::unique_ptr<MendTables> ObjectLink::lend_mend() {
-    return mend_ ? std::move(mend_) : std::make_unique<MendTables>();
-}
-
-void ObjectLink::give_back(std::unique_ptr<MendTables> tables) noexcept {
-    mend_ = std::move(tables);
 }
 
 }  // namespace verbatim::objects

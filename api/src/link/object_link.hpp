@@ -4,17 +4,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 #include "incoming.hpp"
+#include "operation_queue.hpp"
 #include "outgoing.hpp"
+#include "walk_tables.hpp"
 
 namespace verbatim::objects {
 
-class ObjectLink {
+class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
   public:
     static constexpr std::uint8_t kChannel = wire::kChannel;
     explicit ObjectLink(Connection& connection);
@@ -23,40 +26,65 @@ class ObjectLink {
 
     // The handler of the channel.
     void receive(Connection& connection, Message& message) noexcept;
-    // Takes in everything that has arrived, and answers. Throws Error(protocol_error |
-    // out_of_memory); the connection's end is no error here.
-    void pump(Connection& connection);
+    // Polls the lane, and goes past messages of the program, which are kept for it. Not inside a
+    // driven operation. Throws Error(out_of_memory): too many are kept.
+    void poll();
+    // Takes in what was held, and answers. Throws Error(protocol_error).
+    void take_in();
+    // Both; the connection's end is no error here.
+    void pump() {
+        poll();
+        take_in();
+    }
+    // The same, but mostly only handles, where nothing but eager graphs has arrived.
+    void pump_arrived();
+    // The program's connection, wherever it was moved to; null: it has ended, and so have all
+    // operations.
+    Connection* connection() const noexcept {
+        return impl_ == nullptr ? nullptr : LayerAccess::handle_of(*impl_);
+    }
+    Connection& here() const;  // throws Error: it has ended
+    // Throws Error: the connection's end.
+    void check() const;
+    Error end_error() const;
+    // Before the connection moves: true once neither side lends to the other.
+    bool withdraw() noexcept;
+    // Nothing comes any more; the connection may go.
+    void end() noexcept;
     // Grows whenever a transfer of this connection gets on.
     std::uint64_t activity() const noexcept { return activity_; }
     void note_activity() noexcept { ++activity_; }
 
     Incoming& incoming() noexcept { return incoming_; }
     Outgoing& outgoing() noexcept { return outgoing_; }
-
-    // Tables are kept because touching fresh memory costs more than filling it. One more operation
-    // at the same time gets tables of its own.
-    std::unique_ptr<PackTables> lend_pack();
-    void give_back(std::unique_ptr<PackTables> tables) noexcept;
-    std::unique_ptr<MendTables> lend_mend();
-    void give_back(std::unique_ptr<MendTables> tables) noexcept;
-    // Writes of a sender that has given up may still read its buffers: they are not used again.
-    void note_unretired() noexcept { unretired_ = true; }
+    OperationQueue& operations() noexcept { return operations_; }
+    WalkTables& tables() noexcept { return tables_; }
+    // That request, and those before it; 0 becomes the last one of all. Asks for news.
+    bool has_landed(std::uint64_t& request) noexcept;
+    // An answer waits for what no message tells of.
+    bool must_settle() const noexcept;
 
     // Answers what waits for an answer.
-    void settle(Connection& connection) noexcept;
+    void settle() noexcept;
 
   private:
+    // Every so many times a receiver pumps in full.
+    static constexpr std::uint32_t kLooks = 8;
+
+    void go_on(Errc handled);
     [[noreturn]] void refuse_all() const;
 
-    std::shared_ptr<Arena> arena_;
+    Connection::Impl* impl_;  // null: it has ended
     Incoming incoming_;
     Outgoing outgoing_;
-    std::unique_ptr<PackTables> pack_;  // null while lent
-    std::unique_ptr<MendTables> mend_;
-    std::vector<std::unique_ptr<PackTables>> unusable_;
-    bool unretired_ = false;
+    OperationQueue operations_;
+    WalkTables tables_;
     std::uint64_t activity_ = 0;
+    std::uint32_t looks_ = 0;
+    bool must_go_on_ = false;       // since the last full pump more has come than eager graphs
     const char* broken_ = nullptr;  // what the peer did wrong
+    std::optional<Error> end_;
+    std::uint64_t landed_ = 0;  // the last request that had, at the end
 };
 
 }  // namespace verbatim::objects

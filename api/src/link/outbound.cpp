@@ -43,6 +43,11 @@ void append(std::vector<std::byte>& to, std::span<const Patch> patches) {
     }
 }
 
+std::uint16_t flags_of(const OutboundOptions& options) noexcept {
+    return static_cast<std::uint16_t>((options.acyclic ? wire::kAcyclic : 0) |
+                                      (options.composed ? wire::kComposed : 0));
+}
+
 }  // namespace
 
 PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
@@ -52,13 +57,15 @@ PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
 }
 
 PackLease::PackLease(Connection& connection)
-    : link_(object_link(connection)), tables_(link_->lend_pack()) {}
+    : link_(object_link(connection)), tables_(link_->tables().lend_pack()) {}
 
-PackLease::~PackLease() { link_->give_back(std::move(tables_)); }
+PackLease::~PackLease() { link_->tables().give_back(std::move(tables_)); }
 
-Outbound::Outbound(Connection& connection, ObjectLink& link, Packing& packing, const RootType& root,
+Outbound::Outbound(ObjectLink& link, Packing& packing, const RootType& root,
                    OutboundOptions options)
-    : connection_(connection), link_(link), packing_(packing), root_(root), options_(options) {}
+    : link_(link), packing_(packing), root_(root), options_(options) {}
+
+Connection& Outbound::connection() const { return link_.here(); }
 
 Outbound::~Outbound() {
     if (link_.outgoing().teller == this) link_.outgoing().teller = nullptr;
@@ -66,29 +73,46 @@ Outbound::~Outbound() {
     const bool is_told = phase_ == Phase::retire && walked_;
     try {
         // The device may still read the graph.
-        const Deadline deadline = Deadline::after(connection_.config().objects.timeout);
+        const Deadline deadline = Deadline::after(connection().config().objects.timeout);
         for (unsigned round = 0; !writer_->retire() && !deadline.passed(round); ++round) {
-            if (connection_.progress() != Errc::ok) break;
+            if (connection().progress() != Errc::ok) break;
             std::this_thread::yield();
         }
     } catch (const Error&) {
         // The connection is over: the queue pair has failed, and what was posted with it.
     }
-    if (!writer_->has_retired()) link_.note_unretired();
+    if (!writer_->has_retired()) link_.tables().note_unretired();
     writer_.reset();
-    if (id_ != 0) link_.outgoing().end(connection_, id_, !is_told);
+    if (id_ != 0) link_.outgoing().end(link_.connection(), id_, !is_told);
 }
 
-bool Outbound::step() {
+void Outbound::begin_step() {
+    if (phase_ == Phase::walk && id_ == 0 && ++link_.outgoing().sends % kSendsUnseen != 0) return;
+    link_.pump();
+    if (id_ != 0)
+        if (const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_))
+            throw Error(refusal->code, "receiver " + connection().peer_name(),
+                        "it refused the graph: " + refusal->reason, "do that at the receiver");
+    if (phase_ != Phase::retire) link_.check();
+}
+
+bool Outbound::step(bool is_part) {
     if (phase_ == Phase::done) return true;
-    if (phase_ != Phase::walk || id_ != 0 || ++link_.outgoing().sends % kSendsUnseen == 0) {
-        link_.pump(connection_);
-        if (id_ != 0) check_refusal();
-        if (connection_.state() != Errc::ok && phase_ != Phase::retire) connection_.check();
-    }
+    begin_step();
+    const std::uint64_t told = told_cursor_;
     while (phase_ != Phase::done)
-        if (!advance()) return false;
+        if (!advance() || (is_part && phase_ == Phase::walk && told_cursor_ != told)) return false;
     return true;
+}
+
+bool Outbound::is_reusable() const noexcept {
+    return phase_ == Phase::done || (phase_ == Phase::retire && walked_ && !writer_->reads_graph());
+}
+
+bool Outbound::is_quiet() noexcept try {
+    return phase_ == Phase::done || !writer_ || writer_->retire();
+} catch (const Error&) {
+    return true;  // the connection is over
 }
 
 bool Outbound::advance() {
@@ -119,10 +143,10 @@ bool Outbound::advance() {
 
 bool Outbound::send(std::uint8_t kind, std::span<const std::byte> head,
                     std::span<const std::byte> body) {
-    const Errc code = LayerChannel::try_send(connection_, wire::kChannel, head, body, kind);
+    const Errc code = LayerChannel::try_send(connection(), wire::kChannel, head, body, kind);
     if (code == Errc::would_block) return false;
     if (code != Errc::ok) {
-        connection_.check();
+        connection().check();
         throw Error(code, "message of a graph", std::string(describe(code)));
     }
     wire_bytes_ += head.size() + body.size();
@@ -147,44 +171,69 @@ bool Outbound::walk() {
 bool Outbound::is_small() const noexcept {
     Staging& staging = packing_.staging();
     const std::uint64_t bytes = staging.cursor();
-    if (!walked_ || bytes > connection_.config().objects.eager_bytes || bytes > kSegmentBytes ||
+    if (!walked_ || bytes > connection().config().objects.eager_bytes || bytes > kSegmentBytes ||
         root_.alignment > kEagerAlignment)
         return false;
     const std::uint64_t records = packing_.places().size() * sizeof(PlaceRecord) +
                                   packing_.arrays().size() * sizeof(ArrayRecord);
     const std::span pieces = staging.pieces();
     return pieces.size() == 1 && pieces[0].bytes == bytes && staging.patches().empty() &&
-           sizeof(wire::Eager) + records + bytes <= connection_.max_message_bytes();
+           sizeof(wire::Eager) + records + bytes <= connection().max_message_bytes();
 }
 
 bool Outbound::send_layout() {
-    const std::string_view text = root_.layout.text;
+    Outgoing& outgoing = link_.outgoing();
+    if (!outgoing.is_told(root_.layout.fingerprint)) {
+        if (!tell_layout(root_.layout, root_.info.spelled())) return false;
+        outgoing.set_told(root_.layout.fingerprint);
+    }
+    phase_ = is_small() ? Phase::eager : Phase::begin;
+    return true;
+}
+
+// False: there was no room for all of it.
+bool Outbound::tell_layout(const Layout& layout, std::string_view name) {
+    const std::string_view text = layout.text;
     if (text.size() > wire::kMaxLayoutBytes)
-        throw Error(Errc::unsupported, "type " + root_.info.spelled(),
+        throw Error(Errc::unsupported, "type " + std::string(name),
                     "its layout takes more than 1 MiB to describe",
                     "bind fewer types in one graph, or shorten their names");
     // The parts of one layout follow each other: another operation may have sent its own between.
     if (std::exchange(link_.outgoing().teller, this) != this) told_.layout = 0;
-    if (link_.outgoing().is_told(root_.layout.fingerprint)) told_.layout = text.size();
     // A quarter of a message's room keeps the receiver busy while the next one is written.
     const std::size_t room = std::min<std::size_t>(
-        connection_.max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
+        connection().max_message_bytes() - sizeof(wire::LayoutPart), std::size_t{16} << 10);
     while (told_.layout < text.size()) {
         const std::string_view part = text.substr(told_.layout, room);
-        const wire::LayoutPart head{root_.layout.fingerprint,
-                                    static_cast<std::uint32_t>(text.size()),
+        const wire::LayoutPart head{layout.fingerprint, static_cast<std::uint32_t>(text.size()),
                                     static_cast<std::uint32_t>(told_.layout)};
         if (!send(wire::kLayout, wire::bytes_of(head), std::as_bytes(std::span(part))))
             return false;
         told_.layout += part.size();
     }
-    if (!link_.outgoing().is_told(root_.layout.fingerprint))
-        link_.outgoing().set_told(root_.layout.fingerprint);
-    phase_ = is_small() ? Phase::eager : Phase::begin;
+    link_.outgoing().teller = nullptr;
+    told_.layout = 0;
+    return true;
+}
+
+// Those that the walks have met since. Nothing is asked: the receiver has all of them before the
+// first graph that uses them.
+bool Outbound::tell_classes() {
+    for (SentClasses& classes = *link_.outgoing().classes; !classes.are_told();) {
+        const TypeInfo& info = classes.next_to_tell().info();
+        const Layout& layout = layout_of(info);
+        const std::string name = info.spelled();
+        const std::uint32_t number = classes.next_number();
+        if (!tell_layout(layout, name)) return false;
+        const wire::Class head{layout.fingerprint, number, static_cast<std::uint32_t>(name.size())};
+        if (!send(wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(name)))) return false;
+        classes.set_told();
+    }
     return true;
 }
 
 bool Outbound::send_eager() {
+    if (!link_.outgoing().classes->are_told() && !tell_classes()) return false;
     Staging& staging = packing_.staging();
     const std::span places = packing_.places();
     const std::span arrays = packing_.arrays();
@@ -197,7 +246,7 @@ bool Outbound::send_eager() {
                            static_cast<std::uint32_t>(places.size()),
                            static_cast<std::uint32_t>(arrays.size()),
                            options_.channel,
-                           flags()};
+                           flags_of(options_)};
     const Piece image = staging.pieces()[0];
     std::span<const std::byte> all = wire::bytes_of(head);
     if (!places.empty() || !arrays.empty()) {
@@ -213,19 +262,14 @@ bool Outbound::send_eager() {
     return true;
 }
 
-std::uint16_t Outbound::flags() const noexcept {
-    return static_cast<std::uint16_t>((options_.acyclic ? wire::kAcyclic : 0) |
-                                      (options_.composed ? wire::kComposed : 0));
-}
-
 bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
     if (!outgoing.may_begin()) return false;
-    if (!writer_) link_.pump(connection_);  // memory may have been freed
-    const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel, flags(),
-                           0};
+    if (!writer_) link_.pump();  // memory may have been freed
+    const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
+                           flags_of(options_), 0};
     if (!writer_) {
-        writer_ = std::make_unique<ImageWriter>(connection_, outgoing, options_.foreign);
+        writer_ = std::make_unique<ImageWriter>(link_, options_.foreign);
         if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
     }
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
@@ -251,8 +295,8 @@ bool Outbound::bind() {
         return true;
     }
     const std::uint64_t changes = link_.outgoing().windows.changes() + 1;
-    if (asked_ != changes && send(wire::kNeed, wire::bytes_of(wire::Need{id_, missing}), {}))
-        asked_ = changes;
+    const wire::Need need{id_, missing, static_cast<std::uint32_t>(changes - 1)};
+    if (asked_ != changes && send(wire::kNeed, wire::bytes_of(need), {})) asked_ = changes;
     return false;
 }
 
@@ -272,15 +316,23 @@ bool Outbound::write() {
 }
 
 bool Outbound::tell() {
+    if (!link_.outgoing().classes->are_told() && !tell_classes()) return false;
     for (bool is_all = false; !is_all;)
         if (!tell_part(is_all)) return false;
-    announce();
+    // The receiver knows all of the flush.
+    wire_bytes_ += packing_.staging().cursor() - told_cursor_;
+    told_cursor_ = packing_.staging().cursor();
+    told_ = {};
+    writer_->set_told();
+    packing_.set_announced();
+    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
+    phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
     return true;
 }
 
 bool Outbound::tell_part(bool& is_all) {
     Staging& staging = packing_.staging();
-    std::size_t room = connection_.max_message_bytes() - sizeof(wire::Fragment);
+    std::size_t room = connection().max_message_bytes() - sizeof(wire::Fragment);
     const auto bindings = next_of(writer_->bindings(), told_.bindings, room);
     const auto places = next_of(packing_.places(), told_.places, room);
     const auto arrays = next_of(packing_.arrays(), told_.arrays, room);
@@ -302,29 +354,22 @@ bool Outbound::tell_part(bool& is_all) {
                               static_cast<std::uint32_t>(patches.size()),
                               !is_all ? wire::kPartial : (walked_ ? wire::kLast : 0),
                               0};
-    std::vector<std::byte>& body = link_.outgoing().scratch;
-    body.clear();
-    append(body, bindings);
-    append(body, places);
-    append(body, arrays);
-    append(body, patches);
+    std::span<const std::byte> body = std::as_bytes(places);
+    if (!bindings.empty() || !arrays.empty() || !patches.empty()) {
+        std::vector<std::byte>& scratch = link_.outgoing().scratch;
+        scratch.clear();
+        append(scratch, bindings);
+        append(scratch, places);
+        append(scratch, arrays);
+        append(scratch, patches);
+        body = scratch;
+    }
     if (!send(wire::kFragment, wire::bytes_of(head), body)) return false;
     told_.bindings += bindings.size();
     told_.places += places.size();
     told_.arrays += arrays.size();
     told_.patches += patches.size();
     return true;
-}
-
-// The receiver knows all of the flush.
-void Outbound::announce() {
-    wire_bytes_ += packing_.staging().cursor() - told_cursor_;
-    told_cursor_ = packing_.staging().cursor();
-    told_ = {};
-    writer_->set_told();
-    packing_.set_announced();
-    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
-    phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
 }
 
 bool Outbound::retire() {
@@ -334,16 +379,9 @@ bool Outbound::retire() {
         phase_ = Phase::walk;
         return true;
     }
-    link_.outgoing().end(connection_, id_, false);
+    link_.outgoing().end(link_.connection(), id_, false);
     phase_ = Phase::done;
     return true;
-}
-
-void Outbound::check_refusal() {
-    const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_);
-    if (refusal == nullptr) return;
-    throw Error(refusal->code, "receiver " + connection_.peer_name(),
-                "it refused the graph: " + refusal->reason, "do that at the receiver");
 }
 
 }  // namespace verbatim::objects

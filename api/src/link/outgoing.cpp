@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "breach.hpp"
+#include "messages/breach.hpp"
 
 namespace verbatim::objects {
 
@@ -65,8 +65,9 @@ void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> p
     for (TakenSlots* const slots : std::vector(placed_))
         if (slots->window == head.window) unplace(*slots);
     // Else some of it is in use, and the receiver will ask again.
-    if (!windows.give_back(head.window)) return;
-    given_back_.push_back(head.window);
+    const bool for_good = head.flags == wire::kForGood && open_.empty();
+    if (!(for_good ? windows.give_up(head.window) : windows.give_back(head.window))) return;
+    given_back_.push_back({head.window, for_good ? wire::kForGood : 0});
     settle(connection);
 }
 
@@ -95,6 +96,15 @@ TakenSlots Outgoing::take_placed(TakenSlots& slots) noexcept {
     return std::exchange(slots, {});
 }
 
+bool Outgoing::withdraw(Connection& connection) {
+    if (!open_.empty()) return false;
+    for (TakenSlots* const slots : std::vector(placed_)) unplace(*slots);
+    for (std::uint32_t window = 0; window < windows.count(); ++window)
+        if (windows.give_up(window)) given_back_.push_back({window, wire::kForGood});
+    settle(connection);
+    return given_back_.empty();
+}
+
 void Outgoing::settle(Connection& connection) noexcept {
     const auto send = [&](std::uint8_t kind, const auto& head) {
         return LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {}, kind) ==
@@ -103,19 +113,19 @@ void Outgoing::settle(Connection& connection) noexcept {
     for (; !cancelled_.empty(); cancelled_.pop_front())
         if (!send(wire::kCancel, wire::GraphId{cancelled_.front()})) return;
     for (; !given_back_.empty(); given_back_.pop_front())
-        if (!send(wire::kReturn, wire::WindowId{given_back_.front(), 0})) return;
+        if (!send(wire::kReturn, given_back_.front())) return;
 }
 
-void Outgoing::end(Connection& connection, std::uint64_t id, bool cancelled) noexcept {
+void Outgoing::end(Connection* connection, std::uint64_t id, bool cancelled) noexcept {
     std::erase(open_, id);
     std::erase_if(refused_, [&](const RefusedGraph& refused) { return refused.id == id; });
-    if (!cancelled) return;
+    if (!cancelled || connection == nullptr) return;
     try {
         cancelled_.push_back(id);
     } catch (const std::bad_alloc&) {
         return;  // the receiver keeps what came of it until the connection ends
     }
-    settle(connection);
+    settle(*connection);
 }
 
 const RefusedGraph* Outgoing::refusal_of(std::uint64_t id) const noexcept {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
+#include <verbatim/objects/classes/sent_classes.hpp>
 
 #include "windows_borrowed.hpp"
 
@@ -55,6 +56,9 @@ class Outgoing {
     }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
+    bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
+    // Gives all windows back. False: a graph is on its way, or the receiver was not told yet.
+    bool withdraw(Connection& connection);
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
 
@@ -63,8 +67,9 @@ class Outgoing {
     void begin_eager() noexcept { ++begun_; }
     void begin_streamed() { open_.push_back(++begun_); }
     bool may_begin() const noexcept { return open_.size() < wire::kMaxOpen; }
-    // A streamed graph has ended; `cancelled`: the receiver must be told.
-    void end(Connection& connection, std::uint64_t id, bool cancelled) noexcept;
+    // A streamed graph has ended; `cancelled`: the receiver must be told. Null: the connection has
+    // ended.
+    void end(Connection* connection, std::uint64_t id, bool cancelled) noexcept;
     const RefusedGraph* refusal_of(std::uint64_t id) const noexcept;
 
     bool is_told(std::uint64_t fingerprint) const noexcept;
@@ -78,6 +83,8 @@ class Outgoing {
     // They become an image's.
     TakenSlots take_placed(TakenSlots& slots) noexcept;
 
+    // Of all walks, also of those whose tables outlive the connection.
+    const std::shared_ptr<SentClasses> classes = std::make_shared<SentClasses>();
     BorrowedWindows windows;
     BounceBuffers bounce;
     std::vector<std::byte> scratch;  // of messages
@@ -94,8 +101,8 @@ class Outgoing {
     std::vector<std::uint64_t> told_;
     std::vector<TakenSlots*> placed_;
     std::uint64_t asked_ = 0;  // changes of the windows when room was asked for, and one
-    std::deque<std::uint64_t> cancelled_;   // not told yet
-    std::deque<std::uint32_t> given_back_;  // windows; not told yet
+    std::deque<std::uint64_t> cancelled_;    // not told yet
+    std::deque<wire::WindowId> given_back_;  // not told yet
 };
 
 }  // namespace verbatim::objects

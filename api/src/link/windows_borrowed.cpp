@@ -39,6 +39,10 @@ bool BorrowedWindows::take_free(std::span<const std::byte> payload) {
     if (!wire::parse(payload, range) || !payload.empty() || range.window >= windows_.size())
         return false;
     Window& window = windows_[range.window];
+    if (window.used.empty()) {  // it was given back meanwhile
+        ++changes_;
+        return true;
+    }
     if (range.slot > window.used.size() || range.count > window.used.size() - range.slot)
         return false;
     for (std::uint32_t i = 0; i < range.count; ++i)
@@ -53,6 +57,12 @@ bool BorrowedWindows::give_back(std::uint32_t number) noexcept {
     Window& window = windows_[number];
     if (window.used.empty() || window.free != window.used.size()) return false;
     window = Window{};
+    return true;
+}
+
+bool BorrowedWindows::give_up(std::uint32_t number) noexcept {
+    if (number >= windows_.size() || windows_[number].used.empty()) return false;
+    windows_[number] = Window{};
     return true;
 }
 

@@ -9,7 +9,7 @@
 
 #include <verbatim/core/grant.hpp>
 
-#include "wire.hpp"
+#include "messages/wire.hpp"
 
 namespace verbatim::objects {
 
@@ -27,6 +27,9 @@ class BorrowedWindows {
     bool take_free(std::span<const std::byte> payload);
     // True if the window was given back: it had no slot in use.
     bool give_back(std::uint32_t window) noexcept;
+    // The same whatever was written there; no graph is on its way.
+    bool give_up(std::uint32_t window) noexcept;
+    std::size_t count() const noexcept { return windows_.size(); }
 
     // The first room for so many slots side by side. False: there is none.
     bool take(std::uint32_t count, TakenSlots& slots) noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <verbatim/core/config.hpp>
+#include <verbatim/objects/operations/transfer.hpp>
 
 namespace verbatim::objects {
 namespace {
@@ -13,15 +14,18 @@ std::size_t room_for(const Connection& connection, std::size_t head, std::size_t
 
 }  // namespace
 
-WindowMemory::WindowMemory(std::shared_ptr<Arena> arena, std::uint32_t slots, ReleaseCount releases)
+WindowMemory::WindowMemory(std::shared_ptr<Arena> arena, std::byte* data, std::uint32_t slots,
+                           ReleaseCount releases)
     : arena_(std::move(arena)),
       slots_(slots),
       owners_(std::make_unique<std::atomic<std::uint8_t>[]>(slots)),
       releases_(std::move(releases)) {
-    data_ = static_cast<std::byte*>(arena_->allocate(bytes(), 4096));
+    data_ = data;
 }
 
-WindowMemory::~WindowMemory() { arena_->deallocate(data_, bytes(), 4096); }
+WindowMemory::~WindowMemory() {
+    if (data_ != nullptr) arena_->deallocate(data_, bytes(), 4096);
+}
 
 bool WindowMemory::all_are(std::uint32_t slot, std::uint32_t count, Slot owner) const noexcept {
     if (slot > slots_ || count > slots_ - slot) return false;
@@ -45,6 +49,7 @@ LentWindows::LentWindows(Connection& connection, std::shared_ptr<Budget> budget)
 LentWindows::~LentWindows() {
     for (Window& window : windows_)
         if (window.memory) drop(window);
+    forget_lender();
 }
 
 std::size_t LentWindows::free_number() {
@@ -67,10 +72,23 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
     }
     try {
         Window window;
-        window.memory = std::make_shared<WindowMemory>(arena_, count, releases_);
+        std::byte* const data = take_memory(count * wire::kSlotBytes);
+        if (data == nullptr) {
+            budget_->give(count * wire::kSlotBytes);
+            return Lent::growing;
+        }
+        try {
+            window.memory = std::make_shared<WindowMemory>(arena_, data, count, releases_);
+        } catch (...) {
+            arena_->deallocate(data, count * wire::kSlotBytes, 4096);
+            throw;
+        }
         window.grant = Grant::begin(connection, {window.memory->data(), window.memory->bytes()},
                                     Access::remote_write, window.memory, EndNotice::none);
+        if (lender_ == nullptr) note_lender(connection);
+        ending_.reserve(ending_.size() + lent_ + 1);  // drop() may not fail
         windows_[free_number()] = std::move(window);
+        ++lent_;
     } catch (const Error& error) {
         budget_->give(count * wire::kSlotBytes);
         if (error.code() != Errc::out_of_memory) throw;
@@ -84,13 +102,18 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
     return Lent::yes;
 }
 
-void LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
+// Null: the arena must populate more first, of which each call does a part.
+std::byte* LentWindows::take_memory(std::uint64_t bytes) {
+    return static_cast<std::byte*>(arena_->allocate_part(bytes, 4096, may_grow_));
+}
+
+bool LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
     const std::uint64_t wanted = std::min(held_slots, most_slots_);
-    if (peer_slots_ >= wanted) return;
+    if (peer_slots_ >= wanted) return false;
     try {
-        (void)lend(connection, {.slots = wanted});
+        return lend(connection, {.slots = wanted}) == Lent::yes;
     } catch (const Error&) {
-        // Whether it is needed will be seen: then its sender is told.
+        return false;  // whether it is needed will be seen: then its sender is told
     }
 }
 
@@ -116,8 +139,8 @@ void LentWindows::tell(Connection& connection) {
 
 bool LentWindows::hand_back(Connection& connection) {
     const std::uint64_t releases = releases_->load(std::memory_order_acquire);
-    if (releases == seen_releases_ && !waiting_) return false;
-    seen_releases_ = releases;
+    if (releases == seen_.releases && !waiting_) return false;
+    seen_.releases = releases;
     waiting_ = false;
     const std::uint64_t before = peer_slots_;
     for (std::size_t i = 0; i < windows_.size() && !waiting_; ++i)
@@ -142,6 +165,7 @@ bool LentWindows::tell(Connection& connection, std::size_t number) {
             return false;
         window.told_extents += count;
         window.told = is_last;
+        changes_ += is_last;
     }
     return true;
 }
@@ -168,6 +192,7 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
             budget_->give(count * wire::kSlotBytes);
             return false;
         }
+        ++changes_;
         for (; slot < end; ++slot) memory.set(slot, WindowMemory::with_peer);
         peer_slots_ += count;
     }
@@ -176,22 +201,36 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
 
 void LentWindows::reclaim(Connection& connection) noexcept {
     const std::uint64_t lacks = budget_->lacks();
-    if (lacks == seen_lacks_) return;
-    seen_lacks_ = lacks;
+    if (lacks == seen_.lacks) return;
+    seen_.lacks = lacks;
     for (std::size_t i = 0; i < windows_.size(); ++i) {
         if (!windows_[i].told || !is_idle(windows_[i])) continue;
-        const wire::WindowId head{static_cast<std::uint32_t>(i), 0};
-        if (LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {},
-                                   wire::kReclaim) != Errc::ok)
-            return;
+        ask(connection, i, 0);
     }
 }
 
-bool LentWindows::take_back(std::uint32_t number) noexcept {
-    if (number >= windows_.size() || !windows_[number].told || !is_idle(windows_[number]))
-        return false;
+// Where there is no room, it is asked again.
+void LentWindows::ask(Connection& connection, std::size_t number, std::uint32_t flags) noexcept {
+    const wire::WindowId head{static_cast<std::uint32_t>(number), flags};
+    (void)LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {},
+                                 wire::kReclaim);
+}
+
+bool LentWindows::take_back(std::uint32_t number, bool for_good) noexcept {
+    if (number >= windows_.size() || !windows_[number].told) return false;
+    if (!for_good && !is_idle(windows_[number])) return false;
     drop(windows_[number]);
     return true;
+}
+
+bool LentWindows::withdraw(Connection& connection) noexcept {
+    std::erase_if(ending_, [](const Grant& grant) { return grant.has_ended(); });
+    if (lent_ == 0) return ending_.empty();
+    if (Clock::now() < asks_again_) return false;
+    asks_again_ = Clock::now() + std::chrono::milliseconds(1);
+    for (std::size_t i = 0; i < windows_.size(); ++i)
+        if (windows_[i].told) ask(connection, i, wire::kForGood);
+    return false;
 }
 
 bool LentWindows::is_idle(const Window& window) const noexcept {
@@ -208,7 +247,25 @@ void LentWindows::drop(Window& window) noexcept {
     peer_slots_ -= with_peer;
     budget_->give(with_peer * wire::kSlotBytes);
     window.grant.end();
+    std::erase_if(ending_, [](const Grant& grant) { return grant.has_ended(); });
+    ending_.push_back(std::move(window.grant));
     window = Window{};
+    if (--lent_ == 0) forget_lender();
+}
+
+void LentWindows::forget_lender() noexcept {
+    if (lender_ == nullptr) return;
+    lender_->link = nullptr;
+    budget_->remove(lender_);
+    lender_.reset();
+}
+
+void LentWindows::note_lender(Connection& connection) {
+    auto lender = std::make_shared<Lender>();
+    lender->link = object_link(connection).get();
+    lender->lane = connection.lane().impl();
+    budget_->add(lender);
+    lender_ = std::move(lender);
 }
 
 std::uint64_t LentWindows::bytes() const noexcept {

@@ -23,8 +23,9 @@ class WindowMemory {
   public:
     enum Slot : std::uint8_t { with_peer, held, released };
 
-    // Throws Error(out_of_memory).
-    WindowMemory(std::shared_ptr<Arena> arena, std::uint32_t slots, ReleaseCount releases);
+    // `data`: memory of the arena for so many slots, which becomes its own.
+    WindowMemory(std::shared_ptr<Arena> arena, std::byte* data, std::uint32_t slots,
+                 ReleaseCount releases);
     ~WindowMemory();
     WindowMemory(const WindowMemory&) = delete;
     WindowMemory& operator=(const WindowMemory&) = delete;
@@ -67,17 +68,20 @@ class LentWindows {
     LentWindows(const LentWindows&) = delete;
     LentWindows& operator=(const LentWindows&) = delete;
 
-    enum class Lent : std::uint8_t { yes, over_budget, no_memory };
+    enum class Lent : std::uint8_t { yes, over_budget, no_memory, growing };
     struct Wish {
         std::uint64_t slots = 0;          // side by side
         std::uint64_t welcome_slots = 0;  // if there is budget for more
         bool is_oldest = false;           // the graph that wants them is the context's oldest
     };
-    // Begins to lend. Throws Error: what a grant does.
+    // Begins to lend. growing: memory was populated for it, or must be, a part at a time. Throws
+    // Error: what a grant does.
     Lent lend(Connection& connection, const Wish& wish);
+    // A segment of the arena may be populated, once.
+    void allow_growth(bool is_allowed) noexcept { may_grow_ = is_allowed; }
     // One more window, if the peer has less left than the graph that comes in holds already: so
-    // windows double.
-    void lend_ahead(Connection& connection, std::uint64_t held_slots);
+    // windows double. True if the peer gets more.
+    bool lend_ahead(Connection& connection, std::uint64_t held_slots);
     // The slots become a graph's. False: they are not with the peer.
     bool bind(const wire::Binding& binding, HeldSlots& slots) noexcept;
     // An unfinished graph has come in, or was dropped: its slots count no more.
@@ -88,10 +92,17 @@ class LentWindows {
     bool hand_back(Connection& connection);
     // Tells the peer of windows that are ready. Never blocks.
     void tell(Connection& connection);
+    bool has_untold() const noexcept { return untold_; }
+    // What the peer was told of: windows that it may use, slots that it got back.
+    std::uint64_t changes() const noexcept { return changes_; }
+    std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
-    // The peer gives a window back. False: it cannot.
-    bool take_back(std::uint32_t window) noexcept;
+    // The peer gives a window back; `for_good`: it has finished all graphs that lie there. False:
+    // it cannot.
+    bool take_back(std::uint32_t window, bool for_good) noexcept;
+    // Asks for all of them. True: none is lent any more, and no key of them works.
+    bool withdraw(Connection& connection) noexcept;
 
     std::uint64_t bytes() const noexcept;  // of all windows
 
@@ -106,16 +117,28 @@ class LentWindows {
     std::size_t free_number();
     bool tell(Connection& connection, std::size_t number);
     bool hand_back(Connection& connection, std::size_t number);
+    void ask(Connection& connection, std::size_t number, std::uint32_t flags) noexcept;
+    std::byte* take_memory(std::uint64_t bytes);
     bool is_idle(const Window& window) const noexcept;
     void drop(Window& window) noexcept;
+    void note_lender(Connection& connection);
+    void forget_lender() noexcept;
 
     std::shared_ptr<Arena> arena_;
     std::shared_ptr<Budget> budget_;
     ReleaseCount releases_ = std::make_shared<std::atomic<std::uint64_t>>(0);
     std::vector<Window> windows_;
+    std::size_t lent_ = 0;            // windows
+    std::shared_ptr<Lender> lender_;  // while there are some
     const std::uint64_t most_slots_;  // of a window that is lent ahead
     std::uint64_t peer_slots_ = 0;    // that are with the peer
-    std::uint64_t seen_releases_ = 0, seen_lacks_ = 0;
+    std::uint64_t changes_ = 0;
+    struct {
+        std::uint64_t releases = 0, lacks = 0;
+    } seen_;
+    std::vector<Grant> ending_;       // of windows that were dropped
+    Clock::time_point asks_again_{};  // for all windows
+    bool may_grow_ = false;
     bool untold_ = false;   // some window was not told yet
     bool waiting_ = false;  // released slots could not be handed back
 };

@@ -81,12 +81,13 @@ double ReceiverProcess::cpu_ns() const {
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-std::unique_ptr<verbatim::Context> make_context(std::size_t arena_bytes,
-                                                std::size_t receive_bytes) {
+std::unique_ptr<verbatim::Context> make_context(std::size_t arena_bytes, std::size_t receive_bytes,
+                                                bool hostile) {
     verbatim::Config config;
     config.device.kind = "softnic";
     config.arena.initial_bytes = arena_bytes;
     config.receive_arena.initial_bytes = receive_bytes;
+    config.objects.hostile = hostile;
     return std::make_unique<verbatim::Context>(config);
 }
 

@@ -47,7 +47,9 @@ class ReceiverProcess {
 };
 
 // A context on the software NIC whose arenas hold so many bytes without growing.
-std::unique_ptr<verbatim::Context> make_context(std::size_t arena_bytes, std::size_t receive_bytes);
+// hostile: that of [objects].
+std::unique_ptr<verbatim::Context> make_context(std::size_t arena_bytes, std::size_t receive_bytes,
+                                                bool hostile = false);
 // The receiver says over the channel where it listens.
 std::unique_ptr<verbatim::Connection> accept_one(verbatim::Context& context, Channel& channel);
 std::unique_ptr<verbatim::Connection> connect_to(verbatim::Context& context,

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -89,6 +90,24 @@ struct Arena::State {
         heap.extend(memory.populated_bytes() / kGranuleBytes);
     }
 
+    // Populates one segment, or what is missing for so much. True: nothing is, or never can be.
+    bool populate_part(std::uint64_t granules, std::uint64_t step, const ArenaOptions& options,
+                       bool& may_populate) {
+        std::uint64_t first = heap.allocate(granules, step);
+        if (first == GranuleHeap::kNone && heap.consolidate())
+            first = heap.allocate(granules, step);
+        if (first != GranuleHeap::kNone) {
+            heap.release(first, granules);
+            return true;
+        }
+        const std::uint64_t wanted = heap.populated_for(granules, step);
+        if (wanted > options.max_bytes / kGranuleBytes) return true;
+        if (!std::exchange(may_populate, false)) return false;
+        const std::uint64_t part = heap.populated() + options.segment_bytes / kGranuleBytes;
+        grow_to(std::min(wanted, part), options.segment_bytes);
+        return wanted <= part;
+    }
+
     // This thread's cache for blocks of this size; made where another thread has the lock, else
     // `lock` is held. Null: the heap serves them.
     ThreadCache* cache_for(std::uint64_t granules, std::unique_lock<std::mutex>& lock) {
@@ -158,6 +177,18 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
     poison::check(block, granules * kGranuleBytes, options_.name.c_str());
     poison::put_guard(block, bytes);
     return block;
+}
+
+void* Arena::allocate_part(std::size_t bytes, std::size_t alignment, bool& may_populate) {
+    if (bytes <= options_.max_bytes) {
+        const std::lock_guard lock(state_->mutex);
+        const std::size_t step = bytes >= kPageAligned ? kSmallPageBytes : alignment;
+        if (!state_->populate_part(granules_of(bytes),
+                                   std::max<std::size_t>(1, step / kGranuleBytes), options_,
+                                   may_populate))
+            return nullptr;
+    }
+    return allocate(bytes, alignment);
 }
 
 std::uint64_t Arena::take(std::uint64_t granules, std::uint64_t step) {

@@ -131,21 +131,41 @@ void ArenaMemory::grow(std::size_t segments) {
     // assumes.
     const bool huge =
         huge_page_bytes_ != 0 && huge_bytes_ == populated_ && choose_huge(bytes / huge_page_bytes_);
+    const bool is_huge = huge && take_huge(bytes);
+    if (!is_huge) take(bytes, false);
+    populated_ += bytes;
+    if (is_huge) huge_bytes_ = populated_;
+}
+
+void ArenaMemory::take(std::size_t bytes, bool huge) {
     int& file = huge ? huge_file_ : base_file_;
     if (file < 0) file = make_file(huge);
     populate({base_ + populated_, bytes, file, huge});
-    populated_ += bytes;
-    if (huge) huge_bytes_ = populated_;
+}
+
+// False: another process was quicker, and ordinary pages will do.
+bool ArenaMemory::take_huge(std::size_t bytes) try {
+    take(bytes, true);
+    return true;
+} catch (const Error&) {
+    if (options_.pages != PageChoice::automatic) throw;
+    warn_of_small_pages(bytes / huge_page_bytes_);
+    return false;
 }
 
 bool ArenaMemory::choose_huge(std::uint64_t wanted_pages) {
     if (system_memory::huge_pages(huge_page_bytes_).free >= wanted_pages) return true;
-    const std::string advice = system_memory::huge_page_advice(huge_page_bytes_, wanted_pages);
     if (options_.pages != PageChoice::automatic)
-        fail(Errc::out_of_memory, advice, "or set pages = \"auto\"");
-    if (!warned_of_small_pages.exchange(true))
-        log::warn("arena {} uses 4 KiB pages (slower). {}", options_.name, advice);
+        fail(Errc::out_of_memory, system_memory::huge_page_advice(huge_page_bytes_, wanted_pages),
+             "or set pages = \"auto\"");
+    warn_of_small_pages(wanted_pages);
     return false;
+}
+
+void ArenaMemory::warn_of_small_pages(std::uint64_t wanted_pages) const {
+    if (!warned_of_small_pages.exchange(true))
+        log::warn("arena {} uses 4 KiB pages (slower). {}", options_.name,
+                  system_memory::huge_page_advice(huge_page_bytes_, wanted_pages));
 }
 
 int ArenaMemory::make_file(bool huge) {

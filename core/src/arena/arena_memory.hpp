@@ -41,6 +41,9 @@ class ArenaMemory {
     void reserve();
     bool reserve_set_aside(std::size_t alignment) noexcept;
     bool choose_huge(std::uint64_t wanted_pages);
+    void warn_of_small_pages(std::uint64_t wanted_pages) const;
+    bool take_huge(std::size_t bytes);
+    void take(std::size_t bytes, bool huge);
     struct Piece {
         std::byte* at;
         std::size_t bytes;

@@ -18,10 +18,10 @@ Reservation make_room_for_member(Lane::Impl& lane, const Config& config) {
 
 // Polls the lane of this thread until then. Each move has a deadline of its own.
 template <class Done>
-void poll_until(Lane::Impl& own, Done done) {
-    for (unsigned round = 0; !done(); ++round) {
+void poll_until(Lane::Impl& own, Done done, Deadline deadline = Deadline::never()) {
+    for (unsigned round = 0; !done() && !deadline.passed(round); ++round) {
         (void)own.poll();
-        own.pause(round, Deadline::never());
+        own.pause(round, deadline);
     }
 }
 
@@ -31,7 +31,11 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     const Connection::Impl::Use use(impl);  // polls may end the connection
     Moving& moving = impl.moving;
     Lane::Impl& own = *impl.lane;
-    moving.check(lane);
+    moving.check(lane, false);
+    poll_until(
+        own, [&] { return impl.handle == nullptr || moving.layer.is_ready(); },
+        Deadline::after(impl.context->config.connect.timeout / 2));
+    if (impl.handle != nullptr) moving.check(lane, true);
     std::optional<Reservation> room;
     visit(lane.impl(), own,
           [&] { room.emplace(make_room_for_member(*lane.impl(), impl.context->config)); });
@@ -40,7 +44,7 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");
         return false;
     }
-    moving.check(lane);
+    moving.check(lane, true);
     moving.begin(moving.make(lane.impl(), std::move(*room)), outcome);
     poll_until(own, [&] { return outcome->is_known() || moving.may_leave(); });
     return !outcome->is_known();
@@ -59,6 +63,11 @@ void await(const MoveOutcome& outcome, Lane::Impl& own, Lane::Impl& other) {
 }
 
 }  // namespace
+
+void LayerAccess::set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
+                                   void* state) noexcept {
+    impl_of(connection).moving.layer = {call, state};
+}
 
 void Connection::move_to(const Lane& lane) {
     const std::shared_ptr<Lane::Impl> own = impl_->lane, other = lane.impl();

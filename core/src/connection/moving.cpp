@@ -48,10 +48,28 @@ void Moving::hear_move(const Frame& frame) {
     const std::string& name = impl_.channel.name();
     const Hello said = parse_hello(frame.body, name);
     check_move(impl_.endpoint->peer(), said, name);
+    if (asked_) surplus(name, "a second move");
+    if (move_ == nullptr && impl_.handle != nullptr && !layer.is_ready()) {
+        asked_ = said;
+        asked_until_ = Deadline::after(impl_.context->config.connect.timeout / 2);
+        impl_.lane->pending().add(impl_.member);
+        return;
+    }
     if (move_ == nullptr) take_part();
     if (move_ == nullptr) return;  // refused, or it will hear a bye
     if (move_->heard) surplus(name, "a second move");
     move_->heard = said;
+}
+
+// Refused, where the layer still lends by then.
+void Moving::hear_asked() noexcept {
+    if (impl_.handle != nullptr && !impl_.has_ended() && !layer.is_ready() &&
+        !asked_until_.passed())
+        return;
+    const std::optional<Hello> said = std::exchange(asked_, std::nullopt);
+    if (impl_.has_ended()) return;
+    take_part();
+    if (move_ != nullptr) move_->heard = said;
 }
 
 void Moving::hear_ready() {
@@ -105,6 +123,7 @@ void Moving::begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome) {
 }
 
 void Moving::go_on() noexcept {
+    if (asked_) hear_asked();
     if (move_ == nullptr) return;
     if (impl_.has_ended() && move_->state != State::ended) end("the connection ended meanwhile");
     try {
@@ -242,7 +261,7 @@ void Moving::end(const std::string& cause) noexcept {
         impl_.sending.sender->unpark(has_left ? &move_->next.place : nullptr);
 }
 
-void Moving::check(const Lane& lane) const {
+void Moving::check(const Lane& lane, bool with_grants) const {
     const std::string object = "connection to " + impl_.channel.name();
     check_lane(*impl_.context, lane);
     if (impl_.lane->in_handler() || impl_.uses_ != 1)
@@ -250,7 +269,7 @@ void Moving::check(const Lane& lane) const {
                     "move it from a loop of your own, or by Lane::call()");
     impl_.check();
     if (impl_.has_ended()) throw Error(impl_.why_ended(), object, "it has ended", "connect again");
-    if (impl_.grants.lends())
+    if (with_grants && impl_.grants.lends())
         throw Error(Errc::invalid_argument, object, "a grant has not ended",
                     "move before it begins, or when it has ended");
     if ((impl_.endpoint->peer().features & Hello::kMoves) == 0)

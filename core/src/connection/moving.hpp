@@ -15,7 +15,7 @@ class Moving {
   public:
     explicit Moving(Connection::Impl& impl) noexcept : impl_(impl) {}
 
-    bool is_busy() const noexcept { return move_ != nullptr; }
+    bool is_busy() const noexcept { return move_ != nullptr || asked_.has_value(); }
     // A frame of the peer that is no bye. Throws Error(protocol_error) where none such is due.
     void hear(const Frame& frame);
     // Of each poll while it is busy. Afterwards it may be busy no more.
@@ -23,9 +23,18 @@ class Moving {
     // The program ended the connection: what its own call began on the old lane is broken off.
     void give_up() noexcept;
 
+    // The layer that lends by itself (LayerAccess).
+    struct Layer {
+        bool (*call)(void* state) noexcept = nullptr;
+        void* state = nullptr;
+        // It lends nothing any more. Else once more, after a poll.
+        bool is_ready() const noexcept { return call == nullptr || call(state); }
+    };
+    Layer layer;
+
     // -- For the call --
-    // Throws Error: it may not move now, to this lane.
-    void check(const Lane& lane) const;
+    // Throws Error: it may not move now, to this lane; `with_grants`: or something is lent.
+    void check(const Lane& lane, bool with_grants) const;
     // The new queue pair on a lane where room was made.
     NextQueuePair make(std::shared_ptr<Lane::Impl> lane, Reservation reservation) const;
     void begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome);
@@ -41,6 +50,7 @@ class Moving {
     void hear_ready();
     void hear_refusal(const Frame& frame);
     void take_part();
+    void hear_asked() noexcept;
     void step();
     void say_move();
     void connect();
@@ -53,6 +63,8 @@ class Moving {
 
     Connection::Impl& impl_;
     std::unique_ptr<Move> move_;
+    std::optional<Hello> asked_;  // the peer's move, which waits for the layer
+    Deadline asked_until_;
 };
 
 }  // namespace verbatim

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <span>
 
+#include <verbatim/core/layers/repeated_step.hpp>
+
 #include "../connection/waiting.hpp"
-#include "repeated_step.hpp"
 
 namespace verbatim {
 

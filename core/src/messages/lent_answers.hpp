@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <span>
 
+#include <verbatim/core/layers/repeated_step.hpp>
+
 #include "../connection/waiting.hpp"
 #include "lent_offer.hpp"
-#include "repeated_step.hpp"
 
 namespace verbatim {
 

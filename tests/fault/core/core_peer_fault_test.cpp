@@ -1,7 +1,9 @@
 // Peers that are killed, stop, or send what does not fit: at known points, in other processes. The
 // survivor gets an error for the connection that is gone, keeps no memory of what was under way,
 // and its other connections carry messages and graphs as before.
+#include <algorithm>
 #include <csignal>
+#include <deque>
 
 #include "core_fault.hpp"
 #include "objects_hand_made.hpp"
@@ -270,6 +272,61 @@ TEST_F(PeerDies, in_the_middle_of_receiving_a_graph) {
     EXPECT_EQ(error.code(), Errc::peer_lost);
     expect_end(connection);
     EXPECT_TRUE(is_graph_of(graph, 20'000)) << "the sender's objects were touched";
+    expect_bystander_unharmed();
+}
+
+// Sends and receives without end, and says so once some have arrived.
+int keep_busy(Connection& connection, Wire& steps) {
+    const Graph small = graph_of(3), large = graph_of(20'000);
+    for (int i = 0; true; ++i) {
+        std::deque<Sending<Graph>> sending;
+        std::deque<Receiving<Graph>> receiving;
+        for (int one = 0; one < 20; ++one) {
+            sending.emplace_back(connection, one % 7 == 0 ? large : small);
+            receiving.emplace_back(connection);
+        }
+        for (auto& one : receiving) one.wait();
+        if (i == 1 && !steps.signal()) return 3;
+    }
+}
+
+TEST_F(PeerDies, with_hundreds_of_operations_under_way_each_of_which_ends_once) {
+    start(keep_busy);
+    Connection& connection = victim_->connection();
+    const Graph small = graph_of(3), large = graph_of(20'000);
+    {
+        std::vector<int> told(800);
+        struct Tell {
+            int& told;
+            void operator()(objects::DrivenOperation&) const { ++told; }
+        };
+        std::deque<WhenSent<Graph, Tell>> sending;
+        std::deque<WhenReceived<Graph, Tell>> receiving;
+        for (std::size_t i = 0; i < 400; ++i) {
+            const SendOptions options{.until = i % 2 == 0 ? Until::reusable : Until::delivered};
+            sending.emplace_back(connection, i % 50 == 0 ? large : small, options, Tell{told[i]});
+            receiving.emplace_back(connection, ReceiveOptions{}, Tell{told[400 + i]});
+        }
+        std::thread killer([this] {
+            EXPECT_TRUE(victim_->process().wire().wait());
+            victim_->kill();
+        });
+        const auto are_told = [&] { return std::ranges::count(told, 0) == 0; };
+        for (const Deadline deadline = soon(); !are_told() && !deadline.passed();)
+            (void)connection.lane().wait(Deadline::after(100ms));
+        killer.join();
+        EXPECT_EQ(told, std::vector<int>(800, 1));
+        int failed = 0;
+        for (auto& one : receiving) {
+            if (one.error() == nullptr) continue;
+            ++failed;
+            EXPECT_EQ(one.error()->code(), Errc::peer_lost);
+        }
+        EXPECT_GT(failed, 0);
+        EXPECT_LT(failed, 400);
+    }
+    expect_end(connection);
+    victim_->close();
     expect_bystander_unharmed();
 }
 

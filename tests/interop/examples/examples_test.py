@@ -64,6 +64,13 @@ class Examples(unittest.TestCase):
     def test_a_composed_message(self):
         self.assertEqual(self.both("composed", "receive", "send"), "3 stops, the last 12 minutes away, then Harbour\n")
 
+    def test_graphs_that_nobody_waits_for(self):
+        self.assertEqual(self.both("async", "receive", "send"),
+                         "100 bytes, 2 graphs left\n100 bytes, 1 graphs left\n100 bytes, 0 graphs left\n")
+
+    def test_objects_of_derived_classes(self):
+        self.assertEqual(self.both("shapes", "receive", "send"), "area: 18\n")
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

@@ -84,6 +84,25 @@ TEST(HugePages, are_taken_while_there_are_any_and_small_ones_follow) {
     EXPECT_EQ(count_of(log.text(), "sysctl -w vm.nr_hugepages="), 1u) << log.text();
 }
 
+// Each sees them free, and one gets them.
+TEST(HugePages, that_two_processes_find_at_the_same_time_serve_one_and_do_not_stop_the_other) {
+    RESERVE_OR_SKIP(pages, 2 * kMi, 4);
+    const auto take_often = [] {
+        CapturedLog log;
+        for (int i = 0; i < 300; ++i) {
+            Arena arena(arena_of(PageChoice::automatic, 8 * kMi, 64 * kMi));
+            arena.deallocate(arena.allocate(kMi, 64), kMi, 64);
+        }
+    };
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(error_code_of(take_often) == Errc::ok ? 0 : 1);
+    EXPECT_EQ(error_code_of(take_often), Errc::ok);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
 TEST(HugePages, that_are_demanded_and_missing_leave_the_arena_as_it_was) {
     RESERVE_OR_SKIP(pages, 2 * kMi, 2);
     if (pages.free() != 2) GTEST_SKIP() << "others have reserved pages, too";

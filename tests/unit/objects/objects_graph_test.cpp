@@ -348,6 +348,44 @@ TEST(Graph, objects_in_the_padding_of_many_neighbours_arrive_once) {
     arena.deallocate(block, kCount * kBytes, 4096);
 }
 
+// Whole pages belong to one object; others begin and end in the pages around it.
+TEST(Graph, objects_around_one_of_several_pages_arrive_once) {
+    using Large = std::array<std::uint64_t, 2000>;  // 16,000 bytes
+    struct Small {
+        std::uint64_t number;
+        Small* other;
+    };
+    struct Root {
+        std::vector<Small*> before;
+        std::vector<Large*> large;
+        std::vector<Small*> after;
+    };
+    constexpr std::size_t kSide = 200, kBytes = 2 * kSide * sizeof(Small) + sizeof(Large);
+    auto* block = static_cast<std::byte*>(test_arena().allocate(kBytes, 4096));
+    auto* const large = ::new (block + kSide * sizeof(Small)) Large{};
+    Root root;
+    root.large = {large, large};
+    for (std::size_t i = 0; i < 2 * kSide; ++i) {
+        std::byte* const at = block + i * sizeof(Small) + (i < kSide ? 0 : sizeof(Large));
+        (i < kSide ? root.before : root.after).push_back(::new (at) Small{i, nullptr});
+    }
+    for (std::size_t i = 0; i < kSide; ++i) {
+        root.before[i]->other = root.after[i];
+        root.after[i]->other = root.before[kSide - 1 - i];
+    }
+    (*large)[1999] = 9;
+    auto image = image_of(root);
+    const auto* r = image.mend<Root>();
+    EXPECT_EQ(r->large[0], r->large[1]);
+    EXPECT_EQ((*r->large[0])[1999], 9u);
+    for (std::size_t i = 0; i < kSide; ++i) {
+        EXPECT_EQ(r->before[i]->number, i);
+        EXPECT_EQ(r->before[i]->other, r->after[i]);
+        EXPECT_EQ(r->after[i]->other, r->before[kSide - 1 - i]);
+    }
+    test_arena().deallocate(block, kBytes, 4096);
+}
+
 struct alignas(64) Wide {
     double values[8];
 };

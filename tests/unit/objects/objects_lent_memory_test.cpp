@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "objects_hand_made.hpp"
-#include "objects_pair.hpp"
+#include "objects_two_connections.hpp"
 
 namespace verbatim::test {
 namespace {
@@ -14,20 +14,6 @@ namespace {
 using Numbers = std::vector<int>;
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 constexpr std::size_t kSlot = objects::wire::kSlotBytes;
-
-// Two connections between the same two contexts.
-struct TwoConnections : Pair {
-    TwoConnections() {
-        Listener listener = receiver_context.listen("127.0.0.1:0");
-        std::thread accepting([&] {
-            other_receiver.emplace(listener.accept(Deadline::after(std::chrono::seconds(10))));
-        });
-        other_sender.emplace(
-            sender_context.connect("127.0.0.1:" + std::to_string(listener.port())));
-        accepting.join();
-    }
-    std::optional<Connection> other_sender, other_receiver;
-};
 
 // What is lent for a graph on the first connection.
 std::vector<RemoteExtent> borrow(Pair& pair) {

@@ -10,6 +10,7 @@
 #include "core_fault.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
+#include "shapes/objects_shapes.hpp"
 
 namespace verbatim {
 namespace {
@@ -72,6 +73,49 @@ TEST(ObjectLink, takes_a_graph_made_by_hand) {
     EXPECT_EQ(receive<Plain>(*pair.receiver, {soon()})->b, 4u);
 }
 
+// The class is said in the pointer's field.
+struct Holder {
+    std::uint64_t before = 0;
+    std::uint64_t shape = 0;
+};
+struct Held {
+    std::uint64_t before = 0;
+    shapes::Shape* shape = nullptr;
+};
+struct HeldImage {
+    Holder root;
+    std::uint64_t table = 0;
+    int id = 5, radius = 6;
+};
+
+TEST(ObjectLink, a_class_that_is_not_known_here_costs_its_graphs_only) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    const auto tell = [&](std::uint32_t number, std::uint64_t fingerprint, std::string name) {
+        return peer.say(wire::kClass,
+                        wire::Class{fingerprint, number, static_cast<std::uint32_t>(name.size())},
+                        std::as_bytes(std::span(name)));
+    };
+    ASSERT_EQ(tell(1, 77, "elsewhere::Square"), Errc::ok);
+    ASSERT_EQ(tell(2, HandMadeSender::fingerprint_of<shapes::Circle>(), "shapes::Circle"),
+              Errc::ok);
+    wire::Eager head = HandMadeSender::eager_of<Held>(1);
+    head.image_bytes = sizeof(HeldImage);
+    head.steps = 1;
+    head.references = 2;
+    HeldImage image;
+    image.root.shape = objects::kClassBit | 1;
+    ASSERT_EQ(peer.eager(head, image), Errc::ok);
+    image.root.shape = objects::kClassBit | 2;
+    ++head.id;
+    ASSERT_EQ(peer.eager(head, image), Errc::ok);
+    const Error error = error_of([&] { (void)receive<Held>(*pair.receiver, {soon()}); });
+    EXPECT_EQ(error.code(), Errc::type_mismatch);
+    EXPECT_TRUE(says(error, "class elsewhere::Square")) << error.what();
+    EXPECT_TRUE(says(error, "include the header")) << error.what();
+    EXPECT_EQ(receive<Held>(*pair.receiver, {soon()})->shape->tell(), "circle 6");
+}
+
 TEST(ObjectLink, a_value_that_is_none_costs_that_graph_only) {
     Pair pair;
     HandMadeSender peer(*pair.sender);
@@ -83,6 +127,32 @@ TEST(ObjectLink, a_value_that_is_none_costs_that_graph_only) {
     EXPECT_EQ(error_of([&] { receive<Chosen>(*pair.receiver, {soon()}); }).code(),
               Errc::corrupt_message);
     EXPECT_EQ(receive<Chosen>(*pair.receiver, {soon()})->value, 5u);
+}
+
+// ---- a peer that was built from other definitions ----
+
+namespace older {
+struct Plain {
+    std::uint64_t a = 1;
+    std::uint32_t b = 2;
+};
+}  // namespace older
+
+TEST(ObjectLink, an_older_layout_of_the_same_type_costs_that_graph_and_its_field_is_told) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    std::string text = objects::layout_of(objects::type_info<older::Plain>()).text;
+    for (std::size_t at = 0; (at = text.find("older::")) != std::string::npos;) text.erase(at, 7);
+    const std::uint64_t fingerprint = HandMadeSender::fingerprint_of<older::Plain>();
+    const wire::LayoutPart part{fingerprint, static_cast<std::uint32_t>(text.size()), 0};
+    ASSERT_EQ(peer.say(wire::kLayout, part, std::as_bytes(std::span(text))), Errc::ok);
+    ASSERT_EQ(peer.eager(HandMadeSender::eager_of<older::Plain>(1), older::Plain{}), Errc::ok);
+    ASSERT_EQ(peer.eager(HandMadeSender::eager_of<Plain>(2), Plain{5, 6}), Errc::ok);
+    const Error error = error_of([&] { receive<Plain>(*pair.receiver, {soon()}); });
+    EXPECT_EQ(error.code(), Errc::type_mismatch);
+    says(error, "lay it out differently");
+    says(error, "field 1");
+    EXPECT_EQ(receive<Plain>(*pair.receiver, {soon()})->b, 6u);
 }
 
 using Send = std::function<void(HandMadeSender&)>;
@@ -145,6 +215,9 @@ std::vector<Send> wrong_messages() {
     return {[](HandMadeSender& peer) { (void)peer.begin<Plain>(5); },
             [](HandMadeSender& peer) { (void)peer.need(1, 1); },
             [](HandMadeSender& peer) {
+                (void)peer.say(wire::kClass, wire::Class{1, 2, 0});
+            },
+            [](HandMadeSender& peer) {
                 (void)peer.begin<Plain>(1);
                 (void)peer.need(1, 0);
             },
@@ -190,7 +263,60 @@ TEST(ObjectLink, refuses_messages_that_contradict_the_protocol) {
     }
 }
 
+// ---- what an operation leaves that ends early, or takes long ----
+
+TEST(ObjectLink, a_type_with_too_long_a_layout_is_refused_and_takes_no_number) {
+    Pair pair;
+    const Plain plain;
+    const objects::Layout layout{std::string(std::size_t{2} << 20, 'x'), 1};
+    const objects::RootType root{objects::type_info<Plain>(), layout, alignof(Plain)};
+    {
+        const objects::PackLease lease(*pair.sender);
+        objects::Packer<Plain> packer(*lease, plain, objects::pack_options(*pair.sender, false));
+        objects::Outbound sending(lease.link(), packer, root, {});
+        EXPECT_EQ(end_of(sending).code(), Errc::unsupported);
+    }
+    const Numbers numbers{1, 2};
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+}
+
+// Its receiver sees no write: it is told now and then that the sender is at it.
+TEST(ObjectLink, a_long_write_of_one_object_says_that_the_sender_lives) {
+    Pair pair;
+    const Numbers numbers(std::size_t{8} << 20);  // 32 MiB
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    const auto activity = [&] { return objects::object_link(*pair.receiver)->activity(); };
+    const Deadline deadline = soon();
+    for (bool is_sent = false, is_received = false; !is_received;) {
+        ASSERT_FALSE(deadline.passed());
+        is_sent = is_sent || sending.step();
+        is_received = receiving.step();
+    }
+    const std::uint64_t others = 4;  // layout, begin, need, the only fragment
+    EXPECT_GE(activity(), others + 32u * 1024 * 1024 / wire::kSignOfLifeBytes);
+}
+
 // ---- what a peer can make this side keep ----
+
+TEST(ObjectLink, keeps_layouts_up_to_a_bound_and_drops_the_oldest) {
+    Pair pair;
+    HandMadeSender peer(*pair.sender);
+    const std::vector<std::byte> text(std::size_t{16} << 10, std::byte{'x'});
+    auto& incoming = objects::object_link(*pair.receiver)->incoming();
+    for (std::uint64_t type = 1; type <= 8; ++type)
+        for (std::uint32_t at = 0; at < wire::kMaxLayoutBytes;) {
+            const wire::LayoutPart head{type, wire::kMaxLayoutBytes, at};
+            if (peer.say(wire::kLayout, head, text) == Errc::ok)
+                at += static_cast<std::uint32_t>(text.size());
+            (void)readable(*pair.receiver);
+        }
+    std::size_t bytes = 0;
+    for (std::uint64_t type = 1; type <= 8; ++type) bytes += incoming.types().layout(type).size();
+    EXPECT_EQ(bytes, objects::ToldLayouts::kMostBytes);
+    EXPECT_TRUE(incoming.types().layout(1).empty());
+    EXPECT_EQ(incoming.types().layout(8).size(), wire::kMaxLayoutBytes);
+}
 
 TEST(ObjectLink, takes_no_more_beginnings_than_a_sender_may_make) {
     Pair pair;

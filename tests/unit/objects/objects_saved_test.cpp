@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -64,6 +66,8 @@ Store make_store(int entries) {
         last = &entry;
     }
     store.words = {{1, "one"}, {2, kLong}};
+    for (int i = 0; i < 2 * entries; ++i)  // of many: buckets of more than a segment
+        store.words[static_cast<std::uint32_t>(10 + i)] = std::to_string(i);
     store.lines = {"a", kLong, "b"};
     store.queue = {1, 2, 3};
     store.chain = {7, 8, 9};
@@ -87,6 +91,9 @@ void expect_store(const Store& got, int entries) {
         last = &entry;
     }
     EXPECT_EQ(got.words.at(2), kLong);
+    ASSERT_EQ(got.words.size(), static_cast<std::size_t>(2 * entries + 2));
+    for (int i = 0; i < 2 * entries; ++i)
+        ASSERT_EQ(got.words.at(static_cast<std::uint32_t>(10 + i)), std::to_string(i));
     EXPECT_EQ(got.lines, (std::list<std::string>{"a", kLong, "b"}));
     EXPECT_EQ(got.queue, (std::deque<std::uint64_t>{1, 2, 3}));
     EXPECT_EQ(got.chain, (std::forward_list<std::uint8_t>{7, 8, 9}));
@@ -174,6 +181,13 @@ TEST_F(Saved, a_graph_is_saved_into_a_descriptor) {
     save(file, make_store(2));
     expect_store(*map<Store>(file), 2);
     close(file);
+    const std::string before = bytes();
+    for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR | O_APPEND}) {
+        const int wrong = open(path_.c_str(), flags);
+        EXPECT_EQ(error_of([&] { save(wrong, make_store(1)); }).code(), Errc::invalid_argument);
+        close(wrong);
+    }
+    EXPECT_EQ(bytes(), before);
 }
 
 TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_taken) {
@@ -311,6 +325,27 @@ TEST_F(Saved, a_save_that_fails_leaves_the_former_file_and_nothing_else) {
     EXPECT_EQ(bytes(), before);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
     EXPECT_EQ(refusal<Store>({.max_bytes = 100}).code(), Errc::graph_too_large);
+}
+
+TEST_F(Saved, a_process_that_is_killed_while_it_saves_leaves_the_former_file) {
+    save(path_, make_store(3));
+    const pid_t child = fork();
+    if (child == 0) {
+        const Store store = make_store(20'000);
+        while (true) save(path_ + "-other", store);
+    }
+    const auto is_saving = [this] {
+        for (const auto& entry : fs::directory_iterator(folder_))
+            if (entry.path().string().find("-other.") != std::string::npos) return true;
+        return false;
+    };
+    for (const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+         !is_saving() && !deadline.passed();) {
+    }
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    expect_store(*map<Store>(path_), 3);
+    if (fs::exists(path_ + "-other")) expect_store(*map<Store>(path_ + "-other"), 20'000);
 }
 
 }  // namespace

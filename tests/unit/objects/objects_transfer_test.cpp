@@ -12,6 +12,7 @@
 
 #include "core_fault.hpp"
 #include "objects_pair.hpp"
+#include "sanitized.hpp"
 
 namespace verbatim {
 namespace {
@@ -352,12 +353,13 @@ TEST(Transfer, a_send_that_never_began_leaves_the_connection_usable) {
     // No room for the graph until the deadline.
     const std::vector<std::byte> text(pair.sender->max_message_bytes());
     std::size_t messages = 0;
+    const auto kQuiet = test::kSanitized ? 1s : 200ms;
     const auto fill_ring = [&](std::span<const std::byte> payload) {
         // A send queue is full for a while only.
-        for (Deadline quiet = Deadline::after(50ms); !quiet.passed();) {
+        for (Deadline quiet = Deadline::after(kQuiet); !quiet.passed();) {
             if (pair.sender->try_send(1, payload) == Errc::ok) {
                 ++messages;
-                quiet = Deadline::after(50ms);
+                quiet = Deadline::after(kQuiet);
             }
             (void)pair.sender->progress();
         }

@@ -1,6 +1,8 @@
 // Memory that a receiver lends for graphs: reuse, the budget of a context, limits, hostile peers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -9,7 +11,7 @@
 #include "core_fault.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
-#include "objects_pair.hpp"
+#include "objects_two_connections.hpp"
 
 namespace verbatim {
 namespace {
@@ -20,6 +22,7 @@ using test::HandMadeSender;
 using test::Pair;
 using test::says;
 using test::small_config;
+using test::TwoConnections;
 namespace wire = objects::wire;
 using Numbers = std::vector<int>;
 
@@ -147,18 +150,6 @@ TEST(Windows, a_graph_over_the_limit_is_refused_on_both_sides_by_the_name_of_the
     EXPECT_EQ(*pair.transfer(next), next);
 }
 
-// Two connections between the same two contexts.
-struct TwoConnections : Pair {
-    explicit TwoConnections(const Config& receiving) : Pair(small_config(), receiving) {
-        Listener listener = receiver_context.listen("127.0.0.1:0");
-        std::thread accepting([&] { other_receiver.emplace(listener.accept(in_time())); });
-        other_sender.emplace(
-            sender_context.connect("127.0.0.1:" + std::to_string(listener.port())));
-        accepting.join();
-    }
-    std::optional<Connection> other_sender, other_receiver;
-};
-
 TEST(Windows, half_arrived_graphs_do_not_block_each_other_where_the_budget_holds_but_one) {
     constexpr std::size_t kGraph = std::size_t{4} << 20;
     TwoConnections two(limited_config(kGraph + (std::size_t{1} << 20), kGraph));
@@ -197,10 +188,85 @@ TEST(Windows, that_one_connection_does_not_use_go_to_another) {
     }
 }
 
+TEST(Windows, for_a_large_object_are_populated_a_part_with_each_step) {
+    Pair pair;
+    const Numbers numbers(std::size_t{16} << 20, 3);  // 64 MiB, side by side
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<Numbers> receiving(*pair.receiver);
+    const auto populated = [&] { return pair.receiver->receive_arena().usage().populated_bytes; };
+    std::size_t most = 0;
+    bool sent = false, received = false;
+    for (const Deadline deadline = in_time(); !sent || !received;) {
+        ASSERT_FALSE(deadline.passed());
+        sent = sent || sending.step();
+        const std::size_t before = populated();
+        received = received || receiving.step();
+        most = std::max(most, populated() - before);
+    }
+    EXPECT_EQ(*receiving.take(), numbers);
+    EXPECT_GT(most, 0u);
+    EXPECT_LE(most, 2 * pair.receiver->config().receive_arena.segment_bytes);
+}
+
+TEST(Windows, of_both_sides_come_back_before_a_connection_moves) {
+    Pair pair;
+    const Numbers numbers(kMany, 1);
+    const auto kept = pair.transfer(numbers);  // lies in windows
+    std::atomic<bool> moved{false};
+    std::optional<Received<Numbers>> answer;
+    std::jthread peer([&] {
+        send(*pair.sender, numbers, {in_time()});
+        answer = receive<Numbers>(*pair.sender, {in_time()});
+        while (!moved) (void)pair.sender->progress();
+        send(*pair.sender, numbers, {in_time()});
+    });
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
+    send(*pair.receiver, numbers, {in_time()});
+    const Lane lane = pair.receiver_context.make_lane();
+    EXPECT_NO_THROW(pair.receiver->move_to(lane));
+    moved = true;
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers);
+    peer.join();
+    EXPECT_EQ(*kept, numbers);
+    EXPECT_EQ(**answer, numbers);
+}
+
+// One that only its lane's polls drive, here or in a thread that sleeps.
+TEST(Windows, of_an_idle_connection_go_back_where_another_one_lacks_memory) {
+    for (const bool in_a_thread : {false, true}) {
+        Config config = small_config();
+        config.receive_arena.max_bytes = std::size_t{8} << 20;
+        config.objects.window_wait = 20s;
+        Pair pair(small_config(), config);
+        (void)pair.transfer(Numbers(kMany, 1));  // leaves windows of 4 MB and more with the peer
+        Lane lane = pair.receiver_context.make_lane();
+        Listener listener = pair.receiver_context.listen("127.0.0.1:0");
+        std::atomic<bool> received{false};
+        const std::jthread idle([&] {
+            for (const Deadline deadline = in_time(); in_a_thread && !received;) {
+                (void)pair.receiver_context.lane().wait(Deadline::after(100ms));
+                if (deadline.passed()) break;
+            }
+        });
+        std::jthread receiving([&] {
+            Connection other = listener.accept(lane, in_time());
+            std::vector<Numbers> graph;
+            Receiving<std::vector<Numbers>> receive(other, {in_time()});
+            while (!receive.test())
+                if (!in_a_thread) (void)pair.receiver_context.lane().poll();
+            EXPECT_EQ(receive.error(), nullptr);
+            received = true;
+        });
+        Connection other =
+            pair.sender_context.connect("127.0.0.1:" + std::to_string(listener.port()));
+        EXPECT_NO_THROW(send(other, std::vector<Numbers>(60, Numbers(28'000, 5)), {in_time()}));
+    }
+}
+
 TEST(Windows, the_budget_is_free_again_when_connections_end_at_any_step) {
     const Numbers numbers(kMany, 3);
     for (int steps = 0; steps < 12; ++steps) {
-        TwoConnections two(small_config());
+        TwoConnections two;
         std::optional<SendOperation<Numbers>> sending(std::in_place, *two.sender, numbers);
         std::optional<ReceiveOperation<Numbers>> receiving(std::in_place, *two.receiver);
         for (int i = 0; i < steps; ++i) {
@@ -263,6 +329,37 @@ TEST(Windows, received_graphs_that_hold_the_arena_for_too_long_are_an_error_of_t
     const Error error = error_of([&] { pair.transfer(numbers); });
     EXPECT_EQ(error.code(), Errc::graph_too_large);
     says(error, "receive_arena");
+}
+
+// The number of each window that was told, in that order; all of them are lent at once.
+std::vector<std::uint32_t> told_windows(Pair& pair, std::size_t count) {
+    HandMadeSender peer(*pair.sender);
+    for (std::uint64_t id = 1; id <= count; ++id) {
+        while (peer.begin<Numbers>(id) == Errc::would_block) (void)readable(*pair.receiver);
+        while (peer.need(id, 1) == Errc::would_block) (void)readable(*pair.receiver);
+    }
+    std::vector<std::uint32_t> told;
+    for (const Deadline deadline = in_time(); told.size() < count && !deadline.passed();) {
+        (void)readable(*pair.receiver);
+        Message message;
+        while (pair.sender->try_receive(message) == Errc::ok) {
+            std::span<const std::byte> payload = message.payload();
+            wire::Lend head{};
+            if (message.kind() == wire::kLend && wire::parse(payload, head))
+                told.push_back(head.window);
+        }
+    }
+    return told;
+}
+
+TEST(Windows, are_told_in_the_order_of_their_numbers_though_queue_and_ring_are_full) {
+    Config narrow = small_config();
+    narrow.ring.bytes = 4096;
+    narrow.ring.send_blocks = 16;
+    Pair pair(narrow, narrow);
+    const std::vector<std::uint32_t> told = told_windows(pair, 60);
+    ASSERT_EQ(told.size(), 60u);
+    for (std::uint32_t i = 0; i < told.size(); ++i) ASSERT_EQ(told[i], i);
 }
 
 TEST(Windows, hostile_mode_looks_at_private_copies_only) {

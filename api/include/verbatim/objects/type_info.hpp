@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 namespace verbatim::objects {
@@ -19,13 +20,17 @@ struct PartInfo {
     std::string name;  // empty where the language hides it
     std::size_t offset = 0;
     TypeInfoFunction type = nullptr;
+    bool is_base = false;
 };
 
 struct TypeInfo {
     std::string (*spelled)() = nullptr;  // "vector<Point> pmr"
+    const std::type_info* id = nullptr;  // null where the language's own is turned off
     std::size_t bytes = 0;
     std::size_t alignment = 1;
     bool is_class = false;        // of the program: its members are listed in layouts
+    bool is_polymorphic = false;  // it has virtual functions
+    bool is_dynamic = false;      // and may have derived classes
     std::vector<PartInfo> parts;  // objects that it always holds
     // Elements side by side: an array.
     std::uint64_t count = 0;
@@ -60,6 +65,17 @@ struct ObjectArray {
     std::uint64_t count = 0;
     const std::byte* bytes = nullptr;
 };
+
+// Are they the same type? Each library of a process may have an info of its own.
+inline bool is_same(const TypeInfo& one, const TypeInfo& other) noexcept {
+    if (&one == &other) return true;
+    return one.bytes == other.bytes && one.id != nullptr && other.id != nullptr &&
+           *one.id == *other.id;
+}
+// Does a `derived` have a base class `base`, or is it one, `delta` bytes into it?
+bool derives(const TypeInfo& derived, const TypeInfo& base, std::uint64_t delta) noexcept;
+// The field of a class that holds the address of its virtual table.
+const TypeInfo& virtual_table_info();
 
 // Does the array hold `inner_count` consecutive objects of type `inner`, starting `delta` bytes
 // into it? The storage of an empty optional holds no object.

@@ -108,6 +108,10 @@ class Arena final : public std::pmr::memory_resource {
         deallocate(object, sizeof(T), alignof(T));
     }
 
+    // allocate(), in steps: null where a segment must be populated first. `may_populate`: one is
+    // then; it becomes false. Call again. Throws Error(out_of_memory).
+    void* allocate_part(std::size_t bytes, std::size_t alignment, bool& may_populate);
+
     std::byte* base() const noexcept { return base_; }
     std::size_t reserved_bytes() const noexcept { return options_.max_bytes; }
     bool contains(const void* p) const noexcept { return offset_of(p) < options_.max_bytes; }

@@ -213,6 +213,8 @@ class Connection {
 // The state behind a connection, wherever the connection is moved to: for Verbatim's own layers.
 struct LayerAccess {
     static Connection::Impl& impl_of(Connection& connection) noexcept { return *connection.impl_; }
+    // The program's object, wherever it was moved to; null: the program has ended it.
+    static Connection* handle_of(const Connection::Impl& impl) noexcept;
     static bool has_handler(const Connection& connection, std::uint8_t channel) noexcept {
         return connection.handler_of(channel) != nullptr;
     }
@@ -226,6 +228,10 @@ struct LayerAccess {
                 return std::make_shared<S>(config);
             }));
     }
+    // The layer that lends by itself: `call(state)` ends that before the connection moves. True: it
+    // lends nothing any more. Else it is asked again by polls.
+    static void set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
+                                 void* state) noexcept;
     using MakeState = std::shared_ptr<void> (*)(const Config& config);
     static std::shared_ptr<void> shared_state(Connection& connection, const void* key,
                                               MakeState make);

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
-#include <verbatim/objects/graph/mender.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/types/all.hpp>
+
+#include "shapes/objects_classes.hpp"
 
 namespace verbatim::objects {
 
@@ -37,12 +38,15 @@ class Loopback {
         }
         image_bytes = packer.image_bytes();
         objects = packer.objects();
+        sent_counts = packer.class_counts();
+        received_counts = mender.class_counts();
         return *static_cast<T*>(mender.root());
     }
     Arena& arena() noexcept { return *arena_; }
 
     std::uint64_t flush_bytes = kSegmentBytes;
     std::uint64_t image_bytes = 0, objects = 0, records = 0, restarts = 0;
+    ClassCounts sent_counts, received_counts;
     // May change the image before it is looked at.
     std::function<void(std::uint64_t offset, std::byte* bytes, std::uint64_t count)> tamper;
 
@@ -71,6 +75,7 @@ class Loopback {
         }
         for (const Piece& piece : staging.pieces()) put(piece.offset, piece.from, piece.bytes);
         for (const Patch& patch : staging.patches()) put(patch.offset, patch.data, patch.bytes);
+        test::tell_classes(packing_, mending_.told_classes());
         records += packer.places().size() + packer.arrays().size();
         mender.add_records(packer.places(), packer.arrays());
         mender.advance_to({staging.cursor(), packer.steps(), packer.references(), done});

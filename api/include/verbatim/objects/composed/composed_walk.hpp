@@ -167,6 +167,7 @@ struct HidesAddresses {
 template <class Root>
 inline constexpr bool kCanBeComposed =
     !boost::mp11::mp_any_of<typename Closure<Root>::Types, HidesAddresses>::value &&
+    !boost::mp11::mp_any_of<typename Closure<Root>::Types, std::is_polymorphic>::value &&
     !detail::kHasCounts<Closure<Root>>;
 
 }  // namespace verbatim::objects

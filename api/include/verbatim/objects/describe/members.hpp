@@ -14,17 +14,27 @@
 #include <boost/pfr/core.hpp>
 
 #include <verbatim/objects/describe/bindings.hpp>
+#include <verbatim/objects/describe/registers.hpp>
+#include <verbatim/objects/describe/type_name.hpp>
 
 // Describes a struct that cannot be taken apart automatically (C arrays, packed or over-aligned
 // members): VERBATIM_DESCRIBE(Type, member, member...) after the type, in its namespace. Every
 // non-static data member must be listed, in any order.
-#define VERBATIM_DESCRIBE(Type, ...) BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__))
+#define VERBATIM_DESCRIBE(Type, ...)               \
+    BOOST_DESCRIBE_STRUCT(Type, (), (__VA_ARGS__)) \
+    VERBATIM_REGISTERS(Type)
 // The same for a struct with base classes: VERBATIM_DESCRIBE_DERIVED(Type, (Base, Base2),
 // member...) with its own members.
-#define VERBATIM_DESCRIBE_DERIVED(Type, Bases, ...) \
-    BOOST_DESCRIBE_STRUCT(Type, Bases, (__VA_ARGS__))
+#define VERBATIM_DESCRIBE_DERIVED(Type, Bases, ...)   \
+    BOOST_DESCRIBE_STRUCT(Type, Bases, (__VA_ARGS__)) \
+    VERBATIM_REGISTERS(Type)
 // Inside a class with private members: VERBATIM_DESCRIBE_PRIVATE(Type, member...).
-#define VERBATIM_DESCRIBE_PRIVATE(Type, ...) BOOST_DESCRIBE_CLASS(Type, (), (), (), (__VA_ARGS__))
+#define VERBATIM_DESCRIBE_PRIVATE(Type, ...) \
+    VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, (), __VA_ARGS__)
+// The same with base classes: VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, (Base, Base2), member...).
+#define VERBATIM_DESCRIBE_PRIVATE_DERIVED(Type, Bases, ...)  \
+    BOOST_DESCRIBE_CLASS(Type, Bases, (), (), (__VA_ARGS__)) \
+    static inline const ::verbatim::objects::detail::Registers<Type> verbatim_registers_{};
 
 namespace verbatim::objects {
 namespace detail {
@@ -178,13 +188,19 @@ consteval bool aggregate_members_are_known() {
 // trace.
 template <class T>
 consteval bool members_are_known__else_add_VERBATIM_DESCRIBE() {
-    static_assert(!std::is_polymorphic_v<T>,
-                  "verbatim: a type with virtual functions cannot be sent yet; send its data in a "
-                  "plain struct");
+    constexpr bool is_registered = !std::is_polymorphic_v<T> || Described<T>;
+    constexpr bool is_named = !std::is_polymorphic_v<T> || !detail::has_internal_name<T>();
+    static_assert(is_registered,
+                  "verbatim: this class has virtual functions, so it must be described; add "
+                  "VERBATIM_DESCRIBE(Type, member, ...) after it, or VERBATIM_DESCRIBE_DERIVED "
+                  "with its bases");
+    static_assert(is_named,
+                  "verbatim: a class with virtual functions in an anonymous namespace cannot be "
+                  "sent; its name means nothing to the receiver");
     static_assert(!std::is_union_v<T>,
                   "verbatim: a union does not say which member is alive; send a struct with a tag, "
                   "or std::variant");
-    if constexpr (std::is_polymorphic_v<T> || std::is_union_v<T>) {
+    if constexpr (!is_registered || !is_named || std::is_union_v<T>) {
         return false;
     } else if constexpr (Described<T>) {
         return true;
@@ -221,6 +237,7 @@ struct DescribedMembers {
         "not part of its type");
     static constexpr std::size_t kOwn = boost::mp11::mp_size<List>::value;
     static constexpr std::size_t kCount = kOwn + boost::mp11::mp_size<Bases>::value;
+    static constexpr bool is_base(std::size_t number) noexcept { return number >= kOwn; }
     template <std::size_t I>
     static constexpr auto& get(auto& object) noexcept {
         if constexpr (I < kOwn) {

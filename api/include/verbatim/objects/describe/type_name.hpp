@@ -18,6 +18,13 @@ constexpr std::string_view raw_type_name() noexcept {
     return text.substr(start, end - start);
 }
 
+// True if the type, or an argument of its, lies in an anonymous namespace.
+template <class T>
+constexpr bool has_internal_name() noexcept {
+    constexpr std::string_view name = raw_type_name<T>();
+    return name.find("{anonymous}") != name.npos || name.find("(anonymous namespace)") != name.npos;
+}
+
 }  // namespace detail
 
 // "ns::Package"; anonymous namespaces read "(anonymous namespace)" with both compilers.

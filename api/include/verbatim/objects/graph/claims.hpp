@@ -25,8 +25,8 @@ class Claims {
   public:
     using Word = std::uint32_t;
     static constexpr Word kFree = 0;
-    static constexpr Word kFreed = 0xfffffffe;   // arena memory that is not allocated
-    static constexpr Word kShared = 0xffffffff;  // see the table beside
+    static constexpr Word kShared = 0xfffffffe;  // see the table beside
+    static constexpr Word kFreed = 0xffffffff;   // arena memory that is not allocated
     static constexpr std::uint64_t kPageBytes = 4096, kPageGranules = kPageBytes / kImageGranule;
 
     // Granules of `arena` that are not allocated cannot be claimed.
@@ -54,7 +54,9 @@ class Claims {
 
     // The word of the granule of `address`.
     Word word_at(std::uint64_t address) noexcept;
-    static constexpr bool names_place(Word word) noexcept { return word != kFree && word < kFreed; }
+    static constexpr bool names_place(Word word) noexcept {
+        return word != kFree && word < kShared;
+    }
     // What such a word says of the place of `address`, if its object reaches so far.
     static constexpr std::uint64_t offset_of(Word word, std::uint64_t address) noexcept {
         return (std::uint64_t{word} - 1) * kImageGranule + address % kImageGranule;
@@ -108,7 +110,8 @@ class Claims {
     }
     void claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset);
     void claim_page(std::uint64_t page, Word first);
-    void mark_freed(std::uint64_t address, Word* words) const noexcept;
+    // Nothing in that page was met; what is not allocated of it is marked.
+    void begin_words(std::uint64_t address, Word* words) const noexcept;
 
     const Arena& arena_;
     std::uint64_t last_page_ = kNoPage;
@@ -120,5 +123,13 @@ class Claims {
     std::vector<std::unique_ptr<Word[]>> blocks_;             // that they lie in
     std::map<std::uint64_t, Apart> apart_;                    // by start
 };
+
+// Is nothing known of any of these granules?
+template <std::uint64_t Granules>
+[[gnu::always_inline]] inline bool are_free(const Claims::Word* words) noexcept {
+    Claims::Word any = 0;
+    for (std::uint64_t i = 0; i < Granules; ++i) any |= words[i];
+    return any == Claims::kFree;
+}
 
 }  // namespace verbatim::objects

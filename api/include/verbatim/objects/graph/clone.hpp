@@ -91,6 +91,8 @@ class Cloning {
     template <class T>
     std::remove_cv_t<T>* own(const T& from) {
         using Object = std::remove_cv_t<T>;
+        static_assert(!std::is_polymorphic_v<Object>,
+                      "verbatim: clone() cannot copy classes with virtual functions");
         void* to = nullptr;
         if constexpr (alignof(Object) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
             to = ::operator new (sizeof(Object), std::align_val_t{alignof(Object)});

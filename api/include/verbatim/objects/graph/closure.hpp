@@ -85,6 +85,7 @@ using TargetsOf = mp::mp_transform<TargetOfEdge, mp::mp_copy_if<Edges, Predicate
 
 template <class Root>
 struct Closure {
+    static constexpr bool kIsOpen = false;
     using Types = typename detail::Expand<List<>, List<Root>>::Type;
     using Edges =
         detail::mp::mp_unique<detail::Join<detail::mp::mp_transform<detail::EdgesOf, Types>>>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <verbatim/objects/graph/mender.hpp>
@@ -34,6 +35,12 @@ ImageFacts pack_into(PrivateBlock& block, Packing& packing);
 // Checks and mends an image of one piece. Throws Error(corrupt_message).
 void mend_at(std::byte* image, const ImageFacts& facts, Mending& mending);
 
+// Images are kept without the classes that their sender may have announced.
+template <class Root>
+inline constexpr bool kHasVirtualFunctions = []<class... T>(List<T...>) {
+    return (std::is_polymorphic_v<T> || ...);
+}(typename Closure<Root>::Types{});
+
 // A copy of the graph in a block of its own.
 template <class T>
 struct Copied {
@@ -44,6 +51,8 @@ struct Copied {
 };
 template <class T>
 Copied<T> copy_graph(const T& root) {
+    static_assert(!kHasVirtualFunctions<T>,
+                  "verbatim: graphs with virtual functions cannot be compacted or promoted");
     LocalTables tables;
     Packer<T> packer(tables.packing, root, {});
     Mender<T> mender(tables.mending, false);

@@ -106,7 +106,7 @@ class InnerReferences {
         const Targets& targets = packer.tables_.targets;
         if (waiting.is_text && packer.tables_.targets.meet(wanted).met == Met::fresh &&
             targets.container_of(wanted.address) == nullptr)
-            return packer.take_in_told(wanted);
+            return packer.take_in_container(wanted, wanted);
         packer.follow(first, waiting.count, {});
     }
     // The receiver never sees it wait if its field can still be written.

@@ -9,22 +9,29 @@
 #include <cstdint>
 #include <cstring>
 
+#include <verbatim/objects/graph/class_mending.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/mending.hpp>
+#include <verbatim/objects/graph/open_closure.hpp>
 #include <verbatim/objects/graph/packer.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
 
+// Of graphs that are not open, and of OpenGraph; open_walks.hpp has the others.
 template <class Root>
-class Mender final : public Mending {
+class Mender : public Mending {
   public:
-    using Types = Closure<Root>;
+    using Types = ClosureOf<Root>;
     using Frame = MendFrame;
     using Walk = Mending;
 
-    Mender(MendTables& tables, bool acyclic)
-        : Mending(tables, &Mender::run_all, kClaimedTypes<Root>, Types::kInnerTypes, acyclic) {}
+    // Of an open graph the root is told. Throws Error(unsupported): a prototype cannot be made.
+    Mender(MendTables& tables, bool acyclic, const OpenRoot& root = {})
+        : Mending(tables, &Mender::run_all, type_keys_of<Root>(), Types::kInnerTypes, acyclic),
+          root_type_(root) {
+        if constexpr (!Types::kIsOpen) detail::prepare_tables<typename Types::Types>();
+    }
 
     // ---- called by the mend() of traits ----
     // The objects that a container owns: `count` of them, whose memory it returns.
@@ -42,7 +49,10 @@ class Mender final : public Mending {
         std::uint64_t raw = 0;
         std::memcpy(&raw, field, sizeof raw);
         if (raw == 0) return;
-        follow<E>(static_cast<std::byte*>(field), raw, 1);
+        if constexpr (Types::kIsOpen && kIsDynamic<E>)
+            ClassMending<Mender>::template follow<E>(*this, static_cast<std::byte*>(field), raw);
+        else
+            follow<E>(static_cast<std::byte*>(field), raw, 1);
     }
     // A view of `count` objects.
     template <class E>
@@ -67,7 +77,8 @@ class Mender final : public Mending {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
         auto* fields = reinterpret_cast<std::byte*>(first);
         std::uint64_t i = 0;
-        if constexpr (!Types::template is_inner<E>()) i = mend_run<E>(fields, count);
+        if constexpr (!Types::template is_inner<E>() && !kIsDynamic<E> && kHasRuns<E>)
+            i = mend_run<E>(fields, count);
         for (; i < count; ++i) pointer<E>(fields + i * sizeof(P));
     }
     // Room that no bytes of the sender are for.
@@ -84,6 +95,9 @@ class Mender final : public Mending {
     }
 
   private:
+    friend struct ClassMending<Mender>;
+    template <class E>
+    friend struct detail::OpenWalks;
     template <class E>
     static constexpr std::uint64_t kAlignment = Types::template claims<E>()
                                                     ? std::max(alignof(E),
@@ -105,7 +119,7 @@ class Mender final : public Mending {
         __builtin_prefetch(at + bytes + kPrefetchBytes);
         ++objects_;
         if constexpr (Types::template claims<E>()) {
-            constexpr std::uint16_t number = Types::template number_of<E>();
+            const std::uint16_t number = Types::template number_of<E>();
             if (count == 1)
                 tables_.placement.place_one<E>(offset, number);
             else
@@ -116,9 +130,10 @@ class Mender final : public Mending {
     }
     template <class E>
     [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
-        if constexpr (kHasReferences<E>)
+        if constexpr (kHasReferences<E>) {
+            if (count == 1 && leads_nowhere(*reinterpret_cast<const E*>(at))) return;
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
-        else if constexpr (!kPlain<E>)
+        } else if constexpr (!kPlain<E>)
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
     }
@@ -130,8 +145,13 @@ class Mender final : public Mending {
         if (reference == tables_.records.next()) return store(field, by_record<E>(count));
         if constexpr (Types::template is_inner<E>())
             if (!acyclic_) {
-                constexpr std::size_t index = Types::template inner_index_of<E>();
-                return tables_.waiting[index].push_back({field, count});
+                if constexpr (Types::kIsOpen) {
+                    return ClassMending<Mender>::wait(*this, field, count,
+                                                      Types::template number_of<E>());
+                } else {
+                    constexpr std::size_t index = Types::template inner_index_of<E>();
+                    return tables_.waiting[index].push_back({field, count});
+                }
             }
         store(field, place<E>(count));
     }
@@ -146,14 +166,14 @@ class Mender final : public Mending {
         if (count == 1 && offset < image.cursor()) {
             if (tables_.placement.starts(offset, Types::template number_of<E>()))
                 return image.memory_at(offset);
-            if constexpr (Types::template is_inner<E>()) {
+            if constexpr (!Types::kIsOpen && Types::template is_inner<E>()) {
                 const Likely& likely = likely_[Types::template inner_index_of<E>()];
                 const std::uint64_t delta = offset - likely.start;
                 if (delta < likely.bytes && delta % sizeof(E) == 0) return image.memory_at(offset);
             }
         }
         std::byte* const at = refer(offset, count, kTypeKey<E>);
-        if constexpr (Types::template is_inner<E>())
+        if constexpr (!Types::kIsOpen && Types::template is_inner<E>())
             if (const Placement::Object object = tables_.placement.find(offset);
                 offset < image.cursor() && object.number != 0 && object.count > 1 &&
                 &tables_.placement.type_of(object) == &kTypeKey<E>)
@@ -177,6 +197,12 @@ class Mender final : public Mending {
         return reinterpret_cast<E*>(target<E>(offset, count));
     }
     void place_array(const ArrayRecord& record) {
+        if constexpr (Types::kIsOpen)
+            ClassMending<Mender>::place_array(*this, record);
+        else
+            place_claimed(record);
+    }
+    void place_claimed(const ArrayRecord& record) {
         using Place = void (*)(Mender&, std::uint64_t);
         static constexpr auto kPlace = []<class... T>(List<T...>) {
             return std::array<Place, sizeof...(T) + 1>{
@@ -188,14 +214,14 @@ class Mender final : public Mending {
         kPlace[record.type](*this, record.count);
     }
 
+    template <class E>
+    static constexpr bool kHasRuns = sizeof(E) <= Claims::kPageBytes && alignof(E) <= kImageGranule
+                                     && (kPlain<E> || kHasReferences<E>);
     // The first of these pointers, as far as they lead to new objects: for little more than reading
     // them. Returns how many.
     template <class E>
     std::uint64_t mend_run(std::byte* fields, std::uint64_t count) {
         constexpr std::uint64_t stride = kGranules<E> * kImageGranule;
-        if constexpr (sizeof(E) > 4096 || alignof(E) > kImageGranule ||
-                      (!kPlain<E> && !kHasReferences<E>))
-            return 0;
         std::uint64_t start = 0;
         std::byte* const first = tables_.image.peek(count * stride, kImageGranule, start);
         if (first == nullptr || tables_.records.next() < references_ + count) return 0;
@@ -207,7 +233,7 @@ class Mender final : public Mending {
             if ((raw & kPlaceBit) != 0) break;
             std::byte* const at = first + placed++ * stride;
             store(fields + i * sizeof raw, at);
-            if constexpr (kHasReferences<E>) tables_.stack.push_back({&step_one<E>, at, 1, 0});
+            if constexpr (kHasReferences<E>) mend_later<E>(at, 1);
         }
         if (placed == 0) return i;
         tables_.placement.template place_run<E>(start, placed, Types::template number_of<E>());
@@ -219,9 +245,19 @@ class Mender final : public Mending {
     }
 
     // ---- the walk ----
+    // As Packer::step_one().
     template <class E>
     static void step_one(Mending& mending, const MendFrame& frame) {
-        TraitOf<E>::mend(static_cast<Mender&>(mending), *reinterpret_cast<E*>(frame.at));
+        auto& mender = static_cast<Mender&>(mending);
+        std::byte* at = frame.at;
+        while (true) {
+            TraitOf<E>::mend(mender, *reinterpret_cast<E*>(at));
+            Column<MendFrame>& stack = mender.tables_.stack;
+            if (stack.empty() || stack.back().step != &step_one<E> || !mender.may_go_on()) return;
+            at = stack.back().at;
+            stack.pop_back();
+            ++mender.steps_;
+        }
     }
     template <class E>
     static void step(Mending& mending, const MendFrame& frame) {
@@ -239,6 +275,9 @@ class Mender final : public Mending {
     bool walk() {
         if (references_ == 0) {
             if (told_.references == 0) return false;
+            // The sender may have begun anew while references were drained.
+            drained_ = {};
+            likely_ = {};
             take_root();
         }
         while (!done_) {
@@ -257,11 +296,16 @@ class Mender final : public Mending {
     // It may be an element of an array, which a record tells of.
     void take_root() {
         const std::uint64_t reference = references_++;
-        if constexpr (Types::template claims<Root>())
-            if (reference == tables_.records.next()) return void(root_ = by_record<Root>(1));
-        root_ = place<Root>(1);
+        if constexpr (Types::kIsOpen) {
+            root_ = root_type_.take(*this);
+        } else {
+            if constexpr (Types::template claims<Root>())
+                if (reference == tables_.records.next()) return void(root_ = by_record<Root>(1));
+            root_ = place<Root>(1);
+        }
     }
     bool drain_next() {
+        if constexpr (Types::kIsOpen) return ClassMending<Mender>::drain_next(*this);
         if constexpr (Types::kInnerTypes > 0) {
             using Drain = bool (Mender::*)();
             static constexpr auto kDrain = []<class... T>(List<T...>) {
@@ -293,6 +337,7 @@ class Mender final : public Mending {
     };
     std::array<std::size_t, Types::kInnerTypes + 1> drained_{};
     std::array<Likely, Types::kInnerTypes + 1> likely_{};
+    OpenRoot root_type_;
 };
 
 }  // namespace verbatim::objects

@@ -7,15 +7,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <span>
 #include <vector>
 
+#include <verbatim/objects/classes/static_table.hpp>
+#include <verbatim/objects/classes/told_classes.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/image.hpp>
 #include <verbatim/objects/graph/image_cursor.hpp>
 #include <verbatim/objects/graph/placement.hpp>
 #include <verbatim/objects/graph/records.hpp>
+#include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -34,6 +38,13 @@ struct MendFrame {
 struct WaitingField {
     std::byte* field = nullptr;
     std::uint64_t count = 0;
+};
+
+// The same, of an open graph.
+struct OpenWaitingField {
+    std::byte* field = nullptr;
+    std::uint64_t count = 0;
+    std::uint16_t number = 0;  // of the target's type
 };
 
 // A reference to an object that is placed later.
@@ -66,6 +77,13 @@ struct MendTables {
     Column<TextReference> texts;
     Records records;
     ImageCursor image;
+    // Of open graphs.
+    std::shared_ptr<ToldClasses> classes;
+    StaticTable<PredictedUse> predicted;
+    SizeQueues<OpenWaitingField> open_waiting;
+
+    // Made here where no connection has its own.
+    ToldClasses& told_classes();
 };
 
 class Mending {
@@ -98,6 +116,7 @@ class Mending {
     bool is_done() const noexcept { return done_; }
     void* root() const noexcept { return root_; }
     std::uint64_t objects() const noexcept { return objects_; }
+    const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t records() const noexcept { return tables_.records.count(); }
     std::uint64_t image_bytes() const noexcept { return tables_.image.told(); }
 
@@ -114,6 +133,8 @@ class Mending {
     // The count of a reference to characters that only a record tells.
     static constexpr std::uint64_t kUntold = ~std::uint64_t{0};
 
+    // The sender has come further than this walk.
+    bool may_go_on() const noexcept { return steps_ < told_.steps; }
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
     // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
@@ -131,6 +152,7 @@ class Mending {
     std::uint64_t references_ = 0;
     std::uint64_t steps_ = 0;
     std::uint64_t objects_ = 0;
+    ClassCounts class_counts_;
     Told told_;
 
   private:

@@ -15,9 +15,13 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 
+#include <verbatim/objects/graph/class_references.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/inner_references.hpp>
+#include <verbatim/objects/graph/open_closure.hpp>
+#include <verbatim/objects/graph/open_inner_references.hpp>
 #include <verbatim/objects/graph/packing.hpp>
 #include <verbatim/objects/graph/pointer_runs.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -29,17 +33,25 @@ template <class Root>
 inline constexpr auto kClaimedTypes = []<class... T>(List<T...>) {
     return std::array<const TypeKey*, sizeof...(T)>{&kTypeKey<T>...};
 }(typename Closure<Root>::Claimed{});
-
 template <class Root>
-class Packer final : public Packing {
+std::span<const TypeKey* const> type_keys_of() noexcept {
+    if constexpr (ClosureOf<Root>::kIsOpen)
+        return open_type_keys();
+    else
+        return kClaimedTypes<Root>;
+}
+
+// Of graphs that are not open, and of OpenGraph; open_walks.hpp has the others.
+template <class Root>
+class Packer : public Packing {
   public:
-    using Types = Closure<Root>;
+    using Types = ClosureOf<Root>;
     using Frame = PackFrame;
     using Walk = Packing;
 
     // `root` must live, unchanged, until everything has left.
     Packer(PackTables& tables, const Root& root, PackOptions options)
-        : Packing(tables, &Packer::run_all, kClaimedTypes<Root>, Types::kInnerTypes,
+        : Packing(tables, &Packer::run_all, type_keys_of<Root>(), Types::kInnerTypes,
                   PackOptions{options.acyclic, options.most_bytes, options.flush_bytes,
                               Types::kAlignment}),
           root_(root) {
@@ -70,11 +82,15 @@ class Packer final : public Packing {
         if constexpr (Targets::kChecksReadable)
             tables_.targets.check_readable({address_of(target), 1, number<E>(), references_});
         ++references_;
-        if (options_.acyclic) return (void)take_in(target, 1);
-        if constexpr (Types::template is_inner<E>())
-            inner_.follow(*this, target, word);
-        else
-            follow_one(target, word);
+        if constexpr (Types::kIsOpen && kIsDynamic<E>) {
+            ClassReferences<Packer>::follow(*this, target, word);
+        } else {
+            if (options_.acyclic) return (void)take_in(target, 1);
+            if constexpr (Types::template is_inner<E>())
+                inner_.follow(*this, target, word);
+            else
+                follow_one(target, word);
+        }
     }
     // A view of `count` objects.
     template <class E>
@@ -82,9 +98,10 @@ class Packer final : public Packing {
         if (count == 0) return;
         if constexpr (Targets::kChecksReadable)
             tables_.targets.check_readable({address_of(first), count, number<E>(), references_});
+        if constexpr (kIsDynamic<E>) check_exact_class(first, type_info<E>());
         ++references_;
         if (options_.acyclic) return (void)take_in(first, count);
-        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, false});
+        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, false, 0});
     }
     // A pointer to characters that end with a zero: the receiver is told how many.
     template <class C>
@@ -92,21 +109,31 @@ class Packer final : public Packing {
         if (first == nullptr) return;
         ++references_;
         const std::uint64_t count = std::char_traits<C>::length(first) + 1;
-        if (options_.acyclic)
-            return take_in_told({address_of(first), count, number<C>(), references_ - 1});
-        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, true});
+        if (options_.acyclic) {
+            const Extent wanted{address_of(first), count, number<C>(), references_ - 1};
+            return take_in_container(wanted, wanted);
+        }
+        inner_.follow(*this, first, WaitingReference{nullptr, word.offset, count, true, 0});
     }
     // Pointers side by side, whose targets are fetched ahead.
     template <class P>
     void pointers(const P* first, std::uint64_t count, Slot words) {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
-        if constexpr (!Types::template is_inner<E>()) {
-            if (!options_.acyclic && !Targets::kChecksReadable) {
-                if (PointerRuns<Packer>::take_in(*this, first, count)) return;
-                PointerRuns<Packer>::fetch_ahead(*this, first, count);
-            }
+        using Runs = PointerRuns<Packer>;
+        const std::uint64_t behind = count + std::exchange(behind_, 0);
+        if constexpr (kIsDynamic<E>) {
+            for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
+            return;
         }
-        for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
+        if constexpr (!Types::template is_inner<E>() && !kIsDynamic<E>)
+            if (!options_.acyclic && !Targets::kChecksReadable)
+                if (Runs::take_in(*this, first, count)) return;
+        for (std::uint64_t i = 0; i < std::min(count, Runs::kAhead); ++i)
+            Runs::fetch(*this, first[i]);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            if (i + Runs::kAhead < behind) Runs::fetch(*this, first[i + Runs::kAhead]);
+            pointer<E>(first[i], words.at(i * sizeof(P)));
+        }
     }
     // Room at the receiver that it fills itself.
     void reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -128,8 +155,12 @@ class Packer final : public Packing {
     void put_off(const PackFrame& frame) { tables_.stack.push_back(frame); }
 
   private:
+    friend struct ClassReferences<Packer>;
     friend class InnerReferences<Packer>;
+    friend class OpenInnerReferences<Packer>;
     friend struct PointerRuns<Packer>;
+    template <class E>
+    friend struct detail::OpenWalks;
     using Met = Targets::Met;
 
     template <class E>
@@ -140,7 +171,9 @@ class Packer final : public Packing {
 
     void take_in_root() {
         ++references_;
-        if constexpr (Types::template claims<Root>())
+        if constexpr (Types::kIsOpen)
+            root_.type.take_in(*this, root_.object);
+        else if constexpr (Types::template claims<Root>())
             follow(&root_, 1, {});
         else
             take_in(&root_, 1);
@@ -168,15 +201,16 @@ class Packer final : public Packing {
     }
     template <class E>
     [[gnu::always_inline]] void push(const E* first, std::uint64_t offset, std::uint64_t count) {
-        if constexpr (kHasReferences<E>)
+        if constexpr (kHasReferences<E>) {
+            if (count == 1 && leads_nowhere(*first)) return;
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>,
                                      reinterpret_cast<const std::byte*>(first), offset, count});
+        }
     }
     template <class E>
     void note(const E* first, std::uint64_t count, std::uint64_t offset) {
         if (options_.acyclic) return;
-        constexpr std::uint16_t number = Types::template number_of<E>();
-        tables_.targets.placement.place(offset, count, number);
+        tables_.targets.placement.place(offset, count, number<E>());
         tables_.targets.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E),
                                      offset);
     }
@@ -184,6 +218,20 @@ class Packer final : public Packing {
     // A reference to one object, which never lies inside others.
     template <class E>
     [[gnu::always_inline]] void follow_one(const E* target, Slot word) {
+        std::uint64_t offset = 0;
+        switch (follow_quickly(target, offset)) {
+            case Quick::fresh:
+                return;
+            case Quick::seen:
+                return refer(word, references_ - 1, offset);
+            case Quick::unknown:
+                return follow(target, 1, word);
+        }
+    }
+    // What one load tells: the object was taken in, or met before, and its place.
+    enum class Quick : std::uint8_t { fresh, seen, unknown };
+    template <class E>
+    [[gnu::always_inline]] Quick follow_quickly(const E* target, std::uint64_t& offset) {
         constexpr std::uint64_t granules = kGranules<E>;
         const auto address = reinterpret_cast<std::uint64_t>(target);
         const std::uint64_t granule = Claims::granule(address);
@@ -193,34 +241,30 @@ class Packer final : public Packing {
                 granule + granules <= Claims::kPageGranules) {
                 const Claims::Word known = words[granule];
                 if (known == Claims::kFree) {
-                    if (all_free<granules>(words + granule) && !tables_.targets.has_containers())
-                        return take_in_claimed(target, words + granule);
+                    if (are_free<granules>(words + granule) && !tables_.targets.has_containers()) {
+                        offset = take_in_claimed(target, words + granule);
+                        return Quick::fresh;
+                    }
                 } else if (Claims::names_place(known)) {
-                    const std::uint64_t offset = Claims::offset_of(known, address);
-                    if (tables_.targets.placement.starts(offset, Types::template number_of<E>()))
-                        return refer(word, references_ - 1, offset);
+                    offset = Claims::offset_of(known, address);
+                    if (tables_.targets.placement.starts(offset, number<E>())) return Quick::seen;
                 }
             }
         }
-        follow(target, 1, word);
-    }
-    template <std::uint64_t Granules>
-    [[gnu::always_inline]] static bool all_free(const Claims::Word* words) noexcept {
-        Claims::Word any = 0;
-        for (std::uint64_t i = 0; i < Granules; ++i) any |= words[i];
-        return any == Claims::kFree;
+        return Quick::unknown;
     }
     template <class E>
-    [[gnu::always_inline]] void take_in_claimed(const E* target, Claims::Word* words) {
+    [[gnu::always_inline]] std::uint64_t take_in_claimed(const E* target, Claims::Word* words) {
         std::uint64_t offset = 0;
         std::byte* const copy = tables_.staging.place(sizeof(E), kAlignment<E>, offset);
         std::memcpy(copy, static_cast<const void*>(target), sizeof(E));
         const auto first = static_cast<Claims::Word>(offset / kImageGranule + 1);
         for (std::uint64_t i = 0; i < kGranules<E>; ++i)
             words[i] = first + static_cast<Claims::Word>(i);
-        tables_.targets.placement.place_one<E>(offset, Types::template number_of<E>());
+        tables_.targets.placement.place_one<E>(offset, number<E>());
         ++objects_;
         push<E>(target, offset, 1);
+        return offset;
     }
 
     // Any reference; the reference was counted.
@@ -242,31 +286,56 @@ class Packer final : public Packing {
         take_in(first, count);
     }
 
-    // The reference leads into objects that are met as a whole now.
-    void take_in_container(const Extent& container, const Extent& wanted) {
-        using Take = std::uint64_t (*)(Packer&, const Extent&);
-        static constexpr auto kTake = []<class... T>(List<T...>) {
-            return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& extent) {
-                return packer.take_in(reinterpret_cast<const T*>(extent.address), extent.count);
-            }...};
-        }(typename Types::Claimed{});
-        std::uint64_t offset = kTake[container.number - 1u](*this, container);
+    // The reference leads into objects that are met as a whole now, `delta` bytes behind `wanted`.
+    // The receiver is told their number. The container is a copy: a meeting may find a wider one,
+    // which takes its place in the table.
+    void take_in_container(const Extent container, const Extent& wanted, std::uint64_t delta = 0) {
+        std::uint64_t offset = take_in_extent(container);
         if (!container.covers_same(wanted)) offset = tables_.targets.meet(wanted).offset;
-        tables_.arrays.push_back({wanted.reference, offset, container.count, container.number});
+        std::uint64_t type = container.number;
+        if constexpr (Types::kIsOpen)
+            type = tables_.sent_classes().record_type(container.number, root_.type.types());
+        tables_.arrays.push_back({wanted.reference, offset + delta, container.count, type});
+    }
+    std::uint64_t take_in_extent(const Extent& extent) {
+        if constexpr (Types::kIsOpen) {
+            return open_type(extent.number)
+                .take_in(*this, reinterpret_cast<const std::byte*>(extent.address), extent.count);
+        } else {
+            using Take = std::uint64_t (*)(Packer&, const Extent&);
+            static constexpr auto kTake = []<class... T>(List<T...>) {
+                return std::array<Take, sizeof...(T)>{[](Packer& packer, const Extent& e) {
+                    return packer.take_in(reinterpret_cast<const T*>(e.address), e.count);
+                }...};
+            }(typename Types::Claimed{});
+            return kTake[extent.number - 1u](*this, extent);
+        }
     }
 
-    // New objects whose number the receiver is told with the reference to them.
-    void take_in_told(const Extent& wanted) { take_in_container(wanted, wanted); }
     template <class E>
     static constexpr std::uint16_t number() noexcept {
         return Types::template number_of<E>();
     }
 
     // ---- the walk ----
+    // And then those on top of the stack, as long as they are of the same type: for less than a
+    // call each.
     template <class E>
     static void step_one(Packing& packing, const PackFrame& frame) {
-        TraitOf<E>::pack(static_cast<Packer&>(packing), *reinterpret_cast<const E*>(frame.source),
-                         Slot{frame.offset});
+        auto& packer = static_cast<Packer&>(packing);
+        const std::byte* source = frame.source;
+        Slot slot{frame.offset};
+        while (true) {
+            const E& object = *reinterpret_cast<const E*>(source);
+            PointerRuns<Packer>::fetch_targets(packer, object);
+            TraitOf<E>::pack(packer, object, slot);
+            Column<PackFrame>& stack = packer.tables_.stack;
+            if (stack.empty() || stack.back().step != &step_one<E> || !packer.may_go_on()) return;
+            source = stack.back().source;
+            slot.offset = stack.back().offset;
+            stack.pop_back();
+            ++packer.steps_;
+        }
     }
     // Walks `count` objects, the first of which was copied to the frame's offset.
     template <class E>
@@ -275,9 +344,11 @@ class Packer final : public Packing {
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const Slot slot{frame.offset};
         const std::uint64_t now = std::min(frame.count, kStepObjects);
-        if (frame.count > now)
-            packer.put_off({&step<E>, frame.source + now * sizeof(E),
-                            frame.offset + now * sizeof(E), frame.count - now});
+        const std::uint64_t left = frame.count - now;
+        if (left > 0)
+            packer.put_off(
+                {&step<E>, frame.source + now * sizeof(E), frame.offset + now * sizeof(E), left});
+        packer.behind_ = left;
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);
         else
@@ -288,9 +359,8 @@ class Packer final : public Packing {
     static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
     bool walk() {
         while (!done_) {
-            if (wants_flush()) {
+            if (wants_flush() && !must_begin_search()) {
                 check_size();
-                if (must_look_for_cycle()) look_for_cycle();
                 if (!tables_.targets.is_void()) return false;
                 drop_staged();
             }
@@ -298,15 +368,24 @@ class Packer final : public Packing {
                 run_frames();
             else if (!inner_.drain_next(*this))
                 finish();
+            if (cycles_.found() != nullptr) CycleSearch::refuse(name_of(cycles_.found()));
         }
         return true;
     }
-    // A walk of its own with claims, whose copies nobody sees.
-    void look_for_cycle() const {
-        PackTables tables(tables_.arena);
-        Packer packer(tables, root_, {});
-        packer.trace();
-        while (!packer.run()) packer.drop_staged();
+    // What the frames of that step are of.
+    static std::string name_of([[maybe_unused]] CycleSearch::Step met) {
+        std::string name = "elements of a container";
+        if constexpr (Types::kIsOpen) {
+            name = "an object of a graph with polymorphic classes";
+        } else {
+            const auto look_at = [&]<class E>(List<E>) {
+                if constexpr (kHasReferences<E>)
+                    if (met == &step<E> || met == &step_one<E>)
+                        name = "an object of type " + type_info<E>().spelled();
+            };
+            [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});
+        }
+        return name;
     }
     void finish() {
         if (!tables_.targets.is_void()) {
@@ -318,8 +397,9 @@ class Packer final : public Packing {
         inner_ = {};
         take_in_root();
     }
-    const Root& root_;
-    InnerReferences<Packer> inner_;
+    std::conditional_t<Types::kIsOpen, Root, const Root&> root_;
+    std::conditional_t<Types::kIsOpen, OpenInnerReferences<Packer>, InnerReferences<Packer>> inner_;
+    std::uint64_t behind_ = 0;  // pointers behind those of a step, which may be read
 };
 
 }  // namespace verbatim::objects

@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/classes/sent_classes.hpp>
+#include <verbatim/objects/classes/static_table.hpp>
 #include <verbatim/objects/column.hpp>
+#include <verbatim/objects/graph/cycle_search.hpp>
+#include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -35,13 +38,16 @@ struct WaitingReference {
     const std::byte* target = nullptr;
     std::uint64_t offset = 0;  // of the reference's field
     std::uint64_t count = 0;
-    bool is_text = false;  // the receiver does not know the count
+    bool is_text = false;      // the receiver does not know the count
+    std::uint16_t number = 0;  // of the target's type; of open graphs
 };
 
 // The tables of a walk, which are kept from graph to graph: touching fresh memory costs more than
 // filling it. Threads: one at a time.
 struct PackTables {
     explicit PackTables(const std::shared_ptr<Arena>& arena);
+    // Made here where no connection has its own.
+    SentClasses& sent_classes();
 
     std::shared_ptr<Arena> arena;
     Targets targets;
@@ -50,6 +56,10 @@ struct PackTables {
     std::vector<Column<WaitingReference>> waiting;  // by inner type
     Column<PlaceRecord> places;
     Column<ArrayRecord> arrays;
+    // Of open graphs.
+    std::shared_ptr<SentClasses> classes;
+    StaticTable<PredictedTable> predicted;
+    SizeQueues<WaitingReference> open_waiting;
 };
 
 // The walk leaves nothing out and visits nothing twice, however the graph is cyclic, unless the
@@ -82,9 +92,8 @@ class Packing {
     // the receiver must forget everything of the graph. Resets itself.
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
 
-    // Of the image's segments in the receiver's memory.
-    std::size_t alignment() const noexcept { return options_.alignment; }
     std::uint64_t objects() const noexcept { return objects_; }
+    const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
     std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }
 
@@ -98,12 +107,13 @@ class Packing {
     static constexpr std::size_t kMostRecords = 8192;  // between two announcements
 
     bool wants_flush() const noexcept { return tables_.staging.cursor() >= flush_at_; }
+    // A step may take the next frame as well: no search has to see it.
+    bool may_go_on() const noexcept { return !cycles_.is_on() && !wants_flush(); }
     // Pops and runs frames until there are none, or a flush is due.
     void run_frames();
     void begin_walk();
     // A reference leads to `offset`; its field is at `word`, if that is not zero.
     [[gnu::always_inline]] void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
-        if (open_) refuse_cycle(offset);
         std::byte* const field = word.offset == 0 ? nullptr : tables_.staging.staged(word.offset);
         if (field == nullptr) return tell(reference, offset);
         const std::uint64_t value = kPlaceBit | offset;
@@ -114,14 +124,8 @@ class Packing {
     void restart();
     // Nothing of this walk will be sent.
     void drop_staged();
-    // Of an acyclic walk, now and then: has it gone so far that a cycle is likely?
-    bool must_look_for_cycle() noexcept {
-        if (!options_.acyclic || tables_.staging.cursor() < trace_at_) return false;
-        trace_at_ *= 4;
-        return true;
-    }
-    // From now on this walk only looks for an object that leads to itself. Throws then.
-    void trace();
+    // No flush is due, but a search for cycles: of an acyclic walk, before its first flush.
+    bool must_begin_search() noexcept;
     void check_size() const;
 
     PackTables& tables_;
@@ -130,16 +134,14 @@ class Packing {
     std::uint64_t steps_ = 0;
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
+    CycleSearch cycles_;
+    ClassCounts class_counts_;
+    std::uint64_t flush_at_ = kSegmentBytes;  // offset
     bool done_ = false;
 
   private:
-    using OpenObjects = boost::unordered_flat_map<std::uint64_t, bool>;
-    void run_frames_traced();
-    void refuse_cycle(std::uint64_t offset) const;
+    void run_frames_searching();
 
-    std::uint64_t flush_at_ = kSegmentBytes;  // offset
-    std::uint64_t trace_at_ = std::uint64_t{256} << 20;
-    std::unique_ptr<OpenObjects> open_;  // single objects that the walk is in, by offset
     std::uint64_t told_records_ = 0;
     std::uint64_t restarts_ = 0;
     bool restarted_ = false;

@@ -52,6 +52,10 @@ class Placement {
         const std::uint64_t granule = offset / kImageGranule;
         return offset % kImageGranule == 0 && granule < cleared_ && marks_[granule] == number;
     }
+    void prefetch(std::uint64_t offset) const noexcept {
+        const std::uint64_t granule = offset / kImageGranule;
+        __builtin_prefetch(&marks_[granule < cleared_ ? granule : 0]);
+    }
     // The object that starts at `offset` or is the last one before it.
     Object find(std::uint64_t offset) const noexcept;
     std::uint64_t bytes_of(const Object& object) const noexcept {

@@ -15,16 +15,46 @@ namespace verbatim::objects {
 
 template <class Packer>
 struct PointerRuns {
-    // Fetches the claims of all targets, and then themselves.
+    // Pointers that are fetched ahead: more at once would wait for each other.
+    static constexpr std::uint64_t kAhead = 32;
+
+    [[gnu::always_inline]] static bool is_far(const void* from, const void* target) noexcept {
+        return address_of(target) - address_of(from) + kNear > 2 * kNear;
+    }
+    // Fetches the claim of a target, and itself.
     template <class P>
-    static void fetch_ahead(Packer& packer, const P* first, std::uint64_t count) noexcept {
-        Claims& claims = packer.tables_.targets.claims;
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const std::uint64_t address = address_of(first[i]);
-            if (const Claims::Word* const words = claims.words(address))
-                __builtin_prefetch(words + Claims::granule(address), 1);
-            __builtin_prefetch(first[i]);
-        }
+    [[gnu::always_inline]] static void fetch(Packer& packer, P target) noexcept {
+        const std::uint64_t address = address_of(target);
+        if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
+            __builtin_prefetch(words + Claims::granule(address), 1);
+        __builtin_prefetch(target);
+        constexpr std::size_t bytes = sizeof(std::remove_pointer_t<P>);
+        if constexpr (bytes > kImageGranule)
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(target) + bytes - 1);
+    }
+    // And then, of one that was met before, its place.
+    template <class P>
+    [[gnu::always_inline]] static void fetch_known(Packer& packer, P target) noexcept {
+        const Targets& targets = packer.tables_.targets;
+        const std::uint64_t address = address_of(target);
+        if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
+            targets.placement.prefetch(Claims::offset_of(words[Claims::granule(address)], address));
+    }
+    // Of several pointers of an object all at once: else each would be waited for. What is near is
+    // there already.
+    template <class E>
+    [[gnu::always_inline]] static void fetch_targets(Packer& packer, const E& object) noexcept {
+        if constexpr (requires { TraitOf<E>::kPointers; })
+            if constexpr (TraitOf<E>::kPointers > 1) {
+                const auto each = [&](auto step) __attribute__((always_inline)) {
+                    TraitOf<E>::each_pointer(
+                        object, [&](auto* target) __attribute__((always_inline)) {
+                            if (target != nullptr && is_far(&object, target)) step(target);
+                        });
+                };
+                each([&](auto* target) { fetch(packer, target); });
+                each([&](auto* target) { fetch_known(packer, target); });
+            }
     }
     // Takes in the targets of all these pointers if they are new and neighbours in memory: for
     // little more than reading the pointers. Else does nothing.
@@ -50,7 +80,7 @@ struct PointerRuns {
     }
 
   private:
-    static constexpr std::uint64_t kWorthwhile = 8;
+    static constexpr std::uint64_t kWorthwhile = 8, kLine = 64, kNear = 4096;
     template <class E>
     static constexpr std::uint64_t kStride = kGranules<E>* kImageGranule;
 
@@ -79,6 +109,7 @@ struct PointerRuns {
         const std::uint64_t bytes = (count - 1) * kStride<E> + sizeof(E);
         std::uint64_t offset = 0;
         std::byte* const to = packer.tables_.staging.place(bytes, kImageGranule, offset);
+        fetch_next(reinterpret_cast<const std::byte*>(first) + bytes, to + bytes, bytes);
         std::memcpy(to, static_cast<const void*>(first), bytes);
         packer.tables_.targets.placement.template place_run<E>(offset, count,
                                                                Packer::template number<E>());
@@ -90,6 +121,13 @@ struct PointerRuns {
                 packer.push(reinterpret_cast<const E*>(source + at), offset + at, 1);
         }
         return offset;
+    }
+    // Most likely the next run follows, in both memories.
+    static void fetch_next(const std::byte* from, const std::byte* to, std::uint64_t bytes) {
+        for (std::uint64_t at = 0; at < bytes; at += kLine) {
+            __builtin_prefetch(from + at);
+            __builtin_prefetch(to + at, 1);
+        }
     }
     static bool are_free(const Claims::Word* words, std::uint64_t count) noexcept {
         Claims::Word any = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include <verbatim/objects/column.hpp>
@@ -21,23 +22,23 @@ class Records {
         arrays_.clear();
         place_ = array_ = 0;
         count_ = 0;
-        next_ = kNever;
+        next_ = next_array_ = kNever;
     }
     void add(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays) {
         drop_used(places_, place_);
         drop_used(arrays_, array_);
-        for (const PlaceRecord& place : places) places_.push_back(place);
-        for (const ArrayRecord& array : arrays) arrays_.push_back(array);
+        append(places_, places);
+        append(arrays_, arrays);
         count_ += places.size() + arrays.size();
         find_next();
     }
     // The first reference that has a record; kNever if none has.
     std::uint64_t next() const noexcept { return next_; }
     // The record of that reference, which is used by that: one of both.
-    const PlaceRecord* take_place() noexcept {
+    [[gnu::always_inline]] const PlaceRecord* take_place() noexcept {
         if (place_ >= places_.size() || places_[place_].reference != next_) return nullptr;
         const PlaceRecord* const record = &places_[place_++];
-        find_next();
+        next_ = std::min(first_place(), next_array_);
         return record;
     }
     const ArrayRecord* take_array() noexcept {
@@ -55,17 +56,26 @@ class Records {
         records.clear();
         next = 0;
     }
+    template <class T>
+    static void append(Column<T>& records, std::span<const T> more) {
+        if (more.empty()) return;
+        T* const end = records.room_for(more.size());
+        std::memcpy(end, more.data(), more.size_bytes());
+        records.commit(end + more.size());
+    }
+    std::uint64_t first_place() const noexcept {
+        return place_ < places_.size() ? places_[place_].reference : kNever;
+    }
     void find_next() noexcept {
-        const std::uint64_t place = place_ < places_.size() ? places_[place_].reference : kNever;
-        const std::uint64_t array = array_ < arrays_.size() ? arrays_[array_].reference : kNever;
-        next_ = std::min(place, array);
+        next_array_ = array_ < arrays_.size() ? arrays_[array_].reference : kNever;
+        next_ = std::min(first_place(), next_array_);
     }
 
     Column<PlaceRecord> places_;
     Column<ArrayRecord> arrays_;
     std::size_t place_ = 0, array_ = 0;  // not used yet
     std::uint64_t count_ = 0;
-    std::uint64_t next_ = kNever;
+    std::uint64_t next_ = kNever, next_array_ = kNever;
 };
 
 }  // namespace verbatim::objects

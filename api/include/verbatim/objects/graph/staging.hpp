@@ -104,7 +104,6 @@ class Staging {
     bool open(std::uint64_t segment);
     void close_segment();
     std::byte* take_buffer();
-    void release(std::byte* buffer) noexcept;
 
     std::shared_ptr<Arena> arena_;
     std::uint64_t cursor_ = 0;

@@ -36,8 +36,8 @@ class ComposedMessage {
                   "verbatim: compose() needs VERBATIM_COMPOSED(type) beside the definition of the "
                   "root's type, so that receivers take such messages");
     static_assert(objects::kCanBeComposed<T>,
-                  "verbatim: a type of this graph cannot be composed: weak pointers, and owners "
-                  "whose trait does not tell addresses; use send()");
+                  "verbatim: a type of this graph cannot be composed: weak pointers, virtual "
+                  "functions, and owners whose trait does not tell addresses; use send()");
 
   public:
     ComposedMessage(objects::ComposePlace place, ComposeOptions options)
@@ -134,8 +134,9 @@ class ComposedSendOperation {
 template <class T>
 SendReport send(Connection& connection, const ComposedMessage<T>& message,
                 SendOptions options = {}) {
-    ComposedSendOperation<T> operation(connection, message, options);
     objects::Patience patience(connection, options.deadline, "send");
+    while (objects::others_send(connection)) patience.wait(false);
+    ComposedSendOperation<T> operation(connection, message, options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();
 }

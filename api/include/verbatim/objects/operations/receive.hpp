@@ -1,115 +1,103 @@
-// receive() takes object graphs from a connection.
+// receive() takes object graphs from a connection. receive_async() begins to; polls of the lane go
+// on.
 #pragma once
 
+#include <coroutine>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include <verbatim/core/connection.hpp>
-#include <verbatim/core/deadline.hpp>
-#include <verbatim/objects/composed/composed_verifier.hpp>
-#include <verbatim/objects/graph/mender.hpp>
-#include <verbatim/objects/operations/received.hpp>
-#include <verbatim/objects/operations/transfer.hpp>
-#include <verbatim/objects/types/all.hpp>
+#include <verbatim/objects/operations/driven.hpp>
+#include <verbatim/objects/operations/receive_operation.hpp>
 
 namespace verbatim {
 
-struct ReceiveOptions {
-    Deadline deadline = Deadline::never();  // for the whole transfer
-    std::uint16_t channel = 0;              // the sender's
-    // Keeps a copy of the image, so that the graph can be sent on without a walk. It is checked
-    // once all of it has come.
-    bool forwardable = false;
-};
-
-// One graph on its way in, for programs that must not block. Several may be under way at a time:
-// each takes the next graph of its channel that no other has. One that ends before its step() was
-// true leaves its graph the next one. The connection stays where it is meanwhile. Threads: the
-// connection's.
+// A handle of one graph that is awaited. Those of one channel get its graphs in the order of their
+// making. Its end before the graph is whole leaves the graph the next one. `co_await` gives the
+// graph or throws the Error, in a poll of the lane. Threads: the lane's.
 template <class T>
-class ReceiveOperation {
+class Receiving : public objects::DrivenOperation {
   public:
-    explicit ReceiveOperation(Connection& connection, ReceiveOptions options = {})
-        : inbound_(connection, objects::root_type<T>(), options.channel),
-          keeps_image_(options.forwardable) {}
-
-    // True once take() may be called. Never blocks, but checks and mends what has come. Throws
-    // Error; corrupt_message: the graph was refused, the connection goes on.
-    bool step() {
-        if (received_) return true;
-        if (!inbound_.look()) return false;
-        if (keeps_image_ && !inbound_.keep(image_)) return false;
-        try {
-            if (inbound_.is_composed()) return verify();
-            return inbound_.is_at_once() ? mend_at_once() : mend_on();
-        } catch (const Error& error) {
-            inbound_.drop(error);
-            throw;
-        }
+    explicit Receiving(Connection& connection, ReceiveOptions options = {})
+        : Receiving(connection, options, nullptr) {
+        begin();
     }
-    bool has_begun() const noexcept { return inbound_.has_begun(); }
-    Received<T> take() { return std::move(*received_); }
+    ~Receiving() { leave(); }
+
+    // Once, when it is over. Throws Error: why there is no graph; as receive() does.
+    Received<T> take() {
+        check();
+        return operation_.take();
+    }
+
+    bool await_ready() const noexcept { return is_over(); }
+    void await_suspend(std::coroutine_handle<> waiting) noexcept {
+        waiting_ = waiting;
+        set_tell([](DrivenOperation& self) noexcept { static_cast<Receiving&>(self).waiting_(); });
+    }
+    Received<T> await_resume() { return take(); }
+
+  protected:
+    Receiving(Connection& connection, ReceiveOptions options, Tell tell)
+        : DrivenOperation(objects::object_link(connection), &Receiving::step, tell,
+                          options.deadline, Until::reusable),
+          operation_(connection, options) {}
+    void begin() noexcept { begin_receive(operation_.inbound_); }
 
   private:
-    struct Walk final : objects::KeptWalk {
-        Walk(std::unique_ptr<objects::MendTables> own, bool acyclic)
-            : objects::KeptWalk(std::move(own)), mender(*tables, acyclic) {
-            mending = &mender;
+    static Stage step(DrivenOperation& self, Order order) {
+        ReceiveOperation<T>& operation = static_cast<Receiving&>(self).operation_;
+        if (order == Order::go_on) {
+            if (operation.step()) return Stage::received;
+            return operation.has_begun() ? Stage::under_way : Stage::queued;
         }
-        objects::Mender<T> mender;
-    };
-    bool mend_at_once() {
-        objects::Mender<T> mender(inbound_.tables(), inbound_.is_acyclic());
-        if (!inbound_.run(mender)) objects::Mending::corrupt("it ends before its end");
-        finish(mender);
-        return true;
-    }
-    // A composed message, once all of it is there.
-    bool verify() {
-        const objects::ComposedMemory memory = inbound_.composed();
-        if (memory.bytes == nullptr) return false;
-        if constexpr (kComposed<T> && objects::kCanBeComposed<T>) {
-            objects::ComposedVerifier<T> verifier;
-            T* const root = verifier.run(memory);
-            received_.emplace(inbound_.take(), root,
-                              ReceiveReport{verifier.objects(), 0, memory.used});
-            return true;
-        } else {
-            objects::refuse_composed(objects::type_info<T>());
-        }
-    }
-    // As far as the sender has told.
-    bool mend_on() {
-        objects::Mending& mending =
-            inbound_.walk([](std::unique_ptr<objects::MendTables> tables, bool acyclic) {
-                return std::shared_ptr<objects::KeptWalk>(
-                    std::make_shared<Walk>(std::move(tables), acyclic));
-            });
-        if (!inbound_.run(mending)) return false;
-        finish(mending);
-        return true;
-    }
-    void finish(objects::Mending& mending) {
-        T* const root = static_cast<T*>(mending.root());
-        const ReceiveReport report{mending.objects(), mending.records(), mending.image_bytes()};
-        received_.emplace(inbound_.take(), root, report);
-        if (image_) image_->objects = report.objects;
-        received_->keep_image(std::move(image_));
+        operation.inbound_.leave();
+        return Stage::queued;
     }
 
-    objects::Inbound inbound_;
-    bool keeps_image_ = false;
-    std::shared_ptr<objects::KeptImage> image_;
-    std::optional<Received<T>> received_;
+    ReceiveOperation<T> operation_;
+    std::coroutine_handle<> waiting_;
 };
+
+// Calls `done(Receiving<T>&)` once it is over: by a poll of the lane, or already in the
+// constructor. It must not throw, and may end this object.
+template <class T, class Done>
+class WhenReceived final : public Receiving<T> {
+  public:
+    WhenReceived(Connection& connection, ReceiveOptions options, Done done)
+        : Receiving<T>(connection, options, &tell), done_(std::move(done)) {
+        this->begin();
+    }
+
+  private:
+    static void tell(objects::DrivenOperation& self) noexcept {
+        auto& one = static_cast<WhenReceived&>(self);
+        Done done = std::move(one.done_);  // which may end what it lay in
+        done(one);
+    }
+    Done done_;
+};
+
+template <class T>
+[[nodiscard]] Receiving<T> receive_async(Connection& connection, ReceiveOptions options = {}) {
+    return Receiving<T>(connection, options);
+}
+template <class T, class Done>
+[[nodiscard]] WhenReceived<T, Done> receive_async(Connection& connection, ReceiveOptions options,
+                                                  Done done) {
+    return WhenReceived<T, Done>(connection, options, std::move(done));
+}
 
 // Waits for the next graph, whose root must be a T, and returns it usable. Throws Error;
 // type_mismatch, graph_too_large and corrupt_message leave the connection usable and return
 // nothing; timeout leaves the graph the next one. Threads: the connection's.
 template <class T>
 Received<T> receive(Connection& connection, ReceiveOptions options = {}) {
+    if (objects::others_receive(connection)) {
+        Receiving<T> behind(connection, options);
+        behind.wait();
+        return behind.take();
+    }
     ReceiveOperation<T> operation(connection, options);
     objects::Patience patience(connection, options.deadline, "receive");
     while (!operation.step()) patience.wait(operation.has_begun());

@@ -1,74 +1,117 @@
-// send() sends object graphs over a connection.
+// send() sends object graphs over a connection. send_async() begins to; polls of the lane go on.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <coroutine>
+#include <optional>
 #include <utility>
 
-#include <verbatim/core/connection.hpp>
-#include <verbatim/core/deadline.hpp>
-#include <verbatim/core/registration_cache.hpp>
-#include <verbatim/objects/graph/packer.hpp>
+#include <verbatim/objects/operations/driven.hpp>
 #include <verbatim/objects/operations/received.hpp>
-#include <verbatim/objects/operations/transfer.hpp>
-#include <verbatim/objects/types/all.hpp>
+#include <verbatim/objects/operations/send_operation.hpp>
 
 namespace verbatim {
 
-// The result of one send().
-struct SendReport {
-    std::uint64_t objects = 0;       // separately reached objects, strings and arrays
-    std::uint64_t references = 0;    // pointers, strings and vectors that lead to them
-    std::uint64_t records = 0;       // references that the receiver had to be told of
-    std::uint64_t object_bytes = 0;  // the image in the receiver's memory
-    std::uint64_t wire_bytes = 0;    // image, records and protocol
-    bool composed = false;           // it left as it lay (docs/composed.md)
-};
-
-struct SendOptions {
-    // For the whole transfer, including the wait for the receiver's memory.
-    Deadline deadline = Deadline::never();
-    // Graphs of one channel are received in the order in which they were sent; receivers choose
-    // theirs.
-    std::uint16_t channel = 0;
-    // The caller vouches that no object is referred to twice: the walk is cheaper. A shared object
-    // is then sent once for each reference; a cycle is an error (graph_too_large).
-    bool acyclic = false;
-    // Objects larger than 256 KiB that lie outside of the connection's arena leave from where they
-    // lie, under leases of this cache; it outlives the operation. Null: they are copied on the way.
-    RegistrationCache* foreign = nullptr;
-};
-
-// One graph on its way, for programs that must not block. The graph must stay unchanged until it is
-// done, and the connection where it is. Several may be on their way at a time; they are in the
-// order of their first steps. Threads: the connection's.
+// A handle of one graph on its way. It owns the operation: its end waits for writes that read the
+// graph, and the receiver forgets what was not sent. Hundreds may be under way on a connection.
+// They go one after the other, in the order of their making; only the first one takes memory for a
+// walk. `co_await` gives the report or throws the Error, in a poll of the lane. Threads: the
+// lane's.
 template <class T>
-class SendOperation {
+class Sending : public objects::DrivenOperation {
   public:
-    SendOperation(Connection& connection, const T& root, SendOptions options = {})
-        : lease_(connection),
-          packer_(*lease_, root, objects::pack_options(connection, options.acyclic)),
-          outbound_(connection, lease_.link(), packer_, objects::root_type<T>(),
-                    {options.channel, options.acyclic, options.foreign}) {}
+    // The graph must stay unchanged until it is reusable, or this ends. Takes the first steps.
+    Sending(Connection& connection, const T& root, SendOptions options = {})
+        : Sending(connection, root, options, nullptr) {
+        begin_send();
+    }
+    ~Sending() { leave(); }
 
-    // True once the graph may change: one of at most [objects] eager_bytes is in the receiver's
-    // ring, another one in its memory. Never blocks. Throws Error: bad_pointer, type_mismatch,
-    // graph_too_large and corrupt_message leave the connection usable.
-    bool step() { return outbound_.step(); }
-    // True while only the receiver's answer can help.
-    bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
-
+    // The graph may change: one of at most [objects] eager_bytes was copied into the connection's
+    // ring, of another one the last bytes have left or were copied.
+    bool reusable() const noexcept { return is_reusable(); }
+    // Memory of the receiver holds all of it. It arrives even if this process ends now.
+    bool delivered() noexcept { return has_landed(); }
+    // Throws Error: why it failed.
     SendReport report() const {
-        return {packer_.objects(), packer_.references(), packer_.told_records(),
-                packer_.image_bytes(), outbound_.wire_bytes()};
+        check();
+        return operation_ ? operation_->report() : report_;
+    }
+
+    bool await_ready() const noexcept { return is_over(); }
+    void await_suspend(std::coroutine_handle<> waiting) noexcept {
+        waiting_ = waiting;
+        set_tell([](DrivenOperation& self) noexcept { static_cast<Sending&>(self).waiting_(); });
+    }
+    SendReport await_resume() const { return report(); }
+
+  protected:
+    Sending(Connection& connection, const T& root, SendOptions options, Tell tell)
+        : DrivenOperation(objects::object_link(connection), &Sending::step, tell, options.deadline,
+                          options.until),
+          root_(root),
+          options_(options) {}
+
+  private:
+    static Stage step(DrivenOperation& self, Order order) {
+        auto& one = static_cast<Sending&>(self);
+        return order == Order::go_on ? one.go_on() : one.drop();
+    }
+    Stage go_on() {
+        if (!operation_) operation_.emplace(connection(), root_, options_);
+        if (operation_->outbound_.step(true)) {
+            drop();
+            return Stage::sent;
+        }
+        if (operation_->outbound_.is_reusable()) return Stage::reusable;
+        return operation_->outbound_.has_begun() && !operation_->awaits_receiver()
+                   ? Stage::under_way
+                   : Stage::queued;
+    }
+    // While writes read the graph, the operation stays.
+    Stage drop() noexcept {
+        if (operation_ && operation_->outbound_.is_quiet()) {
+            report_ = operation_->report();
+            operation_.reset();
+        }
+        return Stage::queued;
+    }
+
+    const T& root_;
+    SendOptions options_;
+    std::optional<SendOperation<T>> operation_;  // while it is walked or written
+    SendReport report_;
+    std::coroutine_handle<> waiting_;
+};
+
+// Calls `done(Sending<T>&)` once it is over: by a poll of the lane, or already in the constructor.
+// It must not throw, and may end this object.
+template <class T, class Done>
+class WhenSent final : public Sending<T> {
+  public:
+    WhenSent(Connection& connection, const T& root, SendOptions options, Done done)
+        : Sending<T>(connection, root, options, &tell), done_(std::move(done)) {
+        this->begin_send();
     }
 
   private:
-    objects::PackLease lease_;
-    objects::Packer<T> packer_;
-    objects::Outbound outbound_;
+    static void tell(objects::DrivenOperation& self) noexcept {
+        auto& one = static_cast<WhenSent&>(self);
+        Done done = std::move(one.done_);  // which may end what it lay in
+        done(one);
+    }
+    Done done_;
 };
+
+template <class T>
+[[nodiscard]] Sending<T> send_async(Connection& connection, const T& root,
+                                    SendOptions options = {}) {
+    return Sending<T>(connection, root, options);
+}
+template <class T, class Done>
+[[nodiscard]] WhenSent<T, Done> send_async(Connection& connection, const T& root,
+                                           SendOptions options, Done done) {
+    return WhenSent<T, Done>(connection, root, options, std::move(done));
+}
 
 // Sends everything reachable from `root` and returns once the graph may change: the receiver's
 // memory or ring holds it. Objects larger than 256 KiB in connection.arena() leave from where they
@@ -77,46 +120,25 @@ class SendOperation {
 // connection usable. Threads: the connection's; the graph must not change during the call.
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
+    if (options.until == Until::delivered || objects::others_send(connection)) {
+        Sending<T> behind(connection, root, options);
+        behind.wait();
+        return behind.report();
+    }
     SendOperation<T> operation(connection, root, options);
     objects::Patience patience(connection, options.deadline, "send");
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();
 }
 
-// A received graph on its way to another process, as it came. It may be released meanwhile, but not
-// be changed. As SendOperation.
-class ForwardOperation {
-  public:
-    // `image`: of a graph that is_forwardable().
-    ForwardOperation(Connection& connection, std::shared_ptr<const objects::KeptImage> image,
-                     SendOptions options = {})
-        : image_(std::move(image)),
-          lease_(connection),
-          forwarding_(*lease_, *image_),
-          outbound_(connection, lease_.link(), forwarding_, *image_->root,
-                    {options.channel, image_->is_acyclic}) {}
-
-    bool step() { return outbound_.step(); }
-    bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
-    SendReport report() const {
-        return {image_->objects, forwarding_.references(), forwarding_.told_records(),
-                forwarding_.image_bytes(), outbound_.wire_bytes()};
-    }
-
-  private:
-    std::shared_ptr<const objects::KeptImage> image_;
-    objects::PackLease lease_;
-    objects::Forwarding forwarding_;
-    objects::Outbound outbound_;
-};
-
 // Sends a received graph on. One that is_forwardable() leaves as it came, for little more than a
 // copy of its bytes; `acyclic` is then its sender's. Others are walked.
 template <class T>
 SendReport send(Connection& connection, const Received<T>& graph, SendOptions options = {}) {
     if (!graph.is_forwardable()) return send(connection, *graph, options);
-    ForwardOperation operation(connection, graph.image(), options);
     objects::Patience patience(connection, options.deadline, "send");
+    while (objects::others_send(connection)) patience.wait(false);
+    ForwardOperation operation(connection, graph.image(), options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();
 }

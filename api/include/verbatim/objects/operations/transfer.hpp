@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
@@ -116,13 +118,11 @@ struct OutboundOptions {
     const ComposePlace* place = nullptr;  // of a composed message
 };
 
-// Sends what a packing walks. All that is handed over must outlive it, and the connection must not
-// be moved meanwhile. Destroyed before it is done, it waits for writes that read the graph, and
-// tells the receiver to forget it.
+// Sends what a packing walks. All that is handed over must outlive it. Destroyed before it is done,
+// it waits for writes that read the graph, and tells the receiver to forget it.
 class Outbound {
   public:
-    Outbound(Connection& connection, ObjectLink& link, Packing& packing, const RootType& root,
-             OutboundOptions options);
+    Outbound(ObjectLink& link, Packing& packing, const RootType& root, OutboundOptions options);
     ~Outbound();
     Outbound(const Outbound&) = delete;
     Outbound& operator=(const Outbound&) = delete;
@@ -130,7 +130,14 @@ class Outbound {
     // Takes all steps that need no wait. True once the graph may change: an eager one was
     // accepted, another one lies in the receiver's memory. Throws Error: the walk's, the receiver's
     // refusal (type_mismatch, graph_too_large, corrupt_message), or the connection's end.
-    bool step();
+    // `is_part`: returns false after one flush, of about a segment.
+    bool step(bool is_part = false);
+    // The graph may change: writes that are under way read copies.
+    bool is_reusable() const noexcept;
+    // Its end waits for no write.
+    bool is_quiet() noexcept;
+    // The receiver has heard of it: a silent one is a dead one.
+    bool has_begun() const noexcept { return id_ != 0; }
     // True while only the receiver can help, by room for the graph.
     bool awaits_receiver() const noexcept { return phase_ == Phase::bind; }
     std::uint64_t wire_bytes() const noexcept { return wire_bytes_; }
@@ -149,11 +156,15 @@ class Outbound {
         done
     };
 
+    Connection& connection() const;
+    void begin_step();
     bool advance();
     bool walk();
     bool is_small() const noexcept;
     bool send_eager();
     bool send_layout();
+    bool tell_layout(const Layout& layout, std::string_view name);
+    bool tell_classes();
     bool begin();
     bool restart();
     bool bind();
@@ -162,11 +173,7 @@ class Outbound {
     bool tell_part(bool& is_all);
     bool retire();
     bool send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body);
-    void check_refusal();
-    void announce();
-    std::uint16_t flags() const noexcept;
 
-    Connection& connection_;
     ObjectLink& link_;
     Packing& packing_;
     const RootType& root_;
@@ -195,8 +202,8 @@ struct KeptWalk {
     Mending* mending = nullptr;
 };
 
-// Receives the next graph of a channel, which must have the root type given. The connection must
-// not be moved meanwhile. Destroyed before it has taken the graph, it leaves it the next one.
+// Receives the next graph of a channel, which must have the root type given. Destroyed before it
+// has taken the graph, it leaves it the next one.
 class Inbound {
   public:
     Inbound(Connection& connection, const RootType& root, std::uint16_t channel);
@@ -208,8 +215,11 @@ class Inbound {
     // or graph_too_large (the sender is told and the connection goes on), protocol_error, or the
     // connection's end.
     bool look();
+    // look() would find something.
+    bool has_news() const noexcept;
     // True once a graph has begun to come in: from here on a silent sender is a dead one.
     bool has_begun() const noexcept { return arrival_ != nullptr; }
+    std::uint16_t channel() const noexcept { return channel_; }
     // All of it is there, and no walk has begun.
     bool is_at_once() const noexcept;
     bool is_acyclic() const noexcept;
@@ -229,11 +239,12 @@ class Inbound {
     // The graph cannot be received; nothing of it is left.
     void drop(const Error& error);
 
-  private:
-    void check_type();
+    // It is the next graph once more, with its walk so far.
     void leave() noexcept;
 
-    Connection& connection_;
+  private:
+    void check_type();
+
     const RootType& root_;
     std::uint16_t channel_;
     std::shared_ptr<ObjectLink> link_;
@@ -246,16 +257,20 @@ class Inbound {
 // has arrived. Throws Error: the connection's end, if nothing is left.
 bool is_readable(Connection& connection, std::uint16_t channel);
 
+// The fingerprint of the next graph's root, of that channel; none has begun to come in. Takes in
+// what has arrived. Throws Error: the connection's end.
+std::optional<std::uint64_t> next_root(Connection& connection, std::uint16_t channel);
+
 // Pauses between steps; throws Error(timeout) when the deadline passes, or when a begun transfer
 // does not move for config objects.timeout.
 class Patience {
   public:
     Patience(Connection& connection, Deadline deadline, const char* what)
-        : connection_(connection), deadline_(deadline), what_(what) {}
+        : link_(object_link(connection)), deadline_(deadline), what_(what) {}
     void wait(bool begun);
 
   private:
-    Connection& connection_;
+    std::shared_ptr<ObjectLink> link_;
     Deadline deadline_;
     const char* what_;
     unsigned round_ = 0;          // pauses since the transfer last got on

@@ -9,30 +9,18 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
 
 template <class E, class A>
-struct Trait<std::deque<E, A>> {
-    static_assert(kHasKnownAllocator<A, E>,
-                  "verbatim: deques need std::allocator or std::pmr::polymorphic_allocator");
+struct Trait<std::deque<E, A>> : detail::ContainerTrait<A, E, OwnedArray> {
     using Container = std::deque<E, A>;
-    using Parts = List<>;
-    using Edges = List<OwnedArray<E>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
-    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
-    static constexpr bool kTellsAddresses = true;
+    using Trait::ContainerTrait::kImageAt;
+    using Trait::ContainerTrait::kPolymorphic;
 
-    static std::string spell() {
-        return "deque<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<E>};
-        return info;
-    }
+    static std::string spell() { return Trait::spell_container("deque"); }
     template <class S>
     static void pack(S& sender, const Container& deque, Slot) {
         const auto* bytes = reinterpret_cast<const std::byte*>(&deque) + kImageAt;

@@ -12,7 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
-#include <verbatim/objects/types/linked_nodes.hpp>
+#include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -73,30 +73,16 @@ class ChainLinker {
 }  // namespace detail
 
 template <class V, class A>
-struct Trait<std::list<V, A>> {
-    static_assert(kHasKnownAllocator<A, V>,
-                  "verbatim: lists need std::allocator or std::pmr::polymorphic_allocator");
+struct Trait<std::list<V, A>> : detail::ContainerTrait<A, V, OwnedOne, ListNode<V>> {
     using Container = std::list<V, A>;
     using Node = ListNode<V>;
-    using Parts = List<>;
-    using Edges = List<OwnedOne<Node>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<A, V>;
-    static constexpr bool kTellsAddresses = true;
+    using Trait::ContainerTrait::kPolymorphic;
 
-    static std::string spell() {
-        return "list<" + TraitOf<V>::spell() + ">" + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Node>};
-        return info;
-    }
+    static std::string spell() { return Trait::spell_container("list"); }
     template <class S>
     static void pack(S& sender, const Container& list, Slot) {
-        const auto* image = reinterpret_cast<const ListImage*>(
-            reinterpret_cast<const std::byte*>(&list) + kAllocatorBytes<kPolymorphic>);
-        detail::NodePacking<Node, S>::begin(sender, image->ends.next, image->size);
+        const auto& image = Trait::template image_of<ListImage>(&list);
+        detail::NodePacking<Node, S>::begin(sender, image.ends.next, image.size);
     }
     template <class R>
     static void mend(R& receiver, Container& list) {
@@ -117,41 +103,26 @@ struct Trait<std::list<V, A>> {
 
   private:
     static bool is_whole(const std::byte* list) noexcept {
-        return list_is_whole(
-            *reinterpret_cast<const ListImage*>(list + kAllocatorBytes<kPolymorphic>));
+        return list_is_whole(Trait::template image_of<ListImage>(list));
     }
 };
 
 // Its copy has the number of its elements in place of the address of the first, but in composed
 // messages.
 template <class V, class A>
-struct Trait<std::forward_list<V, A>> {
-    static_assert(kHasKnownAllocator<A, V>,
-                  "verbatim: lists need std::allocator or std::pmr::polymorphic_allocator");
+struct Trait<std::forward_list<V, A>> : detail::ContainerTrait<A, V, OwnedOne, ChainNode<V>> {
     using Container = std::forward_list<V, A>;
     using Node = ChainNode<V>;
-    using Parts = List<>;
-    using Edges = List<OwnedOne<Node>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<A, V>;
-    static constexpr bool kTellsAddresses = true;
-    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    using Trait::ContainerTrait::kImageAt;
+    using Trait::ContainerTrait::kPolymorphic;
 
-    static std::string spell() {
-        return "forward_list<" + TraitOf<V>::spell() + ">" + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Node>};
-        return info;
-    }
+    static std::string spell() { return Trait::spell_container("forward_list"); }
     template <class S>
     static void pack(S& sender, const Container& list, Slot slot) {
         const auto count = static_cast<std::uint64_t>(std::distance(list.begin(), list.end()));
         sender.amend(slot.at(kImageAt), std::as_bytes(std::span(&count, 1)));
-        const auto* image = reinterpret_cast<const ChainLink*>(
-            reinterpret_cast<const std::byte*>(&list) + kImageAt);
-        detail::NodePacking<Node, S>::begin(sender, image->next, count);
+        const auto& image = Trait::template image_of<ChainLink>(&list);
+        detail::NodePacking<Node, S>::begin(sender, image.next, count);
     }
     template <class R>
     static void mend(R& receiver, Container& list) {
@@ -174,7 +145,7 @@ struct Trait<std::forward_list<V, A>> {
 
   private:
     static bool is_whole(const std::byte* list) noexcept {
-        return chain_ends(reinterpret_cast<const ChainLink*>(list + kImageAt)->next);
+        return chain_ends(Trait::template image_of<ChainLink>(list).next);
     }
 };
 

@@ -11,7 +11,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
-#include <verbatim/objects/types/linked_nodes.hpp>
+#include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -79,13 +79,9 @@ class TreeLinker {
 };
 
 template <class Container, class V, class KeyOf, bool IsMulti>
-struct OrderedTrait {
+struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, OwnedOne, TreeNode<V>> {
     using Compare = typename Container::key_compare;
     using Key = typename KeyOf::Key;
-    using Allocator = typename Container::allocator_type;
-    static_assert(kHasKnownAllocator<Allocator, V>,
-                  "verbatim: ordered containers need std::allocator or "
-                  "std::pmr::polymorphic_allocator");
     static_assert(kIsKnownOrder<Compare, Key>,
                   "verbatim: ordered containers need std::less or std::greater: the receiver "
                   "compares with what it has");
@@ -93,27 +89,17 @@ struct OrderedTrait {
                   "verbatim: keys must be numbers, enums, strings, or pairs, tuples, arrays and "
                   "optionals of these: others may compare differently at the receiver");
     using Node = TreeNode<V>;
-    using Parts = List<>;
-    using Edges = List<OwnedOne<Node>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
-    static constexpr bool kTellsAddresses = true;
+    using OrderedTrait::ContainerTrait::kPolymorphic;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic> + kComparatorBytes;
 
     static std::string spell_as(const std::string& name) {
-        return (IsMulti ? "multi" : "") + name + "<" + TraitOf<V>::spell() + ">" +
-               (kIsGreater<Compare, Key> ? " descending" : "") + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Node>};
-        return info;
+        return OrderedTrait::spell_container((IsMulti ? "multi" : "") + name,
+                                             kIsGreater<Compare, Key> ? " descending" : "");
     }
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {
-        const auto* image = reinterpret_cast<const TreeImage*>(
-            reinterpret_cast<const std::byte*>(&container) + kImageAt);
-        NodePacking<Node, S>::begin_keyed(sender, image->header.left, image->count);
+        const auto& image = OrderedTrait::template image_of<TreeImage, kImageAt>(&container);
+        NodePacking<Node, S>::begin_keyed(sender, image.header.left, image.count);
     }
     template <class R>
     static void mend(R& receiver, Container& container) {
@@ -136,7 +122,7 @@ struct OrderedTrait {
 
   private:
     static bool is_whole(const std::byte* container) noexcept {
-        return tree_is_whole(*reinterpret_cast<const TreeImage*>(container + kImageAt));
+        return tree_is_whole(OrderedTrait::template image_of<TreeImage, kImageAt>(container));
     }
 };
 

@@ -10,6 +10,7 @@
 
 #include <verbatim/objects/describe/members.hpp>
 #include <verbatim/objects/describe/type_name.hpp>
+#include <verbatim/objects/describe/virtual_tables.hpp>
 #include <verbatim/objects/types/marked.hpp>
 #include <verbatim/objects/types/sent_field.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -19,11 +20,10 @@ namespace detail {
 
 // Offsets are taken from storage in which no object was ever made: only addresses are formed.
 template <class T>
-union Unmade {
-    char none;
-    T value;
-    Unmade() : none{} {}
-    ~Unmade() {}
+struct Unmade {
+    alignas(T) std::byte bytes[sizeof(T)];
+
+    const T& value() const noexcept { return *reinterpret_cast<const T*>(bytes); }
 };
 
 // `Listed` has kCount, get<I>(object), name<I>(); of classes also is_counted<I>(),
@@ -46,13 +46,12 @@ struct ProductTrait {
     static TypeInfo info() {
         TypeInfo info;
         Unmade<T> storage;
-        const auto* base = reinterpret_cast<const std::byte*>(&storage);
         each([&]<std::size_t I>() {
-            const auto& part = Listed::template get<I>(storage.value);
-            info.parts.push_back(
-                {std::string(Listed::template name<I>()),
-                 static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&part) - base),
-                 &type_info<Part<I>>});
+            const auto& part = Listed::template get<I>(storage.value());
+            info.parts.push_back({std::string(Listed::template name<I>()),
+                                  static_cast<std::size_t>(
+                                      reinterpret_cast<const std::byte*>(&part) - storage.bytes),
+                                  &type_info<Part<I>>, is_base<I>()});
         });
         return info;
     }
@@ -78,13 +77,46 @@ struct ProductTrait {
                 auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
                 if constexpr (Listed::template is_counted<I>())
                     TraitOf<Part<I>>::mend(receiver, part, Listed::template count<I>(object));
+                else if constexpr (is_base<I>() && std::is_polymorphic_v<Part<I>>)
+                    TraitOf<Part<I>>::mend_base(receiver, part);
                 else
                     TraitOf<Part<I>>::mend(receiver, part);
             }
         });
     }
 
+    // Raw pointers among the parts, which a walk fetches ahead.
+    template <class P>
+    using IsPointer = std::is_pointer<P>;
+    static constexpr std::size_t kPointers = boost::mp11::mp_count_if<Parts, IsPointer>::value;
+    template <class Call>
+    [[gnu::always_inline]] static void each_pointer(const T& object, Call&& call) {
+        each([&]<std::size_t I>() __attribute__((always_inline)) {
+            if constexpr (std::is_pointer_v<Part<I>>) call(Listed::template get<I>(object));
+        });
+    }
+
+    // No part but raw pointers needs a step of a walk: where all are null, none is made. Leaves are
+    // common where objects have several; of one it is not worth the look.
+    template <class P>
+    using IsPointerOrPlain =
+        std::bool_constant<std::is_pointer_v<P> || verbatim::objects::kPlain<P>>;
+    static constexpr bool kMayLeadNowhere =
+        kPointers > 1 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
+    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
+        bool leads = false;
+        each_pointer(
+            object, [&](const auto* target)
+                        __attribute__((always_inline)) { leads = leads || target != nullptr; });
+        return !leads;
+    }
+
   private:
+    template <std::size_t I>
+    static constexpr bool is_base() noexcept {
+        if constexpr (requires { Listed::is_base(I); }) return Listed::is_base(I);
+        return false;
+    }
     template <class Call>
     [[gnu::always_inline]] static void each(Call&& call) {
         [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -168,17 +200,34 @@ template <class T>
 struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     using Product = ProductTrait<T, MarkedMembers<T>>;
     using Fields = typename FieldsOf<T, Product>::Type;
-    static constexpr bool kPlain = !Validated<T> && Product::kPlain;
+    static constexpr bool kPlain = !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
+    static constexpr bool kMayLeadNowhere =
+        !Validated<T> && !std::is_polymorphic_v<T> && Product::kMayLeadNowhere;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;
+        if constexpr (kHasOwnTable)
+            info.parts.push_back({"(virtual table)", 0, &virtual_table_info});
         return info;
     }
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
+        if constexpr (std::is_polymorphic_v<T>) VirtualTables<T>::write(object);
+        mend_base(receiver, object);
+    }
+    // The object is a part of a derived one, whose tables it has.
+    template <class R>
+    [[gnu::always_inline]] static void mend_base(R& receiver, T& object) {
         Product::mend(receiver, object);
         if constexpr (Validated<T>) receiver.validate_later(&object, &is_valid<T>);
     }
+
+  private:
+    static constexpr bool kHasOwnTable = [] {
+        if constexpr (std::is_polymorphic_v<T>)
+            return boost::mp11::mp_empty<typename VirtualTables<T>::Bases>::value;
+        return false;
+    }();
 };
 
 }  // namespace detail

@@ -39,10 +39,14 @@ template <class T>
 struct AsksForCounts<std::weak_ptr<T>> : std::true_type {};
 template <class T>
 struct AsksForCounts<std::enable_shared_from_this<T>> : std::true_type {};
-// `Types`: a closure.
+// `Types`: a closure. Classes that it does not know may ask for counts.
 template <class Types>
-inline constexpr bool kHasCounts =
-    boost::mp11::mp_any_of<typename Types::Types, AsksForCounts>::value;
+inline constexpr bool kHasCounts = [] {
+    if constexpr (Types::kIsOpen)
+        return true;
+    else
+        return boost::mp11::mp_any_of<typename Types::Types, AsksForCounts>::value;
+}();
 
 template <class T>
 struct CountedPointerTrait {

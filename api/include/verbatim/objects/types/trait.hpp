@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 
 #include <boost/mp11.hpp>
 
@@ -71,6 +72,10 @@ struct PlainTrait {
     static TypeInfo info() { return {}; }
 };
 
+// True if a pointer to T may lead to an object of a class derived from it.
+template <class T>
+inline constexpr bool kIsDynamic = std::is_polymorphic_v<T> && !std::is_final_v<T>;
+
 namespace detail {
 
 template <class T>
@@ -84,7 +89,8 @@ struct HasReferences {
 template <class T>
 struct LeadsOn {
     template <class Edge>
-    using ToReferences = HasReferences<typename Edge::Target>;
+    using ToReferences = boost::mp11::mp_bool<HasReferences<typename Edge::Target>::value ||
+                                              kIsDynamic<typename Edge::Target>>;
     template <class P>
     using OfPart = LeadsOn<P>;
     static constexpr bool value =
@@ -118,6 +124,13 @@ template <class E, class R>
     else
         return receiver.template owned<E>(count);
 }
+// True of an object that both walks pass by, because nothing in it is to be followed or checked.
+template <class T>
+[[gnu::always_inline]] inline bool leads_nowhere([[maybe_unused]] const T& object) {
+    if constexpr (requires { TraitOf<T>::kMayLeadNowhere; })
+        if constexpr (TraitOf<T>::kMayLeadNowhere) return TraitOf<T>::leads_nowhere(object);
+    return false;
+}
 
 // A step of a walk takes at most so many objects: how much is done between two looks at what has
 // come, or must go.
@@ -134,6 +147,11 @@ const TypeInfo& type_info() {
         made.spelled = &TraitOf<T>::spell;
         made.bytes = sizeof(T);
         made.alignment = alignof(T);
+        made.is_polymorphic = std::is_polymorphic_v<T>;
+        made.is_dynamic = kIsDynamic<T>;
+#if defined(__GXX_RTTI)
+        made.id = &typeid(T);
+#endif
         return made;
     }();
     return info;

@@ -33,16 +33,23 @@ struct Trait<std::unique_ptr<T, D>> {
         return info;
     }
     template <class S>
-    static void pack(S& sender, const Pointer& pointer, Slot) {
-        if (pointer) sender.template owned<Target>(pointer.get(), 1);
+    static void pack(S& sender, const Pointer& pointer, Slot slot) {
+        if constexpr (kIsDynamic<Target>)
+            sender.template pointer<Target>(pointer.get(), slot);
+        else if (pointer)
+            sender.template owned<Target>(pointer.get(), 1);
     }
     template <class R>
     static void mend(R& receiver, Pointer& pointer) {
-        void* target = nullptr;
-        std::memcpy(&target, static_cast<const void*>(&pointer), sizeof target);
-        if (target == nullptr) return;
-        target = owned_at<Target>(receiver, 1, target);
-        std::memcpy(static_cast<void*>(&pointer), &target, sizeof target);
+        if constexpr (kIsDynamic<Target>) {
+            receiver.template pointer<Target>(&pointer);
+        } else {
+            void* target = nullptr;
+            std::memcpy(&target, static_cast<const void*>(&pointer), sizeof target);
+            if (target == nullptr) return;
+            target = owned_at<Target>(receiver, 1, target);
+            std::memcpy(static_cast<void*>(&pointer), &target, sizeof target);
+        }
     }
 };
 

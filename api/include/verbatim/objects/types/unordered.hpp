@@ -12,7 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
-#include <verbatim/objects/types/linked_nodes.hpp>
+#include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -141,14 +141,12 @@ class HashLinker {
 };
 
 template <class Container, class V, class KeyOf, bool IsMulti>
-struct UnorderedTrait {
+struct UnorderedTrait
+    : ContainerTrait<typename Container::allocator_type, V, OwnedOne,
+                     HashNode<V, kKeepsHash<typename KeyOf::Key, typename Container::hasher>>> {
     using Key = typename KeyOf::Key;
     using Hash = typename Container::hasher;
     using Equal = typename Container::key_equal;
-    using Allocator = typename Container::allocator_type;
-    static_assert(kHasKnownAllocator<Allocator, V>,
-                  "verbatim: unordered containers need std::allocator or "
-                  "std::pmr::polymorphic_allocator");
     static_assert(std::is_same_v<Hash, std::hash<Key>> &&
                       (std::is_same_v<Equal, std::equal_to<Key>> ||
                        std::is_same_v<Equal, std::equal_to<>>),
@@ -158,34 +156,22 @@ struct UnorderedTrait {
                   "verbatim: keys must be numbers, enums, strings, or optionals of these: others "
                   "may hash differently at the receiver");
     using Node = HashNode<V, kKeepsHash<Key, Hash>>;
-    using Parts = List<>;
-    using Edges = List<OwnedOne<Node>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<Allocator, V>;
-    static constexpr bool kTellsAddresses = true;
-    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
+    using UnorderedTrait::ContainerTrait::kPolymorphic;
 
     static std::string spell_as(const std::string& name) {
-        return std::string("unordered_") + (IsMulti ? "multi" : "") + name + "<" +
-               TraitOf<V>::spell() + ">" + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Node>};
-        return info;
+        return UnorderedTrait::spell_container((IsMulti ? "unordered_multi" : "unordered_") + name);
     }
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {
-        const auto* image = reinterpret_cast<const HashImage*>(
-            reinterpret_cast<const std::byte*>(&container) + kImageAt);
-        if (image->count == 0) return;
+        const auto& image = UnorderedTrait::template image_of<HashImage>(&container);
+        if (image.count == 0) return;
         if constexpr (ByAddress<S>) {
-            if (image->bucket_count > 1) sender.room(image->buckets, bytes_of(image->bucket_count));
+            if (image.bucket_count > 1) sender.room(image.buckets, bytes_of(image.bucket_count));
         } else {
-            const std::size_t buckets = bucket_count_for(image->count, image->bucket_count);
+            const std::size_t buckets = bucket_count_for(image.count, image.bucket_count);
             sender.reserve(bytes_of(buckets), alignof(ChainLink*));
         }
-        NodePacking<Node, S>::begin_keyed(sender, image->before_first.next, image->count);
+        NodePacking<Node, S>::begin_keyed(sender, image.before_first.next, image.count);
     }
     template <class R>
     static void mend(R& receiver, Container& container) {
@@ -223,7 +209,7 @@ struct UnorderedTrait {
         image.bucket_count = image.next_resize = buckets;
     }
     static bool is_whole(const std::byte* container) noexcept {
-        return Linker<true>::is_whole(*reinterpret_cast<const HashImage*>(container + kImageAt));
+        return Linker<true>::is_whole(UnorderedTrait::template image_of<HashImage>(container));
     }
 };
 

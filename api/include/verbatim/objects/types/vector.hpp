@@ -8,30 +8,18 @@
 #include <vector>
 
 #include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
 
 template <class E, class A>
-requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>> {
-    static_assert(kHasKnownAllocator<A, E>,
-                  "verbatim: vectors need std::allocator or std::pmr::polymorphic_allocator");
+requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>>
+    : detail::ContainerTrait<A, E, OwnedArray> {
     using Vector = std::vector<E, A>;
-    using Parts = List<>;
-    using Edges = List<OwnedArray<E>>;
-    static constexpr bool kPlain = false;
-    static constexpr bool kPolymorphic = kIsPolymorphic<A, E>;
-    static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
-    static constexpr bool kTellsAddresses = true;
+    using Trait::ContainerTrait::kPolymorphic;
 
-    static std::string spell() {
-        return "vector<" + TraitOf<E>::spell() + ">" + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<E>};
-        return info;
-    }
+    static std::string spell() { return Trait::spell_container("vector"); }
     template <class S>
     static void pack(S& sender, const Vector& vector, Slot) {
         sender.template owned<E>(vector.data(), vector.size());

@@ -1,4 +1,4 @@
-// expect: virtual functions
+// expect: this class has virtual functions, so it must be described
 #include <verbatim/objects.hpp>
 struct X {
     virtual ~X();

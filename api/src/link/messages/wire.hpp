@@ -32,7 +32,8 @@ enum Kind : std::uint8_t {
     kRefusal = 10,  // Refusal, text
     kReclaim = 11,  // WindowId
     // Of a sender.
-    kRoom = 12,  // Room
+    kClass = 12,  // Class, name
+    kRoom = 13,   // Room
 };
 
 inline constexpr std::uint64_t kSlotBytes = kSegmentBytes;
@@ -41,6 +42,13 @@ struct LayoutPart {
     std::uint64_t fingerprint;
     std::uint32_t total_bytes;
     std::uint32_t position;  // of the bytes that follow
+};
+
+// A class that graphs use from here on, by its number.
+struct Class {
+    std::uint64_t fingerprint;
+    std::uint32_t number;
+    std::uint32_t name_bytes;
 };
 
 // Flags of a graph.
@@ -107,7 +115,8 @@ struct GraphId {
 };
 struct Need {
     std::uint64_t id;
-    std::uint64_t slots;  // side by side
+    std::uint32_t slots;    // side by side
+    std::uint32_t changes;  // of the windows, that the sender knows of
 };
 // A message is being composed that wants so many slots side by side. Nothing is owed to it.
 struct Room {
@@ -115,8 +124,10 @@ struct Room {
 };
 struct WindowId {
     std::uint32_t window;
-    std::uint32_t reserved;
+    std::uint32_t flags;
 };
+// Of a reclaim and its return: also a window that graphs lie in which have come in.
+inline constexpr std::uint32_t kForGood = 1;
 
 struct Lend {
     std::uint32_t window;

@@ -1,5 +1,5 @@
-// A repeated step is offered again by polls of the lane, until it neither succeeds nor would block.
-// Threads: the lane's. Data path.
+// A repeated step is offered again by polls of the lane, until it would block no longer. Verbatim's
+// own layers go on so with what no event tells of. Threads: the lane's. Data path.
 #pragma once
 
 #include <optional>

@@ -1,0 +1,29 @@
+// Descriptions of classes with virtual functions also register them: a receiver finds the class of
+// an object by its name. A registration is a variable, initialised when its program or library is
+// loaded.
+#pragma once
+
+#include <type_traits>
+
+namespace verbatim::objects::detail {
+
+// graph/registered_class.hpp
+template <class T>
+struct RegisteredClass;
+
+// T need not be complete where this is named, but at the end of the source.
+template <class T>
+struct Registers {
+    Registers() {
+        if constexpr (std::is_polymorphic_v<T>) RegisteredClass<T>::add();
+    }
+};
+
+}  // namespace verbatim::objects::detail
+
+#define VERBATIM_JOIN_(a, b) a##b
+#define VERBATIM_JOIN(a, b) VERBATIM_JOIN_(a, b)
+// For use in the namespace of a class.
+#define VERBATIM_REGISTERS(Type)                                                              \
+    [[maybe_unused]] static const ::verbatim::objects::detail::Registers<Type> VERBATIM_JOIN( \
+        verbatim_registers_, __COUNTER__){};

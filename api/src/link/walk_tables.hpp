@@ -1,0 +1,40 @@
+// The tables of walks that a connection keeps: touching fresh memory costs more than filling it.
+// One more operation at the same time gets tables of its own. Threads: the lane's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <verbatim/core/arena.hpp>
+#include <verbatim/objects/graph/mending.hpp>
+#include <verbatim/objects/graph/packing.hpp>
+
+namespace verbatim::objects {
+
+class WalkTables {
+  public:
+    // With the classes that either side of the connection has told of.
+    WalkTables(std::shared_ptr<Arena> arena, std::shared_ptr<SentClasses> sent,
+               std::shared_ptr<ToldClasses> told);
+
+    std::unique_ptr<PackTables> lend_pack();
+    void give_back(std::unique_ptr<PackTables> tables) noexcept;
+    std::unique_ptr<MendTables> lend_mend();
+    void give_back(std::unique_ptr<MendTables> tables) noexcept { mend_ = std::move(tables); }
+    // Writes of a sender that has given up may still read its buffers: they are not used again.
+    void note_unretired() noexcept { unretired_ = true; }
+
+  private:
+    static constexpr std::size_t kMostKept = 2;
+
+    std::shared_ptr<Arena> arena_;
+    std::shared_ptr<SentClasses> sent_;
+    std::shared_ptr<ToldClasses> told_;
+    std::vector<std::unique_ptr<PackTables>> pack_;  // that are not lent
+    std::unique_ptr<MendTables> mend_;
+    std::vector<std::unique_ptr<PackTables>> unusable_;
+    bool unretired_ = false;
+};
+
+}  // namespace verbatim::objects

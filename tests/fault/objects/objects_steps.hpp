@@ -1,0 +1,203 @@
+// Transfers that two processes do step by step, in turn: the test decides after which step the
+// other process goes.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core_fault.hpp"
+#include "objects_hand_made.hpp"
+#include "softnic_process.hpp"
+
+namespace verbatim::steps {
+
+// A graph whose transfer has everything: several segments, one object of more than a segment,
+// records of references that have left, and a beginning anew, because a part is met before its
+// whole.
+struct Whole;
+struct Part {
+    Whole* owner = nullptr;
+    std::uint64_t value = 0;
+};
+struct Whole {
+    std::uint64_t before = 0;
+    Part part;
+};
+struct Story {
+    Part* early = nullptr;
+    std::vector<std::string*> ahead;
+    std::vector<std::string> texts;
+    std::vector<std::uint64_t> bulk;
+};
+struct OtherStory {
+    std::uint32_t number = 0;
+};
+
+// Owns what its story leads to.
+struct StoryMaker {
+    Whole whole{5, {&whole, 6}};
+    Story story;
+    StoryMaker() {
+        story.early = &whole.part;
+        for (std::size_t i = 0; i < 4'000; ++i)
+            story.texts.push_back("text " + std::to_string(i) + std::string(i % 90, 't'));
+        for (std::size_t i = 0; i < story.texts.size(); i += 7)
+            story.ahead.push_back(&story.texts[story.texts.size() - 1 - i]);
+        story.bulk.assign(50'000, 7);
+    }
+    StoryMaker(const StoryMaker&) = delete;
+    StoryMaker& operator=(const StoryMaker&) = delete;
+};
+
+inline bool is_whole(const Story& got) {
+    const StoryMaker maker;
+    const Story& story = maker.story;
+    if (got.texts != story.texts || got.bulk != story.bulk ||
+        got.ahead.size() != story.ahead.size() || got.early->value != 6 ||
+        &got.early->owner->part != got.early || got.early->owner->before != 5)
+        return false;
+    for (std::size_t i = 0; i < story.ahead.size(); ++i)
+        if (got.ahead[i] - got.texts.data() != story.ahead[i] - story.texts.data()) return false;
+    return true;
+}
+
+inline Config config() {
+    Config config = test::small_config();
+    config.receive_arena.max_bytes = std::size_t{32} << 20;
+    config.ring.bytes = 4096;  // so that steps are short
+    config.connect.timeout = std::chrono::milliseconds(500);
+    config.objects.eager_bytes = 1024;
+    config.objects.window_max = std::size_t{1} << 20;
+    config.objects.max_graph_bytes = std::size_t{4} << 20;
+    config.objects.window_budget = std::size_t{8} << 20;
+    config.objects.timeout = std::chrono::milliseconds(100);
+    return config;
+}
+
+using Step = std::function<bool()>;
+
+// One step, and a moment for what it waits for.
+template <class Operation>
+bool step(Operation& operation, Connection& connection) {
+    if (operation.step()) return true;
+    connection.pause(1'000, Deadline::after(std::chrono::milliseconds(2)));
+    return operation.step();
+}
+
+enum class Role : std::uint8_t {
+    sends,
+    cancels,   // and sends another graph then
+    receives,  // a graph, which it releases, and another one
+    refuses,   // both graphs, by their type
+    hoards,    // begins a graph with each step, and has memory lent for it
+};
+inline bool is_sender(Role role) { return role != Role::receives && role != Role::refuses; }
+
+// A step of that role is true when nothing is left to do.
+inline Step sending(Connection& connection, bool cancels) {
+    struct State {
+        StoryMaker maker;
+        OtherStory other{3};
+        std::optional<SendOperation<Story>> story;
+        std::optional<SendOperation<OtherStory>> next;
+        int steps = 0;
+    };
+    auto state = std::make_shared<State>();
+    state->story.emplace(connection, state->maker.story);
+    return [state, &connection, cancels] {
+        if (state->next) return step(*state->next, connection);
+        const bool is_done = step(*state->story, connection);
+        if (!cancels) return is_done;
+        if (++state->steps == 3) {
+            state->story.reset();
+            state->next.emplace(connection, state->other);
+        }
+        return false;
+    };
+}
+template <class T>
+Step receiving(Connection& connection, int graphs) {
+    struct State {
+        std::optional<ReceiveOperation<T>> operation;
+        int left;
+    };
+    auto state = std::make_shared<State>();
+    state->left = graphs;
+    return [state, &connection] {
+        if (state->left == 0) return true;
+        if (!state->operation) state->operation.emplace(connection);
+        try {
+            if (!step(*state->operation, connection)) return false;
+            (void)state->operation->take();
+        } catch (const Error& error) {
+            if (error.code() != Errc::type_mismatch) throw;
+        }
+        state->operation.reset();
+        return --state->left == 0;
+    };
+}
+
+inline Step hoarding(Connection& connection) {
+    return [peer = std::make_shared<test::HandMadeSender>(connection), &connection,
+            id = std::uint64_t{0}]() mutable {
+        Message message;
+        while (connection.try_receive(message) == Errc::ok) continue;  // what was lent
+        if (peer->begin<Story>(id + 1) == Errc::ok) (void)peer->need(++id, 8);
+        return false;
+    };
+}
+
+inline Step step_of(Role role, Connection& connection) {
+    switch (role) {
+        case Role::hoards:
+            return hoarding(connection);
+        case Role::receives:
+            return receiving<Story>(connection, 2);
+        case Role::refuses:
+            return receiving<OtherStory>(connection, 2);
+        default:
+            return sending(connection, role == Role::cancels);
+    }
+}
+
+// A process with such a role. It is forked idle.
+class Stepped {
+  public:
+    bool begin(Role role, std::uint16_t port) {
+        return child_.wire().put(role) && child_.wire().put(port);
+    }
+    // One step there. True once nothing is left.
+    bool step() {
+        char answer = 0;
+        if (!child_.wire().signal() || !child_.wire().get(answer))
+            ADD_FAILURE() << "the peer has ended by itself";
+        return answer != 'n';
+    }
+    void end(int signal) {
+        child_.kill(signal);
+        if (signal == SIGKILL) {
+            EXPECT_EQ(child_.reap(), -SIGKILL);
+        }
+    }
+
+  private:
+    static int run(softnic::test::Wire& wire) {
+        Role role{};
+        std::uint16_t port = 0;
+        if (!wire.get(role) || !wire.get(port)) return 0;
+        Context context(config());
+        Connection connection = context.connect(test::local(port));
+        const Step step = step_of(role, connection);
+        while (wire.wait())
+            if (!wire.put(step() ? 'y' : 'n')) return 1;
+        return 0;
+    }
+    softnic::test::Child child_{run};
+};
+
+}  // namespace verbatim::steps
