@@ -168,7 +168,7 @@ bool Outbound::walk() {
     return true;
 }
 
-bool Outbound::is_small() const noexcept {
+bool Outbound::is_small() const {
     Staging& staging = packing_.staging();
     const std::uint64_t bytes = staging.cursor();
     if (!walked_ || bytes > connection().config().objects.eager_bytes || bytes > kSegmentBytes ||

@@ -374,6 +374,22 @@ TEST(Transfer, a_send_that_never_began_leaves_the_connection_usable) {
     EXPECT_EQ(*pair.transfer(first), first);
 }
 
+TEST(Transfer, small_graphs_to_a_receiver_that_has_gone_are_errors) {
+    Pair pair;
+    const std::vector<int> numbers(10, 1);
+    EXPECT_EQ(*pair.transfer(numbers), numbers);
+    pair.receiver.reset();
+    std::size_t sent = 0;
+    const Error first = error_of([&] {
+        for (; sent < 1000; ++sent) send(*pair.sender, numbers, {Deadline::after(20s)});
+    });
+    EXPECT_EQ(first.code(), Errc::peer_lost) << first.what();
+    for (int i = 0; i < 20; ++i) {
+        const Error next = error_of([&] { send(*pair.sender, numbers); });
+        EXPECT_EQ(next.code(), Errc::peer_lost) << next.what();
+    }
+}
+
 TEST(Transfer, a_receive_without_a_sender_times_out) {
     Pair pair;
     EXPECT_EQ(error_of([&] { receive<int>(*pair.receiver, {Deadline::after(50ms)}); }).code(),

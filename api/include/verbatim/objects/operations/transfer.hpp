@@ -160,7 +160,7 @@ class Outbound {
     void begin_step();
     bool advance();
     bool walk();
-    bool is_small() const noexcept;
+    bool is_small() const;
     bool send_eager();
     bool send_layout();
     bool tell_layout(const Layout& layout, std::string_view name);
