@@ -27,9 +27,9 @@ struct ReceiveReport {
     std::uint64_t objects = 0;
     std::uint64_t records = 0;  // references that the sender had to tell of
     std::uint64_t object_bytes = 0;
-    bool verified = true;          // false: a placed file, which its caller trusts
-    bool relocated = false;        // a placed file whose addresses were taken
-    objects::ClassCounts classes;  // of references to polymorphic objects
+    bool verified = true;            // false: a placed file, which its caller trusts
+    bool relocated = false;          // a placed file whose addresses were taken
+    objects::ClassCounts classes{};  // of references to polymorphic objects
 };
 
 // A received graph. The objects are ordinary ones, to be read through `const T&`; their destructors
