@@ -49,17 +49,13 @@ void ImageFacts::clear() noexcept {
 
 ImageFacts pack_into(PrivateBlock& block, Packing& packing) {
     const SegmentOpener opener{&open_in_block, &close_in_block, &block};
-    ImageFacts facts;
-    for (bool is_done = false; !is_done;) {
-        packing.staging().set_opener(&opener);
-        is_done = packing.run();
-        if (packing.take_restart()) facts.clear();
-        put(block, packing.staging());
-        facts.add(packing);
-        packing.set_announced();
-        packing.staging().set_retired();
-    }
-    facts.told = {packing.staging().cursor(), packing.steps(), packing.references(), true};
+    packing.staging().set_opener(&opener);
+    ImageFacts facts = run_whole(
+        packing, [] {},
+        [&](Staging& staging) {
+            put(block, staging);
+            staging.set_opener(&opener);  // a restart takes it away
+        });
     packing.staging().set_opener(nullptr);
     return facts;
 }

@@ -123,24 +123,17 @@ void GraphFileWriter::write_staged(Staging& staging) {
 }
 
 SaveReport GraphFileWriter::write(Packing& packing, const RootType& root) {
-    ImageFacts facts;
-    for (bool is_done = false; !is_done;) {
-        is_done = packing.run();
-        if (packing.take_restart()) {
-            facts.clear();
-            if (ftruncate(handle_.file(), 0) != 0) handle_.refuse("it cannot be written", errno);
-        }
-        write_staged(packing.staging());
-        facts.add(packing);
-        packing.set_announced();
-        packing.staging().set_retired();
-    }
+    const auto drop = [this] {
+        if (ftruncate(handle_.file(), 0) != 0) handle_.refuse("it cannot be written", errno);
+    };
+    const ImageFacts facts =
+        run_whole(packing, drop, [this](Staging& staging) { write_staged(staging); });
     Body body;
     body.layout = root.layout.text;
     body.header.fingerprint = root.layout.fingerprint;
-    body.header.image_bytes = packing.staging().cursor();
-    body.header.steps = packing.steps();
-    body.header.references = packing.references();
+    body.header.image_bytes = facts.told.cursor;
+    body.header.steps = facts.told.steps;
+    body.header.references = facts.told.references;
     body.header.objects = packing.objects();
     body.places = facts.places;
     body.arrays = facts.arrays;
@@ -209,8 +202,8 @@ std::uint64_t GraphFileWriter::write_tail(const Body& body) {
     return sum;
 }
 
-SaveReport GraphFileWriter::finish(const Body& body) {
-    file::FileHeader header = body.header;
+SaveReport GraphFileWriter::finish(Body& body) {
+    file::FileHeader& header = body.header;
     header.layout_bytes = body.layout.size();
     header.places = body.places.size();
     header.arrays = body.arrays.size();
@@ -218,10 +211,8 @@ SaveReport GraphFileWriter::finish(const Body& body) {
         throw Error(Errc::unsupported, "saved graph",
                     "its layout takes more than 1 MiB to describe",
                     "bind fewer types in one graph, or shorten their names");
-    Body whole = body;
-    whole.header = header;
     header.file_bytes = file::Sections(header).end;
-    header.body_sum = write_tail(whole);
+    header.body_sum = write_tail(body);
     header.header_sum = file::sum_of(header);
     write_at(0, &header, sizeof header);
     return {header.objects, header.image_bytes, header.file_bytes};

@@ -49,13 +49,13 @@ Errc OperationQueue::Look::operator()() const noexcept {
 }
 
 void OperationQueue::begin_send(DrivenOperation& send) noexcept {
-    with_deadline_ += send.deadline_.when != Deadline::never().when;
+    with_deadline_ += send.has_deadline();
     sends_.add(send);
     drive();
 }
 
 void OperationQueue::begin_receive(DrivenOperation& receive) noexcept {
-    with_deadline_ += receive.deadline_.when != Deadline::never().when;
+    with_deadline_ += receive.has_deadline();
     receives_.add(receive);
     drive();
 }
@@ -64,7 +64,7 @@ void OperationQueue::forget(DrivenOperation& operation) noexcept {
     if (next_ == &operation) next_ = operation.next_;
     if (operation.list_ != nullptr) operation.list_->remove(operation);
     if (operation.is_over_) return;
-    with_deadline_ -= operation.deadline_.when != Deadline::never().when;
+    with_deadline_ -= operation.has_deadline();
     receiving_ -= operation.inbound_ != nullptr && operation.stage_ == Stage::under_way;
 }
 
@@ -192,7 +192,7 @@ void OperationQueue::receive() noexcept {
 
 void OperationQueue::finish(DrivenOperation& operation) noexcept {
     operation.is_over_ = true;
-    with_deadline_ -= operation.deadline_.when != Deadline::never().when;
+    with_deadline_ -= operation.has_deadline();
     if (operation.tell_ != nullptr) operation.tell_(operation);
 }
 

@@ -30,6 +30,26 @@ struct ImageFacts {
     void clear() noexcept;
 };
 
+// Runs a walk to its end. What each part of it has staged goes to `put(staging)`, after `drop()`
+// where all that went before is void. The facts of the whole image.
+template <class Drop, class Put>
+ImageFacts run_whole(Packing& packing, Drop drop, Put put) {
+    ImageFacts facts;
+    for (bool is_done = false; !is_done;) {
+        is_done = packing.run();
+        if (packing.take_restart()) {
+            facts.clear();
+            drop();
+        }
+        put(packing.staging());
+        facts.add(packing);
+        packing.set_announced();
+        packing.staging().set_retired();
+    }
+    facts.told = {packing.staging().cursor(), packing.steps(), packing.references(), true};
+    return facts;
+}
+
 // Packs a whole graph into the block, as an image. Throws Error as send() does, out_of_memory.
 ImageFacts pack_into(PrivateBlock& block, Packing& packing);
 // Checks and mends an image of one piece. Throws Error(corrupt_message).

@@ -121,10 +121,6 @@ class Packer : public Packing {
         using E = std::remove_cv_t<std::remove_pointer_t<P>>;
         using Runs = PointerRuns<Packer>;
         const std::uint64_t behind = count + std::exchange(behind_, 0);
-        if constexpr (kIsDynamic<E>) {
-            for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first[i], words.at(i * sizeof(P)));
-            return;
-        }
         if constexpr (!Types::template is_inner<E>() && !kIsDynamic<E>)
             if (!options_.acyclic && !Targets::kChecksReadable)
                 if (Runs::take_in(*this, first, count)) return;

@@ -30,7 +30,7 @@ struct PointerRuns {
         __builtin_prefetch(target);
         constexpr std::size_t bytes = sizeof(std::remove_pointer_t<P>);
         if constexpr (bytes > kImageGranule)
-            __builtin_prefetch(reinterpret_cast<const std::byte*>(target) + bytes - 1);
+            __builtin_prefetch(reinterpret_cast<const void*>(address + bytes - 1));  // of null, too
     }
     // And then, of one that was met before, its place.
     template <class P>

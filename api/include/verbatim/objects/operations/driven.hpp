@@ -75,6 +75,8 @@ class DrivenOperation {
   private:
     friend class OperationQueue;
     friend class OperationList;
+    bool has_deadline() const noexcept { return deadline_.when != Deadline::never().when; }
+
     std::shared_ptr<ObjectLink> link_;
     DrivenOperation *next_ = nullptr, *before_ = nullptr;
     class OperationList* list_ = nullptr;

@@ -82,7 +82,7 @@ class GraphFileWriter {
     void write_at(std::uint64_t offset, const void* bytes, std::uint64_t count);
     void write_staged(Staging& staging);
     std::uint64_t write_tail(const Body& body);
-    SaveReport finish(const Body& body);
+    SaveReport finish(Body& body);
     void sync_folder() const;
 
     std::string path_, temporary_;

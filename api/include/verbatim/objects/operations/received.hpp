@@ -14,15 +14,22 @@
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
+namespace objects {
+
+inline ImageMemory memory_of(PrivateBlock&& block) {
+    return ImageMemory(std::shared_ptr<void>(std::make_shared<PrivateBlock>(std::move(block))));
+}
+
+}  // namespace objects
 
 // The result of one receive(), or map().
 struct ReceiveReport {
     std::uint64_t objects = 0;
     std::uint64_t records = 0;  // references that the sender had to tell of
     std::uint64_t object_bytes = 0;
-    bool verified = true;          // false: a placed file, which its caller trusts
-    bool relocated = false;        // a placed file whose addresses were taken
-    objects::ClassCounts classes;  // of references to polymorphic objects
+    bool verified = true;            // false: a placed file, which its caller trusts
+    bool relocated = false;          // a placed file whose addresses were taken
+    objects::ClassCounts classes{};  // of references to polymorphic objects
 };
 
 // A received graph. The objects are ordinary ones, to be read through `const T&`; their destructors
@@ -81,8 +88,7 @@ class Received {
     Received<U> promote(const U* part) const {
         auto copy = objects::copy_graph<std::remove_const_t<U>>(*part);
         const ReceiveReport report{copy.objects, 0, copy.bytes};
-        auto block = std::make_shared<objects::PrivateBlock>(std::move(copy.block));
-        return {objects::ImageMemory(std::shared_ptr<void>(std::move(block))), copy.root, report};
+        return {objects::memory_of(std::move(copy.block)), copy.root, report};
     }
 
     // Can it be sent on as it came? Set by ReceiveOptions::forwardable, until it is compacted or

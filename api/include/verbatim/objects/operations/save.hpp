@@ -61,8 +61,7 @@ Received<T> map_placed(GraphFile& file) {
     } else {
         GraphFile::Placed placed = file.map(!std::is_const_v<T>);
         auto* const root = reinterpret_cast<T*>(placed.root);
-        auto block = std::make_shared<PrivateBlock>(std::move(placed.block));
-        return {ImageMemory(std::shared_ptr<void>(std::move(block))),
+        return {memory_of(std::move(placed.block)),
                 root,
                 {file.objects(), 0, file.image_bytes(), false, placed.is_relocated}};
     }
@@ -76,8 +75,7 @@ Received<T> map_file(GraphFile& file) {
     Mender<Root> mender(tables, false);
     mend_at(image.data(), file.facts(), mender);
     if constexpr (std::is_const_v<T>) image.make_read_only();
-    auto block = std::make_shared<PrivateBlock>(std::move(image));
-    return {ImageMemory(std::shared_ptr<void>(std::move(block))),
+    return {memory_of(std::move(image)),
             static_cast<T*>(mender.root()),
             {mender.objects(), mender.records(), mender.image_bytes()}};
 }

@@ -24,7 +24,7 @@ struct SendReport {
     std::uint64_t records = 0;       // references that the receiver had to be told of
     std::uint64_t object_bytes = 0;  // the image in the receiver's memory
     std::uint64_t wire_bytes = 0;    // image, records and protocol
-    objects::ClassCounts classes;    // of references to polymorphic objects
+    objects::ClassCounts classes{};  // of references to polymorphic objects
     bool composed = false;           // it left as it lay (docs/composed.md)
 };
 
