@@ -241,10 +241,12 @@ void expect_chain(const Chain& got, std::uint64_t number) {
     EXPECT_EQ(got.next, &got);
 }
 
-// A process that receives, by a connection that this one accepts.
+// A process that receives, by a connection that this one accepts. It ends when it is told to: over
+// some ports a sender awaits that the receiver's engine acknowledges its writes.
 class ReceivingProcess {
   public:
-    // `receive` returns the status of the process.
+    static constexpr int kKilled = -1;
+    // `receive` returns the status of the process, or how it ends.
     explicit ReceivingProcess(int (*receive)(Connection&)) {
         EXPECT_EQ(pipe(ports_), 0);
         child_ = fork();
@@ -261,7 +263,8 @@ class ReceivingProcess {
                   std::ssize(std::as_bytes(std::span(&port, 1))));
         return listener.accept(soon());
     }
-    int wait() {
+    int end() {
+        EXPECT_EQ(write(ports_[1], "", 1), 1);
         int status = 0;
         EXPECT_EQ(waitpid(child_, &status, 0), child_);
         return status;
@@ -270,11 +273,16 @@ class ReceivingProcess {
   private:
     [[noreturn]] void run(int (*receive)(Connection&)) {
         try {
+            close(ports_[1]);
             std::uint16_t port = 0;
             if (read(ports_[0], &port, sizeof port) != sizeof port) _exit(2);
             Context context(test::small_config());
             Connection connection = context.connect(test::local(port));
-            _exit(receive(connection));
+            const int status = receive(connection);
+            char last = 0;
+            if (read(ports_[0], &last, 1) != 1) _exit(4);
+            if (status == kKilled) raise(SIGKILL);
+            _exit(status);
         } catch (const Error& error) {
             std::fprintf(stderr, "receiver: %s\n", error.what());
         }
@@ -304,7 +312,7 @@ TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
         message->numbers[0] = reinterpret_cast<std::uint64_t>(&*message);
         EXPECT_TRUE(send(connection, message, {soon()}).composed);
     }
-    const int status = receiver.wait();
+    const int status = receiver.end();
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_LE(WEXITSTATUS(status), 4);
     // The thread sanitizer has other uses for those addresses.
@@ -316,7 +324,7 @@ TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
 TEST(Composed, a_message_whose_receiver_dies_goes_to_another_one) {
     ReceivingProcess receiver([](Connection& connection) {
         expect_chain(*receive<Chain>(connection, {soon()}), 1);
-        return raise(SIGKILL);
+        return ReceivingProcess::kKilled;
     });
     Pair pair;
     Context context(test::small_config());
@@ -324,7 +332,7 @@ TEST(Composed, a_message_whose_receiver_dies_goes_to_another_one) {
     auto message = make_chain(connection, 1);
     send(connection, message, {soon()});
     auto next = make_chain(connection, 2);
-    const int status = receiver.wait();
+    const int status = receiver.end();
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (auto* const lost : {&message, &next}) {
         const Error error = test::error_of([&] {
