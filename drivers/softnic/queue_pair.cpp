@@ -32,8 +32,8 @@ bool stores_unnoticed(const Options& options, const QueuePairTraits& traits) noe
            !traits.datagrams() && !traits.names_queues;
 }
 
-const char* name_of(PortKind port) noexcept {
-    if (port == PortKind::udp) return "udp";
+const char* name_of(PortKind port, const DeviceCore& core) noexcept {
+    if (port == PortKind::udp) return core.options().port == PortKind::dpdk ? "dpdk" : "udp";
     return port == PortKind::tcp ? "tcp" : "shm";
 }
 
@@ -162,7 +162,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
-        transport_ = name_of(choice.port);
+        transport_ = name_of(choice.port, *core_);
         if (!choice.shm()) {
             log::info("queue pair {}: the port is {}: {}", view().number, transport_,
                       choice.reason);

@@ -28,10 +28,7 @@ void StreamSetup::tell(QueuePairAddress& address) {
 // Under mutex_. The same until the queue pair is reset, though a flow may have the socket by then.
 void StreamSetup::tell_packets(QueuePairAddress& address) {
     if (packets_ == nullptr) {
-        PacketSocket fresh;
-        fresh.place.address = local_ == decltype(local_){} ? loopback_address() : local_;
-        fresh.socket = open_packet_socket(fresh.place);
-        fresh.mtu_log2 = mtu_log2_at(fresh.place);
+        PacketSocket fresh = open_packets(address.number);
         const Nonce random = random_nonce();
         std::memcpy(&fresh.first_sequence, random.data(), sizeof fresh.first_sequence);
         fresh.first_sequence &= kSequenceMask;
@@ -41,6 +38,30 @@ void StreamSetup::tell_packets(QueuePairAddress& address) {
     address.stream_port = packets_->place.port;
     address.packet_sequence = packets_->first_sequence;
     address.mtu_log2 = static_cast<std::uint8_t>(packets_->mtu_log2);
+}
+
+StreamSetup::PacketSocket StreamSetup::open_packets(std::uint32_t queue_pair) const {
+    PacketSocket fresh;
+    if (const auto& link = wires_.packets.link()) {
+        fresh.door = std::make_unique<LinkDoor>(link, queue_pair);
+        fresh.place = fresh.door->place();
+        fresh.mtu_log2 = link->mtu_log2();
+        return fresh;
+    }
+    fresh.place.address = local_ == decltype(local_){} ? loopback_address() : local_;
+    fresh.socket = open_packet_socket(fresh.place);
+    fresh.mtu_log2 = mtu_log2_at(fresh.place);
+    return fresh;
+}
+
+std::unique_ptr<PacketBackEnd> StreamSetup::take_back_end(const StreamPlace& peer) {
+    const std::lock_guard lock(mutex_);
+    if (packets_ != nullptr && packets_->door != nullptr)
+        return std::make_unique<LinkBackEnd>(std::move(packets_->door), peer);
+    if (packets_ == nullptr || !packets_->socket)
+        throw Error(Errc::invalid_argument, "packet socket", "the queue pair has given it away",
+                    "reset() the queue pair first");
+    return std::make_unique<UdpSocket>(std::move(packets_->socket), peer);
 }
 
 StreamSetup::Meeting StreamSetup::meet(const QueuePairAddress& own, const QueuePairAddress& peer,
@@ -79,16 +100,7 @@ void StreamSetup::begin_flow(Meeting& meeting, ChannelSender ring, const QueuePa
     options.mtu = std::size_t{1} << std::clamp(least, kMinMtuLog2, kMaxMtuLog2);
     options.questions = peer.reads_answered == 0 ? 1 : peer.reads_answered;
     options.timeout = wires_.packets.timeout();
-    Descriptor socket;
-    {
-        const std::lock_guard lock(mutex_);
-        if (packets_ != nullptr) socket = std::move(packets_->socket);
-    }
-    if (!socket)
-        throw Error(Errc::invalid_argument, "packet socket", "the queue pair has given it away",
-                    "reset() the queue pair first");
-    auto back_end =
-        wires_.packets.over(std::make_unique<UdpSocket>(std::move(socket), options.peer.place));
+    auto back_end = wires_.packets.over(take_back_end(options.peer.place));
     auto flow = std::make_unique<PacketFlow>(std::move(back_end), std::move(ring), options,
                                              shared_.failure.text);
     meeting.flow = flow.get();

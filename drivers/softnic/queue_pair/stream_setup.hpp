@@ -1,7 +1,6 @@
 // The set-up of a queue pair's stream, where its port is tcp, or of its packets, where that is udp:
-// the token by which a stream may come, or the socket, and the wire itself until the queue pair
-// forgets its peer. Control path, one caller
-// at a time; tell() also beside others.
+// the token by which a stream may come, or where packets arrive, and the wire itself until the
+// queue pair forgets its peer. Control path, one caller at a time; tell() also beside others.
 #pragma once
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "../ports/dpdk/link_back_end.hpp"
 #include "../ports/roce/packet_flow.hpp"
 #include "../ports/tcp/stream.hpp"
 #include "queue_pair_state.hpp"
@@ -47,14 +47,17 @@ class StreamSetup {
     void forget() noexcept;
 
   private:
-    // Where packets arrive, from tell() on.
+    // Where packets arrive, from tell() on: a socket, or a door of the Ethernet link.
     struct PacketSocket {
-        Descriptor socket;  // none: a flow has it
+        Descriptor socket;  // neither: a flow has it
+        std::unique_ptr<LinkDoor> door;
         StreamPlace place;
         std::uint32_t first_sequence = 0;
         unsigned mtu_log2 = 0;
     };
     void tell_packets(QueuePairAddress& address);
+    PacketSocket open_packets(std::uint32_t queue_pair) const;
+    std::unique_ptr<PacketBackEnd> take_back_end(const StreamPlace& peer);
     void begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
                     const QueuePairAddress& peer);
 

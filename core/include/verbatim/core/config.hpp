@@ -39,7 +39,11 @@ struct Config {
     struct SoftnicSection {
         // The way to peers. "shm": memory that both sides share, on one host. "tcp": a TCP stream
         // for each connection. "auto": shm, and tcp where that is refused. Both sides must agree.
+        // "dpdk:<device>": packets through DPDK. The keys below are its own.
         std::string port = "auto";
+        std::string eal = "own";  // or "host": the program has set up DPDK's environment
+        std::string dpdk_address, dpdk_peer_mac;
+        std::size_t dpdk_mtu = 0;  // 0: as DPDK has it
     } softnic;
     ArenaOptions arena{.name = "arena"};
     ArenaOptions receive_arena{.name = "receive_arena"};

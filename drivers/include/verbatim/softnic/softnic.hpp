@@ -48,7 +48,21 @@ namespace verbatim::softnic {
 
 // The way to peers. Automatic: shared memory, and tcp where that is refused (another host, another
 // network namespace, another user); the log says why. Both sides must have one in common.
-enum class PortKind : std::uint8_t { automatic, shm, tcp, udp };
+enum class PortKind : std::uint8_t { automatic, shm, tcp, udp, dpdk };
+
+// The device of the dpdk port, which sends the udp port's packets as Ethernet frames (docs/
+// dpdk-port.md). Equal ones of a process share it.
+struct DpdkOptions {
+    // As DPDK names it, with its parameters, and behind a space arguments of the EAL. With host_eal
+    // the name or number of a port.
+    std::string device;
+    bool host_eal = false;  // the program calls rte_eal_init() itself, before
+    std::string address;    // of IP; empty: the IPv6 address that follows from the MAC address
+    std::string peer_mac;   // where all frames go; empty: it is found out
+    std::size_t mtu = 0;    // of IP; 0: as DPDK has it
+
+    auto operator<=>(const DpdkOptions&) const = default;
+};
 
 // What goes wrong with packets that the udp port sends, each in millionths. For tests.
 struct PacketFaults {
@@ -59,6 +73,7 @@ struct PacketFaults {
 struct Options {
     std::string name = "softnic0";
     PortKind port = PortKind::automatic;
+    DpdkOptions dpdk{};  // of PortKind::dpdk
     // Refuse every doorbell whose register, record, queue number, BlueFlame half or copy disagree
     // with the ring.
     bool strict_doorbells = false;

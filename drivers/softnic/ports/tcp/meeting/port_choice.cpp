@@ -23,8 +23,8 @@ std::uint64_t mixed(std::uint64_t sum, std::string_view text) noexcept {
 
 // Why these two share no memory; empty: they do.
 std::string_view obstacle(const QueuePairAddress& own, const QueuePairAddress& peer) noexcept {
-    if ((own.ports & kUdpOffered) != 0) return "this side's port is udp";
-    if ((peer.ports & kUdpOffered) != 0) return "the peer's port is udp";
+    if ((own.ports & kUdpOffered) != 0) return "this side's port is udp or dpdk";
+    if ((peer.ports & kUdpOffered) != 0) return "the peer's port is udp or dpdk";
     if ((own.ports & kShmOffered) == 0) return "this side's port is tcp";
     if ((peer.ports & kShmOffered) == 0) return "the peer's port is tcp";
     if (own.host == HostName{} || own.host != peer.host)
@@ -54,9 +54,10 @@ HostName host_name() {
 
 std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept {
     const bool automatic = kind == PortKind::automatic;
+    const bool packets = kind == PortKind::udp || kind == PortKind::dpdk;  // the same on the wire
     return static_cast<std::uint8_t>((automatic || kind == PortKind::shm ? kShmOffered : 0) |
                                      (automatic || kind == PortKind::tcp ? kTcpOffered : 0) |
-                                     (kind == PortKind::udp ? kUdpOffered : 0) |
+                                     (packets ? kUdpOffered : 0) |
                                      (same_user_only ? kSameUserOnly : 0));
 }
 
