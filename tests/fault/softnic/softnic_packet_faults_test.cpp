@@ -1,4 +1,4 @@
-// Faults of packets under the udp port: loss, duplication, reordering, corruption, a black hole,
+// Faults of packets under the udp port, or the dpdk port: loss, duplication, reordering, corruption, a black hole,
 // packets of strangers. Whatever happens, each request ends in exactly one completion, once, and in
 // its order, and the data are right.
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ constexpr std::uint32_t kPercent = 10000;  // in millionths
 
 EndOptions udp_options(const PacketFaults& faults) {
     EndOptions options;
-    options.device.port = PortKind::udp;
+    if (options.device.port != PortKind::dpdk) options.device.port = PortKind::udp;
     options.device.packet_faults = faults;
     options.memory_bytes = 4 << 20;
     options.queues = {.send_blocks = 64, .receive_entries = 64, .max_receive_elements = 3};

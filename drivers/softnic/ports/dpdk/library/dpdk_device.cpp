@@ -81,19 +81,29 @@ void DpdkDevice::set_up(std::size_t mtu) {
     read_facts();
 }
 
+// A host's port has kept the one of the last link.
+void DpdkDevice::make_pool(std::size_t mtu) {
+    const std::string name = own_name("frames", port_);
+    if (pool_ == nullptr && !probed_) pool_ = rte_mempool_lookup(name.c_str());
+    if (pool_ == nullptr)
+        pool_ =
+            rte_pktmbuf_pool_create(name.c_str(), kBuffers, kCachedBuffers, 0,
+                                    static_cast<std::uint16_t>(buffer_bytes(mtu)), SOCKET_ID_ANY);
+}
+
 void DpdkDevice::start_queues() {
     std::uint16_t mtu = RTE_ETHER_MTU;
     rte_eth_dev_get_mtu(port_, &mtu);
-    const auto room = static_cast<std::uint16_t>(buffer_bytes(mtu));
-    pool_ = rte_pktmbuf_pool_create(own_name("frames", port_).c_str(), kBuffers, kCachedBuffers, 0,
-                                    room, SOCKET_ID_ANY);
+    make_pool(mtu);
     if (pool_ == nullptr) fail("buffers", rte_errno, "give the EAL more memory (-m 256)");
     std::uint16_t in = kDescriptors, out = kDescriptors;
     rte_eth_dev_adjust_nb_rx_tx_desc(port_, &in, &out);
     int refused = rte_eth_rx_queue_setup(port_, 0, in, kAnySocket, nullptr, pool_);
     if (refused == 0) refused = rte_eth_tx_queue_setup(port_, 0, out, kAnySocket, nullptr);
     if (refused == 0) refused = rte_eth_dev_start(port_);
-    if (refused != 0) fail("start", refused, "look at what DPDK has printed");
+    if (refused != 0)
+        fail("start", refused,
+             "look at what DPDK has printed; a client of memif starts after its server");
     started_ = true;
 }
 
@@ -104,10 +114,7 @@ void DpdkDevice::read_facts() {
     std::uint16_t mtu = RTE_ETHER_MTU;
     rte_eth_dev_get_mtu(port_, &mtu);
     mtu_ = mtu;
-    if (pool_ == nullptr)
-        pool_ =
-            rte_pktmbuf_pool_create(own_name("frames", port_).c_str(), kBuffers, kCachedBuffers, 0,
-                                    static_cast<std::uint16_t>(buffer_bytes(mtu)), SOCKET_ID_ANY);
+    make_pool(mtu);
     waiting_ = rte_ring_create(own_name("waiting", port_).c_str(), kWaitingFrames, SOCKET_ID_ANY,
                                RING_F_SC_DEQ);
     if (pool_ == nullptr || waiting_ == nullptr)

@@ -31,6 +31,7 @@ class DpdkDevice final : public EthernetDevice {
 
     void find(const EthernetSettings& settings);
     void set_up(std::size_t mtu);
+    void make_pool(std::size_t mtu);
     void start_queues();
     void read_facts();
     void close() noexcept;
