@@ -124,7 +124,7 @@ double wire_overhead(const ConnectionCounts& counts) noexcept {
     double bytes = number(counts.bytes_sent) + 16 * number(counts.records_sent + counts.pads_sent) +
                    8 * number(counts.batched_messages + counts.credits_sent) +
                    16 * number(counts.fragments_sent);
-    const std::string transport = text_of(counts.transport);
+    const std::string_view transport = text_of(counts.transport);
     if (transport == "rdma" || transport == "udp" || transport == "dpdk")
         bytes += 78 * writes + 62 * (bytes / 4096);
     if (transport == "tcp") bytes += 32 * writes;

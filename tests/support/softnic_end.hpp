@@ -66,7 +66,7 @@ inline Options test_device() {
     if (port != nullptr && std::string(port) == "udp") options.port = PortKind::udp;
     if (port != nullptr && std::string(port).starts_with("dpdk:")) {
         options.port = PortKind::dpdk;
-        options.dpdk.device = std::string(port).substr(5);
+        options.packets.dpdk.device = std::string(port).substr(5);
     }
     return options;
 }

@@ -29,7 +29,7 @@ std::unique_ptr<Device> open_software_nic(const Config& config) {
     const Config::DeviceSection& wanted = config.device;
     softnic::Options options;
     options.port = port_kind(config.softnic.port);
-    options.dpdk = dpdk_options(config.softnic);
+    options.packets.dpdk = dpdk_options(config.softnic);
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     options.faults = softnic::parse_faults(config.faults, "Config::faults");

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "../ports/dpdk/link_back_end.hpp"
+#include "../ports/roce/back_end/link_back_end.hpp"
 #include "../ports/roce/packet_flow.hpp"
 #include "../ports/tcp/stream.hpp"
 #include "queue_pair_state.hpp"

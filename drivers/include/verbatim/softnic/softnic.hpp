@@ -70,10 +70,16 @@ struct PacketFaults {
     std::uint64_t seed = 1;
 };
 
+// Of the udp port and the dpdk port.
+struct PacketOptions {
+    // The time without a sign of a peer after which it is taken for lost.
+    std::chrono::milliseconds timeout{60000};
+    DpdkOptions dpdk{};  // of PortKind::dpdk
+};
+
 struct Options {
     std::string name = "softnic0";
     PortKind port = PortKind::automatic;
-    DpdkOptions dpdk{};  // of PortKind::dpdk
     // Refuse every doorbell whose register, record, queue number, BlueFlame half or copy disagree
     // with the ring.
     bool strict_doorbells = false;
@@ -93,8 +99,7 @@ struct Options {
     // when the program polls, or the absent poller looks.
     FaultPolicy faults{};
     PacketFaults packet_faults{};
-    // The time without a sign of a peer after which the udp port takes it for lost.
-    std::chrono::milliseconds packet_timeout{60000};
+    PacketOptions packets{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
     // The wait for a peer that is stopped inside a copy, at the end of a region, a window or a

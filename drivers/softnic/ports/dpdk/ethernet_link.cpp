@@ -39,6 +39,13 @@ class Inside {
     Gate& gate_;
 };
 
+// A device that is closed drops what it has not sent, and memif what the peer has not read. The
+// last words of queue pairs are among that.
+void linger() noexcept {
+    constexpr timespec kPause{0, 50'000'000};
+    nanosleep(&kPause, nullptr);
+}
+
 }  // namespace
 
 // DPDK has a device once in a process: those who name it in the same way share it.
@@ -67,6 +74,7 @@ EthernetLink::~EthernetLink() {
         static_cast<void>(device_.release());
         return;
     }
+    linger();
     stop_.store(true);
     pthread_join(thread_, nullptr);
 }

@@ -33,7 +33,7 @@ bool set_up_environment() {
 EndOptions on_host(const std::string& device) {
     EndOptions options;
     options.device.port = PortKind::dpdk;
-    options.device.dpdk = {.device = device, .host_eal = true};
+    options.device.packets.dpdk = {.device = device, .host_eal = true};
     return options;
 }
 

@@ -10,7 +10,7 @@
 
 #include "fake_ethernet.hpp"
 #include "ports/dpdk/ethernet_library.hpp"
-#include "ports/dpdk/link_back_end.hpp"
+#include "ports/roce/back_end/link_back_end.hpp"
 
 namespace verbatim::softnic::test {
 namespace {

@@ -17,9 +17,10 @@ class PacketService {
   public:
     // Throws Error: the dpdk port's device cannot be opened.
     explicit PacketService(const Options& options)
-        : timeout_(options.packet_timeout),
+        : timeout_(options.packets.timeout),
           faults_(options.packet_faults),
-          link_(options.port == PortKind::dpdk ? EthernetLink::open(options.dpdk) : nullptr) {}
+          link_(options.port == PortKind::dpdk ? EthernetLink::open(options.packets.dpdk)
+                                               : nullptr) {}
 
     std::chrono::milliseconds timeout() const noexcept { return timeout_; }
     // The same back end, or one that makes faults. Throws std::bad_alloc.

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "../roce/back_end/packet_back_end.hpp"
-#include "ethernet_link.hpp"
+#include "../../dpdk/ethernet_link.hpp"
+#include "packet_back_end.hpp"
 
 namespace verbatim::softnic {
 
