@@ -31,7 +31,9 @@ inline void require(Connection& connection, Errc error) {
 // A context and its only connection.
 class Link {
   public:
-    explicit Link(Side& side) : context_(defaults()), connection_(meet(side)) {}
+    // `port`: of the software NIC.
+    explicit Link(Side& side, const char* port = "shm")
+        : context_(configured(port)), connection_(meet(side)) {}
     Connection& operator*() noexcept { return connection_; }
     Connection* operator->() noexcept { return &connection_; }
 
@@ -73,6 +75,11 @@ class Link {
     }
 
   private:
+    static Config configured(const char* port) {
+        Config config = defaults();
+        config.softnic.port = port;
+        return config;
+    }
     Connection meet(Side& side) {
         if (!side.first()) return context_.connect("127.0.0.1:" + side.exchange(""));
         Listener listener = context_.listen("127.0.0.1:0");
