@@ -165,6 +165,7 @@ struct RingBy : Ring<RingUse::polled> {
 };
 template <By by>
 struct WritesBy : Writes {
+    static constexpr unsigned kRoundsPerProgress = 1;
     WritesBy(Side& side, std::size_t bytes) : Writes(side, bytes, kPort<by>) {}
 };
 
