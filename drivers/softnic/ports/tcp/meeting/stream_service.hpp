@@ -19,8 +19,11 @@ class StreamService {
           host_(offered() ? host_name() : HostName{}),
           doors_(thread_) {}
 
-    bool offered() const noexcept { return kind_ != PortKind::shm && !offers_packets(); }
+    bool offered() const noexcept { return kind_ != PortKind::shm && !must_have_packets(); }
     bool offers_packets() const noexcept {
+        return kind_ == PortKind::automatic || must_have_packets();
+    }
+    bool must_have_packets() const noexcept {
         return kind_ == PortKind::udp || kind_ == PortKind::dpdk;
     }
     // The ports of this device, and where a stream to the local address arrives. Throws
