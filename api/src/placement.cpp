@@ -19,8 +19,6 @@ void Placement::clear_to(std::uint64_t granule) {
     std::memset(first, 0, more * sizeof *first);
     marks_.commit(first + more);
     cleared_ += more;
-    for (std::uint64_t left = more / kReach; left != 0; --left)
-        listed_before_.push_back(listed_.size());
 }
 
 void Placement::place(std::uint64_t offset, std::uint64_t count, std::uint16_t number) {
@@ -29,7 +27,9 @@ void Placement::place(std::uint64_t offset, std::uint64_t count, std::uint16_t n
     if (granule >= cleared_) clear_to(granule);
     const bool is_listed = count != 1 || types_[number - 1]->bytes > kSearchedBytes;
     marks_[granule] = is_listed ? number | kListed : number;
-    if (is_listed) listed_.push_back({offset, count, number});
+    if (!is_listed) return;
+    while (listed_before_.size() <= granule / kCounted) listed_before_.push_back(listed_.size());
+    listed_.push_back({offset, count, number});
 }
 
 Placement::Object Placement::find(std::uint64_t offset) const noexcept {
@@ -48,12 +48,14 @@ Placement::Object Placement::find(std::uint64_t offset) const noexcept {
 
 // Counts marks: a search among many small arrays would miss the cache with each step.
 Placement::Object Placement::last_listed_before(std::uint64_t granule) const noexcept {
-    if (granule == 0) return {};
-    const std::uint64_t step = (granule - 1) / kReach;
-    std::uint16_t marked = 0;
-    for (std::uint64_t at = step * kReach; at < granule; ++at)
-        marked = static_cast<std::uint16_t>(marked + (marks_[at] >> 15));
-    const std::uint64_t count = listed_before_[step] + marked;
+    const std::uint64_t step = granule / kCounted;
+    std::uint64_t count = listed_.size();
+    if (step < listed_before_.size()) {
+        std::uint16_t marked = 0;
+        for (std::uint64_t at = step * kCounted; at < granule; ++at)
+            marked = static_cast<std::uint16_t>(marked + marks_[at] / kListed);
+        count = listed_before_[step] + marked;
+    }
     return count == 0 ? Object{} : listed_[count - 1];
 }
 

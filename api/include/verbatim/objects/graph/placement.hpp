@@ -77,6 +77,7 @@ class Placement {
     static constexpr std::uint64_t kStep = (sizeof(E) + kImageGranule - 1) / kImageGranule;
 
     static constexpr std::uint64_t kReach = kSearchedBytes / kImageGranule;
+    static constexpr std::uint64_t kCounted = 32;
 
     void clear_to(std::uint64_t granule);
     Object last_listed_before(std::uint64_t granule) const noexcept;
@@ -85,7 +86,7 @@ class Placement {
     Column<std::uint16_t> marks_;
     std::uint64_t cleared_ = 0;  // granules
     Column<Object> listed_;      // in order of the image
-    // For each kReach granules that are cleared, how many objects before them are listed.
+    // For each kCounted granules up to the last listed object, how many before them are listed.
     Column<std::uint64_t> listed_before_;
 };
 
