@@ -39,7 +39,7 @@ class Inside {
     Gate& gate_;
 };
 
-// A device that is closed drops what it has not sent, and memif what the peer has not read. The
+// A process that ends drops what its device has not sent, and memif what the peer has not read. The
 // last words of queue pairs are among that.
 void linger() noexcept {
     constexpr timespec kPause{0, 50'000'000};
@@ -48,17 +48,26 @@ void linger() noexcept {
 
 }  // namespace
 
-// DPDK has a device once in a process: those who name it in the same way share it.
+// DPDK has a device once in a process: those who name it in the same way share it. It is never
+// closed: memif frees twice where both of its sides close at one time.
 std::shared_ptr<EthernetLink> EthernetLink::open(const DpdkOptions& options) {
+    struct Known {
+        EthernetLink* link = nullptr;  // never freed
+        std::weak_ptr<EthernetLink> users;
+    };
+    static auto& links = *new std::map<DpdkOptions, Known>;
     static std::mutex mutex;
-    static std::map<DpdkOptions, std::weak_ptr<EthernetLink>> links;
     const std::lock_guard lock(mutex);
-    std::weak_ptr<EthernetLink>& known = links[options];
-    std::shared_ptr<EthernetLink> link = known.lock();
-    if (link != nullptr && !link->inherited()) return link;
-    link = std::make_shared<EthernetLink>(open_ethernet_device(options), options);
-    known = link;
-    return link;
+    Known& known = links[options];
+    if (auto users = known.users.lock(); users != nullptr && !users->inherited()) return users;
+    if (known.link == nullptr || known.link->inherited())
+        known.link = new EthernetLink(open_ethernet_device(options), options);
+    const auto leave = [](EthernetLink* link) {
+        if (!link->inherited()) linger();
+    };
+    const std::shared_ptr<EthernetLink> users(known.link, leave);
+    known.users = users;
+    return users;
 }
 
 EthernetLink::EthernetLink(std::unique_ptr<EthernetDevice> device, const DpdkOptions& options)
@@ -74,7 +83,6 @@ EthernetLink::~EthernetLink() {
         static_cast<void>(device_.release());
         return;
     }
-    linger();
     stop_.store(true);
     pthread_join(thread_, nullptr);
 }

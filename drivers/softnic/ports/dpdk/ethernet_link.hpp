@@ -21,8 +21,8 @@ namespace verbatim::softnic {
 
 class EthernetLink {
   public:
-    // The link of this configuration: one for the whole process. Throws Error(device_error |
-    // invalid_argument).
+    // The link of this configuration: one for the whole process, which stays. Throws
+    // Error(device_error | invalid_argument).
     static std::shared_ptr<EthernetLink> open(const DpdkOptions& options);
 
     // Throws Error.
