@@ -37,6 +37,50 @@ struct Reference {
     Table* table = nullptr;
 };
 
+// Against a map: the last object that starts at an offset or before it, among single objects, small
+// and long arrays, gaps, and objects that are larger than a search goes back.
+TEST(Inner, placement_finds_the_object_at_each_offset) {
+    struct Large {
+        std::array<std::byte, 10'000> bytes;
+    };
+    const std::array<const objects::TypeKey*, 3> types{
+        &objects::kTypeKey<Leaf>, &objects::kTypeKey<std::uint64_t>, &objects::kTypeKey<Large>};
+    std::minstd_rand random(20261125);
+    for (int graph = 0; graph < 200; ++graph) {
+        objects::Placement placement;
+        placement.begin(types);
+        std::map<std::uint64_t, objects::Placement::Object> expected;
+        std::uint64_t end = 0;
+        for (int left = 100; left != 0; --left) {
+            const auto number =
+                static_cast<std::uint16_t>(random() % 20 == 0 ? 3 : 1 + random() % 2);
+            const std::uint64_t count = random() % 3 == 0    ? 1
+                                        : random() % 30 == 0 ? 3000
+                                                             : random() % 9;
+            if (random() % 10 == 0) end += random() % 9000;
+            end = (end + 15) / 16 * 16;
+            placement.place(end, count, number);
+            if (count != 0) expected[end] = {end, count, number};
+            end += count * types[number - 1u]->bytes;
+        }
+        for (int left = 300; left != 0; --left) {
+            const std::uint64_t offset = random() % (end + 5000);
+            const auto behind = expected.upper_bound(offset);
+            const auto found = placement.find(offset);
+            if (behind == expected.begin()) {
+                EXPECT_EQ(found.number, 0);
+                continue;
+            }
+            const auto& [start, object] = *std::prev(behind);
+            const bool reaches = offset < start + object.count * types[object.number - 1u]->bytes;
+            if (!reaches) continue;  // then it may be any object before
+            EXPECT_EQ(found.offset, start);
+            EXPECT_EQ(found.count, object.count);
+            EXPECT_EQ(found.number, object.number);
+        }
+    }
+}
+
 TEST(Inner, pointer_to_the_first_member_of_an_element_before_its_array_and_the_element) {
     struct Root {
         double* value;
