@@ -1,10 +1,12 @@
 // Packets of the udp port: what is taken for one, its checksum, numbers and times.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <cstring>
 #include <vector>
 
+#include "ports/roce/foreign/packet_inbox.hpp"
 #include "ports/roce/packets/hidden_identification.hpp"
 #include "ports/roce/packets/not_ready_time.hpp"
 #include "ports/roce/packets/packet.hpp"
@@ -205,6 +207,33 @@ TEST(HiddenIdentification, changed_packets_and_ipv6_ones_are_refused) {
     const StreamPlace six{{0xfd, 0, 1}, 4791};
     EXPECT_FALSE(PacketChecksum(six, six).fits_some_identification(packet));
     EXPECT_FALSE(unknown.fits_some_identification(std::span(packet).first(8)));
+}
+
+TEST(PacketInbox, takes_packets_in_order_and_no_more_than_it_has_room_for) {
+    PacketInbox inbox({});
+    const std::vector<std::byte> longest(kMaxPacketBytes), too_long(kMaxPacketBytes + 1);
+    EXPECT_FALSE(inbox.put(too_long));
+    EXPECT_TRUE(inbox.empty());
+    for (std::size_t i = 0; i < PacketInbox::kPackets; ++i)
+        ASSERT_TRUE(inbox.put(std::span(longest).first(i + 1)));
+    EXPECT_FALSE(inbox.put(longest));
+    std::vector<std::byte> into(kMaxPacketBytes);
+    for (std::size_t i = 0; i < PacketInbox::kPackets; ++i) ASSERT_EQ(inbox.take(into), i + 1);
+    EXPECT_TRUE(inbox.empty());
+    EXPECT_TRUE(inbox.put(longest));
+}
+
+TEST(PacketInbox, is_readable_from_a_signal_until_it_is_looked_at) {
+    PacketInbox inbox({});
+    pollfd entry{inbox.file(), POLLIN, 0};
+    EXPECT_EQ(poll(&entry, 1, 0), 0);
+    inbox.signal();
+    inbox.signal();
+    EXPECT_EQ(poll(&entry, 1, 0), 1);
+    inbox.quiet();
+    EXPECT_EQ(poll(&entry, 1, 0), 0);
+    inbox.signal();
+    EXPECT_EQ(poll(&entry, 1, 0), 1);
 }
 
 TEST(SequenceSpace, numbers_return_where_sequences_wrap) {

@@ -37,10 +37,12 @@ class PacketInbox {
     int file() const noexcept { return event_.get(); }
     const std::array<std::uint8_t, 16>& source() const noexcept { return source_; }
 
-    // The producer. False: it is full, and the packet is lost as on any wire.
+    // The producer. False: it is full, or the packet is too long; it is lost as on any wire.
     bool put(std::span<const std::byte> packet) noexcept {
         const std::uint64_t end = end_.load(std::memory_order_relaxed);
-        if (end - begin_.load(std::memory_order_acquire) == kPackets) return false;
+        if (end - begin_.load(std::memory_order_acquire) == kPackets ||
+            packet.size() > kMaxPacketBytes)
+            return false;
         Slot& slot = slots_[end % kPackets];
         slot.bytes = packet.size();
         std::memcpy(slot.packet.data(), packet.data(), packet.size());
