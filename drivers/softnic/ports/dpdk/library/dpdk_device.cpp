@@ -47,17 +47,26 @@ void DpdkDevice::fail(const char* step, int cause, const char* remedy) const {
                           std::string(step) + ": " + rte_strerror(std::abs(cause)), remedy};
 }
 
+// Devices stay open: it may be known by its number already, or with other settings.
+void DpdkDevice::need_unused() const {
+    if (rte_ring_lookup(own_name("waiting", port_).c_str()) != nullptr)
+        fail("port", EEXIST, "name a port in one way, with equal settings, in all of the program");
+}
+
 void DpdkDevice::find(const EthernetSettings& settings) {
     const bool numbered = name_.find_first_not_of("0123456789") == std::string::npos;
     if (settings.host && numbered) {
         port_ = static_cast<std::uint16_t>(std::strtoul(name_.c_str(), nullptr, 10));
         if (!rte_eth_dev_is_valid_port(port_))
             fail("port number", ENODEV, "name a port that this program has");
-        return;
+        return need_unused();
     }
     if (rte_eth_dev_get_port_by_name(name_.c_str(), &port_) == 0) {
-        if (settings.host) return;
-        fail("name", EEXIST, "let each port have its own name (net_memif0, net_memif1)");
+        if (settings.host) return need_unused();
+        fail("name", EEXIST,
+             "let each device have its own name (net_memif0, net_memif1), and equal settings in "
+             "all of "
+             "the program");
     }
     if (settings.host) fail("name", ENODEV, "name a port that this program has set up");
     const int refused = rte_dev_probe(settings.device);

@@ -29,6 +29,7 @@ class DpdkDevice final : public EthernetDevice {
   private:
     static constexpr std::size_t kBurst = 32;
 
+    void need_unused() const;
     void find(const EthernetSettings& settings);
     void set_up(std::size_t mtu);
     void make_pool(std::size_t mtu);

@@ -95,7 +95,12 @@ bool is_set_up() noexcept { return rte_lcore_count() != 0; }
 void need_eal(const EthernetSettings& settings) {
     static std::mutex mutex;
     static bool failed = false;
+    static pid_t owner = 0;  // as this library has seen it first
     const std::lock_guard lock(mutex);
+    if (owner == 0) owner = getpid();
+    if (owner != getpid())
+        throw EthernetProblem{"DPDK", "this process is a fork() of one that has it",
+                              "let the child exec() a program, or fork before DPDK is used"};
     if (settings.host && !is_set_up())
         throw EthernetProblem{"DPDK",
                               "eal is \"host\", but this program has not called rte_eal_init()",
