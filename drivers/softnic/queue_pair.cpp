@@ -158,15 +158,16 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     const Instant deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     const QueuePairAddress own = address();
-    const PortChoice choice = choose_port(own, peer);
+    PortChoice choice = choose_port(own, peer);
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
+        setup_.streams().settle(choice, own, peer, deadline);
         transport_ = name_of(choice.port);
         if (!choice.shm()) {
             log::info("queue pair {}: the port is {}: {}", view().number, transport_,
                       choice.reason);
-            return states_.start(own, peer, deadline);
+            return states_.start(choice.port, own, peer, deadline);
         }
         open_channel(*this, core_->link_to(peer, deadline), peer.number, deadline);
     } catch (...) {

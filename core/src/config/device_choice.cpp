@@ -18,6 +18,7 @@ std::unique_ptr<Device> open_software_nic(const Config& config) {
     const Config::DeviceSection& wanted = config.device;
     softnic::Options options;
     options.port = port_kind(config.softnic.port);
+    options.packets.capture = config.softnic.capture;
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     options.faults = softnic::parse_faults(config.faults, "Config::faults");

@@ -71,10 +71,13 @@ void add_software_nic(ConfigTable& table) {
                               {"auto", "shm", "tcp", "udp"}),
               "The software NIC's way to its peers. \"shm\": shared memory, between processes of "
               "one host. \"tcp\": a TCP stream for each connection. \"udp\": RoCEv2 packets over "
-              "UDP (docs/roce-port.md), on both sides. \"auto\": shm, and tcp where "
-              "shared memory is refused: another host, network namespace, container or user "
-              "(docs/tcp-port.md). The log says which and why. The two sides must have one in "
-              "common.");
+              "UDP (docs/roce-port.md). \"auto\": shm. Where shared memory is refused (another "
+              "host, network namespace, container or user): udp, if the peer answers a packet, "
+              "else tcp (docs/tcp-port.md). The log says which and why. The two sides must have "
+              "one in common.");
+    table.add("capture", text_access(member_at(&Config::softnic, &Config::SoftnicSection::capture)),
+              "File to which the packets of the udp port are appended, as pcapng for Wireshark "
+              "and tshark (docs/roce-port.md). Costs a system call for each packet. Empty: none.");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "../ports/roce/packet_flow.hpp"
+#include "../ports/tcp/meeting/port_choice.hpp"
 #include "../ports/tcp/stream.hpp"
 #include "queue_pair_state.hpp"
 #include "wire_services.hpp"
@@ -37,8 +38,15 @@ class StreamSetup {
         Stream* stream = nullptr;  // its wire: either this, or
         PacketFlow* flow = nullptr;
     };
-    Meeting meet(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline,
-                 const PeerStream::Driver& driver);
+    Meeting meet(PortKind port, const QueuePairAddress& own, const QueuePairAddress& peer,
+                 Instant deadline, const PeerStream::Driver& driver);
+    // Where the choice is unsure: udp if the peer answers a packet, which takes a quarter of a
+    // second otherwise; else tcp, and the packet socket is closed, which tells the peer.
+    void settle(PortChoice& choice, const QueuePairAddress& own, const QueuePairAddress& peer,
+                Instant deadline);
+    // A flow to a peer that is no software NIC of ours, or is taken for none: only its address, its
+    // number and PSNs are known. Throws Error(device_error): the RoCE port is taken.
+    Meeting meet_foreign(const FlowOptions& options, const PeerStream::Driver& driver);
     // Inside both gates: the queue pair's from now on.
     void bind(std::unique_ptr<PeerStream> stream) noexcept;
     // No round comes to the queue pair: the engine thread does not either any more.
@@ -55,6 +63,7 @@ class StreamSetup {
         unsigned mtu_log2 = 0;
     };
     void tell_packets(QueuePairAddress& address);
+    void open_packets();
     void begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
                     const QueuePairAddress& peer);
 

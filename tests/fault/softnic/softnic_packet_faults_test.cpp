@@ -194,7 +194,7 @@ TEST(PacketFaults, a_tenth_of_all_packets_may_be_lost) {
 
 TEST(PacketFaults, a_black_hole_ends_with_retry_exceeded) {
     EndOptions hole = udp_options({.lose = 100 * kPercent});
-    hole.device.packet_timeout = std::chrono::milliseconds(100);
+    hole.device.packets.timeout = std::chrono::milliseconds(100);
     Pair pair(hole, udp_options({}));
     ASSERT_EQ(pair.a.post_write(pattern(8), 64, 1), Errc::ok);
     ASSERT_EQ(pair.a.post_write(pattern(8), 64, 2), Errc::ok);

@@ -5,12 +5,14 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 PROGRAMS, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SEND = os.path.join(PROGRAMS, "verbatim-demo-send")
@@ -67,6 +69,43 @@ def count(path):
         "other_names": len(mentioned - packages), "reverse_edges": len(targets),
         "edges": sum(target in packages or target in provided for target in targets),
     }
+
+
+def packets_of(capture):
+    """IP packets of a pcapng file of ours."""
+    with open(capture, "rb") as file:
+        blocks = file.read()
+    result = []
+    while blocks:
+        kind, size = struct.unpack_from("<II", blocks)
+        if kind == 6:
+            length = struct.unpack_from("<I", blocks, 20)[0]
+            result.append(blocks[28 : 28 + length])
+        blocks = blocks[size:]
+    return result
+
+
+def icrc(packet):
+    """Annex A17.3.3 of the InfiniBand Architecture Specification, of an IPv4 packet without its checksum."""
+    changed = bytearray(packet)
+    for field in (1, 8, 10, 11, 26, 27, 32):  # TOS, TTL, both checksums, congestion
+        changed[field] = 0xFF
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + changed))
+
+
+def fields_of(packet):
+    """Source port, opcode, PSN, queue pair."""
+    return (struct.unpack_from(">H", packet, 20)[0], packet[28], int.from_bytes(packet[37:40], "big"),
+            int.from_bytes(packet[33:36], "big"))
+
+
+def tshark_reads(capture, packets):
+    ports = {struct.unpack_from(">H", packet, 22)[0] for packet in packets}
+    decode = [word for port in ports for word in ("-d", f"udp.port=={port},infiniband")]
+    names = ("udp.srcport", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp")
+    fields = [word for name in names for word in ("-e", name)]
+    out = run("tshark", "-r", capture, *decode, "-T", "fields", *fields).stdout
+    return [tuple(int(word, 0) for word in line.split("\t")) for line in out.splitlines()]
 
 
 def values(text):
@@ -156,6 +195,22 @@ class GoodRuns(unittest.TestCase):
                 file.write('[device]\nkind = "softnic"\nstrict_doorbells = true\n[objects]\nhostile = true\n')
             ours, theirs = self.transfer(EXAMPLE, both=("--rounds", "4", "--config", config))
         self.assertEqual((ours["transfer.rounds"], theirs["transfer.rounds"]), ("4", "4"))
+
+    def test_packets_are_captured_as_rocev2(self):
+        with tempfile.TemporaryDirectory() as directory:
+            capture = os.path.join(directory, "packets.pcapng")
+            with Receiver("--port", "udp") as receiver:
+                sent = run(SEND, "--connect", receiver.address, "--input", EXAMPLE, "--port", "udp",
+                           "--capture", capture)
+                self.assertEqual(receiver.end()[0], 0)
+            self.assertEqual(sent.returncode, 0, sent.stderr)
+            packets = packets_of(capture)
+            self.assertGreater(len(packets), 5)
+            for packet in packets:
+                self.assertEqual(packet[-4:], icrc(packet[:-4]))
+            if shutil.which("tshark") is None:
+                self.skipTest("tshark is not installed: its reading of the capture was not compared")
+            self.assertEqual(tshark_reads(capture, packets), [fields_of(packet) for packet in packets])
 
 
 class BadInput(unittest.TestCase):

@@ -38,8 +38,11 @@ struct Config {
     // [device.softnic]
     struct SoftnicSection {
         // The way to peers. "shm": memory that both sides share, on one host. "tcp": a TCP stream
-        // for each connection. "auto": shm, and tcp where that is refused. Both sides must agree.
+        // for each connection. "udp": RoCEv2 packets. "auto": shm, and where that is refused udp or
+        // tcp. Both sides must agree.
         std::string port = "auto";
+        // File for the packets of the udp port, as pcapng; empty: none.
+        std::string capture;
     } softnic;
     ArenaOptions arena{.name = "arena"};
     ArenaOptions receive_arena{.name = "receive_arena"};

@@ -84,8 +84,9 @@ inline std::string other_value(const ConfigKey& key) {
                                                                {"window_budget", "\"64M\""},
                                                                {"max_graph_bytes", "\"16M\""},
                                                                {"window_wait", "\"2s\""},
-                                                               {"hostile", "true"}};
-    return key.section == "device.softnic" ? "\"tcp\"" : other.at(key.name);
+                                                               {"hostile", "true"},
+                                                               {"capture", "\"packets.pcapng\""}};
+    return key.section == "device.softnic" && key.name == "port" ? "\"tcp\"" : other.at(key.name);
 }
 
 inline const ConfigSection& section_of(const ConfigKey& key) {

@@ -8,23 +8,27 @@
 
 #include <verbatim/softnic/softnic.hpp>
 
+#include "../../tcp/meeting/stream_socket.hpp"
+#include "capture_file.hpp"
 #include "packet_back_end.hpp"
 
 namespace verbatim::softnic {
 
 class PacketService {
   public:
-    explicit PacketService(const Options& options) noexcept
-        : timeout_(options.packet_timeout), faults_(options.packet_faults) {}
+    // Throws Error(invalid_argument): the capture file cannot be written.
+    explicit PacketService(const Options& options);
 
     std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-    // The same back end, or one that makes faults. Throws std::bad_alloc.
-    std::unique_ptr<PacketBackEnd> over(std::unique_ptr<PacketBackEnd> back_end);
+    // The same back end, or one that is captured, and makes faults. Throws std::bad_alloc.
+    std::unique_ptr<PacketBackEnd> over(std::unique_ptr<PacketBackEnd> back_end,
+                                        const StreamPlace& own, const StreamPlace& peer);
 
   private:
     const std::chrono::milliseconds timeout_;
     const PacketFaults faults_;
-    std::atomic<std::uint64_t> flows_{0};  // each has faults of its own
+    std::unique_ptr<CaptureFile> capture_;  // null: none
+    std::atomic<std::uint64_t> flows_{0};   // each has faults of its own
 };
 
 }  // namespace verbatim::softnic
