@@ -240,5 +240,63 @@ TEST(Inner, pointers_of_every_type_in_any_order_lead_into_the_same_objects) {
     }
 }
 
+// Objects of a pool share granules of 16 bytes where their size is no multiple of that. The pool
+// itself is not sent.
+using Triple = std::array<std::uint32_t, 3>;
+template <std::size_t Words>
+struct Pooled {
+    Pooled* next = nullptr;
+    std::uint32_t* number = nullptr;  // of any of them
+    std::uint16_t* small = nullptr;   // in a pool of its own: they share 4 bytes
+    Triple* triple = nullptr;         // likewise, of 12 bytes
+    std::array<std::uint32_t, Words> numbers{};
+};
+
+template <std::size_t Words>
+void expect_pool_to_arrive(std::size_t count) {
+    using Member = Pooled<Words>;
+    std::minstd_rand random(static_cast<unsigned>(count));
+    std::vector<Member> pool(count);
+    std::vector<std::uint16_t> smalls(count);
+    std::vector<Triple> triples(count);
+    std::vector<Member*> order;
+    for (std::size_t i = 0; i < count; ++i) {
+        smalls[i] = static_cast<std::uint16_t>(i);
+        pool[i].numbers.fill(static_cast<std::uint32_t>(i));
+        pool[i].next = &pool[random() % count];
+        pool[i].number = &pool[random() % count].numbers[random() % Words];
+        if (i % 3 == 0) pool[i].small = &smalls[random() % count];
+        triples[i].fill(static_cast<std::uint32_t>(i));
+        pool[i].triple = &triples[random() % count];
+        order.push_back(&pool[i]);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    auto image = image_of(order);
+    const auto& got = *image.template mend<std::vector<Member*>>();
+    ASSERT_EQ(got.size(), count);
+    std::map<const Member*, const Member*> sent;
+    for (std::size_t i = 0; i < count; ++i) sent[got[i]] = order[i];
+    ASSERT_EQ(sent.size(), count);
+    std::map<const std::uint16_t*, const std::uint16_t*> small;
+    for (const auto& [node, original] : sent) {
+        EXPECT_EQ(node->numbers, original->numbers);
+        EXPECT_EQ(sent.at(node->next), original->next);
+        EXPECT_EQ(*node->number, *original->number);
+        EXPECT_EQ(*node->triple, *original->triple);
+        ASSERT_EQ(node->small == nullptr, original->small == nullptr);
+        if (node->small == nullptr) continue;
+        EXPECT_EQ(*node->small, *original->small);
+        EXPECT_EQ(small.try_emplace(node->small, original->small).first->second, original->small);
+    }
+}
+
+TEST(Inner, objects_that_share_granules_arrive_each_once) {
+    for (const std::size_t count : {1u, 2u, 7u, 300u, 5000u}) {
+        expect_pool_to_arrive<2>(count);  // 40 bytes
+        expect_pool_to_arrive<4>(count);  // 48
+        expect_pool_to_arrive<9>(count);  // 72
+    }
+}
+
 }  // namespace
 }  // namespace verbatim
