@@ -53,6 +53,17 @@ Claims::Word* Claims::new_words() {
     return words;
 }
 
+Claims::Word* Claims::new_fine_words() {
+    if (spare_fine_.empty()) {
+        blocks_.push_back(std::make_unique_for_overwrite<Word[]>(kFineWords));
+        spare_fine_.push_back(blocks_.back().get());
+    }
+    Word* const words = spare_fine_.back();
+    spare_fine_.pop_back();
+    std::memset(words, 0, kFineWords * sizeof *words);
+    return words;
+}
+
 Claims::Region& Claims::region_of(std::uint64_t page) {
     const std::uint64_t number = page / kRegionPages;
     Region*& recent = recent_regions_[number % recent_regions_.size()];
@@ -108,7 +119,7 @@ Claims::Word Claims::word_at(std::uint64_t address) noexcept {
 }
 
 bool Claims::find(std::uint64_t address, std::uint64_t& offset) noexcept {
-    if (!apart_.empty()) {
+    if (has_apart_) {
         const Answer answer = look_apart(address, 1);
         offset = answer.offset;
         if (answer.found == Found::seen) return true;
@@ -125,7 +136,7 @@ bool Claims::page_is_untouched(std::uint64_t page) noexcept {
 
 Claims::Answer Claims::look_up(std::uint64_t address, std::uint64_t bytes) {
     if (is_freed(address, bytes)) return {Found::freed, 0};
-    if (!apart_.empty())
+    if (has_apart_)
         if (const Answer answer = look_apart(address, bytes); answer.found != Found::free)
             return answer;
     const std::uint64_t start = address / kImageGranule * kImageGranule;
@@ -140,8 +151,28 @@ Claims::Answer Claims::look_up(std::uint64_t address, std::uint64_t bytes) {
     return {};
 }
 
-// Of the objects beside: does one hold, or touch, these bytes?
-Claims::Answer Claims::look_apart(std::uint64_t address, std::uint64_t bytes) const {
+// Of the objects that lie apart: does one hold, or touch, these bytes?
+Claims::Answer Claims::look_apart(std::uint64_t address, std::uint64_t bytes) {
+    const Answer in_table = apart_.empty() ? Answer{} : look_in_table(address, bytes);
+    if (in_table.found != Found::free) return in_table;
+    const std::uint64_t end = address + bytes;
+    for (std::uint64_t at = address; at < end; at = round_to(at + 1, kPageBytes)) {
+        const Page* const page = find_page(at / kPageBytes);
+        if (page == nullptr || page->fine == nullptr) continue;
+        const std::uint64_t first = at % kPageBytes / kFineBytes;
+        // Also if the bytes go on behind its end: then they may be parts of one array.
+        if (at == address && page->fine[first] != kFree)
+            return {Found::seen,
+                    (std::uint64_t{page->fine[first]} - 1) * kFineBytes + address % kFineBytes};
+        const std::uint64_t behind = std::min(
+            kFineWords, first + (end - at + at % kFineBytes + kFineBytes - 1) / kFineBytes);
+        for (std::uint64_t i = first; i < behind; ++i)
+            if (page->fine[i] != kFree) return {Found::covers, 0};
+    }
+    return {};
+}
+
+Claims::Answer Claims::look_in_table(std::uint64_t address, std::uint64_t bytes) const {
     auto at = apart_.upper_bound(address);
     if (at != apart_.begin()) {
         const auto before = std::prev(at);
@@ -186,21 +217,34 @@ void Claims::claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t off
 // Its granules are marked so that nobody takes them for free. A granule that one neighbour owns
 // stays that neighbour's: those are looked up by their words first.
 void Claims::claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) {
-    apart_[address] = {address + bytes, offset};
-    for (std::uint64_t at = address / kImageGranule * kImageGranule; at < address + bytes;
-         at += kImageGranule)
+    has_apart_ = true;
+    const std::uint64_t end = address + bytes;
+    for (std::uint64_t at = address / kImageGranule * kImageGranule; at < end; at += kImageGranule)
         if (Word* const words = words_or_make(at); words != nullptr && words[granule(at)] == kFree)
             words[granule(at)] = kShared;
+    if (address % kFineBytes != 0 || bytes % kFineBytes != 0 || offset % kFineBytes != 0 ||
+        (offset + bytes) / kFineBytes >= kShared) {
+        apart_[address] = {end, offset};
+        return;
+    }
+    auto word = static_cast<Word>(offset / kFineBytes + 1);
+    for (std::uint64_t at = address; at < end; at += kFineBytes, ++word) {
+        Page& page = *find_page(at / kPageBytes);  // there since it has words
+        if (page.fine == nullptr) page.fine = new_fine_words();
+        page.fine[at % kPageBytes / kFineBytes] = word;
+    }
 }
 
 void Claims::clear() noexcept {
     for (const auto& [region, index] : touched_) {
         Page& page = region->pages[index];
         if (page.words != nullptr) spare_.push_back(page.words);
+        if (page.fine != nullptr) spare_fine_.push_back(page.fine);
         page = {};
     }
     last_page_ = kNoPage;
     touched_.clear();
+    has_apart_ = false;
     apart_.clear();
 }
 

@@ -8,13 +8,13 @@ void Placement::begin(std::span<const TypeKey* const> types) noexcept {
     types_ = types;
     marks_.clear();
     listed_.clear();
+    listed_before_.clear();
     cleared_ = 0;
 }
 
 // In steps of the reach of a search.
 void Placement::clear_to(std::uint64_t granule) {
-    constexpr std::uint64_t kStepGranules = kSearchedBytes / kImageGranule;
-    const std::uint64_t more = round_to(granule + 1, kStepGranules) - cleared_;
+    const std::uint64_t more = round_to(granule + 1, kReach) - cleared_;
     std::uint16_t* const first = marks_.room_for(more);
     std::memset(first, 0, more * sizeof *first);
     marks_.commit(first + more);
@@ -22,28 +22,41 @@ void Placement::clear_to(std::uint64_t granule) {
 }
 
 void Placement::place(std::uint64_t offset, std::uint64_t count, std::uint16_t number) {
+    if (count == 0) return;  // no reference leads there, and the next object starts there, too
     const std::uint64_t granule = offset / kImageGranule;
     if (granule >= cleared_) clear_to(granule);
     const bool is_listed = count != 1 || types_[number - 1]->bytes > kSearchedBytes;
     marks_[granule] = is_listed ? number | kListed : number;
-    if (is_listed) listed_.push_back({offset, count, number});
+    if (!is_listed) return;
+    while (listed_before_.size() <= granule / kCounted) listed_before_.push_back(listed_.size());
+    listed_.push_back({offset, count, number});
 }
 
 Placement::Object Placement::find(std::uint64_t offset) const noexcept {
     const std::uint64_t granule = offset / kImageGranule;
-    const std::uint64_t reach = kSearchedBytes / kImageGranule;
-    const std::uint64_t end = granule < reach ? 0 : granule - reach;
+    const std::uint64_t end = granule < kReach ? 0 : granule - kReach;
     // Nothing starts behind what was cleared, but a large object may reach there.
-    for (std::uint64_t at = std::min(granule + 1, cleared_); at > end; --at) {
+    const std::uint64_t first = std::min(granule + 1, cleared_);
+    for (std::uint64_t at = first; at > end; --at) {
         const std::uint16_t mark = marks_[at - 1];
         if (mark == 0) continue;
         if ((mark & kListed) == 0) return {(at - 1) * kImageGranule, 1, mark};
         break;
     }
-    const auto after =
-        std::upper_bound(listed_.begin(), listed_.end(), offset,
-                         [](std::uint64_t at, const Object& object) { return at < object.offset; });
-    return after == listed_.begin() ? Object{} : *std::prev(after);
+    return last_listed_before(first);
+}
+
+// Counts marks: a search among many small arrays would miss the cache with each step.
+Placement::Object Placement::last_listed_before(std::uint64_t granule) const noexcept {
+    const std::uint64_t step = granule / kCounted;
+    std::uint64_t count = listed_.size();
+    if (step < listed_before_.size()) {
+        std::uint16_t marked = 0;
+        for (std::uint64_t at = step * kCounted; at < granule; ++at)
+            marked = static_cast<std::uint16_t>(marked + marks_[at] / kListed);
+        count = listed_before_[step] + marked;
+    }
+    return count == 0 ? Object{} : listed_[count - 1];
 }
 
 bool Placement::holds(const Object& object, const std::byte* bytes, std::uint64_t offset,

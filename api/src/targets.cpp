@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,8 @@ void Targets::begin_walk() {
     claims.clear();
     placement.begin(types_);
     void_ = news_ = false;
-    if constexpr (kChecksReadable) readable_.fill(0);
+    // The library's flags may differ from the program's.
+    if (std::exchange(has_readable_, false)) readable_.fill(0);
 }
 
 void Targets::refuse(const Extent& wanted, const std::string& cause) const {
@@ -35,7 +37,7 @@ void Targets::refuse(const Extent& wanted, const std::string& cause) const {
 void Targets::check_readable(const Extent& wanted) {
     if (arena_.contains(reinterpret_cast<const void*>(wanted.address))) return;
     if (!is_readable(wanted.address) || !is_readable(wanted.address + bytes_of(wanted) - 1))
-        refuse(wanted, "it leads to unmapped memory");
+        refuse(wanted, "it leads to unmapped memory, or such that may not be read");
 }
 
 // The kernel is asked once for a page, or little more often.
@@ -47,6 +49,7 @@ bool Targets::is_readable(std::uint64_t address) noexcept {
     const iovec local{&probe, 1}, remote{reinterpret_cast<void*>(address), 1};
     if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) return false;
     known = page;
+    has_readable_ = true;
     return true;
 }
 

@@ -1,6 +1,7 @@
 // The devices' tree, the preloaded library, and the program between them.
 #include "softnic_run.hpp"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -46,6 +47,11 @@ void set_environment(const DeviceTree& tree, const std::string& library) {
     const bool others = before != nullptr && *before != '\0';
     setenv("LD_PRELOAD", (others ? library + ":" + before : library).c_str(), 1);
     setenv(DeviceTree::kVariable, tree.root().c_str(), 1);
+}
+
+std::string is_ipv6(const std::string& text) {
+    in6_addr address;
+    return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? "" : text + " is no IPv6 address";
 }
 
 // Signals that end programs, and the one that tells of a child's end.
@@ -106,8 +112,26 @@ void SoftnicRun::add_to(CLI::App& softnic) {
     run.add_flag("--share-memory", shares_memory_,
                  "peers map registered memory, where that can be: faster, and the program may "
                  "notice it (docs/softnic.md)");
+    run.add_option("--port", wire_.port,
+                   "the devices' way to their peers: shm, or udp to any RoCE device")
+        ->check(CLI::IsMember({"shm", "udp"}));
+    run.add_option("--address", wire_.address,
+                   "of this machine, for the packets of port udp; by default the first that others "
+                   "can reach")
+        ->check(CLI::ValidIPV4 | CLI::Validator(is_ipv6, "IPV6"));
+    run.add_option("--capture", wire_.capture,
+                   "file to which the packets of port udp are appended, as pcapng");
     run.add_option("command", command_, "the program and its arguments, behind --")->required();
     run.positionals_at_end();
+}
+
+void SoftnicRun::set_wire() const {
+    const auto set = [](const char* variable, const std::string& value) {
+        if (!value.empty()) setenv(variable, value.c_str(), 1);
+    };
+    set(DeviceTree::kPortVariable, wire_.port);
+    set(DeviceTree::kAddressVariable, wire_.address);
+    set(DeviceTree::kCaptureVariable, wire_.capture);
 }
 
 int SoftnicRun::operator()() const {
@@ -120,6 +144,7 @@ int SoftnicRun::operator()() const {
     for (const auto& [variable, value] : config.environment)
         setenv(variable.c_str(), value.c_str(), 1);
     if (shares_memory_) setenv(DeviceTree::kShareVariable, "1", 1);
+    set_wire();
     const DeviceTree tree(devices_.value_or(config.devices.value_or(1)));
     set_environment(tree, library);
     return wait_for(start(command_));

@@ -124,9 +124,10 @@ double wire_overhead(const ConnectionCounts& counts) noexcept {
     double bytes = number(counts.bytes_sent) + 16 * number(counts.records_sent + counts.pads_sent) +
                    8 * number(counts.batched_messages + counts.credits_sent) +
                    16 * number(counts.fragments_sent);
-    if (text_of(counts.transport) == "rdma" || text_of(counts.transport) == "udp")
+    const std::string_view transport = text_of(counts.transport);
+    if (transport == "rdma" || transport == "udp" || transport == "dpdk")
         bytes += 78 * writes + 62 * (bytes / 4096);
-    if (text_of(counts.transport) == "tcp") bytes += 32 * writes;
+    if (transport == "tcp") bytes += 32 * writes;
     return bytes / number(counts.bytes_sent);
 }
 

@@ -38,6 +38,10 @@ std::string Transfer::to_text() const {
 
 void Options::add_to(CLI::App& app) {
     app.add_option("--config", config_file, "configuration file (default: see docs)");
+    app.add_option("--port", port, "the software NIC's way to the other side")
+        ->check(CLI::IsMember({"auto", "shm", "tcp", "udp"}));
+    app.add_option("--capture", capture,
+                   "file to which the packets of port udp are appended, as pcapng");
     app.add_option("--timeout", timeout_seconds, "seconds to wait for the other side")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
@@ -49,8 +53,10 @@ void Options::add_to(CLI::App& app) {
 std::unique_ptr<verbatim::Context> Options::open_context() const {
     using verbatim::Config;
     using verbatim::Context;
-    return config_file.empty() ? std::make_unique<Context>()
-                               : std::make_unique<Context>(Config::from_file(config_file));
+    Config config = config_file.empty() ? Config::found() : Config::from_file(config_file);
+    if (!port.empty()) config.softnic.port = port;
+    if (!capture.empty()) config.softnic.capture = capture;
+    return std::make_unique<Context>(config);
 }
 
 verbatim::Deadline Options::deadline() const {

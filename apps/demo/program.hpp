@@ -29,6 +29,8 @@ struct Transfer {
 
 struct Options {
     std::string config_file;  // empty: the library's usual places
+    std::string port;         // of the software NIC; empty: as configured
+    std::string capture;      // file for its packets; empty: as configured
     double timeout_seconds = 60;
     unsigned rounds = 1;  // transfers of the same graph over one connection
 

@@ -51,9 +51,10 @@ void define(CLI::App& app, Options& options) {
 // In the order of the report: by case, then as the subjects were added.
 std::vector<Row> choose(const Options& options) {
     Subjects all;
-    for (const auto add_some : {add_floors, add_verbatim, add_verbatim_tagged, add_ucx,
-                                add_libfabric, add_zeromq, add_sockets, add_many, add_reads,
-                                add_foreign, add_polls, add_footprints, add_setups, add_idle})
+    for (const auto add_some :
+         {add_floors, add_verbatim, add_verbatim_tagged, add_ucx, add_libfabric, add_zeromq,
+          add_sockets, add_wire, add_many, add_reads, add_foreign, add_polls, add_footprints,
+          add_setups, add_idle})
         add_some(all);
     std::ranges::stable_sort(all, {}, [](const Subject& one) { return case_order(*one.of); });
     const std::regex filter(options.filter), google(options.google_filter);

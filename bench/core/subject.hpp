@@ -55,6 +55,10 @@ inline constexpr Case kRate8{"rate_8", Kind::message_rate, 8, 1024};
 inline constexpr Case kThroughput1k{"throughput_1k", Kind::byte_rate, 1024, 64};
 inline constexpr Case kThroughput64k{"throughput_64k", Kind::byte_rate, 65536, 16};
 inline constexpr Case kThroughput1m{"throughput_1m", Kind::byte_rate, 1048576, 8};
+// Between machines, over the loopback: floors are UDP sockets (bench/core/ends/wire.cpp).
+inline constexpr Case kWireMessage8{"wire_message_8", Kind::latency, 8, 1};
+inline constexpr Case kWireWrite8{"wire_write_8", Kind::latency, 8, 1};
+inline constexpr Case kWire64k{"wire_64k", Kind::byte_rate, 65536, 2};
 inline constexpr Case kWake{"wake", Kind::wake, 8, 1};
 // Of many connections (bench/core/scale).
 inline constexpr Case kHot16{"hot_16", Kind::latency, 8, 1, 16};
@@ -84,11 +88,11 @@ inline constexpr std::string_view kModeCopy = "verbatim.copy", kModeOnDemand = "
 // A case's place in the report.
 inline std::size_t case_order(const Case& of) {
     static constexpr const Case* kOrder[] = {
-        &kMessage8,     &kWrite8,     &kMessage64,  &kRead64,  &kKeys100,      &kFarKeys100,
-        &kMessage1k,    &kMessage64k, &kMessage1m,  &kRate8,   &kThroughput1k, &kThroughput64k,
-        &kThroughput1m, &kWake,       &kHot16,      &kArmed17, &kArmed64,      &kArmed256,
-        &kArmed512,     &kIdle0,      &kIdle15,     &kIdle100, &kIdle1k,       &kIdle10k,
-        &kFootprint,    &kSetup,      &kIdleProcess};
+        &kMessage8,     &kWrite8,       &kMessage64,  &kRead64,    &kKeys100,      &kFarKeys100,
+        &kMessage1k,    &kMessage64k,   &kMessage1m,  &kRate8,     &kThroughput1k, &kThroughput64k,
+        &kThroughput1m, &kWireMessage8, &kWireWrite8, &kWire64k,   &kWake,         &kHot16,
+        &kArmed17,      &kArmed64,      &kArmed256,   &kArmed512,  &kIdle0,        &kIdle15,
+        &kIdle100,      &kIdle1k,       &kIdle10k,    &kFootprint, &kSetup,        &kIdleProcess};
     if (std::begin(kForeign) <= &of && &of < std::end(kForeign))
         return std::size(kOrder) + static_cast<std::size_t>(&of - kForeign);
     std::size_t place = 0;
@@ -127,6 +131,7 @@ void add_ucx(Subjects& all);
 void add_libfabric(Subjects& all);
 void add_zeromq(Subjects& all);
 void add_sockets(Subjects& all);
+void add_wire(Subjects& all);
 void add_many(Subjects& all);
 void add_reads(Subjects& all);
 void add_foreign(Subjects& all);

@@ -32,8 +32,8 @@ bool stores_unnoticed(const Options& options, const QueuePairTraits& traits) noe
            !traits.datagrams() && !traits.names_queues;
 }
 
-const char* name_of(PortKind port) noexcept {
-    if (port == PortKind::udp) return "udp";
+const char* name_of(PortKind port, const DeviceCore& core) noexcept {
+    if (port == PortKind::udp) return core.options().port == PortKind::dpdk ? "dpdk" : "udp";
     return port == PortKind::tcp ? "tcp" : "shm";
 }
 
@@ -158,15 +158,16 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
     const Instant deadline =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     const QueuePairAddress own = address();
-    const PortChoice choice = choose_port(own, peer);
+    PortChoice choice = choose_port(own, peer);
     setup_.expect({peer.nonce, peer.number});
     try {
         setup_.open_ring(peer.nonce);
-        transport_ = name_of(choice.port);
+        setup_.streams().settle(choice, own, peer, deadline);
+        transport_ = name_of(choice.port, *core_);
         if (!choice.shm()) {
             log::info("queue pair {}: the port is {}: {}", view().number, transport_,
                       choice.reason);
-            return states_.start(own, peer, deadline);
+            return states_.start(choice.port, own, peer, deadline);
         }
         open_channel(*this, core_->link_to(peer, deadline), peer.number, deadline);
     } catch (...) {

@@ -174,11 +174,11 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing) 
     if (!core_.options().parked) turns_.execute();
 }
 
-void QueuePairStates::start(const QueuePairAddress& own, const QueuePairAddress& peer,
-                            Instant deadline) {
+void QueuePairStates::start(PortKind wire, const QueuePairAddress& own,
+                            const QueuePairAddress& peer, Instant deadline) {
     StreamSetup& streams = queue_pair_.setup().streams();
     const bool parked = core_.options().parked;
-    auto meeting = streams.meet(own, peer, deadline, {parked ? nullptr : drive, &turns_});
+    auto meeting = streams.meet(wire, own, peer, deadline, {parked ? nullptr : drive, &turns_});
     auto port = port_of(meeting);
     engines().stop();
     {
@@ -190,6 +190,37 @@ void QueuePairStates::start(const QueuePairAddress& own, const QueuePairAddress&
     engines().leave_gates();
     turns_.attention().heat();
     if (!parked) turns_.execute();
+}
+
+void QueuePairStates::receive_packets(FlowOptions options) {
+    options.own.queue_pair = queue_pair_.view().number;
+    receive_from({{}, options.peer.queue_pair});
+    StreamSetup& streams = queue_pair_.setup().streams();
+    auto meeting = streams.meet_foreign(options, {drive, &turns_});
+    flow_ = meeting.flow;
+    engines().stop();
+    {
+        const auto held = queue_pair_.setup().lock();
+        streams.bind(std::move(meeting.peer));
+    }
+    engines().leave_gates();
+    turns_.attention().heat();
+    core_.ring_own_bell();
+}
+
+void QueuePairStates::send_packets(std::uint32_t first_sequence,
+                                   std::chrono::milliseconds timeout) {
+    PeerStream* const peer = shared().connection.stream.load();
+    if (peer == nullptr) return;
+    flow_->begin_sending(first_sequence, timeout);
+    auto port = std::make_unique<RocePort>(*peer, *flow_);
+    engines().stop();
+    engines().requester().bind(std::move(port));
+    if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
+    engines().leave_gates();
+    turns_.attention().heat();
+    core_.ring_own_bell();
+    turns_.execute();
 }
 
 void QueuePairStates::acknowledge_to(std::shared_ptr<Link> link) noexcept {

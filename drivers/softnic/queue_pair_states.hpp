@@ -35,7 +35,12 @@ class QueuePairStates {
     // From ready_to_receive to ready, with a way to the peer: requests are executed.
     void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
     // From reset to ready, with a stream to the peer. Throws Error as StreamDoors::meet().
-    void start(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline);
+    void start(PortKind wire, const QueuePairAddress& own, const QueuePairAddress& peer,
+               Instant deadline);
+    // From initialized to ready_to_receive, with packets from a peer that need not be ours; then to
+    // ready. Throws Error as StreamSetup::meet_foreign().
+    void receive_packets(FlowOptions options);
+    void send_packets(std::uint32_t first_sequence, std::chrono::milliseconds timeout);
     // The process that may sleep until its messages are received.
     void acknowledge_to(std::shared_ptr<Link> link) noexcept;
     // There is no way to the peer: requests fail as those of a peer that does not answer.
@@ -60,6 +65,7 @@ class QueuePairStates {
     QueuePair& queue_pair_;
     DeviceCore& core_;
     QueuePairTurns& turns_;
+    PacketFlow* flow_ = nullptr;  // of receive_packets(), the setup's
 };
 
 }  // namespace verbatim::softnic

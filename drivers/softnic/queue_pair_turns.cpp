@@ -104,7 +104,10 @@ void QueuePairTurns::posted() noexcept {
 void QueuePairTurns::progress(std::uint32_t patience) noexcept {
     mark_dead_copy(core_, engines_.shared());
     const bool relays = relay(Looker::poller);
-    if (work()) return attention_.found_work();
+    if (work()) {
+        if (relays) engines_.shared().connection.settle();
+        return attention_.found_work();
+    }
     if (attention_.weary(relays ? kStreamPatience * patience : patience)) [[unlikely]]
         cool();
 }
@@ -117,16 +120,19 @@ bool QueuePairTurns::work() noexcept {
     return received || sends;
 }
 
-// As long as frames come: the responder makes room for the next ones. False: there is no stream.
+// As long as frames come: the responder makes room for the next ones. The last look says what it
+// did, but for one that found another thread inside the stream. False: there is no stream.
 bool QueuePairTurns::relay(Looker looker) noexcept {
     PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
     if (stream == nullptr) [[likely]]
         return false;
     const bool polls = looker == Looker::poller;
+    bool worked = false;
     for (int round = 0; round != kMaxRounds; ++round) {
         if (!(polls ? stream->poll() : stream->drive())) break;
-        work();
+        worked |= work();
     }
+    if (worked && polls) stream->settle();
     if (stream->take_silence()) [[unlikely]]
         wake();
     return true;

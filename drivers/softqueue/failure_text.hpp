@@ -48,7 +48,7 @@ class FailureText {
     static constexpr std::uint32_t kEmpty = 0, kWriting = 1, kSet = 2;
     std::atomic<std::uint32_t> state_{kEmpty};
     std::size_t bytes_ = 0;
-    std::array<char, 224> text_;
+    std::array<char, 160> text_;
 };
 
 }  // namespace verbatim::softnic

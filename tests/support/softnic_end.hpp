@@ -64,6 +64,10 @@ inline Options test_device() {
     const char* const port = std::getenv("VERBATIM_TEST_PORT");
     if (port != nullptr && std::string(port) == "tcp") options.port = PortKind::tcp;
     if (port != nullptr && std::string(port) == "udp") options.port = PortKind::udp;
+    if (port != nullptr && std::string(port).starts_with("dpdk:")) {
+        options.port = PortKind::dpdk;
+        options.packets.dpdk.device = std::string(port).substr(5);
+    }
     return options;
 }
 

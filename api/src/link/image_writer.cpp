@@ -217,13 +217,15 @@ bool ImageWriter::take_sign_of_life() noexcept {
 
 bool ImageWriter::retire() {
     if (!under_way_) return true;
-    Connection& connection = link_.here();
-    const Errc code = connection.try_flush();
     // A receiver may close as soon as it has the graph, before its device's last answers are here.
-    if (code != Errc::ok && !connection.peer_took_all()) {
-        if (code == Errc::would_block) return false;
-        connection.check();
-        throw Error(code, "bytes of a graph", std::string(describe(code)));
+    if (!link_.ended_with_all_taken()) {
+        Connection& connection = link_.here();
+        const Errc code = connection.try_flush();
+        if (code != Errc::ok && !connection.peer_took_all()) {
+            if (code == Errc::would_block) return false;
+            connection.check();
+            throw Error(code, "bytes of a graph", std::string(describe(code)));
+        }
     }
     under_way_ = reads_graph_ = false;
     outgoing_.bounce.set_retired();

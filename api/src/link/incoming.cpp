@@ -343,7 +343,8 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
                 "release received graphs, or raise max_bytes in the receiver's section "
                 "[receive_arena]");
 } catch (const Error& error) {
-    if (connection.state() != Errc::ok) return;
+    // A peer that has said all closes: the rest of the graph is here already.
+    if (connection.state() != Errc::ok || scope_of(error.code()) == Scope::connection) return;
     if (scope_of(error.code()) == Scope::request) return refuse(arrival, error);
     refuse(arrival, Error(Errc::graph_too_large, "receiver", error.cause(), error.remedy()));
 }

@@ -68,6 +68,7 @@ void ObjectLink::end() noexcept {
     if (impl_ == nullptr) return;
     if (Connection* const connection = this->connection()) {
         landed_ = LayerRequests::landed(*connection);
+        all_taken_ = connection->peer_took_all();
         try {
             connection->check();
         } catch (const Error& error) {
@@ -80,7 +81,7 @@ void ObjectLink::end() noexcept {
 
 bool ObjectLink::has_landed(std::uint64_t& request) noexcept {
     Connection* const connection = this->connection();
-    if (connection == nullptr) return request != 0 && request <= landed_;
+    if (connection == nullptr) return all_taken_ || (request != 0 && request <= landed_);
     if (request == 0) request = LayerRequests::last(*connection);
     if (request == 0) return false;
     if (request <= LayerRequests::landed(*connection)) return true;

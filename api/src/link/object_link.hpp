@@ -51,6 +51,8 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     bool withdraw() noexcept;
     // Nothing comes any more; the connection may go.
     void end() noexcept;
+    // It has ended, and the peer had taken everything that was sent.
+    bool ended_with_all_taken() const noexcept { return all_taken_; }
     // Grows whenever a transfer of this connection gets on.
     std::uint64_t activity() const noexcept { return activity_; }
     void note_activity() noexcept { ++activity_; }
@@ -85,6 +87,7 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     const char* broken_ = nullptr;  // what the peer did wrong
     std::optional<Error> end_;
     std::uint64_t landed_ = 0;  // the last request that had, at the end
+    bool all_taken_ = false;    // of what was sent, by a peer that closed
 };
 
 }  // namespace verbatim::objects

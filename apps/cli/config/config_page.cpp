@@ -57,6 +57,7 @@ keys, and the place of each value (`TracedConfig`).
 | [throughput.toml](../configs/throughput.toml) | streams of large messages and graphs |
 | [many-connections.toml](../configs/many-connections.toml) | thousands of connections, most of them idle |
 | [server.toml](../configs/server.toml) | a server on pollers, with an arena of its own |
+| [dpdk.toml](../configs/dpdk.toml) | the software NIC through a DPDK device |
 | [dedicated.toml](../configs/dedicated.toml) | a loop on a core of its own |
 )";
 

@@ -38,6 +38,17 @@ class SlotLayout {
     std::size_t stride_;
 };
 
+// Looks at memory between two calls of progress(); a carrier that brings nothing without them says
+// so.
+template <class Carrier>
+constexpr unsigned rounds_per_progress() {
+    constexpr unsigned kUsual = 1024;
+    if constexpr (requires { Carrier::kRoundsPerProgress; })
+        return Carrier::kRoundsPerProgress;
+    else
+        return kUsual;
+}
+
 template <class Carrier>
 class SlotEnd {
   public:
@@ -66,7 +77,7 @@ class SlotEnd {
         const std::size_t flag = layout_.flag(taken_);
         std::uint64_t value = 0;
         for (unsigned round = 1; (value = load(flag)) == old; ++round)
-            if (round % kRoundsPerProgress == 0) carrier_.progress();
+            if (round % rounds_per_progress<Carrier>() == 0) carrier_.progress();
         old = value;
         return carrier_.landing() + layout_.slot(taken_);
     }
@@ -79,7 +90,6 @@ class SlotEnd {
     void finish() { carrier_.finish(); }
 
   private:
-    static constexpr unsigned kRoundsPerProgress = 1024;
     std::uint64_t load(std::size_t offset) {
         return __atomic_load_n(reinterpret_cast<std::uint64_t*>(carrier_.landing() + offset),
                                __ATOMIC_ACQUIRE);

@@ -133,6 +133,8 @@ void add_sockets(Subjects& all) {
     add(all, "tcp", run_case<SocketEnd<AF_INET, true>>, kMessageCases);
     add(all, "tcp", run_case<SocketEnd<AF_INET, true>>, {&kWake});
     add(all, "tcp_polled", run_case<SocketEnd<AF_INET, false>>, kMessageCases);
+    add(all, "tcp_polled", run_case<SocketEnd<AF_INET, false>>,
+        {&kWireMessage8, &kWireWrite8, &kWire64k});
 }
 
 }  // namespace verbatim::bench

@@ -15,11 +15,15 @@ namespace {
 
 constexpr ucp_tag_t kTag = 0x1337;
 
+const char* transports_of(const Case& of) {
+    return of.name.starts_with("wire") ? "tcp,self" : "posix,sysv,self,cma";
+}
+
 template <bool sleeps>
 class UcxTag {
   public:
     UcxTag(Side& side, const Case& of)
-        : worker_(side, UCP_FEATURE_TAG | (sleeps ? UCP_FEATURE_WAKEUP : 0)),
+        : worker_(side, UCP_FEATURE_TAG | (sleeps ? UCP_FEATURE_WAKEUP : 0), transports_of(of)),
           sends_(of.window),
           receives_(of.window) {}
     ~UcxTag() {
@@ -132,6 +136,7 @@ class UcxPut {
 void add_ucx(Subjects& all) {
     add(all, "ucx_put", run_case<SlotEnd<UcxPut>>, kWriteCases);
     add(all, "ucx_tag", run_case<PostedEnd<UcxTag<false>>>, kMessageCases);
+    add(all, "ucx_tag", run_case<PostedEnd<UcxTag<false>>>, {&kWireMessage8, &kWire64k});
     add(all, "ucx_am", run_case<UcxActive>, kMessageCases);
     add(all, "ucx_tag_wait", run_case<PostedEnd<UcxTag<true>>>, {&kWake});
 }

@@ -3,12 +3,10 @@
 namespace verbatim::bench {
 namespace {
 
-constexpr const char* kTransports = "posix,sysv,self,cma";
-
-ucp_context_h make_context(std::uint64_t features) {
+ucp_context_h make_context(std::uint64_t features, const char* transports) {
     ucp_config_t* config = nullptr;
     require_ucx(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    require_ucx(ucp_config_modify(config, "TLS", kTransports), "UCX_TLS");
+    require_ucx(ucp_config_modify(config, "TLS", transports), "UCX_TLS");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = features;
@@ -39,8 +37,8 @@ std::string address_of(ucp_worker_h worker) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(Side& side, std::uint64_t features)
-    : side_(side), context_(make_context(features)), worker_(make_worker(context_)) {}
+UcxWorker::UcxWorker(Side& side, std::uint64_t features, const char* transports)
+    : side_(side), context_(make_context(features, transports)), worker_(make_worker(context_)) {}
 
 void UcxWorker::connect() {
     const std::string theirs = side_.exchange(address_of(worker_));

@@ -17,7 +17,8 @@ inline void require_ucx(ucs_status_t status, const char* what) {
 
 class UcxWorker {
   public:
-    UcxWorker(Side& side, std::uint64_t features);
+    // `transports`: as UCX_TLS has them; by default those of shared memory.
+    UcxWorker(Side& side, std::uint64_t features, const char* transports = "posix,sysv,self,cma");
     ~UcxWorker();
     UcxWorker(const UcxWorker&) = delete;
     UcxWorker& operator=(const UcxWorker&) = delete;

@@ -64,7 +64,8 @@ class Lent {
 // Writes that the target sees in its memory, for SlotEnd. They take effect in order.
 class Writes {
   public:
-    Writes(Side& side, std::size_t bytes) : link_(side), lent_(side, link_, bytes) {}
+    Writes(Side& side, std::size_t bytes, const char* port = "shm")
+        : link_(side, port), lent_(side, link_, bytes) {}
     std::byte* landing() { return lent_.landing(); }
     std::byte* source(std::size_t offset) { return lent_.source(offset); }
     void put(std::size_t offset, std::size_t bytes) { lent_.put(offset, bytes); }
@@ -85,7 +86,7 @@ enum class RingUse : std::uint8_t { polled, blocking, batched };
 template <RingUse use>
 class Ring {
   public:
-    Ring(Side& side, const Case& of) : link_(side), out_(of.bytes) {
+    Ring(Side& side, const Case& of, const char* port = "shm") : link_(side, port), out_(of.bytes) {
         if (of.bytes > link_->max_message_bytes())
             throw std::runtime_error("a message has at most " +
                                      std::to_string(link_->max_message_bytes()) + " bytes");
@@ -154,9 +155,27 @@ class WriteAndMessage {
     std::uint64_t sent_ = 0, taken_ = 0, returned_ = 0;
 };
 
+// The same by another port of the software NIC.
+enum class By : std::uint8_t { tcp, udp };
+template <By by>
+constexpr const char* kPort = by == By::tcp ? "tcp" : "udp";
+template <By by>
+struct RingBy : Ring<RingUse::polled> {
+    RingBy(Side& side, const Case& of) : Ring(side, of, kPort<by>) {}
+};
+template <By by>
+struct WritesBy : Writes {
+    static constexpr unsigned kRoundsPerProgress = 1;
+    WritesBy(Side& side, std::size_t bytes) : Writes(side, bytes, kPort<by>) {}
+};
+
 }  // namespace
 
 void add_verbatim(Subjects& all) {
+    add(all, "verbatim.udp", run_case<RingBy<By::udp>>, {&kWireMessage8, &kWire64k});
+    add(all, "verbatim.tcp", run_case<RingBy<By::tcp>>, {&kWireMessage8, &kWire64k});
+    add(all, "verbatim.udp", run_case<SlotEnd<WritesBy<By::udp>>>, {&kWireWrite8});
+    add(all, "verbatim.tcp", run_case<SlotEnd<WritesBy<By::tcp>>>, {&kWireWrite8});
     add(all, "verbatim.ring", run_case<Ring<RingUse::polled>>,
         {&kMessage8, &kMessage64, &kMessage1k, &kMessage64k, &kRate8, &kThroughput1k,
          &kThroughput64k});

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <verbatim/core/context.hpp>
 
@@ -31,7 +32,11 @@ inline void require(Connection& connection, Errc error) {
 // A context and its only connection.
 class Link {
   public:
-    explicit Link(Side& side) : context_(defaults()), connection_(meet(side)) {}
+    // `port`: of the software NIC.
+    explicit Link(Side& side, const char* port = "shm")
+        : context_(configured(port)),
+          connection_(meet(side)),
+          rounds_per_look_(std::string_view(port) == "shm" ? kRoundsPerLook : 1) {}
     Connection& operator*() noexcept { return connection_; }
     Connection* operator->() noexcept { return &connection_; }
 
@@ -57,7 +62,7 @@ class Link {
         for (unsigned round = 1;; ++round) {
             const Errc error = connection_.try_receive(message);
             if (error == Errc::ok) return message;
-            if (error != Errc::would_block || round % kRoundsPerLook == 0) progress();
+            if (error != Errc::would_block || round % rounds_per_look_ == 0) progress();
         }
     }
     void write(const std::byte* from, std::size_t bytes, const RemoteExtent& to,
@@ -73,6 +78,11 @@ class Link {
     }
 
   private:
+    static Config configured(const char* port) {
+        Config config = defaults();
+        config.softnic.port = port;
+        return config;
+    }
     Connection meet(Side& side) {
         if (!side.first()) return context_.connect("127.0.0.1:" + side.exchange(""));
         Listener listener = context_.listen("127.0.0.1:0");
@@ -82,6 +92,7 @@ class Link {
 
     Context context_;
     Connection connection_;
+    const unsigned rounds_per_look_;  // by a wire, nothing comes without a look
 };
 
 }  // namespace verbatim::bench

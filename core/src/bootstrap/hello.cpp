@@ -73,10 +73,11 @@ void put_extension(ByteWriter& out, std::uint16_t type, std::span<const std::byt
 void put_streams(ByteWriter& out, const QueuePairAddress& address) {
     if (address.ports == 0) return;
     ByteWriter value;
-    value.put(address.ports).put(std::uint8_t{0}).put(address.stream_port).put(address.user);
-    value.put(std::as_bytes(std::span(address.host)));
+    value.put(address.ports).put(std::uint8_t{0}).put(address.stream_port).put(address.home.user);
+    value.put(std::as_bytes(std::span(address.home.host)));
     value.put(std::as_bytes(std::span(address.stream_address)));
     value.put(std::as_bytes(std::span(address.stream_token)));
+    value.put(address.packet_port);
     put_extension(out, kStreams, value.take());
 }
 
@@ -84,11 +85,13 @@ void get_streams(ByteReader in, QueuePairAddress& address, const std::string& ob
     address.ports = in.get<std::uint8_t>();
     (void)in.get<std::uint8_t>();
     address.stream_port = in.get<std::uint16_t>();
-    address.user = in.get<std::uint32_t>();
-    in.get(address.host);
+    address.home.user = in.get<std::uint32_t>();
+    in.get(address.home.host);
     in.get(address.stream_address);
     in.get(address.stream_token);
     if (in.failed()) broken(object, "extension of streams too short");
+    const auto packet_port = in.get<std::uint16_t>();  // a former version has none
+    address.packet_port = in.failed() ? std::uint16_t{0} : packet_port;
 }
 
 std::uint64_t get_longest(ByteReader in, const std::string& object) {

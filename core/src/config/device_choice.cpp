@@ -4,20 +4,33 @@
 #include <verbatim/softnic/softnic.hpp>
 
 #include "../connection/context_impl.hpp"
+#include "dpdk_prefix.hpp"
 
 namespace verbatim {
 namespace {
 
 softnic::PortKind port_kind(const std::string& wanted) {
+    if (wanted.starts_with(kDpdkPrefix)) return softnic::PortKind::dpdk;
     if (wanted == "tcp") return softnic::PortKind::tcp;
     if (wanted == "udp") return softnic::PortKind::udp;
     return wanted == "shm" ? softnic::PortKind::shm : softnic::PortKind::automatic;
+}
+
+softnic::DpdkOptions dpdk_options(const Config::SoftnicSection& wanted) {
+    if (!wanted.port.starts_with(kDpdkPrefix)) return {};
+    return {.device = wanted.port.substr(kDpdkPrefix.size()),
+            .host_eal = wanted.eal == "host",
+            .address = wanted.dpdk_address,
+            .peer_mac = wanted.dpdk_peer_mac,
+            .mtu = wanted.dpdk_mtu};
 }
 
 std::unique_ptr<Device> open_software_nic(const Config& config) {
     const Config::DeviceSection& wanted = config.device;
     softnic::Options options;
     options.port = port_kind(config.softnic.port);
+    options.packets.dpdk = dpdk_options(config.softnic);
+    options.packets.capture = config.softnic.capture;
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     options.faults = softnic::parse_faults(config.faults, "Config::faults");

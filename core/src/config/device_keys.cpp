@@ -1,6 +1,7 @@
 // Keys of [device] and [device.softnic].
 #include "config_places.hpp"
 #include "config_table.hpp"
+#include "dpdk_prefix.hpp"
 
 namespace verbatim {
 namespace {
@@ -13,6 +14,20 @@ ConfigAccess own_word_access(Place place, std::initializer_list<std::string_view
     std::vector<std::pair<std::string_view, std::string>> meanings;
     for (const std::string_view word : words) meanings.emplace_back(word, word);
     return word_access(place, std::move(meanings));
+}
+
+// One of the words, or a device of DPDK.
+ConfigAccess port_access() {
+    const auto place = member_at(&Config::softnic, &Config::SoftnicSection::port);
+    const ConfigAccess words = own_word_access(place, {"auto", "shm", "tcp", "udp"});
+    const ConfigAccess text = text_access(place);
+    const auto set = [words, text](Config& config, std::size_t item, const ConfigValue& value) {
+        const auto* const wanted = std::get_if<std::string>(&value);
+        const bool device = wanted != nullptr && wanted->starts_with(kDpdkPrefix) &&
+                            wanted->size() > kDpdkPrefix.size();
+        return device ? text.set(config, item, value) : words.set(config, item, value);
+    };
+    return {"\"auto\", \"shm\", \"tcp\", \"udp\" or \"dpdk:<device>\"", set, text.get};
 }
 
 void add_choice(ConfigTable& table) {
@@ -56,6 +71,22 @@ void add_packets(ConfigTable& table) {
               "\"auto\": mlx5 where the device has such queues, else verbs.");
 }
 
+void add_dpdk(ConfigTable& table) {
+    using Keys = Config::SoftnicSection;
+    table.add(
+        "eal", own_word_access(member_at(&Config::softnic, &Keys::eal), {"own", "host"}),
+        "Port \"dpdk:\": DPDK's environment. \"own\": it is set up for this port. \"host\": the "
+        "program has called rte_eal_init(), and the device is the name or number of its port.");
+    table.add("dpdk_address", text_access(member_at(&Config::softnic, &Keys::dpdk_address)),
+              "Port \"dpdk:\": its IP address. Empty: the IPv6 address that follows from its MAC "
+              "address.");
+    table.add("dpdk_peer_mac", text_access(member_at(&Config::softnic, &Keys::dpdk_peer_mac)),
+              "Port \"dpdk:\": the MAC address that all frames go to, a router's or the peer's. "
+              "Empty: it is found out (ARP), or follows from the peer's IPv6 address.");
+    table.add("dpdk_mtu", number_access(member_at(&Config::softnic, &Keys::dpdk_mtu), {0, 9000}),
+              "Port \"dpdk:\": bytes of the longest IP packet. 0: as DPDK has it, mostly 1500.");
+}
+
 void add_software_nic(ConfigTable& table) {
     table.add("strict_doorbells",
               flag_access(member_at(&Config::device, &DeviceKeys::strict_doorbells)),
@@ -66,15 +97,19 @@ void add_software_nic(ConfigTable& table) {
               "Software NIC: share memory with peers of the same user only. false: with any local "
               "user who can reach the listener.");
     table.begin("device.softnic", "The software NIC alone.");
-    table.add("port",
-              own_word_access(member_at(&Config::softnic, &Config::SoftnicSection::port),
-                              {"auto", "shm", "tcp", "udp"}),
+    table.add("port", port_access(),
               "The software NIC's way to its peers. \"shm\": shared memory, between processes of "
               "one host. \"tcp\": a TCP stream for each connection. \"udp\": RoCEv2 packets over "
-              "UDP (docs/roce-port.md), on both sides. \"auto\": shm, and tcp where "
-              "shared memory is refused: another host, network namespace, container or user "
-              "(docs/tcp-port.md). The log says which and why. The two sides must have one in "
-              "common.");
+              "UDP (docs/roce-port.md). \"dpdk:<device>\": the same packets through a device of "
+              "DPDK (docs/dpdk-port.md). \"auto\": shm. Where shared memory is refused (another "
+              "host, network namespace, container or user): udp, if the peer answers a packet, "
+              "else tcp (docs/tcp-port.md). The log says which and why. The two sides must have "
+              "one in common.");
+    table.add("capture", text_access(member_at(&Config::softnic, &Config::SoftnicSection::capture)),
+              "File to which the packets of the udp port and the dpdk port are appended, as pcapng "
+              "for Wireshark and tshark (docs/roce-port.md). Costs a system call for each packet. "
+              "Empty: none.");
+    add_dpdk(table);
 }
 
 }  // namespace

@@ -72,8 +72,7 @@ void Connection::Impl::abandon() noexcept {
     one_sided.waiters().look();
 }
 
-Connection::Impl::Use::~Use() {
-    if (--impl_.uses_ != 0 || impl_.handle != nullptr) return;
+void Connection::Impl::Use::end_last() noexcept {
     if (impl_.closing_.is_over()) {
         delete &impl_;
         return;
@@ -86,34 +85,15 @@ Connection::Impl::Use::~Use() {
         std::exchange(impl_.lane, {std::shared_ptr<void>(), impl_.lane.get()});
 }
 
-Errc Connection::Impl::may_send(const OutgoingMessage& message) const noexcept {
-    if (end_.noticed()) [[unlikely]]
-        return end_.why();
-    return message.kind < ring::kKinds ? Errc::ok : Errc::invalid_argument;
-}
-
 Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {
     const Errc error = may_send(message);
     return error == Errc::ok ? judge(member.ring().try_send(message)) : error;
-}
-
-Errc Connection::Impl::try_batch(const OutgoingMessage& message) noexcept {
-    const Errc error = may_send(message);
-    return error == Errc::ok ? judge(member.try_batch(message)) : error;
 }
 
 Errc Connection::Impl::try_claim(const OutgoingMessage& message, std::size_t bytes,
                                  Claim& claim) noexcept {
     const Errc error = may_send(message);
     return error == Errc::ok ? judge(member.try_claim(message, bytes, claim)) : error;
-}
-
-Errc Connection::Impl::try_receive(Message& message) noexcept {
-    message.release();
-    const Errc error = dispatcher.receive(message);
-    if (error == Errc::ok) [[likely]]
-        return error;
-    return error == Errc::would_block ? nothing_to_receive() : fail(error);
 }
 
 Errc Connection::Impl::handle_all() noexcept {

@@ -50,12 +50,17 @@ struct Connection::Impl {
     class Use {
       public:
         explicit Use(Impl& impl) noexcept : impl_(impl) { ++impl.uses_; }
-        ~Use();
+        ~Use() {
+            if (--impl_.uses_ == 0 && impl_.handle == nullptr) [[unlikely]]
+                end_last();
+        }
         Use(const Use&) = delete;
         Use& operator=(const Use&) = delete;
         Impl* operator->() const noexcept { return &impl_; }
 
       private:
+        // The program has ended the connection: it closes, or goes.
+        void end_last() noexcept;
         Impl& impl_;
     };
     // The program has ended it. It deletes itself when it has closed and no call uses it.
@@ -63,9 +68,18 @@ struct Connection::Impl {
 
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;
-    Errc try_batch(const OutgoingMessage& message) noexcept;
+    Errc try_batch(const OutgoingMessage& message) noexcept {
+        const Errc error = may_send(message);
+        return error == Errc::ok ? judge(member.try_batch(message)) : error;
+    }
     Errc try_claim(const OutgoingMessage& message, std::size_t bytes, Claim& claim) noexcept;
-    Errc try_receive(Message& message) noexcept;
+    Errc try_receive(Message& message) noexcept {
+        message.release();
+        const Errc error = dispatcher.receive(message);
+        if (error == Errc::ok) [[likely]]
+            return error;
+        return error == Errc::would_block ? nothing_to_receive() : fail(error);
+    }
     Errc handle_all() noexcept;
 
     // Judges the outcome of a data-path call: a failed queue pair or ring ends the connection.
@@ -100,7 +114,11 @@ struct Connection::Impl {
 
   private:
     friend class Moving;
-    Errc may_send(const OutgoingMessage& message) const noexcept;
+    Errc may_send(const OutgoingMessage& message) const noexcept {
+        if (end_.noticed()) [[unlikely]]
+            return end_.why();
+        return message.kind < ring::kKinds ? Errc::ok : Errc::invalid_argument;
+    }
     // Why there is no message: none has come yet, or the connection is over.
     Errc nothing_to_receive() noexcept;
     // The queue pair or the ring failed: the connection is over. The code to report.

@@ -97,27 +97,32 @@ void Dispatcher::drop() noexcept {
     std::exchange(handlers_, {}).clear();
 }
 
-Errc Dispatcher::receive(Message& message) noexcept {
-    if (!kept_.empty()) [[unlikely]] {
+// Of what has come already, or not now.
+Errc Dispatcher::receive_kept(Message& message) noexcept {
+    if (!kept_.empty()) {
         message = std::move(kept_.front());
         kept_.pop_front();
         kept_bytes_ -= message.payload().size() + sizeof(Message);
         return Errc::ok;
     }
-    if (waiting_) [[unlikely]] {
-        message = std::move(waiting_);
-        if (!handlers_.empty() || watches_) member_.tell_again();  // of those behind it
-        return Errc::ok;
-    }
-    if (handling_) return Errc::would_block;
-    for (int left = kMostAtOnce; !closed_ && left != 0; --left) {
-        if (const Errc error = member_.next(message); error != Errc::ok) return error;
-        const Handled* const of = handled(message);
-        if (of == nullptr) [[likely]]
-            return Errc::ok;
+    if (!waiting_) return Errc::would_block;
+    message = std::move(waiting_);
+    if (!handlers_.empty() || watches_) member_.tell_again();  // of those behind it
+    return Errc::ok;
+}
+
+// The message has a handler.
+Errc Dispatcher::receive_behind(const Handled& handled, Message& message) noexcept {
+    const Handled* of = &handled;
+    for (int left = kMostAtOnce - 1;; --left) {
         call(*of, message);
+        if (closed_) return Errc::would_block;
+        if (left == 0) break;
+        if (const Errc error = member_.next(message); error != Errc::ok) return error;
+        of = this->handled(message);
+        if (of == nullptr) return Errc::ok;
     }
-    if (!closed_) member_.tell_again();
+    member_.tell_again();
     return Errc::would_block;
 }
 

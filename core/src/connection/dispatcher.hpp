@@ -38,8 +38,14 @@ class Dispatcher {
     Errc handle() noexcept;
     // Handles all, and keeps those messages as copies. out_of_memory: too many are kept.
     Errc handle_all() noexcept;
-    // The next message of a channel without a handler.
-    Errc receive(Message& message) noexcept;
+    // The next message of a channel without a handler; `message` holds none.
+    Errc receive(Message& message) noexcept {
+        if (waiting_ || handling_ || closed_ || !kept_.empty()) [[unlikely]]
+            return receive_kept(message);
+        if (const Errc error = member_.next(message); error != Errc::ok) return error;
+        const Handled* const of = handled(message);
+        return of == nullptr ? Errc::ok : receive_behind(*of, message);
+    }
 
     // Something is there to be received.
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
@@ -70,6 +76,8 @@ class Dispatcher {
         return at == kNone ? nullptr : &handlers_[at];
     }
     void call(const Handled& handled, Message& message) noexcept;
+    Errc receive_kept(Message& message) noexcept;
+    Errc receive_behind(const Handled& handled, Message& message) noexcept;
     bool keep(Message&& message) noexcept;
 
     // Messages that one poll hands to handlers, before others have their turn.

@@ -34,30 +34,19 @@ void Message::give_back() noexcept {
     payload_ = {};
 }
 
-Errc LaneMember::next(Message& message) noexcept {
-    Record record;
-    Errc error = broken_ ? Errc::protocol_error : ring_.next(record);
-    for (int left = kMostFragments; error == Errc::ok && record.frame != ring::Frame::message;
-         --left) {
-        error = take_part(record, message);
-        if (error == Errc::ok) return error;
+Errc next_behind_parts(LaneMember& member, Errc error, Record& record, Message& message) noexcept {
+    for (int left = LaneMember::kMostFragments; error == Errc::ok; --left) {
+        if (record.frame == ring::Frame::message) return error;
+        error = member.take_part(record, message);
         if (error != Errc::would_block) break;
-        if (left != 0)
-            error = ring_.next(record);
-        else
-            tell_again();
+        if (left == 0) {
+            member.tell_again();
+            break;
+        }
+        error = member.ring_.next(record);
     }
-    if (error != Errc::ok) {
-        broken_ |= error > Errc::would_block;
-        return error;
-    }
-    message.release();
-    message.owner_ = this;
-    message.payload_ = record.payload;
-    message.number_ = record.number;
-    message.channel_ = record.channel;
-    message.kind_ = record.kind;
-    return Errc::ok;
+    member.broken_ |= error > Errc::would_block;
+    return error;
 }
 
 Errc take_notices(LaneMember& member) noexcept {
@@ -85,7 +74,6 @@ Errc LaneMember::take_part(const Record& record, Message& message) noexcept {
     if (error == Errc::out_of_memory) fail(error);
     if (error != Errc::ok) return Errc::protocol_error;  // after the first reason this one is mute
     if (!is_fragment || !fragments_.is_whole()) return Errc::would_block;
-    message.release();
     message.copy_ = fragments_.take();
     message.payload_ = {message.copy_, fragments_.size()};
     message.channel_ = fragments_.channel();
@@ -161,7 +149,7 @@ void LaneMember::release(std::uint32_t number) noexcept {
         return ring_.receiver().release(number);
     ring_.release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
-    if (ring_.owes() && !polling.is_polled) [[unlikely]]
+    if (!polling.is_polled && ring_.owes()) [[unlikely]]
         polled_->add(*this);
     if (was_full) [[unlikely]]
         tell_again();

@@ -84,8 +84,21 @@ class LaneMember {
     ArrivalReceiver& arrival() noexcept { return receiver_; }
     MemberEvents& events() noexcept { return events_; }
 
-    // The next message. Errors: those of MessageRing::next().
-    Errc next(Message& message) noexcept;
+    // The next message; `message` holds none. Errors: those of MessageRing::next().
+    Errc next(Message& message) noexcept {
+        Record record;
+        Errc error = broken_ ? Errc::protocol_error : ring_.next(record);
+        if (error != Errc::ok || record.frame != ring::Frame::message) [[unlikely]] {
+            error = next_behind_parts(*this, error, record, message);
+            if (error != Errc::ok || message) return error;
+        }
+        message.owner_ = this;
+        message.payload_ = record.payload;
+        message.number_ = record.number;
+        message.channel_ = record.channel;
+        message.kind_ = record.kind;
+        return Errc::ok;
+    }
     // The same as a copy in memory of its own. Throws std::bad_alloc, and nothing was received.
     static Message copy_of(Message&& message);
     // Takes pads and notices in front of the next message, some of them in each call.
@@ -147,6 +160,10 @@ class LaneMember {
   private:
     bool ended_ = false;  // failed: not armed any more. Polls read it, as all above
     void settle() noexcept;
+    // Of next(), where the next record is no message, or there is none. ok: a message that is
+    // whole now, or one in `record`.
+    friend Errc next_behind_parts(LaneMember& member, Errc error, Record& record,
+                                  Message& message) noexcept;
     Errc take_part(const Record& record, Message& message) noexcept;
 
     // Fragments and notices that one call takes, before others have their turn.

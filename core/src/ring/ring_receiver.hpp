@@ -34,20 +34,8 @@ class RingReceiver {
     // The next record; it is held until release(). would_block: none is complete, or as many are
     // held as can be. protocol_error: a complete record contradicts the format (for good).
     Errc next(Record& record) noexcept {
-        if (batch_left_ != 0) [[unlikely]]
-            return held_.full() ? Errc::would_block : next_of_batch(record);
-        // An honest sender's pads end with its ring: their space is given back by later calls only.
-        for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
-            const std::uint64_t raw = load(offset());
-            if (load(trailer_of(raw)) != tag_) return Errc::would_block;
-            if (held_.full()) [[unlikely]]
-                return Errc::would_block;
-            bool is_pad = false;
-            const Errc error = accept(record, is_pad);
-            if (!is_pad) [[likely]]
-                return error;
-        }
-        return Errc::protocol_error;
+        if (batch_left_ == 0) return next_whole(record);
+        return held_.full() ? Errc::would_block : next_of_batch(record);
     }
     // Gives a record's space back.
     void release(std::uint32_t number) noexcept {
@@ -64,7 +52,7 @@ class RingReceiver {
             const std::size_t at = offset();
             const std::uint64_t raw = load(at);  // once more, behind the trailer
             const ring::Word0 word = ring::Word0::from(raw);
-            if (load(trailer_of(raw)) != tag_ || slot_of(word, at) == 0) return false;
+            if (load(trailer_at(offset(), raw)) != tag_ || slot_of(word, at) == 0) return false;
             if (word.frame != ring::Frame::pad) return word.frame == ring::Frame::ended_keys;
             pass(word.length);
             if (held_.empty()) consumed_ = position_;
@@ -74,7 +62,7 @@ class RingReceiver {
 
     // True if a record is complete.
     bool ready() const noexcept {
-        return batch_left_ != 0 || load(trailer_of(load(offset()))) == tag_;
+        return batch_left_ != 0 || load(trailer_at(offset(), load(offset()))) == tag_;
     }
     // True if a record is complete behind all that were seen.
     bool has_unseen() const noexcept {
@@ -122,7 +110,6 @@ class RingReceiver {
             word.frame == ring::Frame::pad ? 0 : ring::round_up(word.length, ring::kWordBytes);
         return (offset + ring::kWordBytes + length) & mask_;
     }
-    std::size_t trailer_of(std::uint64_t raw) const noexcept { return trailer_at(offset(), raw); }
 
     // The record at this offset and position is complete.
     bool is_complete(std::size_t at, std::uint64_t position) const noexcept {
@@ -140,11 +127,28 @@ class RingReceiver {
         return ring::slot_bytes(word.length);
     }
 
-    // The trailer is there, so word 0 is too, but perhaps was not yet when it was first read.
-    Errc accept(Record& record, bool& is_pad) noexcept {
+    // Behind the batch, if there was one.
+    [[gnu::noinline]] Errc next_whole(Record& record) noexcept {
+        // An honest sender's pads end with its ring: their space is given back by later calls only.
+        for (std::size_t pads = 0; pads <= mask_ / ring::kAlignment; ++pads) {
+            const std::uint64_t raw = load(offset());
+            if (load(trailer_at(offset(), raw)) != tag_) return Errc::would_block;
+            if (held_.full()) [[unlikely]]
+                return Errc::would_block;
+            bool is_pad = false;
+            const Errc error = accept(record, raw, is_pad);
+            if (!is_pad) [[likely]]
+                return error;
+        }
+        return Errc::protocol_error;
+    }
+
+    // The trailer is there, so word 0 is too, but perhaps was not yet when it was read: `before`.
+    Errc accept(Record& record, std::uint64_t before, bool& is_pad) noexcept {
         const std::size_t at = offset();
         const std::uint64_t raw = load(at);
-        if (load(trailer_of(raw)) != tag_) return Errc::would_block;
+        if (raw != before && load(trailer_at(offset(), raw)) != tag_) [[unlikely]]
+            return Errc::would_block;
         const ring::Word0 word = ring::Word0::from(raw);
         const std::size_t slot = slot_of(word, at);
         if (slot == 0) [[unlikely]]
@@ -179,7 +183,7 @@ class RingReceiver {
         return error;
     }
     // The next message of the batch at position_. The last one gives the space of all back.
-    Errc next_of_batch(Record& record) noexcept {
+    [[gnu::always_inline]] Errc next_of_batch(Record& record) noexcept {
         const ring::Word0 word = ring::Word0::from(load(batch_at_));
         const std::size_t bytes = ring::kWordBytes + ring::round_up(word.length, ring::kWordBytes);
         if (word.frame != ring::Frame::message || bytes > batch_left_) [[unlikely]]
@@ -188,7 +192,7 @@ class RingReceiver {
         batch_at_ += bytes;
         batch_left_ -= bytes;
         // No record begins before it ends, so this is where the next one does.
-        if (batch_left_ == 0)
+        if (batch_left_ == 0) [[unlikely]]
             move_by(ring::round_up(batch_at_ + ring::kWordBytes, ring::kAlignment) - offset());
         record = {word.channel,
                   word.kind,

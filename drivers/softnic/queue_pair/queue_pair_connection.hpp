@@ -46,6 +46,10 @@ struct QueuePairConnection {
     void hand_over() noexcept {
         if (PeerStream* const tcp = stream.load(std::memory_order_acquire)) tcp->hand_over();
     }
+    // Of the tcp port: a poll ends in which the responder ran.
+    void settle() noexcept {
+        if (PeerStream* const tcp = stream.load(std::memory_order_acquire)) tcp->settle();
+    }
     // See peer_waking.hpp. After something was handed to the peer's receive queue, by the thread in
     // the send gate; after its messages were acknowledged or room was made for more, by the one in
     // the receive gate (false: try again later); after this queue pair failed or closed.

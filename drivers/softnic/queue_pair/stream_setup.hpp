@@ -1,7 +1,6 @@
 // The set-up of a queue pair's stream, where its port is tcp, or of its packets, where that is udp:
-// the token by which a stream may come, or the socket, and the wire itself until the queue pair
-// forgets its peer. Control path, one caller
-// at a time; tell() also beside others.
+// the token by which a stream may come, or where packets arrive, and the wire itself until the
+// queue pair forgets its peer. Control path, one caller at a time; tell() also beside others.
 #pragma once
 
 #include <array>
@@ -9,7 +8,9 @@
 #include <memory>
 #include <mutex>
 
+#include "../ports/roce/back_end/link_back_end.hpp"
 #include "../ports/roce/packet_flow.hpp"
+#include "../ports/tcp/meeting/port_choice.hpp"
 #include "../ports/tcp/stream.hpp"
 #include "queue_pair_state.hpp"
 #include "wire_services.hpp"
@@ -37,8 +38,15 @@ class StreamSetup {
         Stream* stream = nullptr;  // its wire: either this, or
         PacketFlow* flow = nullptr;
     };
-    Meeting meet(const QueuePairAddress& own, const QueuePairAddress& peer, Instant deadline,
-                 const PeerStream::Driver& driver);
+    Meeting meet(PortKind port, const QueuePairAddress& own, const QueuePairAddress& peer,
+                 Instant deadline, const PeerStream::Driver& driver);
+    // Where the choice is unsure: udp if the peer answers a packet, which takes a quarter of a
+    // second otherwise; else tcp, and the packet socket is closed, which tells the peer.
+    void settle(PortChoice& choice, const QueuePairAddress& own, const QueuePairAddress& peer,
+                Instant deadline);
+    // A flow to a peer that is no software NIC of ours, or is taken for none: only its address, its
+    // number and PSNs are known. Throws Error(device_error): the RoCE port is taken.
+    Meeting meet_foreign(const FlowOptions& options, const PeerStream::Driver& driver);
     // Inside both gates: the queue pair's from now on.
     void bind(std::unique_ptr<PeerStream> stream) noexcept;
     // No round comes to the queue pair: the engine thread does not either any more.
@@ -47,14 +55,17 @@ class StreamSetup {
     void forget() noexcept;
 
   private:
-    // Where packets arrive, from tell() on.
+    // Where packets arrive, from tell() on: a socket, or a door of the Ethernet link.
     struct PacketSocket {
-        Descriptor socket;  // none: a flow has it
+        Descriptor socket;  // neither: a flow has it
+        std::unique_ptr<LinkDoor> door;
         StreamPlace place;
         std::uint32_t first_sequence = 0;
         unsigned mtu_log2 = 0;
     };
     void tell_packets(QueuePairAddress& address);
+    void open_packets(std::uint32_t queue_pair);
+    std::unique_ptr<PacketBackEnd> take_back_end(const StreamPlace& peer);
     void begin_flow(Meeting& meeting, ChannelSender ring, const QueuePairAddress& own,
                     const QueuePairAddress& peer);
 

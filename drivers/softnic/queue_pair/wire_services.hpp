@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../ports/roce/back_end/packet_service.hpp"
+#include "../ports/roce/foreign/roce_socket.hpp"
 #include "../ports/tcp/meeting/stream_service.hpp"
 
 namespace verbatim::softnic {
@@ -9,6 +10,7 @@ namespace verbatim::softnic {
 struct WireServices {
     StreamService streams;
     PacketService packets;
+    RoceSockets sockets{};
 };
 
 }  // namespace verbatim::softnic

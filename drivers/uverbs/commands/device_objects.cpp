@@ -44,13 +44,15 @@ softnic::Options engine_options(const Identity& identity, const DeviceTraits& tr
             DeviceTree::kRingVariable, ring, DeviceTree::allows_ring, DeviceTree::kAllowedRings));
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
+    if (const char* const capture = std::getenv(DeviceTree::kCaptureVariable))
+        options.packets.capture = capture;
     return options;
 }
 
 }  // namespace
 
 DeviceObjects::DeviceObjects(const Identity& identity, bool parked)
-    : facts{identity, {}, parked, port_mtu()},
+    : facts{identity, {}, parked, port_mtu(), sends_packets()},
       registers(engine_thread),
       memory(registers.file()),
       engine_thread(may_trap() && !parked),

@@ -28,6 +28,7 @@ struct DeviceFacts {
     const Firmware firmware;
     const bool parked;  // nothing executes its queues
     const std::uint32_t mtu;
+    const bool packets;  // queue pairs send RoCE packets to any device
 };
 
 // The context that the program makes once, before anything else.

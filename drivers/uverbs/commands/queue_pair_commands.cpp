@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <optional>
+
+#include <verbatim/driver/log.hpp>
 
 #include "../objects/xrc_objects.hpp"
 #include "../protocol/command.hpp"
@@ -52,6 +55,83 @@ void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
     if ((mask & kRnrTimer) != 0)
         engine.setup().set_not_ready_for(not_ready_time(change.min_rnr_timer));
     if ((mask & kRnrRetries) != 0) engine.limits().not_ready_retries.store(change.rnr_retry & 7);
+}
+
+bool sends_packets(const DeviceObjects& device, const QueuePair& pair) noexcept {
+    return device.facts.packets && pair.type == kReliable;
+}
+
+// What the program has told of its peer, which need not be ours.
+softnic::FlowOptions flow_options(const DeviceObjects& device,
+                                  const ib_uverbs_query_qp_resp& facts) {
+    constexpr unsigned kCodeOf256 = 1, kLog2Of256 = 8;
+    softnic::FlowOptions options;
+    options.foreign = true;
+    options.own.place = {device.facts.identity.gid(facts.dest.sgid_index), softnic::kRocePort};
+    std::memcpy(options.peer.place.address.data(), facts.dest.dgid,
+                options.peer.place.address.size());
+    options.peer.place.port = softnic::kRocePort;
+    options.peer.queue_pair = facts.dest_qp_num;
+    options.peer.first_sequence = facts.rq_psn & softnic::kSequenceMask;
+    options.mtu = std::size_t{1} << (facts.path_mtu - kCodeOf256 + kLog2Of256);
+    return options;
+}
+
+// Packets have IP addresses, and both of one version.
+bool may_send_packets(const softnic::FlowOptions& options) noexcept {
+    const auto is_local = [](const softnic::StreamPlace& place) {
+        return place.address[0] == 0xfe && (place.address[1] & 0xc0) == 0x80;
+    };
+    return !is_local(options.own.place) && !is_local(options.peer.place) &&
+           is_mapped(options.own.place) == is_mapped(options.peer.place);
+}
+
+// 0, or an errno.
+int receive_packets(const DeviceObjects& device, QueuePair& pair) {
+    const softnic::FlowOptions options = flow_options(device, *pair.facts);
+    if (!may_send_packets(options)) {
+        log::error(
+            "queue pair {:#x}: packets need IP addresses of one version on both sides; choose GID "
+            "index 3 here (ibv_rc_pingpong -g, perftest -x), and such a one on the other side",
+            pair.engine->view().number);
+        return EINVAL;
+    }
+    try {
+        pair.engine->states().receive_packets(options);
+        return 0;
+    } catch (const Error& error) {
+        log::error("queue pair {:#x}: {}", pair.engine->view().number, error.what());
+        return EADDRINUSE;
+    }
+}
+
+void send_packets(QueuePair& pair) {
+    const auto patience = patience_of(*pair.facts).value_or(std::chrono::hours(1));
+    pair.engine->states().send_packets(
+        pair.facts->sq_psn & softnic::kSequenceMask,
+        std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+}
+
+// The engine's part of a new state, where packets go to the peer; 0 or an errno.
+int enter_by_packets(const DeviceObjects& device, QueuePair& pair, std::uint8_t state) {
+    softnic::QueuePair& engine = *pair.engine;
+    pair.only_receives.store(state == kReadyToReceive);
+    switch (state) {
+        case kReset:
+            return engine.reset(), 0;
+        case kInit:
+            return engine.states().initialize(), 0;
+        case kReadyToReceive:
+            return receive_packets(device, pair);
+        case kReadyToSend:
+            engine.states().resume_sending();
+            if (engine.state() == QueuePairState::ready_to_receive) send_packets(pair);
+            return 0;
+        case kError:
+            return engine.fail(), 0;
+        default:
+            return 0;
+    }
 }
 
 // The engine's part of a new state.
@@ -111,7 +191,12 @@ int change(DeviceObjects& device, QueuePair& pair, const ib_uverbs_modify_qp& wa
                                             change.en_sqd_async_notify != 0);
     // Before the peer can begin.
     tell_engine(*pair.engine, change, facts);
-    if (from != to && !device.facts.parked) enter(pair, to);
+    if (from != to && !device.facts.parked) {
+        if (!sends_packets(device, pair))
+            enter(pair, to);
+        else if (const int error = enter_by_packets(device, pair, to); error != 0)
+            return facts.qp_state = from, error;
+    }
     if ((mask & (kTimeout | kRetries)) != 0)
         pair.engine->limits().set_retries(
             facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts), facts.retry_cnt);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "wire_port.hpp"
+
 namespace verbatim::uverbs {
 
 struct Identity {
@@ -39,8 +41,11 @@ struct Identity {
     std::array<std::uint8_t, 6> mac() const noexcept {
         return {0x00, 0x76, 0x62, 0x6d, 0x00, last()};
     }
-    // Link-local and IPv4-mapped addresses of the loopback, each as RoCE v1 and v2.
+    // Link-local and IPv4-mapped addresses of the loopback, or of the first device's packets, each
+    // as RoCE v1 and v2.
     std::array<std::uint8_t, 16> gid(int entry) const noexcept {
+        if (entry >= 2 && index == 0 && packet_address() != std::array<std::uint8_t, 16>{})
+            return packet_address();
         if (entry >= 2) return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, last()};
         const auto id = guid();
         std::array<std::uint8_t, 16> bytes{0xfe, 0x80};

@@ -1,6 +1,6 @@
-// Faults of packets under the udp port: loss, duplication, reordering, corruption, a black hole,
-// packets of strangers. Whatever happens, each request ends in exactly one completion, once, and in
-// its order, and the data are right.
+// Faults of packets under the udp port, or the dpdk port: loss, duplication, reordering,
+// corruption, a black hole, packets of strangers. Whatever happens, each request ends in exactly
+// one completion, once, and in its order, and the data are right.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ constexpr std::uint32_t kPercent = 10000;  // in millionths
 
 EndOptions udp_options(const PacketFaults& faults) {
     EndOptions options;
-    options.device.port = PortKind::udp;
+    if (options.device.port != PortKind::dpdk) options.device.port = PortKind::udp;
     options.device.packet_faults = faults;
     options.memory_bytes = 4 << 20;
     options.queues = {.send_blocks = 64, .receive_entries = 64, .max_receive_elements = 3};
@@ -194,7 +194,7 @@ TEST(PacketFaults, a_tenth_of_all_packets_may_be_lost) {
 
 TEST(PacketFaults, a_black_hole_ends_with_retry_exceeded) {
     EndOptions hole = udp_options({.lose = 100 * kPercent});
-    hole.device.packet_timeout = std::chrono::milliseconds(100);
+    hole.device.packets.timeout = std::chrono::milliseconds(100);
     Pair pair(hole, udp_options({}));
     ASSERT_EQ(pair.a.post_write(pattern(8), 64, 1), Errc::ok);
     ASSERT_EQ(pair.a.post_write(pattern(8), 64, 2), Errc::ok);

@@ -5,12 +5,14 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 PROGRAMS, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SEND = os.path.join(PROGRAMS, "verbatim-demo-send")
@@ -69,6 +71,43 @@ def count(path):
     }
 
 
+def packets_of(capture):
+    """IP packets of a pcapng file of ours."""
+    with open(capture, "rb") as file:
+        blocks = file.read()
+    result = []
+    while blocks:
+        kind, size = struct.unpack_from("<II", blocks)
+        if kind == 6:
+            length = struct.unpack_from("<I", blocks, 20)[0]
+            result.append(blocks[28 : 28 + length])
+        blocks = blocks[size:]
+    return result
+
+
+def icrc(packet):
+    """Annex A17.3.3 of the InfiniBand Architecture Specification, of an IPv4 packet without its checksum."""
+    changed = bytearray(packet)
+    for field in (1, 8, 10, 11, 26, 27, 32):  # TOS, TTL, both checksums, congestion
+        changed[field] = 0xFF
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + changed))
+
+
+def fields_of(packet):
+    """Source port, opcode, PSN, queue pair."""
+    return (struct.unpack_from(">H", packet, 20)[0], packet[28], int.from_bytes(packet[37:40], "big"),
+            int.from_bytes(packet[33:36], "big"))
+
+
+def tshark_reads(capture, packets):
+    ports = {struct.unpack_from(">H", packet, 22)[0] for packet in packets}
+    decode = [word for port in ports for word in ("-d", f"udp.port=={port},infiniband")]
+    names = ("udp.srcport", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp")
+    fields = [word for name in names for word in ("-e", name)]
+    out = run("tshark", "-r", capture, *decode, "-T", "fields", *fields).stdout
+    return [tuple(int(word, 0) for word in line.split("\t")) for line in out.splitlines()]
+
+
 def values(text):
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
@@ -76,11 +115,12 @@ def values(text):
 class Receiver:
     """A running receiver, and the port it listens on."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, **variables):
         self.directory = tempfile.mkdtemp(prefix="verbatim-demo-test.")
         port_file = os.path.join(self.directory, "port")
         self.process = subprocess.Popen([RECEIVE, "--listen", "127.0.0.1:0", "--port-file", port_file, *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **variables})
         deadline = time.monotonic() + PATIENCE
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -156,6 +196,67 @@ class GoodRuns(unittest.TestCase):
                 file.write('[device]\nkind = "softnic"\nstrict_doorbells = true\n[objects]\nhostile = true\n')
             ours, theirs = self.transfer(EXAMPLE, both=("--rounds", "4", "--config", config))
         self.assertEqual((ours["transfer.rounds"], theirs["transfer.rounds"]), ("4", "4"))
+
+    def test_packets_are_captured_as_rocev2(self):
+        with tempfile.TemporaryDirectory() as directory:
+            capture = os.path.join(directory, "packets.pcapng")
+            with Receiver("--port", "udp") as receiver:
+                sent = run(SEND, "--connect", receiver.address, "--input", EXAMPLE, "--port", "udp",
+                           "--capture", capture)
+                self.assertEqual(receiver.end()[0], 0)
+            self.assertEqual(sent.returncode, 0, sent.stderr)
+            packets = packets_of(capture)
+            self.assertGreater(len(packets), 5)
+            for packet in packets:
+                self.assertEqual(packet[-4:], icrc(packet[:-4]))
+            if shutil.which("tshark") is None:
+                self.skipTest("tshark is not installed: its reading of the capture was not compared")
+            self.assertEqual(tshark_reads(capture, packets), [fields_of(packet) for packet in packets])
+
+
+@unittest.skipUnless(os.environ.get("VERBATIM_DPDK_LIBRARY"), "libverbatim-dpdk.so was not built: no libdpdk-dev, or a sanitizer")
+class OverMemif(unittest.TestCase):
+    """The dpdk port: two processes, each with its end of a memif; the settings are those of configs/dpdk.toml."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        with open(os.path.join(SOURCE, "configs/dpdk.toml"), encoding="ascii") as file:
+            shipped = file.read().replace("/run/verbatim/memif.sock", os.path.join(directory.name, "memif.sock"))
+        self.client = os.path.join(directory.name, "client.toml")
+        self.server = os.path.join(directory.name, "server.toml")
+        for path, text in ((self.client, shipped), (self.server, shipped.replace("role=client", "role=server"))):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+
+    def transfer(self, *, client=(), server=()):
+        with Receiver("--config", self.server, "--rounds", "2", **dict(server)) as receiver:
+            sent = run(SEND, "--config", self.client, "--connect", receiver.address, "--input", EXAMPLE, "--replicate", "2000",
+                       "--rounds", "2", env={**os.environ, **dict(client)})
+            code, out, err = receiver.end()
+        if "librte_net_memif" in sent.stderr + err or "probe" in sent.stderr + err:
+            self.skipTest("DPDK has no memif here (package librte-net-memif23): " + (sent.stderr + err).strip())
+        self.assertEqual((sent.returncode, code), (0, 0), sent.stderr + err)
+        ours, theirs = values(sent.stdout), values(out)
+        for name in ("packages", "objects", "checksum", "transfer.object_bytes"):
+            self.assertEqual(ours[name], theirs[name], name)
+
+    def test_the_graph_arrives(self):
+        self.transfer()
+
+    def test_addresses_of_ipv4_are_found_by_asking(self):
+        self.transfer(client={"VERBATIM_DEVICE_SOFTNIC_DPDK_ADDRESS": "10.9.0.1"},
+                      server={"VERBATIM_DEVICE_SOFTNIC_DPDK_ADDRESS": "10.9.0.2"})
+
+    def test_missing_parts_are_named(self):
+        command = (SEND, "--connect", "127.0.0.1:1", "--input", EXAMPLE)
+        for variables, said in (
+                ({"VERBATIM_DPDK_LIBRARY": "/nowhere.so"}, "/nowhere.so"),
+                ({"VERBATIM_DEVICE_SOFTNIC_PORT": "dpdk:net_nothing0"}, "librte-net-*23"),
+                ({"VERBATIM_DEVICE_SOFTNIC_EAL": "host"}, "rte_eal_init()")):
+            result = run(*command, env={**os.environ, "VERBATIM_CONFIG": self.client, **variables})
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(said, result.stderr)
 
 
 class BadInput(unittest.TestCase):

@@ -69,7 +69,7 @@ class Config(unittest.TestCase):
 
     def test_a_key_is_found_by_its_variable(self):
         self.assertEqual(self.said("VERBATIM_DEVICE_SOFTNIC_PORT"), self.said("device.softnic.port"))
-        self.assertIn('"auto", "shm", "tcp" or "udp"', self.said("device.softnic.port"))
+        self.assertIn('"auto", "shm", "tcp", "udp" or "dpdk:<device>"', self.said("device.softnic.port"))
         self.assertIn("none: the section is one of a list", self.said("poller.core"))
         self.assertIn("none: it must be given", self.said("named_arena.name"))
 

@@ -37,6 +37,50 @@ struct Reference {
     Table* table = nullptr;
 };
 
+// Against a map: the last object that starts at an offset or before it, among single objects, small
+// and long arrays, gaps, and objects that are larger than a search goes back.
+TEST(Inner, placement_finds_the_object_at_each_offset) {
+    struct Large {
+        std::array<std::byte, 10'000> bytes;
+    };
+    const std::array<const objects::TypeKey*, 3> types{
+        &objects::kTypeKey<Leaf>, &objects::kTypeKey<std::uint64_t>, &objects::kTypeKey<Large>};
+    std::minstd_rand random(20261125);
+    for (int graph = 0; graph < 200; ++graph) {
+        objects::Placement placement;
+        placement.begin(types);
+        std::map<std::uint64_t, objects::Placement::Object> expected;
+        std::uint64_t end = 0;
+        for (int left = 100; left != 0; --left) {
+            const auto number =
+                static_cast<std::uint16_t>(random() % 20 == 0 ? 3 : 1 + random() % 2);
+            const std::uint64_t count = random() % 3 == 0    ? 1
+                                        : random() % 30 == 0 ? 3000
+                                                             : random() % 9;
+            if (random() % 10 == 0) end += random() % 9000;
+            end = (end + 15) / 16 * 16;
+            placement.place(end, count, number);
+            if (count != 0) expected[end] = {end, count, number};
+            end += count * types[number - 1u]->bytes;
+        }
+        for (int left = 300; left != 0; --left) {
+            const std::uint64_t offset = random() % (end + 5000);
+            const auto behind = expected.upper_bound(offset);
+            const auto found = placement.find(offset);
+            if (behind == expected.begin()) {
+                EXPECT_EQ(found.number, 0);
+                continue;
+            }
+            const auto& [start, object] = *std::prev(behind);
+            const bool reaches = offset < start + object.count * types[object.number - 1u]->bytes;
+            if (!reaches) continue;  // then it may be any object before
+            EXPECT_EQ(found.offset, start);
+            EXPECT_EQ(found.count, object.count);
+            EXPECT_EQ(found.number, object.number);
+        }
+    }
+}
+
 TEST(Inner, pointer_to_the_first_member_of_an_element_before_its_array_and_the_element) {
     struct Root {
         double* value;
@@ -193,6 +237,64 @@ TEST(Inner, pointers_of_every_type_in_any_order_lead_into_the_same_objects) {
         Places places;
         for (std::size_t i = 0; i < sent.size(); ++i) expect_equal(sent[i], (*received)[i], places);
         if (testing::Test::HasFailure()) return;
+    }
+}
+
+// Objects of a pool share granules of 16 bytes where their size is no multiple of that. The pool
+// itself is not sent.
+using Triple = std::array<std::uint32_t, 3>;
+template <std::size_t Words>
+struct Pooled {
+    Pooled* next = nullptr;
+    std::uint32_t* number = nullptr;  // of any of them
+    std::uint16_t* small = nullptr;   // in a pool of its own: they share 4 bytes
+    Triple* triple = nullptr;         // likewise, of 12 bytes
+    std::array<std::uint32_t, Words> numbers{};
+};
+
+template <std::size_t Words>
+void expect_pool_to_arrive(std::size_t count) {
+    using Member = Pooled<Words>;
+    std::minstd_rand random(static_cast<unsigned>(count));
+    std::vector<Member> pool(count);
+    std::vector<std::uint16_t> smalls(count);
+    std::vector<Triple> triples(count);
+    std::vector<Member*> order;
+    for (std::size_t i = 0; i < count; ++i) {
+        smalls[i] = static_cast<std::uint16_t>(i);
+        pool[i].numbers.fill(static_cast<std::uint32_t>(i));
+        pool[i].next = &pool[random() % count];
+        pool[i].number = &pool[random() % count].numbers[random() % Words];
+        if (i % 3 == 0) pool[i].small = &smalls[random() % count];
+        triples[i].fill(static_cast<std::uint32_t>(i));
+        pool[i].triple = &triples[random() % count];
+        order.push_back(&pool[i]);
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    auto image = image_of(order);
+    const auto& got = *image.template mend<std::vector<Member*>>();
+    ASSERT_EQ(got.size(), count);
+    std::map<const Member*, const Member*> sent;
+    for (std::size_t i = 0; i < count; ++i) sent[got[i]] = order[i];
+    ASSERT_EQ(sent.size(), count);
+    std::map<const std::uint16_t*, const std::uint16_t*> small;
+    for (const auto& [node, original] : sent) {
+        EXPECT_EQ(node->numbers, original->numbers);
+        EXPECT_EQ(sent.at(node->next), original->next);
+        EXPECT_EQ(*node->number, *original->number);
+        EXPECT_EQ(*node->triple, *original->triple);
+        ASSERT_EQ(node->small == nullptr, original->small == nullptr);
+        if (node->small == nullptr) continue;
+        EXPECT_EQ(*node->small, *original->small);
+        EXPECT_EQ(small.try_emplace(node->small, original->small).first->second, original->small);
+    }
+}
+
+TEST(Inner, objects_that_share_granules_arrive_each_once) {
+    for (const std::size_t count : {1u, 2u, 7u, 300u, 5000u}) {
+        expect_pool_to_arrive<2>(count);  // 40 bytes
+        expect_pool_to_arrive<4>(count);  // 48
+        expect_pool_to_arrive<9>(count);  // 72
     }
 }
 

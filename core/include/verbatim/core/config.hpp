@@ -38,8 +38,14 @@ struct Config {
     // [device.softnic]
     struct SoftnicSection {
         // The way to peers. "shm": memory that both sides share, on one host. "tcp": a TCP stream
-        // for each connection. "auto": shm, and tcp where that is refused. Both sides must agree.
+        // for each connection. "udp": RoCEv2 packets. "auto": shm, and where that is refused udp or
+        // tcp. Both sides must agree. "dpdk:<device>": packets through DPDK.
         std::string port = "auto";
+        // File for the packets of the udp port and the dpdk port, as pcapng; empty: none.
+        std::string capture;
+        std::string eal = "own";  // or "host": the program has set up DPDK's environment
+        std::string dpdk_address, dpdk_peer_mac;
+        std::size_t dpdk_mtu = 0;  // 0: as DPDK has it
     } softnic;
     ArenaOptions arena{.name = "arena"};
     ArenaOptions receive_arena{.name = "receive_arena"};

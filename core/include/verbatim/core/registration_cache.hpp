@@ -47,7 +47,8 @@ class Registered {
     Registered() noexcept = default;
     Registered(Registered&& other) noexcept { swap(other); }
     Registered& operator=(Registered&& other) noexcept {
-        Registered(std::move(other)).swap(*this);
+        Registered moved(std::move(other));
+        moved.swap(*this);
         return *this;
     }
     ~Registered() { release(); }

@@ -118,10 +118,13 @@ struct QueuePairAddress {
     std::array<char, 64>
         local_socket{};  // software NIC: name of its abstract Unix socket, NUL padded
     // Software NIC: its ports, and what chooses between them. All zero: shared memory only.
-    std::uint8_t ports = 0;               // bit 0: shared memory, 1: tcp, 3: udp; 2: same user only
-    std::uint16_t stream_port = 0;        // tcp, udp: where its streams, or its packets arrive
-    std::uint32_t user = 0;               // as that process counts users
-    std::array<std::uint8_t, 16> host{};  // of machine, network and user namespace; 0: not known
+    std::uint8_t ports = 0;         // bit 0: shared memory, 1: tcp, 3: udp; 2: same user only
+    std::uint16_t stream_port = 0;  // tcp, udp: where its streams, or its packets arrive
+    std::uint16_t packet_port = 0;  // tcp and udp: where its packets arrive
+    struct Home {
+        std::uint32_t user = 0;               // as that process counts users
+        std::array<std::uint8_t, 16> host{};  // machine, network and user namespace; 0: not known
+    } home;
     std::array<std::uint8_t, 16> stream_address{};  // IPv6 or IPv4-mapped
     std::array<std::uint8_t, 16> stream_token{};    // binds a stream to this queue pair
 };

@@ -1,6 +1,6 @@
 // The software NIC is a device that executes mlx5-format queues in the threads that ring and poll
-// them. Same-host peers reach each other through shared memory, others by TCP streams
-// (docs/tcp-port.md), or by packets where that is asked for (docs/roce-port.md); nothing else of it
+// them. Same-host peers reach each other through shared memory, others by packets
+// (docs/roce-port.md) or TCP streams (docs/tcp-port.md); nothing else of it
 // is visible above the Device interface.
 //
 // Rules for programs, on the shm port. By TCP every request ends when the peer has answered, and an
@@ -46,14 +46,39 @@
 
 namespace verbatim::softnic {
 
-// The way to peers. Automatic: shared memory, and tcp where that is refused (another host, another
-// network namespace, another user); the log says why. Both sides must have one in common.
-enum class PortKind : std::uint8_t { automatic, shm, tcp, udp };
+// The way to peers. Automatic: shared memory; where that is refused (another host, another network
+// namespace, another user) udp, if the peer answers a packet; else tcp. The log says why. Both
+// sides must have one in common.
+enum class PortKind : std::uint8_t { automatic, shm, tcp, udp, dpdk };
+
+// The device of the dpdk port, which sends the udp port's packets as Ethernet frames (docs/
+// dpdk-port.md). Equal ones of a process share it.
+struct DpdkOptions {
+    // As DPDK names it, with its parameters, and behind a space arguments of the EAL. With host_eal
+    // the name or number of a port.
+    std::string device;
+    bool host_eal = false;  // the program calls rte_eal_init() itself, before
+    std::string address;    // of IP; empty: the IPv6 address that follows from the MAC address
+    std::string peer_mac;   // where all frames go; empty: it is found out
+    std::size_t mtu = 0;    // of IP; 0: as DPDK has it
+
+    auto operator<=>(const DpdkOptions&) const = default;
+};
 
 // What goes wrong with packets that the udp port sends, each in millionths. For tests.
 struct PacketFaults {
     std::uint32_t lose = 0, duplicate = 0, swap = 0, corrupt = 0;
     std::uint64_t seed = 1;
+};
+
+// Of the udp port and the dpdk port.
+struct PacketOptions {
+    // The time without a sign of a peer after which it is taken for lost.
+    std::chrono::milliseconds timeout{60000};
+    // File to which packets that are sent and received are appended, as pcapng; empty: none. Costs
+    // a system call for each packet.
+    std::string capture{};
+    DpdkOptions dpdk{};  // of PortKind::dpdk
 };
 
 struct Options {
@@ -78,8 +103,7 @@ struct Options {
     // when the program polls, or the absent poller looks.
     FaultPolicy faults{};
     PacketFaults packet_faults{};
-    // The time without a sign of a peer after which the udp port takes it for lost.
-    std::chrono::milliseconds packet_timeout{60000};
+    PacketOptions packets{};
     std::chrono::milliseconds request_timeout{
         2000};  // for a memory file that the data path must ask for
     // The wait for a peer that is stopped inside a copy, at the end of a region, a window or a

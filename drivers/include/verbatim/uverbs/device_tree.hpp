@@ -32,6 +32,10 @@ class DeviceTree {
     // The connection manager's wait for an answer.
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
     static constexpr const char* kMtuVariable = "VERBATIM_SOFTNIC_MTU";  // of ports
+    // "shm" or "udp"; the address of the first device's packets; a file for packets (pcapng).
+    static constexpr const char* kPortVariable = "VERBATIM_SOFTNIC_PORT";
+    static constexpr const char* kAddressVariable = "VERBATIM_SOFTNIC_ADDRESS";
+    static constexpr const char* kCaptureVariable = "VERBATIM_SOFTNIC_CAPTURE";
     static constexpr std::uint32_t kDefaultMtu = 4096;
     static constexpr const char* kAllowedMtus = "256, 512, 1024, 2048 or 4096";
     static constexpr bool allows_mtu(std::int64_t bytes) noexcept {

@@ -106,7 +106,7 @@ bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, bool l
     keep_results();
     told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
     tell_progress(output, later);
-    if (told_.state || state_flags != 0 || words_.state != told_.last_state)
+    if (!foreign_ && (told_.state || state_flags != 0 || words_.state != told_.last_state))
         tell_state(output, state_flags);
     told_.again = told_.state = false;
     return true;

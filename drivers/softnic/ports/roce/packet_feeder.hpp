@@ -18,10 +18,10 @@ namespace verbatim::softnic {
 
 class PacketFeeder {
   public:
-    // `ring`: the queue pair's own; `mtu` in bytes; `space`: of the peer's packets. Throws
-    // std::bad_alloc.
-    PacketFeeder(ChannelSender ring, std::size_t mtu, const SequenceSpace& space)
-        : feeder_(std::move(ring)), mtu_(mtu), space_(space) {}
+    // `ring`: the queue pair's own; `mtu` in bytes; `space`: of the peer's packets; a foreign peer
+    // is not told of states. Throws std::bad_alloc.
+    PacketFeeder(ChannelSender ring, std::size_t mtu, const SequenceSpace& space, bool foreign)
+        : feeder_(std::move(ring)), mtu_(mtu), space_(space), foreign_(foreign) {}
 
     // Later: the responder must run first, and the packet is given again.
     enum class Taken : std::uint8_t { done, later, malformed };
@@ -96,6 +96,7 @@ class PacketFeeder {
     KeptAnswers kept_;
     const std::size_t mtu_;
     const SequenceSpace space_;
+    const bool foreign_;
     Message message_;
     Reads reads_;
     WordsBody words_;

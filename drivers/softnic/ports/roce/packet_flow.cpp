@@ -33,8 +33,18 @@ PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ri
               options.peer.queue_pair),
       results_(options.questions),
       window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence)),
-      feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence)) {
+      feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence),
+              options.foreign) {
     silence_.heard = std::chrono::steady_clock::now();
+}
+
+void PacketFlow::begin_sending(std::uint32_t first_sequence,
+                               std::chrono::milliseconds timeout) noexcept {
+    gate_.enter_waiting();
+    window_.number_from(SequenceSpace(first_sequence));
+    options_.timeout = timeout;
+    do send_out(std::chrono::steady_clock::now());
+    while (!gate_.leave());
 }
 
 bool PacketFlow::progress() noexcept {
@@ -93,13 +103,17 @@ bool PacketFlow::admit(std::size_t index) noexcept {
     const std::span datagram(batch_.bytes.get() + index * Batch::kEach, batch_.lengths[index]);
     const bool own = parse_packet(datagram, options_.mtu, batch_.packet) &&
                      batch_.packet.queue_pair == options_.own.queue_pair &&
-                     incoming_.fits(datagram);
+                     (options_.foreign || incoming_.fits(datagram));
     if (!own) ++dropped_;
     return own;
 }
 
 Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
     if (!packet.shape.answers) return feeder_.take(packet);
+    if (packet.opcode == PacketOpcode::probe) {
+        silence_.probed |= packet.read<ProbeHeader>().asks.native() != 0;
+        return Taken::done;
+    }
     if (packet.opcode == PacketOpcode::state) {
         const auto body = packet.read<StateHeader>();
         if ((body.flags & kGivesUp) != 0) feeder_.give_up();
@@ -115,8 +129,13 @@ void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
     const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
     if (!feeder_.answer(output_, gives_up | asks, acknowledgements == Said::later))
         return break_protocol();
+    if (std::exchange(silence_.probed, false))
+        output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
     const bool silent = words_.silent();
+    const bool idle = !window_.timed();
     if (!silent) window_.send(output_, now);
+    // A peer of ours is asked while nothing is to be answered; another one may have been silent.
+    if (options_.foreign && idle && window_.timed()) silence_.heard = now;
     output_.flush();
     note_counts();
     marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
@@ -147,7 +166,8 @@ void PacketFlow::beat() noexcept {
     const bool may = generation_ == fork_generation() && attached() && !words_.lost();
     if (!may || !gate_.try_enter()) return;
     const FlowTime now = std::chrono::steady_clock::now();
-    if (!window_.timed() && now - silence_.heard > kRecently) silence_.asks = silence_.asked = true;
+    if (!options_.foreign && !window_.timed() && now - silence_.heard > kRecently)
+        silence_.asks = silence_.asked = true;
     do send_out(now);
     while (!gate_.leave());
 }

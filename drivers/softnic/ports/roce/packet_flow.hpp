@@ -14,22 +14,18 @@
 #include "../tcp/wire.hpp"
 #include "back_end/udp_socket.hpp"
 #include "packet_feeder.hpp"
+#include "packets/flow_end.hpp"
 #include "request_window.hpp"
 
 namespace verbatim::softnic {
-
-// One way between two queue pairs.
-struct FlowEnd {
-    StreamPlace place;
-    std::uint32_t queue_pair = 0;
-    std::uint32_t first_sequence = 0;  // PSN of its first packet
-};
 
 struct FlowOptions {
     FlowEnd own, peer;
     std::size_t mtu = 1024;      // bytes
     std::size_t questions = 16;  // packets of responses that the peer answers at once
     std::chrono::milliseconds timeout{60000};
+    // No software NIC of ours: it knows no packets of our own, and its checksums were looked at.
+    bool foreign = false;
 };
 
 class PacketFlow final : public Wire {
@@ -53,6 +49,9 @@ class PacketFlow final : public Wire {
                 counts_.repeated.load(std::memory_order_relaxed),
                 counts_.dropped.load(std::memory_order_relaxed)};
     }
+    // Control path, before anything is posted: the PSN of the first packet, and the time without a
+    // sign of a peer that is to answer.
+    void begin_sending(std::uint32_t first_sequence, std::chrono::milliseconds timeout) noexcept;
     // The requester's, inside the send gate.
     RequestPackets& requests() noexcept { return requests_; }
     ReadResults& results() noexcept { return results_; }
@@ -79,6 +78,7 @@ class PacketFlow final : public Wire {
         FlowTime heard, ask_again;
         std::uint32_t looks = 0;  // in a row that found nothing
         bool asks = false, asked = false;
+        bool probed = false;  // a probe is to be answered
     };
 
     bool turn() noexcept;
@@ -93,7 +93,7 @@ class PacketFlow final : public Wire {
     void lose() noexcept { words_.lose(); }
     void note_counts() noexcept;
 
-    const FlowOptions options_;
+    FlowOptions options_;
     const std::uint64_t generation_;
     FailureText& failure_;
     Gate gate_;

@@ -23,6 +23,8 @@ class RequestWindow {
     RequestWindow(RequestPackets& packets, ReadResults& results, PeerWords& words,
                   const SequenceSpace& space) noexcept;
 
+    // Before anything was sent: packets are numbered so.
+    void number_from(const SequenceSpace& space) noexcept { space_ = space; }
     // What the peer's responder sent. False: it breaks the protocol.
     bool take(const WirePacket& packet, FlowTime now) noexcept;
     // Sends what may be sent now.
@@ -61,7 +63,7 @@ class RequestWindow {
     RequestPackets& packets_;
     ReadResults& results_;
     PeerWords& words_;
-    const SequenceSpace space_;
+    SequenceSpace space_;
     WordsBody said_;  // what words_ has
     std::uint64_t acknowledged_ = 0;
     std::uint32_t window_, grown_ = 0;  // packets; those acknowledged since it grew

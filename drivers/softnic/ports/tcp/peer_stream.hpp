@@ -52,6 +52,12 @@ class PeerStream final : EventThread::Handler {
         if (wire_->armed()) [[unlikely]]
             call_engine_thread();
     }
+    // The poll ends, and the responder ran in it; as Wire::settle().
+    void settle() noexcept {
+        wire_->settle();
+        if (wire_->armed()) [[unlikely]]
+            call_engine_thread();
+    }
     // True once, when nothing that is sent is answered any more.
     bool take_silence() noexcept {
         return words().silent() && !silence_taken_.load(std::memory_order_relaxed) &&

@@ -34,6 +34,7 @@ class Stream final : public Wire {
 
     bool progress() noexcept override;
     void flush() noexcept override;
+    void settle() noexcept override { flush(); }
 
   private:
     bool turn() noexcept;

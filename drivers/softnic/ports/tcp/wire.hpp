@@ -32,6 +32,10 @@ class Wire {
     virtual bool progress() noexcept = 0;
     // Sends what was committed, and the responder's words. Any thread.
     virtual void flush() noexcept = 0;
+    // After the responder ran behind progress() and nobody may look again: its words are sent, by
+    // the thread inside if there is one. Where a timer of the peer asks again it does nothing. Any
+    // thread.
+    virtual void settle() noexcept {}
     // The engine thread's, about once a second, if that is wanted.
     virtual bool beats() const noexcept { return false; }
     virtual void beat() noexcept {}

@@ -132,7 +132,7 @@ TEST(Config, says_what_is_allowed_for_a_bad_value) {
         "[device]\nport = 0",
         "[device]\nsame_user_only = 1",
         "[device.softnic]\nport = 'sctp'",
-        "[device.softnic]\nport = 'dpdk:net_memif0'",
+        "[device.softnic]\nport = 'dpdk'",
         "[arena]\npages = '3M'",
         "[arena]\nmax_bytes = '9223372036854775807T'",
         "[connect]\ntimeout = '0ms'",

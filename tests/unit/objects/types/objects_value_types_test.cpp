@@ -1,12 +1,22 @@
 // Tuples, pairs, variants and bitsets arrive as they were; bytes that are no value of theirs are
 // refused.
+#include <algorithm>
 #include <array>
 #include <bitset>
+#include <chrono>
+#include <complex>
 #include <cstring>
+#include <deque>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -50,6 +60,70 @@ TEST(ValueTypes, many_tuples_arrive_in_fragments) {
     EXPECT_EQ(loopback.send({}), std::vector<Entry>());
     root.resize(1);
     EXPECT_EQ(loopback.send(root), root);
+}
+
+// Members are found without a description whatever types they are of, by each compiler.
+struct Undescribed {
+    std::tuple<int, std::string, std::pair<double, int>> three;
+    std::array<std::optional<std::string>, 3> optionals;
+    std::optional<std::unique_ptr<int>> owner;
+    std::variant<int, std::shared_ptr<int>, std::vector<std::string>> variant;
+    std::map<std::string, std::vector<std::tuple<char, std::string, bool>>> map;
+    std::unordered_map<std::string, std::shared_ptr<int>> table;
+    std::deque<std::unique_ptr<std::string>> deque;
+    std::list<std::list<int>> lists;
+    std::set<std::tuple<int, std::string>> set;
+    std::multimap<int, std::string> multimap;
+    std::vector<bool> bits;
+    std::bitset<100> bitset;
+    std::complex<float> complex;
+    std::chrono::system_clock::time_point when;
+    std::weak_ptr<int> weak;
+    std::string_view view;
+    std::span<const int> span;
+    const char* text = nullptr;
+};
+
+TEST(ValueTypes, members_of_all_types_are_found_without_a_description) {
+    Loopback<Undescribed> loopback;
+    Undescribed root;
+    root.three = {1, kLong, {2.5, 3}};
+    root.optionals[1] = kLong;
+    root.owner = std::make_unique<int>(4);
+    const auto shared = std::make_shared<int>(5);
+    root.variant = root.table["five"] = shared;
+    root.weak = shared;
+    root.map["key"].emplace_back('c', kLong, true);
+    root.deque.push_back(std::make_unique<std::string>(kLong));
+    root.lists = {{1}, {2, 3}};
+    root.set.emplace(6, "six");
+    root.multimap = {{7, "a"}, {7, "b"}};
+    root.bits = {true, false};
+    root.bitset[99] = true;
+    root.complex = {8, 9};
+    root.when += std::chrono::seconds(10);
+    root.view = kLong;
+    root.text = "text";
+    const std::vector<int> numbers{11, 12};
+    root.span = numbers;
+    const Undescribed& got = loopback.send(root);
+    EXPECT_EQ(got.three, root.three);
+    EXPECT_EQ(got.optionals, root.optionals);
+    EXPECT_EQ(**got.owner, 4);
+    EXPECT_EQ(std::get<1>(got.variant), got.table.at("five"));
+    EXPECT_EQ(got.weak.lock(), got.table.at("five"));
+    EXPECT_EQ(got.map, root.map);
+    EXPECT_EQ(*got.deque.front(), kLong);
+    EXPECT_EQ(got.lists, root.lists);
+    EXPECT_EQ(got.set, root.set);
+    EXPECT_EQ(got.multimap, root.multimap);
+    EXPECT_EQ(got.bits, root.bits);
+    EXPECT_EQ(got.bitset, root.bitset);
+    EXPECT_EQ(got.complex, root.complex);
+    EXPECT_EQ(got.when, root.when);
+    EXPECT_EQ(got.view, kLong);
+    EXPECT_TRUE(std::ranges::equal(got.span, numbers));
+    EXPECT_STREQ(got.text, "text");
 }
 
 struct Nothing {};

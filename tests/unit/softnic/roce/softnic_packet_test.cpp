@@ -1,10 +1,13 @@
 // Packets of the udp port: what is taken for one, its checksum, numbers and times.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <cstring>
 #include <vector>
 
+#include "ports/roce/foreign/packet_inbox.hpp"
+#include "ports/roce/packets/hidden_identification.hpp"
 #include "ports/roce/packets/not_ready_time.hpp"
 #include "ports/roce/packets/packet.hpp"
 #include "ports/roce/packets/packet_checksum.hpp"
@@ -164,6 +167,73 @@ TEST(PacketChecksum, covers_ipv6_headers_as_annex_a17_says) {
         }
     const iovec piece{bytes.data(), bytes.size() - kChecksumBytes};
     EXPECT_EQ(PacketChecksum(from, to).of(std::span(&piece, 1)), ~crc);
+}
+
+// As a sender makes one whose IP headers have this identification.
+std::vector<std::byte> identified(std::uint16_t identification, std::size_t payload) {
+    auto bytes = packet_of(PacketOpcode::send_only, 0, payload);
+    const PacketChecksum checksum(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791),
+                                  identification);
+    const iovec piece{bytes.data(), bytes.size() - kChecksumBytes};
+    const std::uint32_t sum = checksum.of(std::span(&piece, 1));
+    std::memcpy(bytes.data() + piece.iov_len, &sum, sizeof sum);
+    return bytes;
+}
+
+TEST(HiddenIdentification, every_one_is_found_and_taken) {
+    const PacketChecksum unknown(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791));
+    for (const std::size_t payload : {0u, 4u, 256u})
+        for (std::uint32_t identification = 0; identification < 0x10000; identification += 251)
+            ASSERT_TRUE(unknown.fits_some_identification(
+                identified(static_cast<std::uint16_t>(identification), payload)))
+                << identification;
+    // Of three bytes behind it: the register of zlib's crc32(b"\x12\x34abc") ^ crc32(b"\0\0abc").
+    const auto one = bytes_of({0x12, 0x34, 'a', 'b', 'c'}), none = bytes_of({0, 0, 'a', 'b', 'c'});
+    const std::uint32_t difference =
+        crc32(0, one.data(), one.size()) ^ crc32(0, none.data(), none.size());
+    EXPECT_EQ(hidden_identification(difference, 3), 0x1234);
+}
+
+TEST(HiddenIdentification, changed_packets_and_ipv6_ones_are_refused) {
+    const PacketChecksum unknown(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791));
+    // One bit, or two neighbours, are never what an identification changes.
+    auto packet = identified(0x1234, 64);
+    for (std::size_t bit = 0; bit < 8 * packet.size(); ++bit) {
+        if (bit / 8 == 4) continue;  // congestion marks
+        packet[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+        EXPECT_FALSE(unknown.fits_some_identification(packet)) << bit;
+        packet[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    }
+    const StreamPlace six{{0xfd, 0, 1}, 4791};
+    EXPECT_FALSE(PacketChecksum(six, six).fits_some_identification(packet));
+    EXPECT_FALSE(unknown.fits_some_identification(std::span(packet).first(8)));
+}
+
+TEST(PacketInbox, takes_packets_in_order_and_no_more_than_it_has_room_for) {
+    PacketInbox inbox({});
+    const std::vector<std::byte> longest(kMaxPacketBytes), too_long(kMaxPacketBytes + 1);
+    EXPECT_FALSE(inbox.put(too_long));
+    EXPECT_TRUE(inbox.empty());
+    for (std::size_t i = 0; i < PacketInbox::kPackets; ++i)
+        ASSERT_TRUE(inbox.put(std::span(longest).first(i + 1)));
+    EXPECT_FALSE(inbox.put(longest));
+    std::vector<std::byte> into(kMaxPacketBytes);
+    for (std::size_t i = 0; i < PacketInbox::kPackets; ++i) ASSERT_EQ(inbox.take(into), i + 1);
+    EXPECT_TRUE(inbox.empty());
+    EXPECT_TRUE(inbox.put(longest));
+}
+
+TEST(PacketInbox, is_readable_from_a_signal_until_it_is_looked_at) {
+    PacketInbox inbox({});
+    pollfd entry{inbox.file(), POLLIN, 0};
+    EXPECT_EQ(poll(&entry, 1, 0), 0);
+    inbox.signal();
+    inbox.signal();
+    EXPECT_EQ(poll(&entry, 1, 0), 1);
+    inbox.quiet();
+    EXPECT_EQ(poll(&entry, 1, 0), 0);
+    inbox.signal();
+    EXPECT_EQ(poll(&entry, 1, 0), 1);
 }
 
 TEST(SequenceSpace, numbers_return_where_sequences_wrap) {

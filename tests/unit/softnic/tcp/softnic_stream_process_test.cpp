@@ -1,12 +1,15 @@
 // The tcp port between two processes: every operation, death and standstill of the peer with
 // requests outstanding, the choice of the port, fork.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "softnic_frames.hpp"
 #include "softnic_meeting.hpp"
@@ -149,15 +152,39 @@ TEST(StreamProcesses, a_fault_policy_kills_at_its_operation) {
     EXPECT_EQ(watch(end, 128), 0u);
 }
 
-// Both sides by themselves: no shared memory between user namespaces, or users.
-TEST(StreamProcesses, automatic_ports_are_tcp_where_memory_is_not_shared) {
-    Child child([](Wire& wire) {
+// A UDP port where nobody answers, as behind a firewall.
+std::uint16_t silent_port() {
+    static const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof name;
+    if (bind(socket, reinterpret_cast<sockaddr*>(&name), bytes) != 0) return 0;
+    getsockname(socket, reinterpret_cast<sockaddr*>(&name), &bytes);
+    return ntohs(name.sin_port);
+}
+
+EndOptions automatic_options() {
+    EndOptions options;
+    options.device.port = PortKind::automatic;
+    return options;
+}
+
+// Both sides choose by themselves: no shared memory between user namespaces, or users. `mute`: the
+// port to which the packets of both go instead.
+void cross_automatically(std::uint16_t mute, std::string_view expected_port) {
+    const auto meet_by = [mute](End& end, Wire& wire) {
+        EndAddress peer;
+        if (!wire.put(end.address()) || !wire.get(peer)) return false;
+        if (mute != 0) peer.queue_pair.packet_port = mute;
+        end.connect(peer);
+        return wire.signal() && wire.wait();
+    };
+    Child child([meet_by](Wire& wire) {
         const bool other_namespace = unshare(CLONE_NEWUSER) == 0;
         if (!other_namespace && setresuid(65534, 65534, 65534) != 0) return wire.put('s') ? 0 : 1;
-        EndOptions options;
-        options.device.port = PortKind::automatic;
-        End end(options);
-        if (!wire.put('g') || !meet(end, wire)) return 2;
+        End end(automatic_options());
+        if (!wire.put('g') || !meet_by(end, wire)) return 2;
         if (end.post_write(pattern(8), 64) != Errc::ok) return 3;
         std::vector<Completion> seen;
         if (!collect(end, 1, seen) || seen[0].status != Errc::ok) return 4;
@@ -166,10 +193,9 @@ TEST(StreamProcesses, automatic_ports_are_tcp_where_memory_is_not_shared) {
     char may = 0;
     ASSERT_TRUE(child.wire().get(may));
     if (may == 's') GTEST_SKIP() << "may not become another user";
-    EndOptions options;
-    options.device.port = PortKind::automatic;
-    End end(options);
-    ASSERT_TRUE(meet(end, child.wire()));
+    End end(automatic_options());
+    ASSERT_TRUE(meet_by(end, child.wire()));
+    EXPECT_EQ(end.queue_pair->transport(), expected_port);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (watch(end, 64) == 0) {
         ASSERT_LT(std::chrono::steady_clock::now(), deadline);
@@ -179,6 +205,14 @@ TEST(StreamProcesses, automatic_ports_are_tcp_where_memory_is_not_shared) {
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), end.at(64)));
     child.wire().signal();
     EXPECT_EQ(child.reap(), 0);
+}
+
+TEST(StreamProcesses, automatic_ports_are_udp_where_memory_is_not_shared) {
+    cross_automatically(0, "udp");
+}
+
+TEST(StreamProcesses, automatic_ports_are_tcp_where_no_packet_is_answered) {
+    cross_automatically(silent_port(), "tcp");
 }
 
 TEST(StreamProcesses, a_forked_child_disturbs_no_stream) {

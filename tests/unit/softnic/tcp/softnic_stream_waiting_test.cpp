@@ -8,6 +8,7 @@
 
 #include <verbatim/mlx5/completion_wait.hpp>
 
+#include "ports/tcp/peer_stream.hpp"
 #include "queue_pair.hpp"
 #include "softnic_frames.hpp"
 #include "softnic_meeting.hpp"
@@ -77,6 +78,42 @@ TEST(StreamWaiting, an_armed_queue_is_woken_by_the_peer) {
         sender.join();
         ASSERT_EQ(count, 1u);
         EXPECT_EQ(found[0].id, 7u);
+    }
+}
+
+// A wire that another thread is inside at each second look.
+class OccupiedWire final : public softnic::Wire {
+  public:
+    explicit OccupiedWire(int looks) noexcept : looks_(looks) {}
+    void attach(Descriptor, Origin) noexcept override {}
+    int socket() const noexcept override { return -1; }
+    bool progress() noexcept override { return looks_-- > 0; }
+    void flush() noexcept override {}
+    void settle() noexcept override { ++settled; }
+    int settled = 0;
+
+  private:
+    int looks_;
+};
+
+// The last message of a conversation: nobody polls again, and the peer waits for its
+// acknowledgement. It comes with the first look, or a receive is posted for it late.
+TEST(StreamWaiting, what_the_last_poll_received_is_said_though_the_stream_is_occupied) {
+    for (const int looks : {1, 0}) {
+        EndOptions options;
+        options.device.port = PortKind::shm;
+        Pair pair(options);
+        auto& shared = static_cast<QueuePair&>(*pair.b.queue_pair).turns().engines().shared();
+        auto wire = std::make_unique<OccupiedWire>(looks);
+        OccupiedWire& occupied = *wire;
+        PeerStream stream(std::move(wire));
+        shared.connection.stream.store(&stream);
+        const Element from = pair.a.element(0, 8);
+        ASSERT_EQ(pair.b.post_receive(0, 64), Errc::ok);
+        ASSERT_EQ(pair.a.post_send(std::span(&from, 1)), Errc::ok);
+        EXPECT_TRUE(poll_until({&pair.b}, {&pair.seen_b}, [&] { return !pair.seen_b.empty(); }));
+        EXPECT_EQ(occupied.settled, 1);
+        shared.connection.stream.store(nullptr);
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -39,6 +41,16 @@
 namespace verbatim::objects {
 namespace detail {
 
+// The part of an object that is of this base class, which may be private: only a cast of C's kind
+// reaches it.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+template <class Base, class T>
+[[gnu::always_inline]] constexpr Base& base_of(T& object) noexcept {
+    return (Base&)object;
+}
+#pragma GCC diagnostic pop
+
 template <class T>
 struct AnyBaseOf {
     template <class U>
@@ -56,10 +68,15 @@ struct Anything {
 template <std::size_t>
 using AnythingAt = Anything;
 // An element of a braced list. Only for types that can be copied: clang instantiates the list
-// constructor of a vector that is offered other elements, and stops there.
+// constructor of a vector that is offered other elements, and stops there. No tags: clang does the
+// same with a tuple's constructor for an allocator.
 struct AnyElement {
     template <class U>
-    requires(std::is_copy_constructible_v<U>) operator U() const&& noexcept { std::abort(); }
+    requires(std::is_copy_constructible_v<U> && !std::is_same_v<U, std::allocator_arg_t> &&
+             !std::is_same_v<U, std::in_place_t>)
+    operator U() const&& noexcept {
+        std::abort();
+    }
 };
 
 // Initialisers an aggregate takes, at most Limit; each element of a C array counts.
@@ -247,7 +264,7 @@ struct DescribedMembers {
             using Same =
                 std::conditional_t<std::is_const_v<std::remove_reference_t<decltype(object)>>,
                                    const Base, Base>;
-            return (Same&)object;  // the base may be private
+            return base_of<Same>(object);
         }
     }
     template <std::size_t I>

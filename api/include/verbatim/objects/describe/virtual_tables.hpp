@@ -60,7 +60,7 @@ struct VirtualTables {
                 auto base) __attribute__((always_inline)) {
                 using Base = typename decltype(base)::type::type;
                 T& whole = *reinterpret_cast<T*>(object);
-                auto* const part = reinterpret_cast<std::byte*>(&(Base&)whole);
+                auto* const part = reinterpret_cast<std::byte*>(&base_of<Base>(whole));
                 VirtualTables<Base>::each_field(part, call);
             });
     }

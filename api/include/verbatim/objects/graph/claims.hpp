@@ -2,7 +2,8 @@
 // They are a radix directory with a word for each 16 bytes: one load tells new from seen. It has a
 // page of words for each 4 KiB of memory that objects were met in. Pages that lie inside one large
 // object have no words but the number of their first granule. Objects that do not start on a
-// granule, or share one with others, are in a table beside.
+// granule, or share one with others, lie apart: their pages have fine words, for each 4 bytes one.
+// The few that fit no such words are in a table.
 //
 // clear() costs what was touched. Threads: one at a time.
 #pragma once
@@ -25,7 +26,7 @@ class Claims {
   public:
     using Word = std::uint32_t;
     static constexpr Word kFree = 0;
-    static constexpr Word kShared = 0xfffffffe;  // see the table beside
+    static constexpr Word kShared = 0xfffffffe;  // of objects that lie apart
     static constexpr Word kFreed = 0xffffffff;   // arena memory that is not allocated
     static constexpr std::uint64_t kPageBytes = 4096, kPageGranules = kPageBytes / kImageGranule;
 
@@ -84,8 +85,10 @@ class Claims {
     // A page of words, or the word of the first granule of a page that one object covers.
     struct Page {
         Word* words = nullptr;
+        Word* fine = nullptr;  // where something lies apart
         Word first = kFree;
     };
+    static constexpr std::uint64_t kFineBytes = 4, kFineWords = kPageBytes / kFineBytes;
     static constexpr std::size_t kRecentRegions = 64;
     static constexpr std::uint64_t kRegionPages = 512, kNoPage = ~std::uint64_t{0};
     struct Region {
@@ -99,10 +102,12 @@ class Claims {
 
     Word* make_words(std::uint64_t address);
     Word* new_words();
+    Word* new_fine_words();
     Region& region_of(std::uint64_t page);
     Page* find_page(std::uint64_t page) noexcept;
     void fill(Word* words, std::uint64_t first, std::uint64_t count, Word word);
-    Answer look_apart(std::uint64_t address, std::uint64_t bytes) const;
+    Answer look_apart(std::uint64_t address, std::uint64_t bytes);
+    Answer look_in_table(std::uint64_t address, std::uint64_t bytes) const;
     bool page_is_untouched(std::uint64_t page) noexcept;
     bool is_freed(std::uint64_t address, std::uint64_t bytes) const noexcept {
         const auto* first = reinterpret_cast<const void*>(address);
@@ -120,8 +125,10 @@ class Claims {
     std::array<Region*, kRecentRegions> recent_regions_{};
     std::vector<std::pair<Region*, std::uint32_t>> touched_;  // pages with something in them
     std::vector<Word*> spare_;                                // pages of words, not in use
-    std::vector<std::unique_ptr<Word[]>> blocks_;             // that they lie in
-    std::map<std::uint64_t, Apart> apart_;                    // by start
+    std::vector<Word*> spare_fine_;                           // pages of fine words
+    std::vector<std::unique_ptr<Word[]>> blocks_;             // that both lie in
+    bool has_apart_ = false;
+    std::map<std::uint64_t, Apart> apart_;  // by start: what fits no fine words
 };
 
 // Is nothing known of any of these granules?

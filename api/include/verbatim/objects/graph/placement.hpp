@@ -27,7 +27,8 @@ class Placement {
     // `types`: by number, from 1 on.
     void begin(std::span<const TypeKey* const> types) noexcept;
 
-    // One object of type E. Objects are placed in the order of the image.
+    // One object of type E. Objects are placed in the order of the image, each in granules of its
+    // own.
     template <class E>
     [[gnu::always_inline]] void place_one(std::uint64_t offset, std::uint16_t number) {
         if constexpr (sizeof(E) > kSearchedBytes) return place(offset, 1, number);
@@ -75,12 +76,18 @@ class Placement {
     template <class E>
     static constexpr std::uint64_t kStep = (sizeof(E) + kImageGranule - 1) / kImageGranule;
 
+    static constexpr std::uint64_t kReach = kSearchedBytes / kImageGranule;
+    static constexpr std::uint64_t kCounted = 32;
+
     void clear_to(std::uint64_t granule);
+    Object last_listed_before(std::uint64_t granule) const noexcept;
 
     std::span<const TypeKey* const> types_;
     Column<std::uint16_t> marks_;
     std::uint64_t cleared_ = 0;  // granules
     Column<Object> listed_;      // in order of the image
+    // For each kCounted granules up to the last listed object, how many before them are listed.
+    Column<std::uint64_t> listed_before_;
 };
 
 }  // namespace verbatim::objects

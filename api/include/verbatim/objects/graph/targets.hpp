@@ -51,10 +51,13 @@ class Targets {
     Meeting meet(const Extent& wanted);
     // The same, but only whether it was met.
     Meeting look(const Extent& wanted) noexcept;
-    // Debug builds refuse pointers to memory that cannot be read; outside of arenas pointers are
-    // the caller's contract. Throws Error(bad_pointer).
+    // Unoptimised builds refuse pointers to memory that cannot be read; outside of arenas pointers
+    // are the caller's contract. It asks the kernel for each page, so optimised programs do it only
+    // with VERBATIM_CHECK_POINTERS=1. Throws Error(bad_pointer).
     void check_readable(const Extent& wanted);
-#if defined(NDEBUG)
+#if defined(VERBATIM_CHECK_POINTERS)
+    static constexpr bool kChecksReadable = VERBATIM_CHECK_POINTERS != 0;
+#elif defined(NDEBUG) || defined(__OPTIMIZE__)
     static constexpr bool kChecksReadable = false;
 #else
     static constexpr bool kChecksReadable = true;
@@ -89,7 +92,9 @@ class Targets {
     std::map<std::uint64_t, Extent> containers_;  // by address
     bool void_ = false;
     bool news_ = false;
-    std::array<std::uint64_t, 512> readable_{};  // pages, of debug builds
+    // Pages that this walk found to be readable.
+    std::array<std::uint64_t, 512> readable_{};
+    bool has_readable_ = false;
 };
 
 }  // namespace verbatim::objects

@@ -42,7 +42,7 @@ struct Trait<std::vector<bool, A>> {
     template <class R>
     static void mend(R& receiver, Container& vector) {
         auto& image = *reinterpret_cast<BitsImage*>(forbid_allocation<kPolymorphic>(&vector));
-        const auto full = static_cast<std::uint64_t>(bytes(image));
+        const std::uint64_t full = bytes(image);
         if (image.start_bit != 0 || image.finish_bit >= kWordBits || full % sizeof(Word) != 0)
             receiver.corrupt("a vector's ends do not fit its bits");
         const std::uint64_t count = words(image);

@@ -21,7 +21,7 @@ class PacketBackEnd {
     PacketBackEnd(const PacketBackEnd&) = delete;
     PacketBackEnd& operator=(const PacketBackEnd&) = delete;
 
-    // Readable where a datagram waits.
+    // Readable where a datagram waits. It is asked for again each time before it is watched.
     virtual int file() const noexcept = 0;
     // Fills buffers of `each` bytes, one behind the other in `into`, with the peer's datagrams, and
     // their lengths; 0: it is another's, or too long, which is counted. Returns how many came.

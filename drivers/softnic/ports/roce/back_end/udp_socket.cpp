@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -38,6 +39,8 @@ void set_packet_options(int socket, bool mapped) noexcept {
         set_packet_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
         set_packet_option(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
         set_packet_option(socket, IPPROTO_IPV6, IPV6_RECVERR, 1);
+        // The ICRC is enough for some RoCE devices, which send no UDP checksum.
+        set_packet_option(socket, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
     }
 }
 
@@ -65,7 +68,14 @@ std::size_t interface_mtu(const char* name) noexcept {
     return static_cast<std::size_t>(request.ifr_mtu);
 }
 
+// Asked for with each queue pair: the list of all addresses takes its time.
+bool is_loopback(const StreamPlace& place) noexcept {
+    constexpr std::uint8_t kLoopbackNet = 127;
+    return is_mapped(place) && place.address[12] == kLoopbackNet;
+}
+
 std::size_t mtu_of_address(const StreamPlace& place) noexcept {
+    if (is_loopback(place)) return interface_mtu("lo");
     ifaddrs* list = nullptr;
     if (getifaddrs(&list) != 0) return 0;
     const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
@@ -85,9 +95,15 @@ Descriptor open_packet_socket(StreamPlace& place) {
                     "raise the limit of open files (ulimit -n)");
     set_packet_options(result.get(), mapped);
     SocketName name = name_of(place);
-    if (bind(result.get(), name.get(), name.bytes) != 0)
+    if (bind(result.get(), name.get(), name.bytes) != 0) {
+        const char* const remedy =
+            errno == EADDRINUSE
+                ? "let no other process of this machine have the port: one process for each "
+                  "address, and not beside the kernel's rdma_rxe"
+                : "connect from an address that this machine has";
         throw Error(Errc::device_error, fmt::format("packet socket {}", text_of(place)),
-                    errno_text(errno), "connect from an address that this machine has");
+                    errno_text(errno), remedy);
+    }
     getsockname(result.get(), name.get(), &name.bytes);
     place.port = port_of(name);
     return result;
@@ -108,12 +124,16 @@ UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
 // shows as loss.
 void UdpSocket::note_failure(int cause) noexcept {
     if (cause == ECONNREFUSED) ++refusals_;
+    empty_error_queue(socket_.get());
+}
+
+void empty_error_queue(int socket) noexcept {
     std::array<std::byte, 256> text;
     iovec piece{text.data(), text.size()};
     msghdr message{};
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
-    while (recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0) {
+    while (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0) {
     }
 }
 
@@ -151,18 +171,22 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
     return count;
 }
 
-std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
+int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> packets) noexcept {
     std::array<mmsghdr, kMostPacketsPerCall> messages;
     const std::size_t most = std::min(packets.size(), kMostPacketsPerCall);
     for (std::size_t i = 0; i < most; ++i) {
         messages[i] = {};
         messages[i].msg_hdr.msg_iov = const_cast<iovec*>(packets[i].data());
         messages[i].msg_hdr.msg_iovlen = packets[i].size();
-        messages[i].msg_hdr.msg_name = peer_.get();
-        messages[i].msg_hdr.msg_namelen = peer_.bytes;
+        messages[i].msg_hdr.msg_name = peer.get();
+        messages[i].msg_hdr.msg_namelen = peer.bytes;
     }
-    const int sent = sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(most),
-                              MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sendmmsg(socket, messages.data(), static_cast<unsigned>(most),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
+    const int sent = send_packets(socket_.get(), peer_, packets);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);

@@ -18,6 +18,13 @@ Descriptor open_packet_socket(StreamPlace& place);
 // The path MTU that the interface of this address carries, log2. Control path.
 unsigned mtu_log2_at(const StreamPlace& place) noexcept;
 
+// sendmmsg(): how many of the packets went out to the peer, or -1 and errno.
+int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> packets) noexcept;
+// Takes what other kernels have said of packets that were sent.
+void empty_error_queue(int socket) noexcept;
+
+inline constexpr std::size_t kMostPacketsPerCall = 32;
+
 class UdpSocket final : public PacketBackEnd {
   public:
     // A socket of open_packet_socket().
@@ -31,7 +38,6 @@ class UdpSocket final : public PacketBackEnd {
     std::uint64_t foreign() const noexcept override { return foreign_; }
 
   private:
-    static constexpr std::size_t kMostPacketsPerCall = 32;
     // What receive() hands to the kernel: written once, so that a look that finds nothing costs the
     // call alone.
     struct Inbox {

@@ -97,6 +97,8 @@ PacketShape shape_of(std::uint8_t opcode) noexcept {
             return request(sizeof(AtomicHeader), Payload::none, true, true);
         case state:
             return answer(sizeof(StateHeader), Payload::none);
+        case probe:
+            return answer(sizeof(ProbeHeader), Payload::none);
         case masked_atomic:
             return request(kMaskedAtomicBody, Payload::none, true, true);
         default:

@@ -39,6 +39,7 @@ enum class PacketOpcode : std::uint8_t {
     // Of our own, in the range for manufacturers.
     state = 0xc0,
     masked_atomic,
+    probe,
 };
 
 // A value of 64 bits where only 32 are aligned.
@@ -93,6 +94,11 @@ struct StateHeader {
     std::uint8_t zero = 0;
 };
 inline constexpr std::uint8_t kGivesUp = 1, kWantsAnswer = 2;
+// Of our own: a question whether packets arrive, and its answer.
+struct ProbeHeader {
+    mlx5::be32 asks;  // 1: a question
+};
+static_assert(sizeof(ProbeHeader) == 4);
 
 static_assert(sizeof(BaseHeader) == 12 && sizeof(RemoteHeader) == 16 && sizeof(AtomicHeader) == 28);
 static_assert(sizeof(AnswerHeader) == 4 && sizeof(AtomicAnswerHeader) == 12);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hidden_identification.hpp"
 #include "packet.hpp"
 
 namespace verbatim::softnic {
@@ -117,6 +118,19 @@ bool PacketChecksum::fits(std::span<const std::byte> datagram) const noexcept {
     std::uint32_t sent;
     std::memcpy(&sent, datagram.data() + bytes, sizeof sent);
     return sent == of(std::span(&piece, 1));
+}
+
+bool PacketChecksum::fits_some_identification(std::span<const std::byte> datagram) const noexcept {
+    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
+    constexpr std::size_t kBehindIdentification = kIpv4Bytes - 6 + kUdpBytes;
+    const std::size_t bytes = datagram.size() - kChecksumBytes;
+    const iovec piece{const_cast<std::byte*>(datagram.data()), bytes};
+    std::uint32_t sent;
+    std::memcpy(&sent, datagram.data() + bytes, sizeof sent);
+    const std::uint32_t difference = sent ^ of(std::span(&piece, 1));
+    if (difference == 0) return true;
+    return ip_bytes_ == kIpv4Bytes &&
+           hidden_identification(difference, kBehindIdentification + bytes).has_value();
 }
 
 }  // namespace verbatim::softnic

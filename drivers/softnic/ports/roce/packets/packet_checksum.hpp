@@ -30,6 +30,8 @@ class PacketChecksum {
     std::uint32_t of(std::span<const iovec> pieces) const noexcept;
     // Whether that of a whole datagram is right. False as well: it is too short.
     bool fits(std::span<const std::byte> datagram) const noexcept;
+    // Likewise, with whatever identification its sender gave it, which is not known.
+    bool fits_some_identification(std::span<const std::byte> datagram) const noexcept;
 
   private:
     static constexpr std::size_t kOnes = 8, kIpv4Bytes = 20, kIpv6Bytes = 40, kUdpBytes = 8;

@@ -23,14 +23,16 @@ std::uint64_t mixed(std::uint64_t sum, std::string_view text) noexcept {
 
 // Why these two share no memory; empty: they do.
 std::string_view obstacle(const QueuePairAddress& own, const QueuePairAddress& peer) noexcept {
-    if ((own.ports & kUdpOffered) != 0) return "this side's port is udp";
-    if ((peer.ports & kUdpOffered) != 0) return "the peer's port is udp";
-    if ((own.ports & kShmOffered) == 0) return "this side's port is tcp";
-    if ((peer.ports & kShmOffered) == 0) return "the peer's port is tcp";
-    if (own.host == HostName{} || own.host != peer.host)
+    if ((own.ports & kShmOffered) == 0)
+        return (own.ports & kUdpOffered) != 0 ? "this side's port is udp or dpdk"
+                                              : "this side's port is tcp";
+    if ((peer.ports & kShmOffered) == 0)
+        return (peer.ports & kUdpOffered) != 0 ? "the peer's port is udp or dpdk"
+                                               : "the peer's port is tcp";
+    if (own.home.host == HostName{} || own.home.host != peer.home.host)
         return "the peer is on another host, or in another network or user namespace";
     const bool same_user_only = ((own.ports | peer.ports) & kSameUserOnly) != 0;
-    if (same_user_only && own.user != peer.user) return "the peer is another user's";
+    if (same_user_only && own.home.user != peer.home.user) return "the peer is another user's";
     return {};
 }
 
@@ -54,9 +56,10 @@ HostName host_name() {
 
 std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept {
     const bool automatic = kind == PortKind::automatic;
+    const bool packets = kind == PortKind::udp || kind == PortKind::dpdk;  // the same on the wire
     return static_cast<std::uint8_t>((automatic || kind == PortKind::shm ? kShmOffered : 0) |
                                      (automatic || kind == PortKind::tcp ? kTcpOffered : 0) |
-                                     (kind == PortKind::udp ? kUdpOffered : 0) |
+                                     (automatic || packets ? kUdpOffered : 0) |
                                      (same_user_only ? kSameUserOnly : 0));
 }
 
@@ -64,8 +67,9 @@ PortChoice choose_port(const QueuePairAddress& own, const QueuePairAddress& peer
     const std::string_view why = obstacle(own, peer);
     if (why.empty()) return {};
     const std::uint8_t common = own.ports & peer.ports;
-    if ((common & kUdpOffered) != 0) return {PortKind::udp, std::string(why)};
-    if ((common & kTcpOffered) != 0) return {PortKind::tcp, std::string(why)};
+    const bool streams = (common & kTcpOffered) != 0;
+    if ((common & kUdpOffered) != 0) return {PortKind::udp, std::string(why), streams};
+    if (streams) return {PortKind::tcp, std::string(why)};
     // Of shared memory the shm port itself says what is in its way. Some peers do not tell of their
     // ports: they have that one.
     const bool both_shm = (common & kShmOffered) != 0;

@@ -21,7 +21,8 @@ std::uint8_t ports_offered(PortKind kind, bool same_user_only) noexcept;
 
 struct PortChoice {
     PortKind port = PortKind::shm;
-    std::string reason;  // of another one
+    std::string reason;   // of another one
+    bool unsure = false;  // of udp: tcp it is if the peer answers no packet
 
     bool shm() const noexcept { return port == PortKind::shm; }
 };

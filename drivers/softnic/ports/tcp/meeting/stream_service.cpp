@@ -9,8 +9,8 @@ namespace verbatim::softnic {
 
 void StreamService::tell(QueuePairAddress& address, const std::array<std::uint8_t, 16>& local) {
     address.ports = ports_;
-    address.user = geteuid();
-    address.host = host_;
+    address.home.user = geteuid();
+    address.home.host = host_;
     if (offered()) try {
             const StreamPlace place = doors_.open(local);
             address.stream_address = place.address;

@@ -19,8 +19,13 @@ class StreamService {
           host_(offered() ? host_name() : HostName{}),
           doors_(thread_) {}
 
-    bool offered() const noexcept { return kind_ != PortKind::shm && kind_ != PortKind::udp; }
-    bool offers_packets() const noexcept { return kind_ == PortKind::udp; }
+    bool offered() const noexcept { return kind_ != PortKind::shm && !must_have_packets(); }
+    bool offers_packets() const noexcept {
+        return kind_ == PortKind::automatic || must_have_packets();
+    }
+    bool must_have_packets() const noexcept {
+        return kind_ == PortKind::udp || kind_ == PortKind::dpdk;
+    }
     // The ports of this device, and where a stream to the local address arrives. Throws
     // Error(device_error) where tcp is the only port.
     void tell(QueuePairAddress& address, const std::array<std::uint8_t, 16>& local);

@@ -1,0 +1,74 @@
+// An Ethernet link is one DPDK device, shared by all flows of this process that go through it. Any
+// thread that polls takes frames from the device, and puts each into its flow's inbox. Where nobody
+// polls, a thread of the link does. Threads: any.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include <verbatim/softnic/softnic.hpp>
+
+#include "../../../softqueue/gate.hpp"
+#include "link_inbox.hpp"
+#include "neighbours.hpp"
+
+namespace verbatim::softnic {
+
+class EthernetLink {
+  public:
+    // The link of this configuration: one for the whole process, which stays. Throws
+    // Error(device_error | invalid_argument).
+    static std::shared_ptr<EthernetLink> open(const DpdkOptions& options);
+
+    // Throws Error.
+    EthernetLink(std::unique_ptr<EthernetDevice> device, const DpdkOptions& options);
+    ~EthernetLink();
+    EthernetLink(const EthernetLink&) = delete;
+    EthernetLink& operator=(const EthernetLink&) = delete;
+
+    EthernetDevice& device() noexcept { return *device_; }
+    const IpAddress& address() const noexcept { return neighbours_.own(); }
+    // Of packets in this link's frames, log2.
+    unsigned mtu_log2() const noexcept;
+    // True in a forked child: the device belongs to the parent.
+    bool inherited() const noexcept { return generation_ != fork_generation(); }
+
+    // Control path: from now on datagrams for the queue pair go into the inbox. Returns its place.
+    StreamPlace add(std::uint32_t queue_pair, LinkInbox& inbox);
+    // Afterwards nothing is put into it any more; what is there is given back.
+    void remove(std::uint32_t queue_pair, const StreamPlace& place, LinkInbox& inbox) noexcept;
+    // Control path. Throws Error(unsupported): nothing here finds MAC addresses of that kind.
+    std::shared_ptr<const Neighbour> neighbour(const IpAddress& address);
+    // Any thread.
+    void ask(const Neighbour& neighbour) noexcept { neighbours_.ask(neighbour); }
+
+    // Takes what has come, unless another thread does. False: nothing came.
+    bool poll() noexcept;
+    std::uint64_t strangers() const noexcept { return strangers_.load(std::memory_order_relaxed); }
+
+  private:
+    using Doors = std::unordered_map<std::uint64_t, LinkInbox*>;
+    static constexpr std::size_t kFrames = 32;
+
+    static void* entry(void* self);
+    void watch() noexcept;
+    bool take() noexcept;
+    LinkInbox* put(const ReceivedFrame& frame) noexcept;
+
+    const std::uint64_t generation_ = fork_generation();
+    std::unique_ptr<EthernetDevice> device_;
+    std::atomic<bool> stop_{false};
+    std::atomic<std::uint64_t> polls_{0}, strangers_{0};
+    pthread_t thread_{};
+
+    Gate gate_;  // around receive(), and what follows
+    Doors doors_;
+    Neighbours neighbours_;
+};
+
+}  // namespace verbatim::softnic

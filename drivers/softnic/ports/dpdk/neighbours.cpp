@@ -1,0 +1,69 @@
+// Questions and answers of ARP.
+#include "neighbours.hpp"
+
+#include <cstring>
+
+#include <verbatim/driver/error.hpp>
+
+namespace verbatim::softnic {
+namespace {
+
+IpAddress own_address(const EthernetDevice& device, const DpdkOptions& options) {
+    return options.address.empty() ? link_local(device.mac())
+                                   : parse_ip(options.address, "[device.softnic] dpdk_address");
+}
+
+}  // namespace
+
+void Neighbour::learn(const MacAddress& mac) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, mac.data(), mac.size());
+    mac_.store(word | kKnown, std::memory_order_relaxed);
+}
+
+bool Neighbour::find(MacAddress& mac) const noexcept {
+    const std::uint64_t word = mac_.load(std::memory_order_relaxed);
+    std::memcpy(mac.data(), &word, mac.size());
+    return word != 0;
+}
+
+Neighbours::Neighbours(EthernetDevice& device, const DpdkOptions& options)
+    : device_(device),
+      own_(own_address(device, options)),
+      peer_mac_(options.peer_mac.empty()
+                    ? MacAddress{}
+                    : parse_mac(options.peer_mac, "[device.softnic] dpdk_peer_mac")),
+      fixed_(!options.peer_mac.empty()) {}
+
+std::shared_ptr<const Neighbour> Neighbours::find(const IpAddress& address) {
+    auto fresh = std::make_shared<Neighbour>(address);
+    MacAddress mac = fixed_ ? peer_mac_ : device_.mac();
+    if (fixed_ || address == own_ || mac_of(address, mac)) {
+        fresh->learn(mac);
+        return fresh;
+    }
+    if (is_mapped({address, 0})) return known_.emplace(address, std::move(fresh)).first->second;
+    throw Error(Errc::unsupported, "peer at " + text_of({address, 0}),
+                "its MAC address does not follow from its IPv6 address",
+                "set [device.softnic] dpdk_peer_mac, or use IPv4 addresses");
+}
+
+void Neighbours::ask(const Neighbour& neighbour) noexcept {
+    send({ArpPacket::Kind::question, device_.mac(), {}, own_, neighbour.address()});
+}
+
+void Neighbours::send(const ArpPacket& packet) noexcept {
+    const ArpFrame frame = arp_frame(packet);
+    const OutgoingFrame outgoing{frame, {}};
+    static_cast<void>(device_.send({&outgoing, 1}));
+}
+
+// Nothing is learnt of those who were not asked for.
+void Neighbours::take(const ArpPacket& packet) noexcept {
+    const auto found = known_.find(packet.sender);
+    if (found != known_.end() && packet.sender != own_) found->second->learn(packet.sender_mac);
+    if (packet.kind == ArpPacket::Kind::question && packet.target == own_)
+        send({ArpPacket::Kind::answer, device_.mac(), packet.sender_mac, own_, packet.sender});
+}
+
+}  // namespace verbatim::softnic

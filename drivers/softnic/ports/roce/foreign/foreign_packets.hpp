@@ -1,0 +1,36 @@
+// The back end of a flow whose peer is no software NIC of ours: packets of its queue pair, through
+// the socket that the device's queue pairs share. Threads: as PacketBackEnd.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "../back_end/packet_back_end.hpp"
+#include "roce_socket.hpp"
+
+namespace verbatim::softnic {
+
+class ForeignPackets final : public PacketBackEnd {
+  public:
+    // Throws Error(device_error), std::bad_alloc.
+    ForeignPackets(std::shared_ptr<RoceSocket> socket, std::uint32_t queue_pair,
+                   const StreamPlace& peer);
+    ~ForeignPackets() override;
+
+    int file() const noexcept override { return inbox_.file(); }
+    // They were looked at: source, queue pair and checksum are right.
+    std::size_t receive(std::span<std::byte> into, std::size_t each,
+                        std::span<std::size_t> lengths) noexcept override;
+    std::size_t send(std::span<const PacketPieces> packets) noexcept override;
+    // Other machines' answers are not told apart by queue pairs.
+    std::uint32_t refusals() const noexcept override { return 0; }
+    std::uint64_t foreign() const noexcept override { return socket_->dropped(); }
+
+  private:
+    const std::shared_ptr<RoceSocket> socket_;
+    const std::uint32_t queue_pair_;
+    SocketName peer_;
+    PacketInbox inbox_;
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,29 @@
+// The IP and UDP headers of a packet, which the kernel writes and takes off: for captures. Threads:
+// any; nothing changes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "../../tcp/meeting/stream_socket.hpp"
+
+namespace verbatim::softnic {
+
+class PacketHeaders {
+  public:
+    static constexpr std::size_t kMostBytes = 48;
+    // Of packets one way between two sockets.
+    PacketHeaders(const StreamPlace& from, const StreamPlace& to) noexcept;
+
+    // Those of a datagram with so many bytes, in `into`. Returns what of it is used.
+    std::span<const std::byte> write(std::array<std::byte, kMostBytes>& into,
+                                     std::size_t datagram_bytes) const noexcept;
+
+  private:
+    std::array<std::byte, kMostBytes> bytes_{};  // without lengths and checksum
+    std::size_t ip_bytes_;
+};
+
+}  // namespace verbatim::softnic

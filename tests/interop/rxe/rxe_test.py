@@ -1,0 +1,165 @@
+"""The udp port beside Linux' rdma_rxe: unmodified programs here on the software NIC, the same ones on rxe in a guest."""
+
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import rxe_guest
+
+VERBATIM, CACHE = sys.argv[1], sys.argv[2]
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
+ROUNDS = 50  # both sides poll, and QEMU needs the cores too
+PINGPONG = ("ibv_rc_pingpong", "-c", "-n", str(ROUNDS))
+PERFTEST_OPTIONS = ("-F", "-n", "20")
+ONE_AT_A_TIME = ("-o", "1")  # rxe offers more reads than the device here has
+PATIENCE = 60
+
+
+def enter_network():
+    """This process is alone in a network of its own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(NEW_NETWORK) == 0:
+        return
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(NEW_USER | NEW_NETWORK) != 0:
+        raise rxe_guest.Unavailable(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def start_here(*command, address=rxe_guest.HOST, options=()):
+    return subprocess.Popen([VERBATIM, "softnic", "run", "--port", "udp", "--address", address, *options, "--", *command],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def listens_here(port):
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        lines = [line.split() for line in table.readlines()[1:]]
+    with open("/proc/net/tcp6", encoding="ascii") as table:
+        lines += [line.split() for line in table.readlines()[1:]]
+    return any(line[3] == "0A" and line[1].endswith(":%04X" % port) for line in lines)
+
+
+def wait_until_it_listens(process, port):
+    deadline = time.monotonic() + PATIENCE
+    while not listens_here(port):
+        if process.poll() is not None:
+            raise AssertionError(f"it ended: {process.stdout.read()}")
+        if time.monotonic() > deadline:
+            raise AssertionError("it does not listen")
+        time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class TwoAddresses(unittest.TestCase):
+    """Programs of one machine, at two addresses of its loopback. Each takes the other for any RoCE device."""
+
+    def start(self, address, *command, options=()):
+        process = start_here(*command, address=address, options=options)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.terminate)  # which the launcher passes on
+        return process
+
+    def assert_ends_well(self, process):
+        out, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, out)
+        return out
+
+    def test_a_pingpong_is_captured_at_the_port_of_roce(self):
+        port = free_port()
+        command = (*PINGPONG, "-s", "4096", "-g", OWN_INDEX, "-p", str(port))
+        with tempfile.TemporaryDirectory() as directory:
+            capture = os.path.join(directory, "packets.pcapng")
+            server = self.start("127.0.0.2", *command)
+            wait_until_it_listens(server, port)
+            client = self.start("127.0.0.3", *command, "127.0.0.1", options=("--capture", capture))
+            self.assert_ends_well(client)
+            self.assert_ends_well(server)
+            if shutil.which("tshark") is None:
+                self.skipTest("tshark is not installed: the capture was not read")
+            fields = ("-e", "ip.src", "-e", "infiniband.bth.opcode", "-e", "infiniband.bth.psn")
+            read = subprocess.run(["tshark", "-r", capture, "-T", "fields", *fields], capture_output=True, text=True,
+                                  check=True).stdout
+        sent = [int(line.split("\t")[2]) for line in read.splitlines() if line.split("\t")[:2] in
+                (["127.0.0.3", str(opcode)] for opcode in (0, 1, 2))]
+        # 4096 bytes are four packets: first, two middle ones, last; what is sent again is captured again.
+        self.assertEqual(len(set(sent)), 4 * ROUNDS)
+
+    def test_one_process_has_the_port_of_an_address(self):
+        port = free_port()
+        command = ("ibv_rc_pingpong", "-g", OWN_INDEX, "-p", str(port))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.bind(("127.0.0.4", 4791))
+            server = self.start("127.0.0.2", *command)
+            wait_until_it_listens(server, port)
+            client = self.start("127.0.0.4", *command, "127.0.0.1")
+            out, _ = client.communicate(timeout=PATIENCE)
+            server.terminate()
+        self.assertNotEqual(client.returncode, 0)
+        self.assertIn("Address already in use; let no other process of this machine have the port", out)
+
+
+class Rxe(unittest.TestCase):
+    guest = None
+    port = 18600
+
+    @classmethod
+    def setUpClass(cls):
+        os.makedirs(CACHE, exist_ok=True)
+        cls.reason = None
+        try:
+            cls.guest = rxe_guest.Guest(CACHE)  # which may fetch the kernel
+            enter_network()
+            cls.addClassCleanup(cls.guest.__exit__)
+            cls.guest.__enter__()
+        except rxe_guest.Unavailable as reason:
+            cls.reason = str(reason)
+
+    def setUp(self):
+        if self.reason is not None:
+            self.skipTest(self.reason)
+
+    def finish(self, here, there):
+        try:
+            out, _ = here.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            here.terminate()
+            out, _ = here.communicate()
+        code, text = there.end()
+        self.assertEqual((here.returncode, code), (0, 0), f"here:\n{out}\nthere:\n{text}")
+
+    def both_directions(self, program, *options, index):
+        port = ("-p", str(self.port))
+        # The guest calls.
+        here = start_here(program, *options, *port, index, OWN_INDEX)
+        wait_until_it_listens(here, self.port)
+        self.finish(here, self.guest.start(program, *options, *port, index, RXE_INDEX, rxe_guest.HOST))
+        # This side calls.
+        there = self.guest.start(program, *options, *port, index, RXE_INDEX, listens_at=self.port)
+        self.finish(start_here(program, *options, *port, index, OWN_INDEX, rxe_guest.GUEST), there)
+
+    def test_pingpong_checks_its_data(self):
+        self.both_directions(*PINGPONG, "-s", "4096", index="-g")
+
+    def test_writes_reads_sends_and_atomics(self):
+        for program, *options in (("ib_send_lat",), ("ib_write_lat",), ("ib_read_lat", *ONE_AT_A_TIME),
+                                  ("ib_atomic_lat", *ONE_AT_A_TIME)):
+            with self.subTest(program):
+                self.both_directions(program, *PERFTEST_OPTIONS, *options, index="-x")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=2)
