@@ -92,6 +92,14 @@ class ComposedMessage {
     T* root_;
 };
 
+// Asked without making the class: send<T>() is called with types that cannot be composed.
+namespace objects {
+template <class T>
+inline constexpr bool kIsComposedMessage = false;
+template <class T>
+inline constexpr bool kIsComposedMessage<ComposedMessage<T>> = true;
+}  // namespace objects
+
 // Begins a message to the peer of a connection. Never blocks. Throws Error(out_of_memory).
 template <class T>
 ComposedMessage<T> compose(Connection& connection, ComposeOptions options = {}) {
@@ -131,12 +139,12 @@ class ComposedSendOperation {
 // Sends the message as it lies. Where some of its graph lies outside, it is sent as by
 // send(connection, root). As that; the message must not change during the call, and is the
 // program's afterwards.
-template <class T>
-SendReport send(Connection& connection, const ComposedMessage<T>& message,
-                SendOptions options = {}) {
+template <class M>
+requires(objects::kIsComposedMessage<M>) SendReport
+    send(Connection& connection, const M& message, SendOptions options = {}) {
     objects::Patience patience(connection, options.deadline, "send");
     while (objects::others_send(connection)) patience.wait(false);
-    ComposedSendOperation<T> operation(connection, message, options);
+    ComposedSendOperation operation(connection, message, options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();
 }
