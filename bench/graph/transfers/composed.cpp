@@ -32,8 +32,9 @@ class ComposedTransfer final : public Subject {
 
   private:
     W workload_;
-    ReceiverProcess receiver_{
-        [bytes = workload_.bytes() * 2](Channel& channel) { serve_graphs<Root>(channel, bytes); }};
+    ReceiverProcess receiver_{[bytes = workload_.bytes() * 2](Channel& channel) {
+        serve_graphs<Root>(channel, bytes, {});
+    }};
     std::unique_ptr<verbatim::Context> context_ = make_context(std::size_t{1} << 20, 0);
     std::unique_ptr<verbatim::Connection> connection_ = connect_to(*context_, receiver_.channel());
     verbatim::ComposedMessage<Root> message_ = verbatim::compose<Root>(*connection_);
