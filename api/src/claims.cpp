@@ -228,10 +228,14 @@ void Claims::claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64
         return;
     }
     auto word = static_cast<Word>(offset / kFineBytes + 1);
-    for (std::uint64_t at = address; at < end; at += kFineBytes, ++word) {
+    for (std::uint64_t at = address; at < end;) {
+        const std::uint64_t page_end = std::min(end, round_to(at + 1, kPageBytes));
+        const std::uint64_t count = (page_end - at) / kFineBytes;
         Page& page = *find_page(at / kPageBytes);  // there since it has words
         if (page.fine == nullptr) page.fine = new_fine_words();
-        page.fine[at % kPageBytes / kFineBytes] = word;
+        fill(page.fine, at % kPageBytes / kFineBytes, count, word);
+        word += static_cast<Word>(count);
+        at = page_end;
     }
 }
 
