@@ -211,8 +211,7 @@ SaveReport GraphFileWriter::finish(Body& body) {
     header.layout_bytes = body.layout.size();
     header.places = body.places.size();
     header.arrays = body.arrays.size();
-    if (header.layout_bytes > file::kMostLayoutBytes ||
-        body.classes.size() > file::kMostClassBytes)
+    if (header.layout_bytes > file::kMostLayoutBytes || body.classes.size() > file::kMostClassBytes)
         throw Error(Errc::unsupported, "saved graph",
                     "its layout takes more than 1 MiB to describe, or its classes 64 MiB",
                     "bind fewer types in one graph, or shorten their names");

@@ -48,17 +48,17 @@ struct ClassHeader {
 };
 static_assert(sizeof(ClassHeader) == 16 && std::is_trivially_copyable_v<ClassHeader>);
 
-// Where the parts lie; the last one is that of the pointers, or of the classes. The header's numbers are bounded before.
+// Where the parts lie; the last one is that of the pointers, or of the classes. The header's
+// numbers are bounded before.
 struct Sections {
     explicit Sections(const FileHeader& header) noexcept
         : layout(kImageAt + round_to(header.image_bytes, 8)),
           places(layout + round_to(header.layout_bytes, 8)),
           arrays(places + header.places * sizeof(PlaceRecord)),
           last(arrays + header.arrays * sizeof(ArrayRecord)),
-          end(last + (header.form == Form::placed
-                          ? round_to(header.image_bytes, kBytesPerMapWord) / kBytesPerMapWord *
-                                sizeof(std::uint64_t)
-                          : round_to(header.base, 8))) {}
+          end(last + (header.form == Form::placed ? round_to(header.image_bytes, kBytesPerMapWord) /
+                                                        kBytesPerMapWord * sizeof(std::uint64_t)
+                                                  : round_to(header.base, 8))) {}
     std::uint64_t layout, places, arrays, last, end;
 };
 
