@@ -26,6 +26,10 @@ class KeptAnswers {
         ring_.put(written_, from, bytes);
         written_ += bytes;
     }
+    // The latest response is to the packet with this number.
+    bool end_with(std::uint64_t number) const noexcept {
+        return end_ != 0 && answer(end_ - 1).number == number;
+    }
     // Those to packets from this number on are sent (again).
     void repeat(std::uint64_t number) noexcept;
     // Sends what is unsent. Returns the last number that was sent, or 0.

@@ -104,6 +104,7 @@ void PacketFeeder::tell(PacketOutput& output, std::uint64_t number,
 bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept {
     if (!feeder_.answer(results_, words_)) return false;
     keep_results();
+    repeat_answer();
     told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
     tell_progress(output, later);
     if (!foreign_ && (told_.state || state_flags != 0 || words_.state != told_.last_state))
@@ -117,6 +118,16 @@ bool PacketFeeder::owes_acknowledgement(std::uint64_t done, bool later) const no
     constexpr std::uint64_t kMostUnsaid = 8;
     return told_.asked > told_.acknowledged &&
            ((told_.asked <= done && !later) || done - told_.acknowledged >= kMostUnsaid);
+}
+
+// A response acknowledges all before it. A plain acknowledgement of a read or atomic operation
+// would complete it without its result: rdma_rxe takes it for the response.
+void PacketFeeder::repeat_answer() noexcept {
+    if (!told_.again || words_.waits != 0 || words_.refused != 0) return;
+    const std::uint64_t done = acknowledgeable();
+    if (!kept_.end_with(done)) return;
+    kept_.repeat(done);
+    told_.again = false;
 }
 
 // One word is enough: each says all that those before it do.

@@ -85,6 +85,7 @@ class PacketFeeder {
     Taken take_atomic(const WirePacket& packet) noexcept;
     Taken feed(const Frame& frame) noexcept;
     void keep_results() noexcept;
+    void repeat_answer() noexcept;
     std::uint64_t acknowledgeable() noexcept;
     bool owes_acknowledgement(std::uint64_t done, bool later) const noexcept;
     void tell_progress(PacketOutput& output, bool later) noexcept;

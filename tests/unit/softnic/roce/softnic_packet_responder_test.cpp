@@ -68,6 +68,57 @@ TEST_F(PacketResponder, executes_an_atomic_operation_once_and_answers_it_twice) 
     EXPECT_EQ(end.value<std::uint64_t>(64), 9u);
 }
 
+// A plain acknowledgement of the operation would complete it without its result at rdma_rxe.
+TEST_F(PacketResponder, repeats_a_lost_atomic_response_for_a_duplicate_write_before_it) {
+    const auto address = reinterpret_cast<std::uint64_t>(end.at(64));
+    const AtomicHeader add{SplitWord(address), mlx5::be32(end.region->remote_key()), SplitWord(5),
+                           SplitWord(0)};
+    const auto write = [this](std::uint32_t nth) {
+        peer.send(PacketOpcode::write_only, Peer::own(nth), peer.remote(128, 8), pattern(8));
+    };
+    write(0);
+    EXPECT_EQ(peer.next().packet.sequence, Peer::own(0));
+    peer.send(PacketOpcode::fetch_add, Peer::own(1), add);
+    EXPECT_EQ(peer.next().packet.opcode, PacketOpcode::atomic_acknowledge);  // which is lost
+    for (const bool before : {true, false}) {
+        if (before)
+            write(0);
+        else
+            peer.send(PacketOpcode::fetch_add, Peer::own(1), add);
+        const Arrived again = peer.next();
+        ASSERT_EQ(again.packet.opcode, PacketOpcode::atomic_acknowledge);
+        EXPECT_EQ(again.packet.sequence, Peer::own(1));
+        EXPECT_EQ(again.packet.read<AtomicAnswerHeader>().before.native(), 0u);
+    }
+    write(2);  // behind which nothing else comes
+    const Arrived next = peer.next();
+    EXPECT_EQ(next.packet.opcode, PacketOpcode::acknowledge);
+    EXPECT_EQ(next.packet.sequence, Peer::own(2));
+    EXPECT_EQ(end.value<std::uint64_t>(64), 5u);
+}
+
+TEST_F(PacketResponder, repeats_the_last_part_of_a_lost_response_for_a_duplicate_before_it) {
+    const auto payload = pattern(2 * Peer::kMtu, 3);
+    std::copy(payload.begin(), payload.end(), end.at(512));
+    const auto write = [this](std::uint32_t nth) {
+        peer.send(PacketOpcode::write_only, Peer::own(nth), peer.remote(128, 8), pattern(8));
+    };
+    write(0);
+    EXPECT_EQ(peer.next().packet.sequence, Peer::own(0));
+    peer.send(PacketOpcode::read_request, Peer::own(1), peer.remote(512, payload.size()));
+    for (const std::uint32_t nth : {1u, 2u}) EXPECT_EQ(peer.next().packet.sequence, Peer::own(nth));
+    write(0);
+    const Arrived again = peer.next();
+    ASSERT_EQ(again.packet.opcode, PacketOpcode::response_last);
+    EXPECT_EQ(again.packet.sequence, Peer::own(2));
+    EXPECT_TRUE(std::equal(again.packet.payload.begin(), again.packet.payload.end(),
+                           payload.begin() + Peer::kMtu));
+    write(3);
+    const Arrived next = peer.next();
+    EXPECT_EQ(next.packet.opcode, PacketOpcode::acknowledge);
+    EXPECT_EQ(next.packet.sequence, Peer::own(3));
+}
+
 TEST_F(PacketResponder, answers_a_read_with_as_many_sequences_as_packets) {
     constexpr std::size_t kBytes = 3 * Peer::kMtu - 10;
     const auto payload = pattern(kBytes, 3);
