@@ -51,5 +51,6 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
             seed_of(PacketOpcode::compare_swap, 28, 0),
             seed_of(PacketOpcode::masked_atomic, 56, 0),
             seed_of(PacketOpcode::atomic_acknowledge, 12, 0),
+            seed_of(PacketOpcode::congestion_notice, 16, 0),
             seed_of(PacketOpcode::state, 4, 0)};
 }

@@ -76,7 +76,9 @@ bool PacketFlow::receive(FlowTime now) noexcept {
                                       Batch::kEach, batch_.lengths);
     batch_.next = 0;
     batch_.parsed = false;
-    return batch_.count != 0 && take_batch(now);
+    if (batch_.count == 0) return false;
+    batch_.marked = back_end_->marked();
+    return take_batch(now);
 }
 
 // Always true: something came.
@@ -104,7 +106,9 @@ bool PacketFlow::admit(std::size_t index) noexcept {
     const bool own = parse_packet(datagram, options_.mtu, batch_.packet) &&
                      batch_.packet.queue_pair == options_.own.queue_pair &&
                      (options_.foreign || incoming_.fits(datagram));
-    if (!own) ++dropped_;
+    if (!own) ++batch_.dropped;
+    const bool marked = own && (batch_.marked >> index & 1) != 0;
+    if (marked && batch_.packet.opcode != PacketOpcode::congestion_notice) notices_.note_mark();
     return own;
 }
 
@@ -112,6 +116,10 @@ Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
     if (!packet.shape.answers) return feeder_.take(packet);
     if (packet.opcode == PacketOpcode::probe) {
         silence_.probed |= packet.read<ProbeHeader>().asks.native() != 0;
+        return Taken::done;
+    }
+    if (packet.opcode == PacketOpcode::congestion_notice) {
+        window_.take_notice();
         return Taken::done;
     }
     if (packet.opcode == PacketOpcode::state) {
@@ -138,6 +146,8 @@ void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
         return break_protocol();
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
+    if (notices_.take(now))
+        output_.add({PacketOpcode::congestion_notice, false, false, 0}, NoticeHeader{});
     output_.flush();
     note_counts();
     marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
@@ -184,7 +194,7 @@ void PacketFlow::break_protocol() noexcept {
 void PacketFlow::note_counts() noexcept {
     counts_.sent.store(output_.count(), std::memory_order_relaxed);
     counts_.repeated.store(window_.repeated(), std::memory_order_relaxed);
-    counts_.dropped.store(dropped_ + back_end_->foreign(), std::memory_order_relaxed);
+    counts_.dropped.store(batch_.dropped + back_end_->foreign(), std::memory_order_relaxed);
 }
 
 }  // namespace verbatim::softnic

@@ -13,6 +13,7 @@
 #include "../../../softqueue/gate.hpp"
 #include "../tcp/wire.hpp"
 #include "back_end/udp_socket.hpp"
+#include "congestion_notices.hpp"
 #include "packet_feeder.hpp"
 #include "packets/flow_end.hpp"
 #include "request_window.hpp"
@@ -67,8 +68,10 @@ class PacketFlow final : public Wire {
             std::make_unique_for_overwrite<std::byte[]>(kPackets * kEach);
         std::array<std::size_t, kPackets> lengths{};
         std::size_t count = 0, next = 0;
-        bool parsed = false;  // the next one is `packet`
+        std::uint32_t marked = 0;  // as PacketBackEnd has it
+        bool parsed = false;       // the next one is `packet`
         WirePacket packet;
+        std::uint64_t dropped = 0;  // malformed so far, or not for this queue pair
     };
     // For any thread; written inside the gate.
     struct Counts {
@@ -107,7 +110,7 @@ class PacketFlow final : public Wire {
     PacketFeeder feeder_;
     Batch batch_;
     Silence silence_;
-    std::uint64_t dropped_ = 0;  // packets that were malformed, or not for this queue pair
+    CongestionNotices notices_;
     Counts counts_;
 };
 

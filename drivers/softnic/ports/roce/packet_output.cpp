@@ -13,7 +13,8 @@ PacketOutput::Slot& PacketOutput::begin(const Head& head) noexcept {
     slot.base.flags =
         static_cast<std::uint8_t>(kMigratedPacket | (head.solicited ? kSolicitedPacket : 0));
     slot.base.partition = mlx5::be16(kDefaultPartition);
-    slot.base.queue_pair = mlx5::be32(queue_pair_);
+    const bool notice = head.opcode == PacketOpcode::congestion_notice;
+    slot.base.queue_pair = mlx5::be32(queue_pair_ | (notice ? kBackwardCongestion : 0));
     slot.base.sequence = mlx5::be32(head.sequence | (head.asks ? kAsksForAcknowledgement : 0));
     slot.pieces[0] = {&slot.base, sizeof slot.base};
     slot.count = 1;

@@ -46,8 +46,8 @@ class PacketOutput {
   private:
     struct Slot {
         BaseHeader base;
-        std::array<std::byte, sizeof(AtomicAnswerHeader)> extended;
-        std::array<std::byte, 2 * kChecksumBytes> trailer;  // padding and checksum
+        std::array<std::byte, sizeof(NoticeHeader)> extended;  // the longest of those
+        std::array<std::byte, 2 * kChecksumBytes> trailer;     // padding and checksum
         std::array<iovec, 4> pieces;
         std::size_t count = 0;
     };

@@ -8,7 +8,6 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint32_t kFirstWindow = 32, kLeastWindow = 2, kMostWindow = 64;
 // The first one is longer than the time after which an engine thread replaces a poller that has
 // gone.
 constexpr std::chrono::milliseconds kFirstTimeout{8}, kMostTimeout{256};
@@ -28,12 +27,7 @@ bool ends_message(PacketOpcode opcode) noexcept {
 
 RequestWindow::RequestWindow(RequestPackets& packets, ReadResults& results, PeerWords& words,
                              const SequenceSpace& space) noexcept
-    : packets_(packets),
-      results_(results),
-      words_(words),
-      space_(space),
-      window_(kFirstWindow),
-      timeout_(kFirstTimeout) {}
+    : packets_(packets), results_(results), words_(words), space_(space), timeout_(kFirstTimeout) {}
 
 bool RequestWindow::take(const WirePacket& packet, FlowTime now) noexcept {
     const std::int64_t number = space_.number_of(packet.sequence, acknowledged_);
@@ -113,11 +107,7 @@ void RequestWindow::acknowledge(std::uint64_t number, FlowTime now) noexcept {
 }
 
 void RequestWindow::progress(std::uint64_t number, FlowTime now) noexcept {
-    grown_ += static_cast<std::uint32_t>(std::min<std::uint64_t>(number - acknowledged_, window_));
-    if (grown_ >= window_) {
-        grown_ = 0;
-        window_ = std::min(window_ + 1, kMostWindow);
-    }
+    window_.grow(number - acknowledged_);
     acknowledged_ = number;
     packets_.release(number);
     recovering_ = waiting_.active = false;
@@ -152,8 +142,7 @@ void RequestWindow::refuse(std::uint8_t syndrome) noexcept {
 // The first sign of a loss; others that follow are of the same.
 void RequestWindow::lose_packets(FlowTime now) noexcept {
     if (recovering_ || packets_.in_flight() == 0) return;
-    window_ = std::max(window_ / 2, kLeastWindow);
-    grown_ = 0;
+    window_.lose(packets_.most());
     go_back(now);
 }
 

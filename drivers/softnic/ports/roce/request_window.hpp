@@ -9,13 +9,13 @@
 
 #include "../tcp/peer_words.hpp"
 #include "../tcp/read_results.hpp"
+#include "congestion_notices.hpp"
+#include "congestion_window.hpp"
 #include "packet_output.hpp"
 #include "packets/sequence.hpp"
 #include "request_packets.hpp"
 
 namespace verbatim::softnic {
-
-using FlowTime = std::chrono::steady_clock::time_point;
 
 class RequestWindow {
   public:
@@ -27,6 +27,8 @@ class RequestWindow {
     void number_from(const SequenceSpace& space) noexcept { space_ = space; }
     // What the peer's responder sent. False: it breaks the protocol.
     bool take(const WirePacket& packet, FlowTime now) noexcept;
+    // The peer has found marks of congestion.
+    void take_notice() noexcept { window_.take_notice(acknowledged_, packets_.most()); }
     // Sends what may be sent now.
     void send(PacketOutput& output, FlowTime now) noexcept;
     // Something is not answered: send() is to be called at times. Any thread.
@@ -58,7 +60,7 @@ class RequestWindow {
     void probe(PacketOutput& output, FlowTime now) noexcept;
     void emit(PacketOutput& output, const KeptPacket& packet, const Gathered& body,
               bool asks) noexcept;
-    bool may_send() const noexcept { return packets_.in_flight() < window_; }
+    bool may_send() const noexcept { return packets_.in_flight() < window_.packets(); }
 
     RequestPackets& packets_;
     ReadResults& results_;
@@ -66,7 +68,7 @@ class RequestWindow {
     SequenceSpace space_;
     WordsBody said_;  // what words_ has
     std::uint64_t acknowledged_ = 0;
-    std::uint32_t window_, grown_ = 0;  // packets; those acknowledged since it grew
+    CongestionWindow window_;
     bool recovering_ = false;
     FlowTime deadline_;
     std::chrono::nanoseconds timeout_;

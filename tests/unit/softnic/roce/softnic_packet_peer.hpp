@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -29,6 +30,7 @@ inline EndOptions packet_end_options() {
 struct Arrived {
     std::vector<std::byte> bytes;
     WirePacket packet;
+    int traffic_class = -1;  // of its IP header
 
     std::uint8_t syndrome() const {
         return static_cast<std::uint8_t>(packet.read<AnswerHeader>().word.native() >> 24);
@@ -45,6 +47,8 @@ class PacketPeer {
         socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int buffer = 1 << 20;
         setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+        const int told = 1;
+        setsockopt(socket_, IPPROTO_IP, IP_RECVTOS, &told, sizeof told);
         sockaddr_in own{};
         own.sin_family = AF_INET;
         own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -90,6 +94,10 @@ class PacketPeer {
         bytes.resize(bytes.size() + padding);
         return bytes;
     }
+    // Of packets from now on: their traffic class, of which the lower two bits are ECN.
+    void set_traffic_class(int value) const {
+        EXPECT_EQ(setsockopt(socket_, IPPROTO_IP, IP_TOS, &value, sizeof value), 0);
+    }
     void send_raw(std::span<const std::byte> bytes) const {
         sockaddr_in to{};
         to.sin_family = AF_INET;
@@ -129,7 +137,7 @@ class PacketPeer {
         while (std::chrono::steady_clock::now() < deadline)
             if (auto arrived = look()) return *std::move(arrived);
         ADD_FAILURE() << "no packet";
-        return {std::vector<std::byte>(64), {}};
+        return {std::vector<std::byte>(64), {}, 0};
     }
     // The next one with this opcode; others are passed over.
     Arrived next(PacketOpcode opcode) {
@@ -142,8 +150,8 @@ class PacketPeer {
     }
     // A packet, if one is there; else polls the end.
     std::optional<Arrived> look() {
-        Arrived arrived{std::vector<std::byte>(kMaxPacketBytes), {}};
-        const ssize_t got = recv(socket_, arrived.bytes.data(), arrived.bytes.size(), MSG_DONTWAIT);
+        Arrived arrived{std::vector<std::byte>(kMaxPacketBytes), {}, 0};
+        const ssize_t got = receive(arrived);
         if (got <= 0) {
             for (const mlx5::Completion& found : end_.poll()) seen.push_back(found);
             return std::nullopt;
@@ -171,6 +179,19 @@ class PacketPeer {
     std::vector<mlx5::Completion> seen;  // of the end
 
   private:
+    ssize_t receive(Arrived& into) const {
+        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> told{};
+        iovec piece{into.bytes.data(), into.bytes.size()};
+        msghdr message{};
+        message.msg_iov = &piece, message.msg_iovlen = 1;
+        message.msg_control = told.data(), message.msg_controllen = told.size();
+        const ssize_t got = recvmsg(socket_, &message, MSG_DONTWAIT);
+        const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+        if (header != nullptr && header->cmsg_type == IP_TOS)
+            into.traffic_class = *CMSG_DATA(header);
+        return got;
+    }
+
     End& end_;
     int socket_ = -1;
     QueuePairAddress ends_;

@@ -20,6 +20,7 @@ class CapturedPackets final : public PacketBackEnd {
     int file() const noexcept override { return inner_->file(); }
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
+    std::uint32_t marked() const noexcept override { return inner_->marked(); }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return inner_->refusals(); }
     std::uint64_t foreign() const noexcept override { return inner_->foreign(); }

@@ -25,6 +25,7 @@ class FaultyPackets final : public PacketBackEnd {
                         std::span<std::size_t> lengths) noexcept override {
         return inner_->receive(into, each, lengths);
     }
+    std::uint32_t marked() const noexcept override { return inner_->marked(); }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return inner_->refusals(); }
     std::uint64_t foreign() const noexcept override { return inner_->foreign(); }

@@ -27,6 +27,8 @@ class PacketBackEnd {
     // their lengths; 0: it is another's, or too long, which is counted. Returns how many came.
     virtual std::size_t receive(std::span<std::byte> into, std::size_t each,
                                 std::span<std::size_t> lengths) noexcept = 0;
+    // Bit n: datagram n of the last receive() came with a mark of congestion.
+    virtual std::uint32_t marked() const noexcept { return 0; }
     // Returns how many of them were taken; the rest is to be given again.
     virtual std::size_t send(std::span<const PacketPieces> packets) noexcept = 0;
     // The peer's kernel said that nobody has its socket: how often since something came from it.

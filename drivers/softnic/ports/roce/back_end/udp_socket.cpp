@@ -32,6 +32,7 @@ void set_packet_options(int socket, bool mapped) noexcept {
     constexpr int kBufferBytes = 1 << 20;
     set_packet_option(socket, SOL_SOCKET, SO_RCVBUF, kBufferBytes);
     set_packet_option(socket, SOL_SOCKET, SO_SNDBUF, kBufferBytes);
+    enable_marks(socket, mapped);
     if (mapped) {
         set_packet_option(socket, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
         set_packet_option(socket, IPPROTO_IP, IP_RECVERR, 1);
@@ -148,6 +149,7 @@ void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
         header.msg_iovlen = 1;
         header.msg_name = &inbox_.names[i];
         header.msg_namelen = sizeof inbox_.names[i];
+        inbox_.rooms[i].give_to(header);
     }
 }
 
@@ -159,11 +161,14 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
                              MSG_DONTWAIT, nullptr);
     if (got < 0 && errno != EAGAIN && errno != EINTR) note_failure(errno);
     const std::size_t count = got > 0 ? static_cast<std::size_t>(got) : 0;
+    marked_ = 0;
     for (std::size_t i = 0; i < count; ++i) {
         msghdr& header = inbox_.messages[i].msg_hdr;
         const bool whole = (header.msg_flags & MSG_TRUNC) == 0;
         const bool own = is_same_place(inbox_.names[i], peer_);
+        marked_ |= std::uint32_t{is_marked(header)} << i;
         header.msg_namelen = sizeof inbox_.names[i];
+        inbox_.rooms[i].give_to(header);
         lengths[i] = whole && own ? inbox_.messages[i].msg_len : 0;
         if (lengths[i] == 0) ++foreign_;
         if (own) refusals_ = 0;

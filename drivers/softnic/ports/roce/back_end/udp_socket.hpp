@@ -8,6 +8,7 @@
 
 #include "../../../host/descriptor.hpp"
 #include "../../tcp/meeting/stream_socket.hpp"
+#include "congestion_marks.hpp"
 #include "packet_back_end.hpp"
 
 namespace verbatim::softnic {
@@ -33,6 +34,7 @@ class UdpSocket final : public PacketBackEnd {
     int file() const noexcept override { return socket_.get(); }
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
+    std::uint32_t marked() const noexcept override { return marked_; }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return refusals_; }
     std::uint64_t foreign() const noexcept override { return foreign_; }
@@ -44,6 +46,7 @@ class UdpSocket final : public PacketBackEnd {
         std::array<mmsghdr, kMostPacketsPerCall> messages{};
         std::array<iovec, kMostPacketsPerCall> pieces{};
         std::array<sockaddr_in6, kMostPacketsPerCall> names{};  // the longer of both families
+        std::array<MarkRoom, kMostPacketsPerCall> rooms;
         const std::byte* start = nullptr;
     };
     void prepare(std::span<std::byte> into, std::size_t each) noexcept;
@@ -52,6 +55,7 @@ class UdpSocket final : public PacketBackEnd {
     Descriptor socket_;
     SocketName peer_;
     Inbox inbox_;
+    std::uint32_t marked_ = 0;
     std::uint32_t refusals_ = 0;
     std::uint64_t foreign_ = 0;
 };

@@ -23,8 +23,11 @@ std::size_t ForeignPackets::receive(std::span<std::byte> into, std::size_t each,
     inbox_.quiet();
     if (inbox_.empty()) socket_->drain(&inbox_);
     std::size_t count = 0;
-    for (; count != lengths.size() && !inbox_.empty(); ++count)
+    marked_ = 0;
+    for (; count != lengths.size() && !inbox_.empty(); ++count) {
+        marked_ |= std::uint32_t{inbox_.marked()} << count;
         lengths[count] = inbox_.take(into.subspan(count * each, each));
+    }
     if (!inbox_.empty()) inbox_.signal();  // nobody may look again by himself
     return count;
 }

@@ -21,6 +21,7 @@ class ForeignPackets final : public PacketBackEnd {
     // They were looked at: source, queue pair and checksum are right.
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
+    std::uint32_t marked() const noexcept override { return marked_; }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     // Other machines' answers are not told apart by queue pairs.
     std::uint32_t refusals() const noexcept override { return 0; }
@@ -31,6 +32,7 @@ class ForeignPackets final : public PacketBackEnd {
     const std::uint32_t queue_pair_;
     SocketName peer_;
     PacketInbox inbox_;
+    std::uint32_t marked_ = 0;
 };
 
 }  // namespace verbatim::softnic

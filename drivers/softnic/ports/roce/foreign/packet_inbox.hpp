@@ -38,13 +38,14 @@ class PacketInbox {
     const std::array<std::uint8_t, 16>& source() const noexcept { return source_; }
 
     // The producer. False: it is full, or the packet is too long; it is lost as on any wire.
-    bool put(std::span<const std::byte> packet) noexcept {
+    bool put(std::span<const std::byte> packet, bool marked = false) noexcept {
         const std::uint64_t end = end_.load(std::memory_order_relaxed);
         if (end - begin_.load(std::memory_order_acquire) == kPackets ||
             packet.size() > kMaxPacketBytes)
             return false;
         Slot& slot = slots_[end % kPackets];
         slot.bytes = packet.size();
+        slot.marked = marked;
         std::memcpy(slot.packet.data(), packet.data(), packet.size());
         end_.store(end + 1, std::memory_order_release);
         return true;
@@ -64,6 +65,10 @@ class PacketInbox {
     bool empty() const noexcept {
         return begin_.load(std::memory_order_relaxed) == end_.load(std::memory_order_acquire);
     }
+    // Not empty. The next packet came with a mark of congestion.
+    bool marked() const noexcept {
+        return slots_[begin_.load(std::memory_order_relaxed) % kPackets].marked;
+    }
     // Not empty. Returns the packet's bytes, at most into.size().
     std::size_t take(std::span<std::byte> into) noexcept {
         const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
@@ -77,6 +82,7 @@ class PacketInbox {
   private:
     struct Slot {
         std::size_t bytes = 0;
+        bool marked = false;
         std::array<std::byte, kMaxPacketBytes> packet;
     };
 

@@ -82,26 +82,29 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
     std::array<mmsghdr, kBatch> messages{};
     std::array<iovec, kBatch> pieces;
     std::array<sockaddr_in6, kBatch> names;
+    std::array<MarkRoom, kBatch> rooms;
     for (std::size_t i = 0; i != kBatch; ++i) {
         pieces[i] = {bytes_.get() + i * kEachPacket, kEachPacket};
         messages[i].msg_hdr.msg_iov = &pieces[i];
         messages[i].msg_hdr.msg_iovlen = 1;
         messages[i].msg_hdr.msg_name = &names[i];
         messages[i].msg_hdr.msg_namelen = sizeof names[i];
+        rooms[i].give_to(messages[i].msg_hdr);
     }
     const int got = recvmmsg(socket_.get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (got < 0 && errno != EAGAIN && errno != EINTR) empty_error_queue(socket_.get());
     for (std::size_t i = 0; got > 0 && i != static_cast<std::size_t>(got); ++i) {
         const bool whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0;
         const std::span datagram(bytes_.get() + i * kEachPacket, messages[i].msg_len);
-        if (!whole || !deliver(datagram, names[i], own))
+        const bool marked = is_marked(messages[i].msg_hdr);
+        if (!whole || !deliver(datagram, names[i], marked, own))
             dropped_.store(dropped() + 1, std::memory_order_relaxed);
     }
     return got == int{kBatch};
 }
 
 // False: nobody gets it.
-bool RoceSocket::deliver(std::span<const std::byte> datagram, const sockaddr_in6& from,
+bool RoceSocket::deliver(std::span<const std::byte> datagram, const sockaddr_in6& from, bool marked,
                          const PacketInbox* own) noexcept {
     if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
     BaseHeader base;
@@ -111,7 +114,8 @@ bool RoceSocket::deliver(std::span<const std::byte> datagram, const sockaddr_in6
     const StreamPlace source = place_of(from);
     PacketInbox& inbox = *found->second;
     if (source.address != inbox.source() ||
-        !PacketChecksum(source, place_).fits_some_identification(datagram) || !inbox.put(datagram))
+        !PacketChecksum(source, place_).fits_some_identification(datagram) ||
+        !inbox.put(datagram, marked))
         return false;
     if (&inbox != own) inbox.signal();
     return true;

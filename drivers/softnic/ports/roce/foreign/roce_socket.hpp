@@ -46,7 +46,7 @@ class RoceSocket final : EventThread::Handler {
     bool ready() noexcept override;
     bool tick() noexcept override { return false; }
     bool take_batch(const PacketInbox* own) noexcept;
-    bool deliver(std::span<const std::byte> datagram, const sockaddr_in6& from,
+    bool deliver(std::span<const std::byte> datagram, const sockaddr_in6& from, bool marked,
                  const PacketInbox* own) noexcept;
 
     EventThread& thread_;

@@ -95,6 +95,8 @@ PacketShape shape_of(std::uint8_t opcode) noexcept {
         case compare_swap:
         case fetch_add:
             return request(sizeof(AtomicHeader), Payload::none, true, true);
+        case congestion_notice:
+            return answer(sizeof(NoticeHeader), Payload::none);
         case state:
             return answer(sizeof(StateHeader), Payload::none);
         case probe:

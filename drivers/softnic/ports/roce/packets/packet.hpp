@@ -3,6 +3,7 @@
 // Nothing of a received packet is used before parse_packet() has checked it. Threads: any.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,7 @@ enum class PacketOpcode : std::uint8_t {
     fetch_add,
     send_last_invalidate = 0x16,
     send_only_invalidate,
+    congestion_notice = 0x81,  // CNP
     // Of our own, in the range for manufacturers.
     state = 0xc0,
     masked_atomic,
@@ -86,6 +88,10 @@ struct AtomicAnswerHeader {
 struct ImmediateHeader {
     std::uint32_t raw = 0;
 };
+// Behind a congestion notice: reserved.
+struct NoticeHeader {
+    std::array<std::uint8_t, 16> zero{};
+};
 // Of our own: a queue pair's state.
 struct StateHeader {
     std::uint8_t state = 0;    // ReceiverState
@@ -107,6 +113,8 @@ static_assert(std::is_trivially_copyable_v<AtomicHeader> && alignof(AtomicHeader
 
 inline constexpr std::uint8_t kSolicitedPacket = 0x80, kMigratedPacket = 0x40;
 inline constexpr std::uint32_t kAsksForAcknowledgement = 1u << 31, kSequenceMask = 0xffffff;
+// In the word of the queue pair: the peer's packets came with marks of congestion (BECN).
+inline constexpr std::uint32_t kBackwardCongestion = 1u << 30;
 inline constexpr std::uint16_t kDefaultPartition = 0xffff;
 inline constexpr std::size_t kChecksumBytes = 4;  // ICRC, behind everything
 inline constexpr std::size_t kMaskedAtomicBody = 56;

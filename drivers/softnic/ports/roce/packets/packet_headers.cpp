@@ -28,14 +28,16 @@ std::size_t internet_checksum(const std::byte* bytes, std::size_t count) noexcep
 PacketHeaders::PacketHeaders(const StreamPlace& from, const StreamPlace& to) noexcept
     : ip_bytes_(is_mapped(from) ? kIpv4 : kIpv6) {
     constexpr std::byte kVersion4{0x45}, kVersion6{0x60}, kNoFragments{0x40}, kHops{64}, kIsUdp{17};
+    constexpr std::byte kMayBeMarked4{0x02}, kMayBeMarked6{0x20};  // of the traffic class: ECT(0)
     constexpr std::size_t kMapped = 12;
     std::byte* const ip = bytes_.data();
     if (ip_bytes_ == kIpv4) {
-        ip[0] = kVersion4, ip[6] = kNoFragments, ip[8] = kHops, ip[9] = kIsUdp;
+        ip[0] = kVersion4, ip[1] = kMayBeMarked4, ip[6] = kNoFragments, ip[8] = kHops,
+        ip[9] = kIsUdp;
         std::memcpy(ip + 12, from.address.data() + kMapped, 4);
         std::memcpy(ip + 16, to.address.data() + kMapped, 4);
     } else {
-        ip[0] = kVersion6, ip[6] = kIsUdp, ip[7] = kHops;
+        ip[0] = kVersion6, ip[1] = kMayBeMarked6, ip[6] = kIsUdp, ip[7] = kHops;
         std::memcpy(ip + 8, from.address.data(), from.address.size());
         std::memcpy(ip + 24, to.address.data(), to.address.size());
     }
