@@ -208,11 +208,10 @@ void QueuePairStates::receive_packets(FlowOptions options) {
     core_.ring_own_bell();
 }
 
-void QueuePairStates::send_packets(std::uint32_t first_sequence,
-                                   std::chrono::milliseconds timeout) {
+void QueuePairStates::send_packets(const FlowStart& start) {
     PeerStream* const peer = shared().connection.stream.load();
     if (peer == nullptr) return;
-    flow_->begin_sending(first_sequence, timeout);
+    flow_->begin_sending(start);
     auto port = std::make_unique<RocePort>(*peer, *flow_);
     engines().stop();
     engines().requester().bind(std::move(port));

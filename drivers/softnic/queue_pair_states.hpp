@@ -40,7 +40,7 @@ class QueuePairStates {
     // From initialized to ready_to_receive, with packets from a peer that need not be ours; then to
     // ready. Throws Error as StreamSetup::meet_foreign().
     void receive_packets(FlowOptions options);
-    void send_packets(std::uint32_t first_sequence, std::chrono::milliseconds timeout);
+    void send_packets(const FlowStart& start);
     // The process that may sleep until its messages are received.
     void acknowledge_to(std::shared_ptr<Link> link) noexcept;
     // There is no way to the peer: requests fail as those of a peer that does not answer.

@@ -108,8 +108,9 @@ int receive_packets(const DeviceObjects& device, QueuePair& pair) {
 void send_packets(QueuePair& pair) {
     const auto patience = patience_of(*pair.facts).value_or(std::chrono::hours(1));
     pair.engine->states().send_packets(
-        pair.facts->sq_psn & softnic::kSequenceMask,
-        std::chrono::duration_cast<std::chrono::milliseconds>(patience));
+        {.first_sequence = pair.facts->sq_psn & softnic::kSequenceMask,
+         .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(patience),
+         .reads = pair.facts->max_rd_atomic});
 }
 
 // The engine's part of a new state, where packets go to the peer; 0 or an errno.

@@ -43,8 +43,8 @@ bool PacketFetches::ask_once(std::uint64_t address, std::uint32_t key,
     std::uint32_t numbers = 0;
     for (std::uint64_t noted = 0; noted != bytes; ++numbers) {
         const std::uint64_t part = std::min<std::uint64_t>(bytes - noted, mtu_);
-        results_.note_question(first + numbers, part);
         noted += part;
+        results_.note_question(first + numbers, part, noted == bytes);
     }
     last_ = packets_.begin(
         {.numbers = numbers, .bytes = sizeof(RemoteHeader), .opcode = PacketOpcode::read_request});

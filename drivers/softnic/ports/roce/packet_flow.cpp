@@ -38,11 +38,11 @@ PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ri
     silence_.heard = std::chrono::steady_clock::now();
 }
 
-void PacketFlow::begin_sending(std::uint32_t first_sequence,
-                               std::chrono::milliseconds timeout) noexcept {
+void PacketFlow::begin_sending(const FlowStart& start) noexcept {
     gate_.enter_waiting();
-    window_.number_from(SequenceSpace(first_sequence));
-    options_.timeout = timeout;
+    window_.number_from(SequenceSpace(start.first_sequence));
+    results_.limit_requests(start.reads);
+    options_.timeout = start.timeout;
     do send_out(std::chrono::steady_clock::now());
     while (!gate_.leave());
 }

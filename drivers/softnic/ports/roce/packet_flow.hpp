@@ -29,6 +29,13 @@ struct FlowOptions {
     bool foreign = false;
 };
 
+// Of a foreign peer, known once this side may send.
+struct FlowStart {
+    std::uint32_t first_sequence = 0;          // the PSN of the first packet
+    std::chrono::milliseconds timeout{60000};  // without a sign of a peer that is to answer
+    std::size_t reads = kQuestions;            // reads and atomic operations that it remembers
+};
+
 class PacketFlow final : public Wire {
   public:
     // `ring`: the queue pair's own. Throws std::bad_alloc.
@@ -51,9 +58,8 @@ class PacketFlow final : public Wire {
                 counts_.repeated.load(std::memory_order_relaxed),
                 counts_.dropped.load(std::memory_order_relaxed)};
     }
-    // Control path, before anything is posted: the PSN of the first packet, and the time without a
-    // sign of a peer that is to answer.
-    void begin_sending(std::uint32_t first_sequence, std::chrono::milliseconds timeout) noexcept;
+    // Control path, before anything is posted.
+    void begin_sending(const FlowStart& start) noexcept;
     // The requester's, inside the send gate.
     RequestPackets& requests() noexcept { return requests_; }
     ReadResults& results() noexcept { return results_; }

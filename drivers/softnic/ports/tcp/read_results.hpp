@@ -26,22 +26,31 @@ class ReadResults {
     explicit ReadResults(std::size_t questions)
         : questions_(std::clamp<std::size_t>(questions, 1, kQuestions)), ring_(kResultBytes) {}
 
+    // Control path, before anything is asked: a responder that remembers so few requests, each of
+    // which has one question or more. More than that it could not answer again.
+    void limit_requests(std::size_t most) noexcept {
+        most_requests_ = std::clamp<std::size_t>(most, 1, kQuestions);
+    }
+
     // The requester's side. How many bytes another frame may ask for; 0: none.
     std::size_t room() const noexcept {
-        const std::uint64_t asked = asked_.load(std::memory_order_relaxed);
-        const bool another = asked - answered_.load(std::memory_order_acquire) < questions_;
-        return another ? kResultBytes - (asked_bytes_ - taken_) : 0;
+        return free_questions() != 0 ? kResultBytes - (asked_bytes_ - taken_) : 0;
     }
     // How many frames may ask now.
     std::size_t free_questions() const noexcept {
-        return questions_ - static_cast<std::size_t>(asked_.load(std::memory_order_relaxed) -
-                                                     answered_.load(std::memory_order_acquire));
+        const std::uint64_t answered = answered_.load(std::memory_order_acquire);
+        const std::uint64_t requests =
+            requests_ - answered_requests_.load(std::memory_order_relaxed);
+        if (requests >= most_requests_) return 0;
+        return questions_ -
+               static_cast<std::size_t>(asked_.load(std::memory_order_relaxed) - answered);
     }
-    // Before that frame is committed.
-    void note_question(std::uint64_t number, std::size_t bytes) noexcept {
+    // Before that frame is committed. `last`: of its request.
+    void note_question(std::uint64_t number, std::size_t bytes, bool last = true) noexcept {
         const std::uint64_t asked = asked_.load(std::memory_order_relaxed);
-        list_[asked % kQuestions] = {number, bytes};
+        list_[asked % kQuestions] = {number, bytes, last};
         asked_bytes_ += bytes;
+        requests_ += last ? 1 : 0;
         asked_.store(asked + 1, std::memory_order_release);
     }
     // Bytes that have come, and were not taken; some of them into the list, from `skip` on.
@@ -75,6 +84,9 @@ class ReadResults {
         const std::uint64_t at = arrived_.load(std::memory_order_relaxed);
         ring_.put(at, bytes.data(), bytes.size());
         arrived_.store(at + bytes.size(), std::memory_order_release);
+        if (oldest.last)
+            answered_requests_.store(answered_requests_.load(std::memory_order_relaxed) + 1,
+                                     std::memory_order_relaxed);
         answered_.store(answered + 1, std::memory_order_release);
         return true;
     }
@@ -83,14 +95,16 @@ class ReadResults {
     struct Question {
         std::uint64_t number = 0;
         std::size_t bytes = 0;
+        bool last = true;
     };
 
     const std::size_t questions_;
+    std::size_t most_requests_ = kQuestions;
     ByteRing ring_;
     std::array<Question, kQuestions> list_{};
-    std::uint64_t asked_bytes_ = 0, taken_ = 0;  // the requester's
+    std::uint64_t asked_bytes_ = 0, taken_ = 0, requests_ = 0;  // the requester's
     std::atomic<std::uint64_t> asked_{0};
-    std::atomic<std::uint64_t> answered_{0}, arrived_{0};  // the stream's
+    std::atomic<std::uint64_t> answered_{0}, arrived_{0}, answered_requests_{0};  // the stream's
 };
 
 }  // namespace verbatim::softnic

@@ -12,6 +12,7 @@
 #include "ports/roce/packets/packet.hpp"
 #include "ports/roce/packets/packet_checksum.hpp"
 #include "ports/roce/packets/sequence.hpp"
+#include "ports/tcp/read_results.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -234,6 +235,24 @@ TEST(PacketInbox, is_readable_from_a_signal_until_it_is_looked_at) {
     EXPECT_EQ(poll(&entry, 1, 0), 0);
     inbox.signal();
     EXPECT_EQ(poll(&entry, 1, 0), 1);
+}
+
+// A responder answers no more of them again.
+TEST(ReadResults, have_no_room_for_more_requests_than_the_responder_remembers) {
+    ReadResults results(kQuestions);
+    results.limit_requests(2);
+    const std::array<std::byte, 8> bytes{};
+    results.note_question(1, bytes.size(), false);
+    results.note_question(2, bytes.size());
+    EXPECT_EQ(results.free_questions(), kQuestions - 2);
+    results.note_question(3, bytes.size());
+    EXPECT_EQ(results.free_questions(), 0u);
+    EXPECT_EQ(results.room(), 0u);
+    EXPECT_TRUE(results.arrive(1, bytes));
+    EXPECT_EQ(results.room(), 0u);
+    EXPECT_TRUE(results.arrive(2, bytes));
+    EXPECT_EQ(results.free_questions(), kQuestions - 1);
+    EXPECT_NE(results.room(), 0u);
 }
 
 TEST(SequenceSpace, numbers_return_where_sequences_wrap) {
