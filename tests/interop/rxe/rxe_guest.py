@@ -5,9 +5,11 @@ The guest's kernel is Debian's, from its package, which is not installed. Its pr
 
 import glob
 import gzip
+import hashlib
 import lzma
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -17,7 +19,8 @@ import time
 HOST, GUEST, NETWORK = "10.99.0.1", "10.99.0.2", "24"
 SHELL_PORT = 5000
 # In the order in which they can be loaded, each with what it depends on before.
-MODULES = ("virtio_pci", "virtio_net", "9pnet_virtio", "9p", "crc32_generic", "rdma_rxe", "ib_uverbs")
+MODULES = ("virtio_pci", "virtio_net", "9pnet_virtio", "9p", "crc32_generic", "rdma_rxe", "ib_uverbs",
+           "ifb", "sch_prio", "sch_ingress", "sch_netem", "cls_u32", "act_mirred")
 PATIENCE = 90  # seconds; an idle machine boots in 5
 
 INIT = """#!/bin/busybox sh
@@ -128,19 +131,21 @@ def make_initramfs(kernel, path):
 
 
 def prepare(cache):
-    """Kernel and initramfs; made once for each kernel. 70 MB are fetched, 400 MB are there meanwhile, 80 MB stay."""
+    """Kernel and initramfs; made once for each kernel and recipe. 70 MB are fetched, 400 MB are there meanwhile, 80 MB stay."""
     for program in ("qemu-system-x86_64", "busybox", "ip", "rdma", "apt-get"):
         if shutil.which(program) is None:
             raise Unavailable(f"{program} is not installed")
     package = kernel_package()
-    image, initramfs = os.path.join(cache, package + ".vmlinux"), os.path.join(cache, package + ".initramfs")
-    if not os.path.exists(image):
+    recipe = hashlib.sha256(" ".join([*MODULES, INIT]).encode()).hexdigest()[:8]
+    image, initramfs = os.path.join(cache, package + ".vmlinux"), os.path.join(cache, f"{package}.{recipe}.initramfs")
+    if not os.path.exists(image) or not os.path.exists(initramfs):
         with tempfile.TemporaryDirectory(dir=cache) as directory:
             fetch(package, directory)
-            make_initramfs(directory, initramfs)
+            make_initramfs(directory, initramfs + ".new")
             with open(image + ".new", "wb") as file:
                 file.write(uncompressed(glob.glob(f"{directory}/boot/vmlinuz-*")[0]))
         os.rename(image + ".new", image)
+        os.rename(initramfs + ".new", initramfs)
     return image, initramfs
 
 
@@ -189,6 +194,10 @@ class Guest:
     def start(self, *command, listens_at=None):
         """Begins a program of this machine in the guest; one after the other. If it is to listen, it does afterwards."""
         return GuestProgram(command, listens_at)
+
+    def run(self, script):
+        """Exit status and output."""
+        return self.start("/bin/sh", "-c", shlex.quote(script)).end()
 
 
 class GuestProgram:

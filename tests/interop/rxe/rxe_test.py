@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import unittest
 
 import rxe_guest
 
-VERBATIM, CACHE = sys.argv[1], sys.argv[2]
+VERBATIM, OPERATIONS, CACHE = sys.argv[1:4]
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
 ROUNDS = 50  # both sides poll, and QEMU needs the cores too
@@ -20,6 +21,18 @@ PINGPONG = ("ibv_rc_pingpong", "-c", "-n", str(ROUNDS))
 PERFTEST_OPTIONS = ("-F", "-n", "20")
 ONE_AT_A_TIME = ("-o", "1")  # rxe offers more reads than the device here has
 PATIENCE = 60
+# Of RoCE packets alone, each way: what is delayed is overtaken by what is not.
+FAULTS = "netem loss 2% duplicate 2% delay 500us reorder 5%"
+UDP = "protocol ip u32 match ip protocol 17 0xff"
+BEGIN_FAULTS = f"""set -e
+ip link set ifb0 up
+tc qdisc add dev eth0 root handle 1: prio bands 4
+tc filter add dev eth0 parent 1: {UDP} flowid 1:4
+tc qdisc add dev eth0 parent 1:4 {FAULTS}
+tc qdisc add dev ifb0 root {FAULTS}
+tc qdisc add dev eth0 handle ffff: ingress
+tc filter add dev eth0 parent ffff: {UDP} action mirred egress redirect dev ifb0"""
+END_FAULTS = "tc qdisc del dev eth0 ingress; tc qdisc del dev eth0 root; tc qdisc del dev ifb0 root"
 
 
 def enter_network():
@@ -150,6 +163,30 @@ class Rxe(unittest.TestCase):
         # This side calls.
         there = self.guest.start(program, *options, *port, index, RXE_INDEX, listens_at=self.port)
         self.finish(start_here(program, *options, *port, index, OWN_INDEX, rxe_guest.GUEST), there)
+
+    def all_operations(self):
+        """Seven kinds, of both ends at once; data and completions are checked by both."""
+        if os.path.commonpath(["/tmp", OPERATIONS]) == "/tmp":
+            self.skipTest("the guest has a /tmp of its own")
+        port = str(self.port)
+        here = start_here(OPERATIONS, OWN_INDEX, port)
+        wait_until_it_listens(here, self.port)
+        self.finish(here, self.guest.start(OPERATIONS, RXE_INDEX, port, rxe_guest.HOST))
+
+    def packets_lost(self, device):
+        _, text = self.guest.run(f"tc -s qdisc show dev {device}")
+        return int(re.search(r"qdisc netem .*?\(dropped (\d+)", text, re.DOTALL).group(1))
+
+    def test_all_operations_of_both_ends(self):
+        self.all_operations()
+
+    def test_all_operations_of_both_ends_where_packets_are_lost_doubled_and_swapped(self):
+        code, text = self.guest.run(BEGIN_FAULTS)
+        self.addCleanup(self.guest.run, END_FAULTS)
+        self.assertEqual(code, 0, text)
+        self.all_operations()
+        for device in ("eth0", "ifb0"):
+            self.assertGreater(self.packets_lost(device), 0, device)
 
     def test_pingpong_checks_its_data(self):
         self.both_directions(*PINGPONG, "-s", "4096", index="-g")
