@@ -107,7 +107,8 @@ bool verify(std::span<const std::byte> bytes) {
     const test::Image image = test::Image::empty(bytes.size());
     if (!bytes.empty()) std::memcpy(image.bytes.get(), bytes.data(), bytes.size());
     try {
-        objects::ComposedVerifier<T> verifier;
+        objects::ComposedTables tables;
+        objects::ComposedVerifier<T> verifier(tables);
         Sum sum;
         read(sum, *verifier.run({image.bytes.get(), bytes.size(), 0}));
         sink = sum.value();
@@ -140,7 +141,8 @@ class Composer {
     }
     std::vector<std::byte> seed(std::uint8_t type) {
         const objects::ComposedMemory memory = arena_.finish(root_);
-        objects::ComposedCheck<T> check;
+        objects::ComposedTables tables;
+        objects::ComposedCheck<T> check(tables);
         fuzz::require(check.run(memory, *root_));
         std::vector<std::byte> seed{std::byte{type}};
         seed.insert(seed.end(), memory.bytes, memory.bytes + memory.used);

@@ -15,10 +15,14 @@ PrivateBlock reserve(std::uint64_t capacity, std::uint64_t base) {
     return PrivateBlock::reserve(capacity);
 }
 
+constexpr std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
+    return bytes / ComposedMap::kGranule * ComposedMap::kGranule;
+}
+
 }  // namespace
 
 ComposeArena::ComposeArena(std::uint64_t capacity, std::uint64_t base)
-    : capacity_(std::min(std::max(capacity, std::uint64_t{4096}), kMaxImageBytes)),
+    : capacity_(whole_granules(std::min(std::max(capacity, std::uint64_t{4096}), kMaxImageBytes))),
       block_(reserve(capacity_, base)),
       outside_(std::pmr::new_delete_resource()) {
     block_.grow_to(used_);

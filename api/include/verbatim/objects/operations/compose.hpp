@@ -81,7 +81,8 @@ class ComposedMessage {
     // The bytes to be sent, and how many objects; none if some of the graph lies outside.
     std::optional<objects::ComposedBytes> finish() const {
         const objects::ComposedMemory memory = arena_->finish(root_);
-        objects::ComposedCheck<T> check;
+        objects::ComposedTables tables;
+        objects::ComposedCheck<T> check(tables);
         if (!check.run(memory, *root_)) return std::nullopt;
         return objects::ComposedBytes{memory, check.objects()};
     }
