@@ -31,7 +31,10 @@ ComposeArena::ComposeArena(std::uint64_t capacity, std::uint64_t base)
 void* ComposeArena::do_allocate(std::size_t bytes, std::size_t alignment) {
     const std::uint64_t start =
         round_to(used_, std::max<std::uint64_t>(alignment, ComposedMap::kGranule));
-    if (start > capacity_ || bytes > capacity_ - start) return outside_.allocate(bytes, alignment);
+    if (start > capacity_ || bytes > capacity_ - start) {
+        is_whole_ = false;
+        return outside_.allocate(bytes, alignment);
+    }
     const std::uint64_t end = round_to(start + bytes, ComposedMap::kGranule);
     block_.grow_to(std::min(end, capacity_));
     used_ = std::min(end, capacity_);
