@@ -105,7 +105,8 @@ class LinkedTree {
             if (links.color > TreeLinks::kBlack ||
                 (links.color | above.node->color) == TreeLinks::kRed || path.depth == kMostDeep)
                 receiver.corrupt("a tree is not balanced");
-            receiver.fetch(links.right);
+            // Not null, for which the processor would look in its page tables each time.
+            receiver.fetch(links.right != nullptr ? links.right : *at);
             *at = &links;
             links.parent = above.node;
             above = {&links, above.blacks + links.color};

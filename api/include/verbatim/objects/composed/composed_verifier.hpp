@@ -117,7 +117,7 @@ class ComposedVerifier final : public ComposedVerifying,
     Node* look_at(const void* address) const {
         return local<Node>(place_of<Node>(address, 1));
     }
-    // Fetches it ahead, if there is any.
+    // Fetches ahead what the address means.
     void fetch(const void* address) const noexcept {
         const std::uint64_t distance =
             reinterpret_cast<std::uint64_t>(address) - Base::memory_.address;
