@@ -117,13 +117,6 @@ class ComposedVerifier final : public ComposedVerifying,
     Node* look_at(const void* address) const {
         return local<Node>(place_of<Node>(address, 1));
     }
-    // Fetches ahead what the address means.
-    void fetch(const void* address) const noexcept {
-        const std::uint64_t distance =
-            reinterpret_cast<std::uint64_t>(address) - Base::memory_.address;
-        __builtin_prefetch(reinterpret_cast<const void*>(
-            reinterpret_cast<std::uint64_t>(Base::memory_.bytes) + distance));
-    }
     // It becomes a node of one container.
     template <class Node>
     [[gnu::always_inline]] void claim_node(const Node* node) {

@@ -28,6 +28,13 @@ class ComposedWalk {
     static constexpr bool kByAddress = true;
     static constexpr std::uint64_t kOutside = ~std::uint64_t{0};
 
+    // Fetches ahead what the address means.
+    void fetch(const void* address) const noexcept {
+        const std::uint64_t distance = reinterpret_cast<std::uint64_t>(address) - memory_.address;
+        __builtin_prefetch(reinterpret_cast<const void*>(
+            reinterpret_cast<std::uint64_t>(memory_.bytes) + distance));
+    }
+
   protected:
     // Where several references may lead to the same object, and what is known of the others.
     static constexpr bool kHasShared = !boost::mp11::mp_empty<typename Types::Claimed>::value;
