@@ -48,6 +48,7 @@ class ComposedWalk {
         }(typename Types::Claimed{});
         memory_ = memory;
         map_.begin(kTypes, memory.used);
+        near_.fill({});
     }
 
     // The offset of `count` objects, or kOutside: they are not all in the message, or not aligned.
@@ -98,6 +99,7 @@ class ComposedWalk {
                 if (count == 1 && starts_granule<E>(offset))
                     return map_.template mark<E>(offset, kNumber<E>);
             map_.place(offset, count, kNumber<E>);
+            if constexpr (Types::template is_inner<E>()) near<E>() = {offset, count};
         }
     }
 
@@ -148,16 +150,21 @@ class ComposedWalk {
         return alignof(E) % ComposedCells::kGranule == 0 || offset % ComposedCells::kGranule == 0;
     }
 
+    // The array of the type that was met or found last.
+    template <class E>
+    ComposedReference& near() noexcept {
+        return near_[Types::template inner_index_of<E>()];
+    }
+    template <class E>
+    [[gnu::always_inline]] static bool are_in(const ComposedReference& array, std::uint64_t offset,
+                                              std::uint64_t count) noexcept {
+        const std::uint64_t bytes = offset - array.offset, index = bytes / sizeof(E);
+        return bytes % sizeof(E) == 0 && index < array.count && count <= array.count - index;
+    }
     // What was placed stays: it does not matter when this is asked.
     template <class E>
-    bool is_held(std::uint64_t offset, std::uint64_t count) const noexcept {
-        if (starts<E>(offset, count)) return true;
-        const ComposedMap::Object& array = map_.last_array();
-        const std::uint64_t delta = offset - array.offset;
-        if (array.number != 0 && &map_.type_of(array) == &kTypeKey<E> && delta % sizeof(E) == 0 &&
-            delta / sizeof(E) < array.count)
-            return count <= array.count - delta / sizeof(E);
-        return false;
+    [[gnu::always_inline]] bool is_held(std::uint64_t offset, std::uint64_t count) noexcept {
+        return are_in<E>(near<E>(), offset, count) || starts<E>(offset, count);
     }
     template <class E>
     void drain_type() {
@@ -171,11 +178,16 @@ class ComposedWalk {
             if (!holds<E>(next)) follow<E>(next.offset, next.count);
     }
     template <class E>
-    bool holds(const ComposedReference& reference) const noexcept {
-        return map_.holds(reference.offset, reference.count, kTypeKey<E>, memory_.bytes);
+    bool holds(const ComposedReference& reference) noexcept {
+        if (!map_.holds(reference.offset, reference.count, kTypeKey<E>, memory_.bytes))
+            return false;
+        const ComposedMap::Object& array = map_.last_array();
+        if (array.number == kNumber<E>) near<E>() = {array.offset, array.count};
+        return true;
     }
 
     std::array<Column<ComposedReference>, Types::kInnerTypes + 1> waiting_;
+    std::array<ComposedReference, Types::kInnerTypes + 1> near_;
 };
 
 // A type that the walk cannot follow: its trait owns objects and does not say where they are, or
