@@ -84,6 +84,7 @@ void add_local_messages() {
     add_local(Cyclic{{"local_cyclic"}});
     add_local(Points{{"local_points"}});
     add_local(Points{{"local_points_shuffled"}, Order::shuffled});
+    add_local(Meshes<Mesh>{{"local_mesh"}});
     add_local(Records{{"local_records"}});
     add_local(Maps<OrderedMap>{{"local_map"}});
     add_local(Maps<HashedMap>{{"local_unordered_map"}});

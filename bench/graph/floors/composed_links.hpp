@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../workloads/links.hpp"
+#include "../workloads/meshes.hpp"
 #include "../workloads/sequences.hpp"
 #include "composed_checks.hpp"
 
@@ -66,6 +67,57 @@ inline Cloud* receive(Cloud* root, const Memory& memory, std::byte* map) {
     fields[1] = reinterpret_cast<std::uint64_t>(places.at<Point*>(first));
     fields[2] = fields[3] = fields[1] + bytes;
     for (Point*& point : root->points) (void)starts.follow<Point, 1>(point, memory);
+    return root;
+}
+
+// An array whose elements others point to.
+template <class T>
+class Array {
+  public:
+    // Moves the vector.
+    Array(std::pmr::vector<T>& vector, const Memory& memory, const Taken& taken) {
+        auto* const fields = reinterpret_cast<std::uint64_t*>(&vector);
+        const std::uint64_t bytes = fields[2] - fields[1];
+        check(bytes % sizeof(T) == 0);
+        sent_ = fields[1];
+        count_ = bytes / sizeof(T);
+        const auto at = Places(memory).of<T>(reinterpret_cast<const void*>(sent_), count_);
+        taken.take(at, bytes);
+        fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+        fields[1] = reinterpret_cast<std::uint64_t>(memory.bytes) + at;
+        fields[2] = fields[3] = fields[1] + bytes;
+        first_ = reinterpret_cast<T*>(fields[1]);
+    }
+    [[gnu::always_inline]] void move(T*& field) const {
+        if (field == nullptr) return;
+        const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(field) - sent_;
+        check(bytes % sizeof(T) == 0 && bytes / sizeof(T) < count_);
+        field = first_ + bytes / sizeof(T);
+    }
+
+  private:
+    std::uint64_t sent_ = 0;
+    std::uint64_t count_ = 0;
+    T* first_ = nullptr;
+};
+
+inline Mesh* receive(Mesh* root, const Memory& memory, std::byte* map) {
+    const Places places(memory);
+    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
+    const std::uint64_t place = places.of<Mesh>(root);
+    taken.take(place, sizeof(Mesh));
+    root = places.at<Mesh>(place);
+    const Array<Vertex> vertices(root->vertices, memory, taken);
+    const Array<HalfEdge> edges(root->edges, memory, taken);
+    const Array<Face> faces(root->faces, memory, taken);
+    for (Vertex& vertex : root->vertices) edges.move(vertex.edge);
+    for (Face& face : root->faces) edges.move(face.edge);
+    for (HalfEdge& edge : root->edges) {
+        edges.move(edge.next);
+        edges.move(edge.twin);
+        vertices.move(edge.vertex);
+        faces.move(edge.face);
+    }
     return root;
 }
 
