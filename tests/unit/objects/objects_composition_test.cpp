@@ -71,6 +71,11 @@ struct Edge {
     Corner* from = nullptr;
     Corner* to = nullptr;
 };
+struct Numbers {
+    std::pmr::vector<int> own;
+    int* one = nullptr;
+    Numbers* other = nullptr;
+};
 struct Mesh {
     std::pmr::vector<Edge> edges;
     std::pmr::vector<Corner> corners;
@@ -265,6 +270,21 @@ TEST(Composition, pointers_into_arrays_are_found_in_any_order) {
     Edge outside;
     mesh.corners[3].edge = &outside;
     EXPECT_FALSE(message.finish().has_value());
+}
+
+// The array does not arrive as a whole, and its second number starts where no object of its own
+// can.
+TEST(Composition, arrays_of_objects_that_nothing_leads_to_do_not_count) {
+    Composition<Numbers> message(std::uint64_t{1} << 20);
+    Numbers& other = *message.make<Numbers>();
+    other.own = {1, 2, 3};
+    message.root().one = &other.own[1];
+    EXPECT_FALSE(message.finish().has_value());
+    message.root().other = &other;
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Numbers> arrived(bytes->memory);
+    EXPECT_EQ(arrived.root->one, &arrived.root->other->own[1]);
 }
 
 TEST(Composition, containers_of_other_memory_are_outside) {

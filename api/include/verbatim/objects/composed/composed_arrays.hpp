@@ -22,19 +22,24 @@ class ComposedArrays {
   public:
     template <class E>
     [[gnu::always_inline]] void add(const ComposedReference& array) {
-        if constexpr (Types::template is_inner<E>()) of<E>().met.push_back(array);
+        if constexpr (Types::template is_inner<E>()) {
+            of<E>().last = array;
+            of<E>().met.push_back(array);
+        }
+    }
+    // Most references lead into the array of their type that was met last.
+    template <class E>
+    [[gnu::always_inline]] bool last_holds(const ComposedReference& reference) const noexcept {
+        if constexpr (Types::template is_inner<E>())
+            return holds<E>(of<E>().last, reference);
+        else
+            return false;
     }
     // False: no array can have such objects.
     template <class E>
-    [[gnu::always_inline]] bool must_hold(const ComposedReference& reference) {
-        if constexpr (Types::template is_inner<E>()) {
-            Arrays& arrays = of<E>();
-            if (arrays.met.empty() || !holds<E>(arrays.met.back(), reference))
-                arrays.wanted.push_back(reference);
-            return true;
-        } else {
-            return false;
-        }
+    bool must_hold(const ComposedReference& reference) {
+        if constexpr (Types::template is_inner<E>()) of<E>().wanted.push_back(reference);
+        return Types::template is_inner<E>();
     }
     // Do they all?
     bool hold_all() {
@@ -45,10 +50,15 @@ class ComposedArrays {
 
   private:
     struct Arrays {
+        ComposedReference last;
         std::vector<ComposedReference> met, wanted;
     };
     template <class E>
     Arrays& of() noexcept {
+        return arrays_[Types::template inner_index_of<E>()];
+    }
+    template <class E>
+    const Arrays& of() const noexcept {
         return arrays_[Types::template inner_index_of<E>()];
     }
     template <class E>
@@ -59,11 +69,10 @@ class ComposedArrays {
     }
     template <class E>
     bool hold_all_of() {
-        auto& [met, wanted] = of<E>();
+        auto& [last, met, wanted] = of<E>();
         if (wanted.empty()) return true;
         if (met.empty()) return false;
         std::sort(met.begin(), met.end());
-        ComposedReference last = met.front();
         for (const ComposedReference& next : wanted) {
             if (holds<E>(last, next)) continue;
             const auto after =

@@ -46,7 +46,8 @@ class ComposedScan final : public ComposedChecking {
     // True: the message holds all of the graph.
     bool run(const Root& root) {
         is_good_ = is_made(&root);
-        [&]<class... T>(List<T...>) { (scan_runs<T>(), ...); }(typename Types::Types{});
+        if (is_good_) scan_root(root);
+        [&]<class... T>(List<T...>) { (scan_runs<T>(&root), ...); }(typename Types::Types{});
         return is_good_ && arrays_.hold_all();
     }
     std::uint64_t objects() const noexcept { return objects_; }
@@ -60,8 +61,11 @@ class ComposedScan final : public ComposedChecking {
     }
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot) {
-        if (target == nullptr || starts_of<E>().has(distance_of(target)) || is_made(target)) return;
-        if (!arrays_.template must_hold<E>({distance_of(target), 1})) is_good_ = false;
+        const ComposedReference reference{distance_of(target), 1};
+        if (target == nullptr || starts_of<E>().has(reference.offset) ||
+            arrays_.template last_holds<E>(reference) || is_made(target))
+            return;
+        if (!arrays_.template must_hold<E>(reference)) is_good_ = false;
     }
     template <class E>
     void view(const E* first, std::uint64_t count, Slot) {
@@ -83,7 +87,7 @@ class ComposedScan final : public ComposedChecking {
     template <class E>
     void inside(const E* first, std::uint64_t count) {
         ++objects_;
-        arrays_.template add<E>({distance_of(first), count});
+        if (is_root_) arrays_.template add<E>({distance_of(first), count});
         push(first, count);
     }
     // Containers with the message's resource have all nodes in the message.
@@ -131,12 +135,23 @@ class ComposedScan final : public ComposedChecking {
             if (is_good_)
                 stack_.push_back({&step<E>, reinterpret_cast<const std::byte*>(first), 0, count});
     }
+    // What the root owns arrives for sure: so pointers may lead into its arrays. Those of others
+    // may be lost, and do not count.
+    void scan_root(const Root& root) {
+        if constexpr (kHasReferences<Root>) {
+            is_root_ = true;
+            TraitOf<Root>::pack(*this, root, Slot{});
+            scan_owned();
+            is_root_ = false;
+        }
+    }
     template <class E>
-    void scan_runs() {
+    void scan_runs(const void* root) {
         if constexpr (kHasReferences<E>)
             for (const ComposedRun& run : makes_.template runs<E>()) {
                 const std::byte* at = memory_.bytes + run.offset;
                 for (std::uint64_t i = 0; i < run.count && is_good_; ++i, at += run.stride) {
+                    if (std::is_same_v<E, Root> && at == root) continue;
                     TraitOf<E>::pack(*this, *reinterpret_cast<const E*>(at), Slot{});
                     if (!stack_.empty()) [[unlikely]]
                         scan_owned();
@@ -168,6 +183,7 @@ class ComposedScan final : public ComposedChecking {
     const Makes& makes_;
     const std::pmr::memory_resource* const resource_;
     std::uint64_t objects_;
+    bool is_root_ = false;
     std::array<ComposedStarts, boost::mp11::mp_size<typename Types::Claimed>::value + 1> starts_;
     ComposedArrays<Types> arrays_;
 };
