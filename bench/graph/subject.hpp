@@ -45,6 +45,7 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
 // One function per source file.
 void add_graph_transfers();
 void add_composed_transfers();
+void add_local_messages();
 void add_map_transfers();
 void add_streams();
 void add_traversals();

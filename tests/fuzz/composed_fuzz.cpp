@@ -14,10 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include <verbatim/objects/composed/compose_arena.hpp>
-#include <verbatim/objects/composed/composed_check.hpp>
 #include <verbatim/objects/composed/composed_verifier.hpp>
-#include <verbatim/objects/composed/seat.hpp>
+#include <verbatim/objects/composed/composition.hpp>
 
 #include "fuzz_target.hpp"
 #include "objects_image.hpp"
@@ -47,6 +45,20 @@ struct Part {
     Part* other = nullptr;
     std::string_view view;
     std::span<const Part> span;
+};
+
+// Objects of two sizes that lead to each other by pointers alone.
+struct Spoke;
+struct Ring {
+    std::uint64_t value = 0;
+    Ring* next = nullptr;
+    Ring* other = nullptr;
+    Spoke* spoke = nullptr;
+};
+struct Spoke {
+    std::uint32_t value = 0;
+    const Ring* ring = nullptr;
+    std::uint64_t* number = nullptr;
 };
 
 class Sum {
@@ -100,6 +112,22 @@ void read(Sum& sum, const Part& start) {
     }
 }
 
+void read(Sum& sum, const Ring& start) {
+    std::set<const Ring*> seen;
+    std::vector<const Ring*> left{&start};
+    while (!left.empty()) {
+        const Ring* const ring = left.back();
+        left.pop_back();
+        if (ring == nullptr || !seen.insert(ring).second) continue;
+        sum.add(ring->value);
+        left.push_back(ring->next);
+        left.push_back(ring->other);
+        if (ring->spoke == nullptr) continue;
+        left.push_back(ring->spoke->ring);
+        if (ring->spoke->number != nullptr) sum.add(*ring->spoke->number);
+    }
+}
+
 volatile std::uint64_t sink;
 
 template <class T>
@@ -107,7 +135,8 @@ bool verify(std::span<const std::byte> bytes) {
     const test::Image image = test::Image::empty(bytes.size());
     if (!bytes.empty()) std::memcpy(image.bytes.get(), bytes.data(), bytes.size());
     try {
-        objects::ComposedVerifier<T> verifier;
+        objects::ComposedTables tables;
+        objects::ComposedVerifier<T> verifier(tables);
         Sum sum;
         read(sum, *verifier.run({image.bytes.get(), bytes.size(), 0}));
         sink = sum.value();
@@ -122,26 +151,24 @@ bool verify_any(const std::uint8_t* data, std::size_t bytes) {
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
     const auto rest = input.take(input.left());
-    return type % 2 == 0 ? verify<Shelf>(rest) : verify<Part>(rest);
+    if (type % 3 == 2) return verify<Ring>(rest);
+    return type % 3 == 0 ? verify<Shelf>(rest) : verify<Part>(rest);
 }
 
 // Composes a root, always at the same address if that is free.
 template <class T>
 class Composer {
   public:
-    Composer() : root_(make<T>()) {}
-    T& operator*() { return *root_; }
-    std::pmr::memory_resource* resource() { return &arena_; }
+    T& operator*() { return composition_.root(); }
+    std::pmr::memory_resource* resource() { return composition_.resource(); }
     template <class U>
     U* make() {
-        auto* const made = ::new (arena_.allocate(sizeof(U), alignof(U))) U();
-        objects::seat(*made, &arena_);
-        return made;
+        return composition_.template make<U>();
     }
     std::vector<std::byte> seed(std::uint8_t type) {
-        const objects::ComposedMemory memory = arena_.finish(root_);
-        objects::ComposedCheck<T> check;
-        fuzz::require(check.run(memory, *root_));
+        const auto bytes = composition_.finish();
+        fuzz::require(bytes.has_value());
+        const objects::ComposedMemory memory = bytes->memory;
         std::vector<std::byte> seed{std::byte{type}};
         seed.insert(seed.end(), memory.bytes, memory.bytes + memory.used);
         // What the sender accepts, the receiver does.
@@ -150,8 +177,7 @@ class Composer {
     }
 
   private:
-    objects::ComposeArena arena_{std::uint64_t{1} << 20, SetAside::kFirst + (1 << 30)};
-    T* root_;
+    objects::Composition<T> composition_{std::uint64_t{1} << 20, SetAside::kFirst + (1 << 30)};
 };
 
 }  // namespace
@@ -183,6 +209,20 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
         seeds.push_back(composer.seed(0));
     }
     seeds.push_back(Composer<Shelf>().seed(0));
+    {
+        Composer<Ring> composer;
+        Ring* at = &*composer;
+        for (std::uint64_t i = 0; i < 5; ++i) {
+            at->value = i;
+            at->other = i % 2 == 0 ? &*composer : at;
+            at->spoke = composer.make<Spoke>();
+            at->spoke->ring = at;
+            at->spoke->number = i < 2 ? &at->value : composer.make<std::uint64_t>();
+            at->next = composer.make<Ring>();
+            at = at->next;
+        }
+        seeds.push_back(composer.seed(2));
+    }
     Composer<Part> composer;
     Part& part = *composer;
     part.parts.resize(3);

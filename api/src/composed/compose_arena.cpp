@@ -15,10 +15,14 @@ PrivateBlock reserve(std::uint64_t capacity, std::uint64_t base) {
     return PrivateBlock::reserve(capacity);
 }
 
+constexpr std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
+    return bytes / ComposedMap::kGranule * ComposedMap::kGranule;
+}
+
 }  // namespace
 
 ComposeArena::ComposeArena(std::uint64_t capacity, std::uint64_t base)
-    : capacity_(std::min(std::max(capacity, std::uint64_t{4096}), kMaxImageBytes)),
+    : capacity_(whole_granules(std::min(std::max(capacity, std::uint64_t{4096}), kMaxImageBytes))),
       block_(reserve(capacity_, base)),
       outside_(std::pmr::new_delete_resource()) {
     block_.grow_to(used_);
@@ -27,7 +31,10 @@ ComposeArena::ComposeArena(std::uint64_t capacity, std::uint64_t base)
 void* ComposeArena::do_allocate(std::size_t bytes, std::size_t alignment) {
     const std::uint64_t start =
         round_to(used_, std::max<std::uint64_t>(alignment, ComposedMap::kGranule));
-    if (start > capacity_ || bytes > capacity_ - start) return outside_.allocate(bytes, alignment);
+    if (start > capacity_ || bytes > capacity_ - start) {
+        is_whole_ = false;
+        return outside_.allocate(bytes, alignment);
+    }
     const std::uint64_t end = round_to(start + bytes, ComposedMap::kGranule);
     block_.grow_to(std::min(end, capacity_));
     used_ = std::min(end, capacity_);

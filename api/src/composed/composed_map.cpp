@@ -5,55 +5,39 @@
 #include <iterator>
 
 namespace verbatim::objects {
-namespace {
-
-template <class T>
-void fill_zero(Column<T>& column, std::uint64_t count) {
-    column.clear();
-    T* const first = column.room_for(count);
-    std::memset(first, 0, count * sizeof(T));
-    column.commit(first + count);
-}
-
-}  // namespace
 
 void ComposedMap::begin(std::span<const TypeKey* const> types, std::uint64_t used) {
     types_ = types;
-    used_ = used;
-    const std::uint64_t granules = used / kGranule + 1;
-    fill_zero(taken_, granules / 64 + 1);
-    fill_zero(marks_, types.empty() ? 0 : granules);
+    granules_ = used / kGranule;
+    cells_.clear();
+    ComposedCell* const first = cells_.room_for(granules_ + ComposedCells::kSpare);
+    ComposedCell* const end = first + granules_;
+    std::memset(first, 0, granules_ * sizeof *first);
+    std::fill_n(end, ComposedCells::kSpare, ComposedCells::kTaken);
+    cells_.commit(end + ComposedCells::kSpare);
     arrays_.clear();
     last_ = {};
     (void)claim(0, std::min(used, ComposedHead::kBytes));
 }
 
-// More than the bits of one word.
-bool ComposedMap::claim_words(std::uint64_t first, std::uint64_t end) noexcept {
-    const auto each = [&](auto&& call) {
-        for (std::uint64_t at = first; at < end;) {
-            const std::uint64_t bit = at % 64, count = std::min(64 - bit, end - at);
-            call(taken_[at / 64], (~std::uint64_t{0} >> (64 - count)) << bit);
-            at += count;
-        }
-    };
-    std::uint64_t others = 0;
-    each([&](std::uint64_t word, std::uint64_t mask) { others |= word & mask; });
-    if (others == 0) each([](std::uint64_t& word, std::uint64_t mask) { word |= mask; });
+bool ComposedMap::claim_many(ComposedCell* first, std::uint64_t count) noexcept {
+    ComposedCell others = 0;
+    for (std::uint64_t i = 0; i < count; ++i) others = static_cast<ComposedCell>(others | first[i]);
+    if (others == 0) std::fill_n(first, count, ComposedCells::kTaken);
     return others == 0;
 }
 
-void ComposedMap::place(std::uint64_t offset, std::uint64_t count, std::uint16_t number) {
-    if (count == 1 && types_[number - 1]->bytes <= kMarkedBytes && offset % kGranule == 0)
-        marks_[offset / kGranule] = number;
+void ComposedMap::place(std::uint64_t offset, std::uint64_t count, ComposedCell number) {
+    if (count == 1 && types_[number - 1u]->bytes <= kMarkedBytes && offset % kGranule == 0)
+        cells_[offset / kGranule] = number;
     else
         arrays_.insert_or_assign(arrays_.end(), offset, Object{offset, count, number});
 }
 
 bool ComposedMap::starts(std::uint64_t offset, std::uint64_t count,
-                         std::uint16_t number) const noexcept {
-    if (count == 1 && offset % kGranule == 0 && marks_[offset / kGranule] == number) return true;
-    if (count == 1 && types_[number - 1]->bytes <= kMarkedBytes) return false;
+                         ComposedCell number) const noexcept {
+    if (count == 1 && is_marked(offset, number)) return true;
+    if (count == 1 && types_[number - 1u]->bytes <= kMarkedBytes) return false;
     const auto at = arrays_.find(offset);
     return at != arrays_.end() && at->second.count == count && at->second.number == number;
 }
@@ -67,8 +51,8 @@ ComposedMap::Object ComposedMap::find(std::uint64_t offset) const noexcept {
     const std::uint64_t granule = offset / kGranule, reach = kMarkedBytes / kGranule;
     const std::uint64_t end = granule < reach ? 0 : granule - reach;
     for (std::uint64_t at = granule + 1; at > end; --at)
-        if (const std::uint16_t mark = marks_[at - 1]; mark != 0)
-            return {(at - 1) * kGranule, 1, mark};
+        if (const ComposedCell cell = cells_[at - 1]; cell != 0 && cell != ComposedCells::kTaken)
+            return {(at - 1) * kGranule, 1, cell};
     return {};
 }
 

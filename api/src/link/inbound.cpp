@@ -127,6 +127,8 @@ MendTables& Inbound::tables() {
     return *tables_;
 }
 
+ComposedTables& Inbound::composed_tables() { return link_->tables().composed(); }
+
 Mending& Inbound::walk(MakeWalk make) {
     if (!arrival_->streamed.walk)
         arrival_->streamed.walk = make(link_->tables().lend_mend(), arrival_->is_acyclic());

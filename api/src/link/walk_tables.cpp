@@ -46,4 +46,9 @@ std::unique_ptr<MendTables> WalkTables::lend_mend() {
     return made;
 }
 
+ComposedTables& WalkTables::composed() {
+    if (!composed_) composed_ = std::make_unique<ComposedTables>();
+    return *composed_;
+}
+
 }  // namespace verbatim::objects

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/composed/composed_tables.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/packing.hpp>
 
@@ -22,6 +23,8 @@ class WalkTables {
     void give_back(std::unique_ptr<PackTables> tables) noexcept;
     std::unique_ptr<MendTables> lend_mend();
     void give_back(std::unique_ptr<MendTables> tables) noexcept { mend_ = std::move(tables); }
+    // Of walks over composed messages that came, which do not stop on their way.
+    ComposedTables& composed();
     // Writes of a sender that has given up may still read its buffers: they are not used again.
     void note_unretired() noexcept { unretired_ = true; }
 
@@ -33,6 +36,7 @@ class WalkTables {
     std::shared_ptr<ToldClasses> told_;
     std::vector<std::unique_ptr<PackTables>> pack_;  // that are not lent
     std::unique_ptr<MendTables> mend_;
+    std::unique_ptr<ComposedTables> composed_;
     std::vector<std::unique_ptr<PackTables>> unusable_;
     bool unretired_ = false;
 };

@@ -13,7 +13,7 @@ class ComposedTransfer final : public Subject {
   public:
     using Root = typename W::Root;
     explicit ComposedTransfer(W workload) : workload_(std::move(workload)) {
-        message_.set_root(*workload_.make(*message_.resource()));
+        message_.set_root(*workload_.make(message_));
     }
 
     std::uint64_t objects() const override { return workload_.objects(); }

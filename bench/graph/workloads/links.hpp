@@ -26,7 +26,7 @@ struct List : Workload {
 
     std::uint64_t objects() const { return count; }
     std::size_t bytes() const { return count * sizeof(Link) + 4096; }
-    Link* make(std::pmr::memory_resource& memory) const {
+    Link* make(auto& memory) const {
         std::vector<Link*> nodes(count);
         for (Link*& node : nodes) node = make_in(memory, Link{});
         if (order == Order::shuffled)
@@ -51,13 +51,13 @@ struct Tree : Workload {
 
     std::uint64_t objects() const { return (std::uint64_t{1} << levels) - 1; }
     std::size_t bytes() const { return objects() * 32 + 4096; }
-    Branch* make(std::pmr::memory_resource& memory) const {
+    Branch* make(auto& memory) const {
         std::uint64_t next = 0;
         return make(memory, levels, next);
     }
 
   private:
-    static Branch* make(std::pmr::memory_resource& memory, unsigned levels, std::uint64_t& next) {
+    static Branch* make(auto& memory, unsigned levels, std::uint64_t& next) {
         if (levels == 0) return nullptr;
         auto* branch = make_in(memory, Branch{next++, nullptr, nullptr});
         branch->left = make(memory, levels - 1, next);
@@ -83,7 +83,7 @@ struct Cyclic : Workload {
 
     std::uint64_t objects() const { return count; }
     std::size_t bytes() const { return count * 48 + 4096; }
-    Node* make(std::pmr::memory_resource& memory) const {
+    Node* make(auto& memory) const {
         std::vector<Node*> nodes(count);
         for (Node*& node : nodes) node = make_in(memory, Node{});
         std::mt19937_64 random(2026);

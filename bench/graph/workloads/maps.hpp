@@ -40,8 +40,8 @@ struct Maps : Workload {
 
     std::uint64_t objects() const { return count; }
     std::size_t bytes() const { return count * 192 + 4096; }
-    Root* make(std::pmr::memory_resource& memory) const {
-        auto* root = make_in(memory, Root{Map(&memory)});
+    Root* make(auto& memory) const {
+        auto* root = make_in(memory, Root{Map(resource_of(memory))});
         if constexpr (kHashed<Map>) root->entries.reserve(count);
         for (std::size_t n = 0; n < count; ++n)
             root->entries.emplace(key(static_cast<std::uint32_t>(n)),

@@ -54,8 +54,8 @@ struct Meshes : Workload {
 
     std::uint64_t objects() const { return kReferences; }
     std::size_t bytes() const { return kMeshBytes + 3 * 4096; }
-    MeshType* make(std::pmr::memory_resource& memory) const {
-        auto* mesh = make_in(memory, empty(memory));
+    MeshType* make(auto& memory) const {
+        auto* mesh = make_in(memory, empty(resource_of(memory)));
         mesh->vertices.resize(kFaces);
         mesh->edges.resize(kEdges);
         mesh->faces.resize(kFaces);
@@ -66,16 +66,16 @@ struct Meshes : Workload {
     }
 
   private:
-    static MeshType empty(std::pmr::memory_resource& memory) {
-        const std::pmr::vector<Vertex> vertices(&memory);
-        const std::pmr::vector<HalfEdge> edges(&memory);
-        const std::pmr::vector<Face> faces(&memory);
+    static MeshType empty(std::pmr::memory_resource* memory) {
+        const std::pmr::vector<Vertex> vertices(memory);
+        const std::pmr::vector<HalfEdge> edges(memory);
+        const std::pmr::vector<Face> faces(memory);
         if constexpr (std::is_same_v<MeshType, Mesh>)
-            return {{vertices, &memory}, {edges, &memory}, {faces, &memory}};
+            return {{vertices, memory}, {edges, memory}, {faces, memory}};
         else if constexpr (std::is_same_v<MeshType, MeshFacesFirst>)
-            return {{faces, &memory}, {edges, &memory}, {vertices, &memory}};
+            return {{faces, memory}, {edges, memory}, {vertices, memory}};
         else
-            return {nullptr, {vertices, &memory}, {edges, &memory}, {faces, &memory}};
+            return {nullptr, {vertices, memory}, {edges, memory}, {faces, memory}};
     }
     // Of the face in a row and a column of the torus.
     static std::size_t at(std::size_t row, std::size_t column) {

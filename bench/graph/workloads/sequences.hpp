@@ -31,8 +31,8 @@ struct Points : Workload {
 
     std::uint64_t objects() const { return count; }
     std::size_t bytes() const { return count * (sizeof(Point) + sizeof(Point*)) + 4096; }
-    Cloud* make(std::pmr::memory_resource& memory) const {
-        auto* cloud = make_in(memory, Cloud{std::pmr::vector<Point*>(&memory)});
+    Cloud* make(auto& memory) const {
+        auto* cloud = make_in(memory, Cloud{std::pmr::vector<Point*>(resource_of(memory))});
         cloud->points.reserve(count);
         for (std::size_t n = 0; n < count; ++n)
             cloud->points.push_back(
@@ -62,8 +62,8 @@ struct Pairs : Workload {
 
     std::uint64_t objects() const { return 2 * count; }
     std::size_t bytes() const { return count * (16 + sizeof(Pair) + sizeof(Pair*)) + 4096; }
-    PairList* make(std::pmr::memory_resource& memory) const {
-        auto* list = make_in(memory, PairList{std::pmr::vector<Pair*>(&memory)});
+    PairList* make(auto& memory) const {
+        auto* list = make_in(memory, PairList{std::pmr::vector<Pair*>(resource_of(memory))});
         list->pairs.reserve(count);
         for (std::size_t n = 0; n < count; ++n) {
             auto* pair = make_in(memory, Pair{static_cast<std::int32_t>(n), nullptr});

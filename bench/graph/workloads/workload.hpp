@@ -22,7 +22,8 @@ enum class Order { allocation, shuffled };
 
 // The part of a workload that is data. Each one has, besides:
 //   Root, the type of its root; Targets, a tuple of the types that raw pointers lead to;
-//   make(memory), the graph, equal each time; objects(); bytes(), room for all objects.
+//   make(memory), the graph, equal each time, some also in a message; objects(); bytes(), room for
+//   all objects.
 struct Workload {
     std::string name;
     Place place = Place::arena;
@@ -32,6 +33,17 @@ template <class T>
 T* make_in(std::pmr::memory_resource& memory, T value) {
     return ::new (memory.allocate(sizeof(T), alignof(T))) T(std::move(value));
 }
+// The same of messages that are composed, which make their objects themselves.
+template <class M>
+concept Composes = requires(M& message) {
+    message.resource();
+};
+template <class T>
+T* make_in(Composes auto& message, T value) {
+    return message.template make<T>(std::move(value));
+}
+inline std::pmr::memory_resource* resource_of(std::pmr::memory_resource& memory) { return &memory; }
+std::pmr::memory_resource* resource_of(Composes auto& message) { return message.resource(); }
 
 inline std::unique_ptr<GraphMemory> make_memory(Place place, std::size_t bytes) {
     if (place != Place::arena) return std::make_unique<HeapMemory>();

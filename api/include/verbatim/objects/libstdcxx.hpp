@@ -62,7 +62,8 @@ template <bool Polymorphic>
 std::byte* forbid_allocation(void* container) noexcept {
     auto* bytes = static_cast<std::byte*>(container);
     if constexpr (Polymorphic) {
-        const std::pmr::memory_resource* const none = std::pmr::null_memory_resource();
+        // Once: the call is one into a library, and made for each string.
+        static const std::pmr::memory_resource* const none = std::pmr::null_memory_resource();
         std::memcpy(bytes, &none, sizeof none);
     }
     return bytes + kAllocatorBytes<Polymorphic>;

@@ -20,7 +20,12 @@ class ComposeArena final : public std::pmr::memory_resource {
 
     std::byte* data() const noexcept { return block_.data(); }
     std::uint64_t used() const noexcept { return used_; }
+    // Nothing that it handed out lies outside of the message.
+    bool is_whole() const noexcept { return is_whole_; }
     std::uint64_t address() const noexcept { return reinterpret_cast<std::uint64_t>(data()); }
+    std::uint64_t offset_of(const void* object) const noexcept {
+        return reinterpret_cast<std::uint64_t>(object) - address();
+    }
     // The bytes to be sent. `root`: an object in them.
     ComposedMemory finish(const void* root) noexcept;
 
@@ -36,6 +41,7 @@ class ComposeArena final : public std::pmr::memory_resource {
     const std::uint64_t capacity_;
     PrivateBlock block_;
     std::uint64_t used_ = ComposedHead::kBytes;
+    bool is_whole_ = true;
     std::pmr::monotonic_buffer_resource outside_;
 };
 

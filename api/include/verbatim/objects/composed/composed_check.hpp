@@ -9,16 +9,6 @@
 
 namespace verbatim::objects {
 
-class ComposedChecking;
-
-// As PackFrame.
-struct ComposedCheckFrame {
-    void (*step)(ComposedChecking&, const ComposedCheckFrame&) = nullptr;
-    const std::byte* source = nullptr;
-    std::uint64_t offset = 0;  // of containers
-    std::uint64_t count = 0;
-};
-
 class ComposedChecking {
   protected:
     bool is_good_ = true;
@@ -34,6 +24,7 @@ class ComposedCheck final : public ComposedChecking,
     using Frame = ComposedCheckFrame;
     using Walk = ComposedChecking;
 
+    explicit ComposedCheck(ComposedTables& tables) : Base(tables) {}
     // True: the message holds all of the graph.
     bool run(const ComposedMemory& memory, const Root& root) {
         Base::begin(memory);
@@ -54,14 +45,14 @@ class ComposedCheck final : public ComposedChecking,
     template <class E>
     [[gnu::always_inline]] void owned(const E* first, std::uint64_t count) {
         if (count == 0) return;
-        if (const std::uint64_t at = place_of(first, count); at != ComposedMap::kOutside)
+        if (const std::uint64_t at = place_of(first, count); at != Base::kOutside)
             Base::template follow<E>(at, count);
     }
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot) {
         if (target == nullptr) return;
         const std::uint64_t at = place_of(target, 1);
-        if (at == ComposedMap::kOutside) return;
+        if (at == Base::kOutside) return;
         if constexpr (Types::template is_inner<E>())
             Base::template follow_inner<E>(at, 1);
         else
@@ -70,7 +61,7 @@ class ComposedCheck final : public ComposedChecking,
     template <class E>
     void view(const E* first, std::uint64_t count, Slot) {
         if (count == 0) return;
-        if (const std::uint64_t at = place_of(first, count); at != ComposedMap::kOutside)
+        if (const std::uint64_t at = place_of(first, count); at != Base::kOutside)
             Base::template follow_inner<E>(at, count);
     }
     // Texts lie outside, most often, and have no length.
@@ -86,13 +77,13 @@ class ComposedCheck final : public ComposedChecking,
     // Memory of a container that holds no objects.
     void room(const void* first, std::uint64_t bytes) {
         const std::uint64_t at = place_of(static_cast<const std::byte*>(first), bytes);
-        if (at != ComposedMap::kOutside && !Base::map_.claim(at, bytes)) refuse("it is taken");
+        if (at != Base::kOutside && !Base::map_.claim(at, bytes)) refuse("it is taken");
     }
     // Objects in such memory.
     template <class E>
     void inside(const E* first, std::uint64_t count) {
         const std::uint64_t at = place_of(first, count);
-        if (at == ComposedMap::kOutside) return;
+        if (at == Base::kOutside) return;
         Base::template note<E>(at, count);
         push<E>(at, count);
     }
@@ -107,7 +98,7 @@ class ComposedCheck final : public ComposedChecking,
     [[gnu::always_inline]] std::uint64_t place_of(const E* first, std::uint64_t count) {
         const std::uint64_t at =
             Base::template locate<E>(reinterpret_cast<std::uint64_t>(first), count);
-        if (at == ComposedMap::kOutside) refuse("an object lies outside");
+        if (at == Base::kOutside) refuse("an object lies outside");
         return at;
     }
     void refuse(const char*) noexcept { is_good_ = false; }

@@ -9,31 +9,28 @@
 #include <cstdint>
 #include <cstring>
 
+#include <verbatim/objects/composed/composed_chain.hpp>
 #include <verbatim/objects/composed/composed_walk.hpp>
 #include <verbatim/objects/graph/image_cursor.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 
 namespace verbatim::objects {
 
-class ComposedVerifying;
-
-// As MendFrame.
-struct ComposedVerifyFrame {
-    void (*step)(ComposedVerifying&, const ComposedVerifyFrame&) = nullptr;
-    std::byte* at = nullptr;
-    std::uint64_t count = 0;
-    std::uint64_t state = 0;  // of containers
-};
-
 class ComposedVerifying {
   public:
     [[noreturn]] static void corrupt(const char* what) { throw_corrupt(what); }
 
   protected:
+    explicit ComposedVerifying(ComposedTables& tables) noexcept
+        : stack_(tables.stack), left_(tables.left) {
+        stack_.clear();
+        left_.clear();
+    }
     // Calls the validators. Throws Error.
     void validate() const;
 
-    Column<ComposedVerifyFrame> stack_;
+    Column<ComposedVerifyFrame>& stack_;
+    Column<std::byte*>& left_;
     Column<ToValidate> to_validate_;
 };
 
@@ -51,6 +48,7 @@ class ComposedVerifier final : public ComposedVerifying,
     using Frame = ComposedVerifyFrame;
     using Walk = ComposedVerifying;
 
+    explicit ComposedVerifier(ComposedTables& tables) : ComposedVerifying(tables), Base(tables) {}
     // `memory` starts at a multiple of the largest alignment of the graph's types.
     Root* run(ComposedMemory memory) {
         const std::uint64_t root = read_composed_head(memory);
@@ -105,21 +103,31 @@ class ComposedVerifier final : public ComposedVerifying,
     }
     template <class P>
     void pointers(P* first, std::uint64_t count) {
-        for (std::uint64_t i = 0; i < count; ++i)
-            pointer<std::remove_cv_t<std::remove_pointer_t<P>>>(first + i);
+        using E = std::remove_cv_t<std::remove_pointer_t<P>>;
+        if constexpr (Pointers::template kTakes<E>) {
+            const Pointers at(Base::map_.cells(), Base::memory_);
+            for (std::uint64_t i = 0; i < count; ++i)
+                if (std::byte* const target = at.template follow<E>(first + i)) begin<E>(target);
+        } else {
+            for (std::uint64_t i = 0; i < count; ++i) pointer<E>(first + i);
+        }
     }
     // The node that lies there. Nothing is known of it but that it lies in the message.
     template <class Node>
     Node* look_at(const void* address) const {
         return local<Node>(place_of<Node>(address, 1));
     }
-    // It becomes a node of one container, and an object.
+    // It becomes a node of one container.
     template <class Node>
-    [[gnu::always_inline]] void take_node(Node* node) {
-        const auto at =
-            static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(node) - Base::memory_.bytes);
-        if (Base::template meet<Node>(at, 1) != Base::Met::fresh)
+    [[gnu::always_inline]] void claim_node(const Node* node) {
+        const auto* const at = reinterpret_cast<const std::byte*>(node);
+        const auto offset = static_cast<std::uint64_t>(at - Base::memory_.bytes);
+        if (Base::template meet<Node>(offset, 1) != Base::Met::fresh)
             corrupt("two containers have the same node");
+    }
+    // And an object.
+    template <class Node>
+    [[gnu::always_inline]] void mend_node(Node* node) {
         if constexpr (!kPlain<Node>) TraitOf<Node>::mend(*this, *node);
     }
     // Memory of a container that holds no objects.
@@ -150,12 +158,13 @@ class ComposedVerifier final : public ComposedVerifying,
 
   private:
     friend Base;
+    using Pointers = ComposedPointers<ComposedVerifier>;
 
     template <class E>
     [[gnu::always_inline]] std::uint64_t place_of(const void* address, std::uint64_t count) const {
         const std::uint64_t at =
             Base::template locate<E>(reinterpret_cast<std::uint64_t>(address), count);
-        if (at == ComposedMap::kOutside) corrupt("a reference leads out of the message");
+        if (at == Base::kOutside) corrupt("a reference leads out of the message");
         return at;
     }
     template <class E>
@@ -178,9 +187,28 @@ class ComposedVerifier final : public ComposedVerifying,
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
     }
+    // One that was met, while no object is mended. A linked one puts off what it leads to.
+    template <class E>
+    [[gnu::always_inline]] void begin(std::byte* object) {
+        ++Base::objects_;
+        if constexpr (kIsLinked<E>)
+            mend_one<E>(object);
+        else
+            push<E>(static_cast<std::uint64_t>(object - Base::memory_.bytes), 1);
+    }
     template <class E>
     static void step_one(ComposedVerifying& walk, const ComposedVerifyFrame& frame) {
-        TraitOf<E>::mend(static_cast<ComposedVerifier&>(walk), *reinterpret_cast<E*>(frame.at));
+        static_cast<ComposedVerifier&>(walk).template mend_one<E>(frame.at);
+    }
+    template <class E>
+    [[gnu::always_inline]] void mend_one(std::byte* object) {
+        if constexpr (kIsChained<E> && Pointers::template kTakes<E>) {
+            const Pointers pointers(Base::map_.cells(), Base::memory_);
+            ComposedChain<ComposedVerifier, E> chain(*this, pointers, left_);
+            Base::objects_ += chain.run(object);
+        } else if constexpr (!kPlain<E>) {
+            TraitOf<E>::mend(*this, *reinterpret_cast<E*>(object));
+        }
     }
     // The frame is gone with the first that is put off.
     template <class E>

@@ -8,10 +8,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <verbatim/objects/column.hpp>
-#include <verbatim/objects/composed/composed_map.hpp>
+#include <verbatim/objects/composed/composed_tables.hpp>
 #include <verbatim/objects/describe/composed_marking.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/types/shared_ptr.hpp>
@@ -19,44 +20,65 @@
 
 namespace verbatim::objects {
 
-// A reference to what may lie inside an object that the walk has not met yet.
-struct ComposedReference {
-    std::uint64_t offset = 0;
-    std::uint64_t count = 0;
-
-    // Longer ones first, as they hold the others.
-    friend bool operator<(const ComposedReference& a, const ComposedReference& b) noexcept {
-        return a.offset != b.offset ? a.offset < b.offset : a.count > b.count;
-    }
-};
-
 // `Derived` has push<E>(offset, count), for objects to be walked later, and refuse(const char*).
 template <class Derived, class Root>
 class ComposedWalk {
   public:
     using Types = Closure<Root>;
     static constexpr bool kByAddress = true;
+    static constexpr std::uint64_t kOutside = ~std::uint64_t{0};
+
+    // Fetches ahead what the address means.
+    void fetch(const void* address) const noexcept {
+        const std::uint64_t distance = reinterpret_cast<std::uint64_t>(address) - memory_.address;
+        __builtin_prefetch(reinterpret_cast<const void*>(
+            reinterpret_cast<std::uint64_t>(memory_.bytes) + distance));
+    }
 
   protected:
+    // Where several references may lead to the same object, and what is known of the others.
+    static constexpr bool kHasShared = !boost::mp11::mp_empty<typename Types::Claimed>::value;
+    using Map = std::conditional_t<kHasShared, ComposedMap, ComposedBits>;
+    using Met = ComposedMet;
+
+    explicit ComposedWalk(ComposedTables& tables) noexcept : map_(map_of(tables)) {}
     void begin(const ComposedMemory& memory) {
         static constexpr auto kTypes = []<class... T>(List<T...>) {
             return std::array<const TypeKey*, sizeof...(T)>{&kTypeKey<T>...};
         }(typename Types::Claimed{});
         memory_ = memory;
         map_.begin(kTypes, memory.used);
+        near_.fill({});
     }
 
-    // The offset of what an address of the message means, or kOutside.
+    // The offset of `count` objects, or kOutside: they are not all in the message, or not aligned.
+    // `address`: what a reference says, of any value.
     template <class E>
     [[gnu::always_inline]] std::uint64_t locate(std::uint64_t address,
                                                 std::uint64_t count) const noexcept {
-        return map_.template locate<E>(address - memory_.address, count);
+        const std::uint64_t distance = address - memory_.address;
+        if (distance >= memory_.used || distance % alignof(E) != 0) return kOutside;
+        const std::uint64_t room = memory_.used - distance;
+        if (count == 1 ? room < sizeof(E) : count > room / sizeof(E)) return kOutside;
+        return distance;
     }
 
-    enum class Met : std::uint8_t { fresh, known, taken };
+    // In the cells: of a type that several references may lead to, or kTaken.
+    template <class E>
+    static constexpr ComposedCell kNumber = Types::template claims<E>()
+                                                ? Types::template number_of<E>()
+                                                : ComposedCells::kTaken;
     // Objects that lie there and nowhere inside of others.
     template <class E>
     [[gnu::always_inline]] Met meet(std::uint64_t offset, std::uint64_t count) {
+        if constexpr (kHasShared && ComposedCells::kIsShort<E>) {
+            if (count == 1 && starts_granule<E>(offset)) {
+                const std::uint64_t granule = offset / ComposedCells::kGranule;
+                const Met met = map_.cells().template meet<E>(granule, kNumber<E>);
+                objects_ += met == Met::fresh;
+                return met;
+            }
+        }
         if constexpr (Types::template claims<E>())
             if (starts<E>(offset, count)) return Met::known;
         if (!map_.claim(offset, count * sizeof(E))) return Met::taken;
@@ -65,20 +87,19 @@ class ComposedWalk {
     }
     template <class E>
     [[gnu::always_inline]] bool starts(std::uint64_t offset, std::uint64_t count) const noexcept {
-        constexpr std::uint16_t number = Types::template number_of<E>();
-        if (ComposedMap::kIsMarked<E> && count == 1 && offset % ComposedMap::kGranule == 0)
-            return map_.is_marked(offset, number);
-        return map_.starts(offset, count, number);
+        if (ComposedMap::kIsMarked<E> && count == 1 && starts_granule<E>(offset))
+            return map_.is_marked(offset, kNumber<E>);
+        return map_.starts(offset, count, kNumber<E>);
     }
     template <class E>
     [[gnu::always_inline]] void note(std::uint64_t offset, std::uint64_t count) {
         ++objects_;
         if constexpr (Types::template claims<E>()) {
-            constexpr std::uint16_t number = Types::template number_of<E>();
             if constexpr (ComposedMap::kIsMarked<E>)
-                if (count == 1 && offset % ComposedMap::kGranule == 0)
-                    return map_.template mark<E>(offset, number);
-            map_.place(offset, count, number);
+                if (count == 1 && starts_granule<E>(offset))
+                    return map_.template mark<E>(offset, kNumber<E>);
+            map_.place(offset, count, kNumber<E>);
+            if constexpr (Types::template is_inner<E>()) near<E>() = {offset, count};
         }
     }
 
@@ -113,22 +134,37 @@ class ComposedWalk {
     }
 
     ComposedMemory memory_;
-    ComposedMap map_;
+    Map& map_;
     std::uint64_t objects_ = 0;
 
   private:
     Derived& derived() noexcept { return static_cast<Derived&>(*this); }
+    static Map& map_of(ComposedTables& tables) noexcept {
+        if constexpr (kHasShared)
+            return tables.map;
+        else
+            return tables.bits;
+    }
+    template <class E>
+    [[gnu::always_inline]] static bool starts_granule(std::uint64_t offset) noexcept {
+        return alignof(E) % ComposedCells::kGranule == 0 || offset % ComposedCells::kGranule == 0;
+    }
 
+    // The array of the type that was met or found last.
+    template <class E>
+    ComposedReference& near() noexcept {
+        return near_[Types::template inner_index_of<E>()];
+    }
+    template <class E>
+    [[gnu::always_inline]] static bool are_in(const ComposedReference& array, std::uint64_t offset,
+                                              std::uint64_t count) noexcept {
+        const std::uint64_t bytes = offset - array.offset, index = bytes / sizeof(E);
+        return bytes % sizeof(E) == 0 && index < array.count && count <= array.count - index;
+    }
     // What was placed stays: it does not matter when this is asked.
     template <class E>
-    bool is_held(std::uint64_t offset, std::uint64_t count) const noexcept {
-        if (starts<E>(offset, count)) return true;
-        const ComposedMap::Object& array = map_.last_array();
-        const std::uint64_t delta = offset - array.offset;
-        if (array.number != 0 && &map_.type_of(array) == &kTypeKey<E> && delta % sizeof(E) == 0 &&
-            delta / sizeof(E) < array.count)
-            return count <= array.count - delta / sizeof(E);
-        return false;
+    [[gnu::always_inline]] bool is_held(std::uint64_t offset, std::uint64_t count) noexcept {
+        return are_in<E>(near<E>(), offset, count) || starts<E>(offset, count);
     }
     template <class E>
     void drain_type() {
@@ -142,11 +178,16 @@ class ComposedWalk {
             if (!holds<E>(next)) follow<E>(next.offset, next.count);
     }
     template <class E>
-    bool holds(const ComposedReference& reference) const noexcept {
-        return map_.holds(reference.offset, reference.count, kTypeKey<E>, memory_.bytes);
+    bool holds(const ComposedReference& reference) noexcept {
+        if (!map_.holds(reference.offset, reference.count, kTypeKey<E>, memory_.bytes))
+            return false;
+        const ComposedMap::Object& array = map_.last_array();
+        if (array.number == kNumber<E>) near<E>() = {array.offset, array.count};
+        return true;
     }
 
     std::array<Column<ComposedReference>, Types::kInnerTypes + 1> waiting_;
+    std::array<ComposedReference, Types::kInnerTypes + 1> near_;
 };
 
 // A type that the walk cannot follow: its trait owns objects and does not say where they are, or
@@ -159,10 +200,9 @@ struct HidesAddresses {
     struct IsOwned<PointerTo<E>> : std::false_type {};
     template <class E>
     struct IsOwned<ViewOf<E>> : std::false_type {};
-    static constexpr bool value =
-        boost::mp11::mp_any_of<typename TraitOf<T>::Edges, IsOwned>::value && !requires {
-        TraitOf<T>::kTellsAddresses;
-    };
+    static constexpr bool kOwns =
+        boost::mp11::mp_any_of<typename TraitOf<T>::Edges, IsOwned>::value;
+    static constexpr bool value = kOwns && !requires { TraitOf<T>::kTellsAddresses; };
 };
 template <class Root>
 inline constexpr bool kCanBeComposed =

@@ -2,18 +2,12 @@
 // in one write, and the receiver only verifies them (docs/composed.md).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <memory_resource>
-#include <new>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
-#include <verbatim/objects/composed/compose_arena.hpp>
-#include <verbatim/objects/composed/composed_check.hpp>
-#include <verbatim/objects/composed/seat.hpp>
+#include <verbatim/objects/composed/composition.hpp>
 #include <verbatim/objects/operations/composed_image.hpp>
 #include <verbatim/objects/operations/send.hpp>
 
@@ -41,33 +35,21 @@ class ComposedMessage {
 
   public:
     ComposedMessage(objects::ComposePlace place, ComposeOptions options)
-        : place_(std::move(place)),
-          arena_(std::make_unique<objects::ComposeArena>(options.most_bytes, place_.address())),
-          root_(make<T>()) {}
+        : place_(std::move(place)), composition_(options.most_bytes, place_.address()) {}
 
-    T& operator*() noexcept { return *root_; }
-    T* operator->() noexcept { return root_; }
-    const T& root() const noexcept { return *root_; }
+    T& operator*() noexcept { return composition_.root(); }
+    T* operator->() noexcept { return &composition_.root(); }
+    const T& root() const noexcept { return composition_.root(); }
     // Another object of the message becomes its root.
-    void set_root(T& root) noexcept { root_ = &root; }
+    void set_root(T& root) noexcept { composition_.set_root(root); }
 
     // For containers of the program. What it gives lies in the message.
-    std::pmr::memory_resource* resource() noexcept { return arena_.get(); }
+    std::pmr::memory_resource* resource() noexcept { return composition_.resource(); }
     // An object of the message. Its containers, and those of its members, use the message's memory.
+    // It lasts as long as the message.
     template <class U, class... A>
     U* make(A&&... arguments) {
-        void* const memory = arena_->allocate(sizeof(U), alignof(U));
-        U* made = nullptr;
-        if constexpr (std::uses_allocator_v<U, std::pmr::polymorphic_allocator<>>)
-            made = std::uninitialized_construct_using_allocator(
-                static_cast<U*>(memory), std::pmr::polymorphic_allocator<>(resource()),
-                std::forward<A>(arguments)...);
-        else if constexpr (std::is_constructible_v<U, A...>)
-            made = ::new (memory) U(std::forward<A>(arguments)...);
-        else
-            made = ::new (memory) U{std::forward<A>(arguments)...};
-        seat(*made);
-        return made;
+        return composition_.template make<U>(std::forward<A>(arguments)...);
     }
     // Has the containers of an object of the message, such as an element that is no container
     // itself, use the message's memory.
@@ -79,17 +61,11 @@ class ComposedMessage {
     // ---- for the operations ----
     const objects::ComposePlace& place() const noexcept { return place_; }
     // The bytes to be sent, and how many objects; none if some of the graph lies outside.
-    std::optional<objects::ComposedBytes> finish() const {
-        const objects::ComposedMemory memory = arena_->finish(root_);
-        objects::ComposedCheck<T> check;
-        if (!check.run(memory, *root_)) return std::nullopt;
-        return objects::ComposedBytes{memory, check.objects()};
-    }
+    std::optional<objects::ComposedBytes> finish() const { return composition_.finish(); }
 
   private:
     objects::ComposePlace place_;
-    std::unique_ptr<objects::ComposeArena> arena_;
-    T* root_;
+    objects::Composition<T> composition_;
 };
 
 // Asked without making the class: send<T>() is called with types that cannot be composed.

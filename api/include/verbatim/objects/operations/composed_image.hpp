@@ -33,12 +33,6 @@ class ComposePlace {
     std::uint64_t address_ = 0;
 };
 
-// A message whose references were checked.
-struct ComposedBytes {
-    ComposedMemory memory;
-    std::uint64_t objects = 0;
-};
-
 // Stands in the place of a walk.
 class ComposedImage final : public Packing {
   public:

@@ -75,7 +75,7 @@ class ReceiveOperation {
         const objects::ComposedMemory memory = inbound_.composed();
         if (memory.bytes == nullptr) return false;
         if constexpr (kComposed<T> && objects::kCanBeComposed<T>) {
-            objects::ComposedVerifier<T> verifier;
+            objects::ComposedVerifier<T> verifier(inbound_.composed_tables());
             T* const root = verifier.run(memory);
             received_.emplace(inbound_.take(), root,
                               ReceiveReport{verifier.objects(), 0, memory.used});

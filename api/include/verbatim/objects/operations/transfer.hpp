@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
-#include <verbatim/objects/composed/composed_map.hpp>
+#include <verbatim/objects/composed/composed_tables.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/packing.hpp>
@@ -231,6 +231,8 @@ class Inbound {
     // where a walk has begun, or where the arena has no room.
     bool keep(std::shared_ptr<KeptImage>& image);
     MendTables& tables();
+    // Those of the connection: for one walk at a time.
+    ComposedTables& composed_tables();
     using MakeWalk = std::shared_ptr<KeptWalk> (*)(std::unique_ptr<MendTables>, bool acyclic);
     Mending& walk(MakeWalk make);
     // Walks on; true once the graph is whole and checked.

@@ -12,6 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/linked_nodes.hpp>
 #include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -82,6 +83,7 @@ struct Trait<std::list<V, A>> : detail::ContainerTrait<A, V, OwnedOne, ListNode<
     template <class S>
     static void pack(S& sender, const Container& list, Slot) {
         const auto& image = Trait::template image_of<ListImage>(&list);
+        if (detail::knows_nodes<Node>(sender, list, image.size)) return;
         detail::NodePacking<Node, S>::begin(sender, image.ends.next, image.size);
     }
     template <class R>
@@ -122,6 +124,7 @@ struct Trait<std::forward_list<V, A>> : detail::ContainerTrait<A, V, OwnedOne, C
         const auto count = static_cast<std::uint64_t>(std::distance(list.begin(), list.end()));
         sender.amend(slot.at(kImageAt), std::as_bytes(std::span(&count, 1)));
         const auto& image = Trait::template image_of<ChainLink>(&list);
+        if (detail::knows_nodes<Node>(sender, list, count)) return;
         detail::NodePacking<Node, S>::begin(sender, image.next, count);
     }
     template <class R>
@@ -135,7 +138,7 @@ struct Trait<std::forward_list<V, A>> : detail::ContainerTrait<A, V, OwnedOne, C
         head->next = head;
         using Linker = detail::ChainLinker<V>;
         if constexpr (ByAddress<R>) {
-            detail::LinkedNodes<Linker, R>::begin(receiver, bytes, detail::kMostObjects, first);
+            detail::LinkedNodes<Linker, R>::begin(receiver, bytes, detail::kUntilNull, first);
         } else {
             if constexpr (R::Types::template claims<Node>())
                 receiver.validate_later(&list, &is_whole);

@@ -1,5 +1,6 @@
 // std::map, std::set and their multi forms, std and std::pmr. The receiver makes a balanced tree of
-// the nodes, which come in order, and checks that order once.
+// the nodes, which come in order, and checks that order once. In composed messages the tree is
+// there, and is checked.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/linked_nodes.hpp>
 #include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -26,11 +28,27 @@ inline constexpr bool kIsKnownOrder =
     kIsGreater<Compare, K> || std::is_same_v<Compare, std::less<K>> ||
     std::is_same_v<Compare, std::less<>>;
 
+// `fits`: may a node come before another one?
+template <class V, class KeyOf, class Compare, bool IsMulti>
+struct KeyOrder {
+    using Node = TreeNode<V>;
+
+    static bool fits(const TreeLinks& a, const TreeLinks& b) {
+        return IsMulti ? !Compare{}(key_of(b), key_of(a))
+                       : static_cast<bool>(Compare{}(key_of(a), key_of(b)));
+    }
+
+  private:
+    static const auto& key_of(const TreeLinks& links) noexcept {
+        return KeyOf::of(NodeTrait<Node>::value_of(reinterpret_cast<const Node&>(links)));
+    }
+};
+
 // Until finish(), the nodes are chained by `right`, from the header's `left` to its `right`.
-template <class V, class KeyOf, class Compare, bool IsMulti, bool ChecksLate>
+template <class Order, bool ChecksLate>
 class TreeLinker {
   public:
-    using Node = TreeNode<V>;
+    using Node = typename Order::Node;
     static constexpr bool kIsKeyed = true;
 
     TreeLinker(auto& receiver, std::byte* image) noexcept
@@ -56,13 +74,8 @@ class TreeLinker {
     }
 
   private:
-    static const auto& key_of(const TreeLinks& links) noexcept {
-        return KeyOf::of(NodeTrait<Node>::value_of(reinterpret_cast<const Node&>(links)));
-    }
     void check_order(const TreeLinks& a, const TreeLinks& b) const {
-        const bool fits = IsMulti ? !Compare{}(key_of(b), key_of(a))
-                                  : static_cast<bool>(Compare{}(key_of(a), key_of(b)));
-        if (!fits) corrupt_("the keys of a container are out of order");
+        if (!Order::fits(a, b)) corrupt_("the keys of a container are out of order");
     }
     void check_all() const {
         const TreeLinks* at = tree_.header.left;
@@ -89,6 +102,7 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
                   "verbatim: keys must be numbers, enums, strings, or pairs, tuples, arrays and "
                   "optionals of these: others may compare differently at the receiver");
     using Node = TreeNode<V>;
+    using Order = KeyOrder<V, KeyOf, Compare, IsMulti>;
     using OrderedTrait::ContainerTrait::kPolymorphic;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic> + kComparatorBytes;
 
@@ -99,6 +113,7 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {
         const auto& image = OrderedTrait::template image_of<TreeImage, kImageAt>(&container);
+        if (knows_nodes<Node>(sender, container, image.count)) return;
         NodePacking<Node, S>::begin_keyed(sender, image.header.left, image.count);
     }
     template <class R>
@@ -110,12 +125,11 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
         if (image->count == 0) return;
         image->header.left = image->header.right = nullptr;
         if constexpr (ByAddress<R>) {
-            using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, false>;
-            LinkedTree<Linker, R>::begin(receiver, bytes, image->count, root);
+            LinkedTree<Node, Order, R>::begin(receiver, bytes, image->count, root);
         } else {
             if constexpr (R::Types::template claims<Node>())
                 receiver.validate_later(&container, &is_whole);
-            using Linker = TreeLinker<V, KeyOf, Compare, IsMulti, kWalksNodes<R, Node>>;
+            using Linker = TreeLinker<Order, kWalksNodes<R, Node>>;
             NodeMending<Linker, R>::begin_keyed(receiver, bytes, image->count);
         }
     }

@@ -12,6 +12,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/linked_nodes.hpp>
 #include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -171,6 +172,7 @@ struct UnorderedTrait
             const std::size_t buckets = bucket_count_for(image.count, image.bucket_count);
             sender.reserve(bytes_of(buckets), alignof(ChainLink*));
         }
+        if (knows_nodes<Node>(sender, container, image.count)) return;
         NodePacking<Node, S>::begin_keyed(sender, image.before_first.next, image.count);
     }
     template <class R>

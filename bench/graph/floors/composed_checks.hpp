@@ -1,0 +1,116 @@
+// Checks by hand of composed messages, as a receiver would write them for one workload. Each
+// reference leads into the message, each object lies where nothing else does, and addresses are
+// moved to where the copy lies. A start map has one word for each granule of 8 bytes, or one bit
+// where no two references may lead to the same object.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+#include <verbatim/objects/composed/composed_map.hpp>
+
+namespace bench_graph::by_hand {
+
+inline void check(bool right) {
+    if (!right) [[unlikely]]
+        throw std::runtime_error("composed floor: the message is damaged");
+}
+
+using Memory = verbatim::objects::ComposedMemory;
+inline constexpr std::uint64_t kHead = verbatim::objects::ComposedHead::kBytes;
+
+// Where an address of the sender leads to.
+class Places {
+  public:
+    explicit Places(const Memory& memory) : memory_(memory) {}
+    template <class T>
+    [[gnu::always_inline]] std::uint64_t of(const void* address, std::uint64_t count = 1) const {
+        const std::uint64_t at = reinterpret_cast<std::uint64_t>(address) - memory_.address;
+        check(at < memory_.used && at % alignof(T) == 0 &&
+              count <= (memory_.used - at) / sizeof(T));
+        return at;
+    }
+    template <class T>
+    T* at(std::uint64_t offset) const {
+        return reinterpret_cast<T*>(memory_.bytes + offset);
+    }
+
+  private:
+    Memory memory_;
+};
+
+// The first word of an object has its type's number, the others are taken.
+class Starts {
+  public:
+    Starts(std::uint16_t* words, const Memory& memory) : words_(words), granules_(memory.used / 8) {
+        std::memset(words, 0, granules_ * sizeof *words + 16);
+        std::fill_n(words, kHead / 8, std::uint16_t{1});
+    }
+    // The object that the field leads to, moved; null if it was met before, or the field is null.
+    template <class T, std::uint16_t number>
+    [[gnu::always_inline]] T* follow(T*& field, const Memory& memory) const {
+        const auto address = reinterpret_cast<std::uint64_t>(field);
+        if (address == 0) return nullptr;
+        const std::uint64_t granule = std::rotr(address - memory.address, 3);
+        check(granule < granules_ && sizeof(T) / 8 <= granules_ - granule);
+        field = reinterpret_cast<T*>(memory.bytes + granule * 8);
+        std::uint16_t* const word = words_ + granule;
+        if (*word == number) return nullptr;
+        check(take<T, number>(word));
+        return field;
+    }
+
+  private:
+    template <class T, std::uint16_t number>
+    [[gnu::always_inline]] static bool take(std::uint16_t* word) {
+        std::uint64_t first = 0, second = 0;
+        constexpr std::size_t kBytes = sizeof(T) / 8 * 2;
+        constexpr std::size_t kFirst = std::bit_floor(std::min<std::size_t>(kBytes, 8));
+        std::memcpy(&first, word, kFirst);
+        std::memcpy(&second, word + kFirst / 2, kBytes - kFirst);
+        if ((first | second) != 0) return false;
+        first = 0x8000'8000'8000'0000u | number;
+        second = 0x8000'8000'8000'8000u;
+        std::memcpy(word, &first, kFirst);
+        std::memcpy(word + kFirst / 2, &second, kBytes - kFirst);
+        return true;
+    }
+
+    std::uint16_t* words_;
+    std::uint64_t granules_;
+};
+
+// For objects with one owner each.
+class Taken {
+  public:
+    Taken(std::uint64_t* words, const Memory& memory) : words_(words) {
+        std::memset(words, 0, memory.used / 64 + 16);
+        take(0, kHead);
+    }
+    [[gnu::always_inline]] void take(std::uint64_t offset, std::uint64_t bytes) const {
+        check(offset % 8 == 0);
+        const std::uint64_t first = offset / 8, count = (bytes + 7) / 8;
+        if (first % 64 + count > 64) return take_many(first, first + count);
+        const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << first % 64;
+        check((words_[first / 64] & mask) == 0);
+        words_[first / 64] |= mask;
+    }
+
+  private:
+    void take_many(std::uint64_t first, std::uint64_t end) const {
+        while (first < end) {
+            const std::uint64_t count = std::min(64 - first % 64, end - first);
+            const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << first % 64;
+            check((words_[first / 64] & mask) == 0);
+            words_[first / 64] |= mask;
+            first += count;
+        }
+    }
+    std::uint64_t* words_;
+};
+
+}  // namespace bench_graph::by_hand

@@ -1,0 +1,148 @@
+// Verifying traversals by hand of containers. Each returns the root, or throws.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory_resource>
+#include <utility>
+
+#include <verbatim/objects/libstdcxx_containers.hpp>
+
+#include "../workloads/maps.hpp"
+#include "../workloads/records.hpp"
+#include "composed_checks.hpp"
+
+namespace bench_graph::by_hand {
+
+inline RecordList* receive(RecordList* root, const Memory& memory, std::byte* map) {
+    const Places places(memory);
+    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
+    const auto nothing = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+    const std::uint64_t place = places.of<RecordList>(root);
+    taken.take(place, sizeof(RecordList));
+    root = places.at<RecordList>(place);
+    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->records);
+    const std::uint64_t bytes = fields[2] - fields[1], count = bytes / sizeof(Record);
+    check(bytes % sizeof(Record) == 0);
+    const auto first = places.of<Record>(reinterpret_cast<const void*>(fields[1]), count);
+    taken.take(first, bytes);
+    fields[0] = nothing;
+    fields[1] = reinterpret_cast<std::uint64_t>(places.at<Record>(first));
+    fields[2] = fields[3] = fields[1] + bytes;
+    for (Record& record : root->records) {
+        auto* const name = reinterpret_cast<std::uint64_t*>(&record.name);
+        const std::uint64_t size = name[2];
+        char* letters = reinterpret_cast<char*>(name + 3);
+        const auto here =
+            static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(letters) - memory.bytes);
+        if (name[1] != memory.address + here) {
+            check(size < memory.used);
+            const auto at = places.of<char>(reinterpret_cast<const void*>(name[1]), size + 1);
+            taken.take(at, size + 1);
+            letters = places.at<char>(at);
+            name[3] = size;
+        }
+        check((name[3] == size || size < 16) && letters[size] == 0);
+        name[0] = nothing;
+        name[1] = reinterpret_cast<std::uint64_t>(letters);
+    }
+    return root;
+}
+
+// The nodes are walked in order of their keys, by their own links.
+inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* root, const Memory& memory,
+                                    std::byte* map) {
+    using verbatim::objects::TreeImage;
+    using verbatim::objects::TreeLinks;
+    struct Node {
+        TreeLinks links;
+        std::pair<std::int32_t, Entry> value;
+    };
+    const Places places(memory);
+    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
+    const std::uint64_t place = places.of<MapRoot<OrderedMap>>(root);
+    taken.take(place, sizeof(MapRoot<OrderedMap>));
+    root = places.at<MapRoot<OrderedMap>>(place);
+    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
+    fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+    auto& tree = *reinterpret_cast<TreeImage*>(fields + 2);
+    std::array<TreeLinks*, 128> path;
+    std::size_t depth = 0;
+    std::uint64_t left = tree.count;
+    const Node* last = nullptr;
+    TreeLinks* parent = &tree.header;
+    const auto descend = [&](TreeLinks** field) {
+        while (*field != nullptr) {
+            const std::uint64_t at = places.of<Node>(*field);
+            taken.take(at, sizeof(Node));
+            auto* const node = places.at<TreeLinks>(at);
+            *field = node;
+            node->parent = parent;
+            check(node->color <= 1 && depth < path.size());
+            path[depth++] = parent = node;
+            field = &node->left;
+        }
+    };
+    descend(&tree.header.parent);
+    tree.header.left = depth == 0 ? &tree.header : path[depth - 1];
+    while (depth > 0) {
+        auto* const node = reinterpret_cast<Node*>(path[--depth]);
+        check(left-- > 0 && (last == nullptr || last->value.first < node->value.first));
+        last = node;
+        parent = &node->links;
+        descend(&node->links.right);
+    }
+    check(left == 0);
+    tree.header.right = parent;
+    return root;
+}
+
+// All buckets are filled anew, as the nodes of one bucket must be side by side.
+inline MapRoot<HashedMap>* receive(MapRoot<HashedMap>* root, const Memory& memory, std::byte* map) {
+    using verbatim::objects::ChainLink;
+    using verbatim::objects::HashImage;
+    struct Node {
+        ChainLink links;
+        std::pair<std::int32_t, Entry> value;
+    };
+    const Places places(memory);
+    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
+    const std::uint64_t place = places.of<MapRoot<HashedMap>>(root);
+    taken.take(place, sizeof(MapRoot<HashedMap>));
+    root = places.at<MapRoot<HashedMap>>(place);
+    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
+    fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+    auto& table = *reinterpret_cast<HashImage*>(fields + 1);
+    const std::uint64_t buckets = table.bucket_count;
+    check(buckets > 1 && buckets <= memory.used / 8);
+    const std::uint64_t first = places.of<ChainLink*>(table.buckets, buckets);
+    taken.take(first, buckets * sizeof(ChainLink*));
+    table.buckets = places.at<ChainLink*>(first);
+    std::memset(table.buckets, 0, buckets * sizeof(ChainLink*));
+    ChainLink* last = &table.before_first;
+    std::uint64_t last_bucket = buckets, left = table.count;
+    for (; last->next != nullptr; --left) {
+        const std::uint64_t at = places.of<Node>(last->next);
+        taken.take(at, sizeof(Node));
+        auto* const node = places.at<Node>(at);
+        check(left > 0);
+        const std::uint64_t bucket = static_cast<std::uint64_t>(node->value.first) % buckets;
+        last->next = &node->links;
+        if (bucket != last_bucket) {
+            check(table.buckets[bucket] == nullptr);
+            table.buckets[bucket] = last;
+            last_bucket = bucket;
+        } else {
+            for (const ChainLink* other = table.buckets[bucket]->next; other != &node->links;
+                 other = other->next)
+                check(reinterpret_cast<const Node*>(other)->value.first != node->value.first);
+        }
+        last = &node->links;
+    }
+    check(left == 0);
+    return root;
+}
+
+}  // namespace bench_graph::by_hand

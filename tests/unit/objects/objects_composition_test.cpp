@@ -1,0 +1,339 @@
+// Compositions without a connection: what the sender finds in them, and what the receiver makes of
+// their bytes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <list>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <verbatim/objects/composed/composed_verifier.hpp>
+#include <verbatim/objects/composed/composition.hpp>
+
+#include "objects_image.hpp"
+
+namespace verbatim::composition {
+
+struct Tip {
+    std::uint64_t value = 0;
+};
+struct Spoke;
+// Three sizes: of 3, 5 and 1 granules.
+struct Ring {
+    std::uint64_t value = 0;
+    Ring* next = nullptr;
+    Spoke* spoke = nullptr;
+};
+struct Spoke {
+    std::uint64_t value = 0;
+    Spoke* left = nullptr;
+    Spoke* right = nullptr;
+    Ring* ring = nullptr;
+    const Tip* tip = nullptr;
+};
+struct Wheel {
+    std::pmr::vector<Ring*> rings;
+    std::pmr::vector<Spoke*> spokes;
+};
+
+struct Base {
+    int first = 1;
+};
+struct Derived : Base {
+    int second = 2;
+};
+VERBATIM_DESCRIBE_DERIVED(Derived, (Base), second)
+struct Shelf {
+    Base* base = nullptr;
+    int* number = nullptr;
+    std::pmr::string* word = nullptr;
+    std::unique_ptr<Shelf> owned;
+    Shelf* other = nullptr;
+    std::pmr::list<std::pmr::string> words;
+    std::pmr::map<int, int> prices;
+    std::pmr::map<std::pmr::string, std::pmr::vector<int>> map;
+    std::pmr::unordered_map<int, std::pmr::string> table;
+};
+
+struct Edge;
+struct Corner {
+    double x = 0;
+    const Edge* edge = nullptr;
+};
+struct Edge {
+    Corner* from = nullptr;
+    Corner* to = nullptr;
+};
+struct Numbers {
+    std::pmr::vector<int> own;
+    int* one = nullptr;
+    Numbers* other = nullptr;
+};
+struct Mesh {
+    std::pmr::vector<Edge> edges;
+    std::pmr::vector<Corner> corners;
+    std::span<const Corner> some;
+};
+
+namespace {
+
+using objects::Composition;
+
+// What a receiver makes of a copy of the bytes.
+template <class T>
+struct Arrived {
+    test::Image copy;
+    objects::ComposedTables tables;
+    std::uint64_t objects = 0;
+    T* root = nullptr;
+
+    explicit Arrived(const objects::ComposedMemory& memory)
+        : copy(test::Image::empty(memory.used)) {
+        std::memcpy(copy.bytes.get(), memory.bytes, memory.used);
+        objects::ComposedVerifier<T> verifier(tables);
+        root = verifier.run({copy.bytes.get(), memory.used, 0});
+        objects = verifier.objects();
+    }
+    bool holds(const void* object) const {
+        const auto* at = static_cast<const std::byte*>(object);
+        return at >= copy.bytes.get() && at < copy.bytes.get() + copy.size;
+    }
+};
+
+// Rings and spokes that lead to each other, in an order of their own.
+Ring* make_wheel(auto& message, std::size_t count) {
+    std::vector<Ring*> rings(count);
+    std::vector<Spoke*> spokes(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        rings[i] = message.template make<Ring>();
+        spokes[i] = message.template make<Spoke>();
+    }
+    const Tip* const tip = message.template make<Tip>(Tip{77});
+    for (std::size_t i = 0; i < count; ++i) {
+        *rings[i] = {i, rings[(i * 7 + 3) % count], spokes[i]};
+        *spokes[i] = {i, 2 * i + 1 < count ? spokes[2 * i + 1] : nullptr,
+                      2 * i + 2 < count ? spokes[2 * i + 2] : nullptr, rings[i], tip};
+    }
+    return rings.front();
+}
+
+// All objects that can be reached. Each must be one of the message.
+template <class T>
+std::size_t count_reached(const Arrived<T>& arrived, const Ring* first) {
+    std::set<const void*> seen;
+    std::vector<const Ring*> rings{first};
+    std::vector<const Spoke*> spokes;
+    const auto is_new = [&](const void* object) {
+        if (object == nullptr) return false;
+        EXPECT_TRUE(arrived.holds(object));
+        return arrived.holds(object) && seen.insert(object).second;
+    };
+    while (!rings.empty() || !spokes.empty()) {
+        while (!rings.empty()) {
+            const Ring* const at = rings.back();
+            rings.pop_back();
+            if (!is_new(at)) continue;
+            rings.push_back(at->next), spokes.push_back(at->spoke);
+        }
+        while (!spokes.empty()) {
+            const Spoke* const at = spokes.back();
+            spokes.pop_back();
+            if (!is_new(at)) continue;
+            spokes.push_back(at->left), spokes.push_back(at->right), rings.push_back(at->ring);
+            is_new(at->tip);
+        }
+    }
+    return seen.size();
+}
+
+TEST(Composition, objects_that_lead_to_each_other_arrive) {
+    for (const std::size_t count : {1u, 2u, 50u, 5000u}) {
+        Composition<Ring> message(std::uint64_t{16} << 20);
+        message.set_root(*make_wheel(message, count));
+        const auto bytes = message.finish();
+        ASSERT_TRUE(bytes.has_value());
+        const Arrived<Ring> arrived(bytes->memory);
+        EXPECT_EQ(count_reached(arrived, arrived.root), arrived.objects);
+        EXPECT_EQ(arrived.root->spoke->tip->value, 77u);
+        EXPECT_EQ(arrived.root->spoke->ring, arrived.root);
+    }
+}
+
+TEST(Composition, arrays_of_pointers_to_them_arrive) {
+    Composition<Wheel> message(std::uint64_t{16} << 20);
+    for (Ring* at = make_wheel(message, 100); at->next != nullptr;) {
+        message.root().rings.push_back(at);
+        message.root().spokes.push_back(at->spoke);
+        at = std::exchange(at->next, nullptr);
+    }
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Wheel> arrived(bytes->memory);
+    EXPECT_EQ(arrived.objects, bytes->objects);
+    ASSERT_EQ(arrived.root->rings.size(), message.root().rings.size());
+    for (std::size_t i = 0; i < arrived.root->rings.size(); ++i) {
+        EXPECT_EQ(arrived.root->rings[i]->value, message.root().rings[i]->value);
+        EXPECT_EQ(arrived.root->rings[i]->spoke, arrived.root->spokes[i]);
+    }
+}
+
+// The sender looks at all objects that were made, and need not know what leads to them.
+TEST(Composition, objects_that_nothing_leads_to_are_told_as_well) {
+    Composition<Ring> message(std::uint64_t{1} << 20);
+    message.make<Ring>()->next = message.make<Ring>();
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    EXPECT_EQ(bytes->objects, 3u);
+    EXPECT_EQ(Arrived<Ring>(bytes->memory).objects, 1u);
+}
+
+TEST(Composition, what_such_objects_lead_to_may_lie_anywhere) {
+    Ring outside;
+    Composition<Ring> message(std::uint64_t{1} << 20);
+    message.make<Ring>()->next = &outside;
+    message.root().next = message.make<Ring>();
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    EXPECT_EQ(bytes->objects, 2u);
+    EXPECT_EQ(Arrived<Ring>(bytes->memory).objects, 2u);
+    message.root().next->next = &outside;
+    EXPECT_FALSE(message.finish().has_value());
+}
+
+TEST(Composition, pointers_to_parts_and_bases_are_found) {
+    Composition<Shelf> message(std::uint64_t{1} << 20);
+    Shelf& shelf = message.root();
+    shelf.words.emplace_back("a word that is too long for its string");
+    shelf.word = &shelf.words.back();
+    shelf.base = message.make<Derived>();
+    shelf.number = &shelf.base->first;
+    shelf.owned.reset(message.make<Shelf>());
+    shelf.other = shelf.owned.get();
+    for (int i = 0; i < 100; ++i) {
+        shelf.owned->prices[i * 37 % 100] = i;
+        shelf.owned->map[std::pmr::string(std::to_string(i))].push_back(i);
+        shelf.owned->table[i] = std::to_string(i);
+    }
+    for (int i = 0; i < 2; ++i) {
+        const auto bytes = message.finish();
+        ASSERT_TRUE(bytes.has_value());
+        const Arrived<Shelf> arrived(bytes->memory);
+        const Shelf& got = *arrived.root;
+        EXPECT_EQ(arrived.objects, bytes->objects);
+        EXPECT_EQ(got.other, got.owned.get());
+        EXPECT_EQ(got.owned->prices, shelf.owned->prices);
+        EXPECT_EQ(got.owned->map, shelf.owned->map);
+        EXPECT_EQ(got.owned->table, shelf.owned->table);
+        if (i == 0) {
+            EXPECT_EQ(got.word, &got.words.back());
+            EXPECT_EQ(got.base->first, 1);
+        }
+        // Once more without what only the walk can tell.
+        shelf.word = nullptr;
+        shelf.base = nullptr;
+        shelf.number = nullptr;
+    }
+}
+
+TEST(Composition, pointers_into_arrays_are_found_in_any_order) {
+    Composition<Mesh> message(std::uint64_t{1} << 20);
+    Mesh& mesh = message.root();
+    mesh.edges.resize(50);
+    mesh.corners.resize(100);
+    for (std::size_t i = 0; i < mesh.edges.size(); ++i) {
+        mesh.edges[i] = {&mesh.corners[i], &mesh.corners[99 - i]};
+        mesh.corners[i] = {static_cast<double>(i), &mesh.edges[49 - i]};
+    }
+    mesh.some = std::span(mesh.corners).subspan(90);
+    message.make<Mesh>();  // tells that the walk was not needed
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Mesh> arrived(bytes->memory);
+    const Mesh& got = *arrived.root;
+    EXPECT_EQ(arrived.objects + 1, bytes->objects);
+    for (std::size_t i = 0; i < got.edges.size(); ++i) {
+        EXPECT_EQ(got.edges[i].from, &got.corners[i]);
+        EXPECT_EQ(got.edges[i].to, &got.corners[99 - i]);
+        EXPECT_EQ(got.corners[i].edge, &got.edges[49 - i]);
+    }
+    EXPECT_EQ(got.some.data(), &got.corners[90]);
+    mesh.some = std::span(mesh.corners.data() + 99, 2);  // one more than there are
+    EXPECT_FALSE(message.finish().has_value());
+    mesh.some = {};
+    Edge outside;
+    mesh.corners[3].edge = &outside;
+    EXPECT_FALSE(message.finish().has_value());
+}
+
+// The array does not arrive as a whole, and its second number starts where no object of its own
+// can.
+TEST(Composition, arrays_of_objects_that_nothing_leads_to_do_not_count) {
+    Composition<Numbers> message(std::uint64_t{1} << 20);
+    Numbers& other = *message.make<Numbers>();
+    other.own = {1, 2, 3};
+    message.root().one = &other.own[1];
+    EXPECT_FALSE(message.finish().has_value());
+    message.root().other = &other;
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Numbers> arrived(bytes->memory);
+    EXPECT_EQ(arrived.root->one, &arrived.root->other->own[1]);
+}
+
+TEST(Composition, containers_of_other_memory_are_outside) {
+    Composition<Shelf> message(std::uint64_t{1} << 20);
+    Shelf& shelf = message.root();
+    ASSERT_TRUE(message.finish().has_value());
+    std::pmr::map<int, int> other(std::pmr::new_delete_resource());
+    other[1] = 2;
+    ::new (&shelf.prices) std::pmr::map<int, int>(other, other.get_allocator());
+    EXPECT_FALSE(message.finish().has_value());
+    shelf.prices.clear();
+    EXPECT_TRUE(message.finish().has_value());
+}
+
+TEST(Composition, what_does_not_fit_is_outside) {
+    Composition<Ring> message(4096);
+    Ring* at = &message.root();
+    for (int i = 0; i < 1000; ++i) at = at->next = message.make<Ring>();
+    EXPECT_FALSE(message.finish().has_value());
+    message.root().next = nullptr;
+    EXPECT_TRUE(message.finish().has_value());
+}
+
+// Each word of a message becomes each address of it, and some more: an error, or a graph all of
+// whose objects lie in the message and have a place of their own.
+TEST(Composition, any_word_may_be_any_address) {
+    Composition<Ring> message(4096, SetAside::kFirst + (1 << 30));
+    message.set_root(*make_wheel(message, 3));
+    const objects::ComposedMemory memory = message.finish()->memory;
+    std::size_t refused = 0, taken = 0;
+    for (std::uint64_t word = 1; word < memory.used / 8; ++word) {
+        for (std::uint64_t to = 0; to <= memory.used + 64; to += 4) {
+            const test::Image changed = test::Image::empty(memory.used);
+            std::memcpy(changed.bytes.get(), memory.bytes, memory.used);
+            const std::uint64_t address = word == 1 ? to : memory.address + to;
+            std::memcpy(changed.bytes.get() + word * 8, &address, sizeof address);
+            try {
+                const Arrived<Ring> arrived({changed.bytes.get(), memory.used, 0});
+                EXPECT_LE(count_reached(arrived, arrived.root), arrived.objects);
+                ++taken;
+            } catch (const Error& error) {
+                ASSERT_EQ(error.code(), Errc::corrupt_message);
+                ++refused;
+            }
+        }
+    }
+    EXPECT_GT(refused, 1000u);
+    EXPECT_GT(taken, 100u);
+}
+
+}  // namespace
+}  // namespace verbatim::composition
