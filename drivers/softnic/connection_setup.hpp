@@ -69,6 +69,8 @@ class ConnectionSetup {
     // receive (min_rnr_timer).
     void set_allowed(Access allowed) noexcept;
     void set_not_ready_for(std::chrono::nanoseconds time) noexcept;
+    // Before it is connected. No: a short ring is enough.
+    void set_carries_messages(bool carries) noexcept { carries_messages_ = carries; }
 
   private:
     void claim(const QueuePairPeer& peer);
@@ -80,7 +82,8 @@ class ConnectionSetup {
     QueuePairShared& shared_;
     RingSupply& supply_;
     mutable StreamSetup streams_;
-    mutable std::mutex mutex_;           // guards what follows, and shared_.connection.link
+    mutable std::mutex mutex_;  // guards what follows, and shared_.connection.link
+    bool carries_messages_ = true;
     ChannelTerms terms_;                 // of the ring that there is, or will be
     std::optional<QueuePairPeer> peer_;  // set by connect() or by the peer's, whichever comes first
     bool claimed_by_peer_ = false;

@@ -146,6 +146,7 @@ class SoftDevice final : public Device {
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
         auto queue_pair = std::make_unique<QueuePair>(core_, own_parts(options));
         queue_pair->setup().streams().set_local_address(options.local_address);
+        queue_pair->setup().set_carries_messages(options.carries_messages);
         return queue_pair;
     }
     const volatile std::uint64_t* invalidation_epoch() const noexcept override {
