@@ -32,8 +32,8 @@ struct ComposedCells {
     ComposedCell* first = nullptr;
     std::uint64_t granules = 0;  // whole ones of the message
 
-    // The granule that starts at a distance from the start of the message. None has so high a
-    // number that does not start there.
+    // The granule that starts at a distance from the start of the message. Where none starts, it is
+    // a higher number than any granule has.
     [[gnu::always_inline]] static std::uint64_t granule_at(std::uint64_t distance) noexcept {
         static_assert(kGranule == 8);
         return std::rotr(distance, 3);
