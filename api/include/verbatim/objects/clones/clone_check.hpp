@@ -11,12 +11,13 @@
 #include <variant>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/classes/cloned_classes.hpp>
 #include <verbatim/objects/clones/clone_kinds.hpp>
 #include <verbatim/objects/clones/clone_target.hpp>
+#include <verbatim/objects/clones/owned_objects.hpp>
 
 namespace verbatim::objects {
 
@@ -88,25 +89,27 @@ class CloneCheck {
         if constexpr (kIsDynamic<T>) {
             const ClonedClasses::Known known = classes_.find(&target);
             const void* const whole = reinterpret_cast<const std::byte*>(&target) - known.delta;
-            if (is_new({whole, &known.of->info()}, IsSole))
+            if (is_new(whole, *known.of, IsSole))
                 left_.push_back({known.of->cloning->check, whole});
         } else if constexpr (detail::kMeetsClasses<T>) {
-            if (IsSole || is_new({&target, &type_info<T>()}, false))
+            if (IsSole || shared_.insert({&target, &type_info<T>()}).second)
                 left_.push_back({&step<T>, &target});
         }
     }
-    bool is_new(const CloneTarget& target, bool is_sole) {
-        const auto [at, is_new] = owned_.try_emplace(target, is_sole);
-        if (!is_new && (is_sole || at->second))
-            throw Error(Errc::bad_pointer, "clone of " + target.type->spelled(),
+    bool is_new(const void* whole, const PolymorphicClass& of, bool is_sole) {
+        const OwnedObjects::Met before = owned_.add(whole, is_sole);
+        if (before == OwnedObjects::Met::first) return true;
+        if (is_sole || before == OwnedObjects::Met::by_sole_owner)
+            throw Error(Errc::bad_pointer, "clone of " + of.info().spelled(),
                         "an object has two owners, and one is a unique_ptr",
                         "own it by one unique_ptr, or by shared_ptr alone");
-        return is_new;
+        return false;
     }
 
     ClonedClasses& classes_;
     std::vector<Frame> left_;
-    boost::unordered_flat_map<CloneTarget, bool> owned_;
+    OwnedObjects owned_;                             // of registered classes
+    boost::unordered_flat_set<CloneTarget> shared_;  // others
 };
 
 }  // namespace verbatim::objects
