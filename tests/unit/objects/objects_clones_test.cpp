@@ -264,5 +264,28 @@ TEST(Clones, of_objects_with_two_owners_are_refused) {
     (void)dynamic_cast<Group&>(*root).parts[1].release();
 }
 
+struct SoleFirst {
+    std::unique_ptr<Shape> sole;
+    std::shared_ptr<Shape> shared;
+};
+struct SharedFirst {
+    std::shared_ptr<Shape> shared;
+    std::unique_ptr<Shape> sole;
+};
+template <class T>
+Errc code_of_both_owners() {
+    T root;
+    root.sole = std::make_unique<Circle>(1);
+    root.shared = std::shared_ptr<Shape>(std::shared_ptr<void>(), root.sole.get());
+    Pair pair;
+    const auto graph = pair.transfer(root);
+    return test::error_of([&] { (void)graph.clone(); }).code();
+}
+
+TEST(Clones, of_objects_with_a_sole_owner_and_a_sharing_one_are_refused_in_any_order) {
+    EXPECT_EQ(code_of_both_owners<SoleFirst>(), Errc::bad_pointer);
+    EXPECT_EQ(code_of_both_owners<SharedFirst>(), Errc::bad_pointer);
+}
+
 }  // namespace
 }  // namespace verbatim::clones
