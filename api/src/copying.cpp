@@ -42,9 +42,18 @@ void ImageFacts::add(const Packing& packing) {
     arrays.insert(arrays.end(), whole.begin(), whole.end());
 }
 
+void ImageFacts::add_classes(const Packing& packing) {
+    if (packing.classes() == nullptr) return;
+    for (const PolymorphicClass* const known : packing.classes()->classes()) {
+        const Layout& layout = layout_of(known->info());
+        classes.push_back({layout.fingerprint, known->info().spelled(), layout.text});
+    }
+}
+
 void ImageFacts::clear() noexcept {
     places.clear();
     arrays.clear();
+    classes.clear();
 }
 
 ImageFacts pack_into(PrivateBlock& block, Packing& packing) {
@@ -60,7 +69,26 @@ ImageFacts pack_into(PrivateBlock& block, Packing& packing) {
     return facts;
 }
 
+namespace {
+
+std::string_view find_layout(const void* facts, std::uint64_t fingerprint) {
+    for (const ClassFact& one : static_cast<const ImageFacts*>(facts)->classes)
+        if (one.fingerprint == fingerprint) return one.layout;
+    return {};
+}
+
+void tell_classes(const ImageFacts& facts, ToldClasses& told) {
+    told.set_layouts(&facts, &find_layout);
+    std::uint32_t number = 0;
+    for (const ClassFact& one : facts.classes)
+        if (!told.add(++number, one.fingerprint, one.name))
+            Mending::corrupt("too many classes, or one without a name");
+}
+
+}  // namespace
+
 void mend_at(std::byte* image, const ImageFacts& facts, Mending& mending) {
+    if (!facts.classes.empty()) tell_classes(facts, mending.classes());
     mending.add_memory(0, image, facts.told.cursor);
     mending.add_records(facts.places, facts.arrays);
     mending.advance_to(facts.told);

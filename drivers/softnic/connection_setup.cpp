@@ -63,7 +63,7 @@ void ConnectionSetup::bind(std::shared_ptr<Link> link, ChannelSender outgoing) n
 // Under mutex_, in the states reset and initialized: nobody looks at the ring yet.
 void ConnectionSetup::make_ring(const Nonce& peer) {
     if (shared_.connection.incoming) return;
-    terms_.ring_bytes = supply_.take_bytes();
+    terms_.ring_bytes = supply_.take_bytes(terms_.carries_messages);
     try {
         ChannelReceiver fresh(supply_.slabs().take(peer, terms_.bytes()), terms_);
         auto word = shared_.access->watch(fresh);

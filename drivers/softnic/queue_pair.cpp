@@ -22,6 +22,7 @@ ChannelTerms terms_of(const QueuePairParts& parts) noexcept {
     terms.sleeps = parts.receive_completions->may_sleep();
     terms.domain = parts.domain;
     terms.names_queues = parts.xrc_domain != nullptr;
+    terms.carries_messages = parts.carries_messages;
     return terms;
 }
 

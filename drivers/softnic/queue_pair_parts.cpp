@@ -38,6 +38,7 @@ QueuePairParts own_parts(const QueuePairOptions& options) {
     parts.shared_receives = shared_receives(options.shared_receives);
     if (parts.shared_receives != nullptr) parts.receive_index = parts.shared_receives->number();
     parts.not_ready_retries = std::min(options.not_ready_retries, QueuePairLimits::kForEver);
+    parts.carries_messages = options.carries_messages;
     parts.memory = std::make_unique<QueuePairMemory>(options, 0);
     parts.view = parts.memory->view();
     return parts;

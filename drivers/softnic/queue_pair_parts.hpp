@@ -31,6 +31,7 @@ struct QueuePairParts {
     // How much data its completions may hold: received, and read or returned by atomics.
     std::uint32_t receive_in_entry = 0, result_in_entry = 0;
     std::uint8_t not_ready_retries = QueuePairLimits::kForEver;
+    bool carries_messages = true;  // else a short ring is enough
     // What completions carry as Cqe::shared_receive_index.
     std::uint32_t send_index = 0, receive_index = 0;
     // XRC: an initiator's requests name shared receive queues of its peer, a target receives for

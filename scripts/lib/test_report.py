@@ -4,6 +4,10 @@ A test that is marked `should_fail` (a known fault, with the issue that will men
 fails, and as a failure as soon as it passes or dies of a signal. A GoogleTest, unittest or TAP program counts as the cases it reports, any other program as one. A program that dies,
 times out or ends non-zero without naming a failed case adds one failure, and so does one that ran nothing: a
 test that did not run must never look like a test that passed.
+
+A failure may be one of time: the machine was busy. `--to-repeat` names such programs, for a second run with nothing
+beside them; `--again` has the log of that run, which counts in place of the first. What passed only then is printed.
+Crashes and reports of sanitizers are no matter of time, and many failures are none either: they stay.
 """
 
 import argparse
@@ -19,6 +23,8 @@ GTEST_END = re.compile(r"\[==========\] \d+ tests? from \d+ test suites? ran\.")
 UNITTEST_END = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 TAP_PLAN = re.compile(r"^1\.\.(\d+)", re.MULTILINE)
 TAP_RESULT = re.compile(r"^(ok|not ok) \d+(.*)$", re.MULTILINE)
+MOST_REPEATED = 4  # programs
+NO_MATTER_OF_TIME = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 UNITTEST_BAD = re.compile(r"\b(failures|errors|unexpected successes|skipped)=(\d+)")
 
 
@@ -99,6 +105,8 @@ def count_test(entry: dict) -> Count:
     """What one line of testlog.json stands for."""
     stdout, stderr = entry.get("stdout") or "", entry.get("stderr") or ""
     result = entry["result"]
+    if result == "INTERRUPT":  # the whole run was stopped
+        return Count(skipped=1)
     if result == "EXPECTEDFAIL" and entry.get("returncode", 1) > 0:
         return Count(skipped=1)
     if GTEST_START.search(stdout):
@@ -117,12 +125,35 @@ def count_test(entry: dict) -> Count:
     return count
 
 
-def count_log(path: pathlib.Path) -> Count:
-    """Sums a testlog.json; a log that is absent or empty is a failure."""
+def read_log(path: pathlib.Path) -> list[dict]:
+    """The entries of a testlog.json, one for each test; none where it is absent."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+
+
+def may_be_of_time(entry: dict) -> bool:
+    """Whether another run may say otherwise: it neither died of a signal nor did a sanitizer speak."""
+    output = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+    was_killed = entry["result"] != "TIMEOUT" and not 0 <= entry.get("returncode", 1) < 128
+    return not was_killed and not NO_MATTER_OF_TIME.search(output)
+
+
+def to_repeat(path: pathlib.Path) -> list[str]:
+    """Tests for a second run: those that failed, if they are few and may have failed for lack of time."""
+    failed = [entry for entry in read_log(path) if count_test(entry).failed]
+    if len(failed) > MOST_REPEATED:
+        return []
+    return [entry["name"] for entry in failed if may_be_of_time(entry)]
+
+
+def count_log(path: pathlib.Path, again: pathlib.Path | None = None) -> Count:
+    """Sums a testlog.json; a log that is absent or empty is a failure. A second run counts in place of the first."""
+    repeated = to_repeat(path) if again else []
+    second = {entry["name"]: entry for entry in read_log(again) if entry["name"] in repeated} if again else {}
     total = Count()
-    if path.exists():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            total.add(count_test(json.loads(line)))
+    for entry in read_log(path):
+        total.add(count_test(second.get(entry["name"], entry)))
     if total.ran_nothing():
         total.fail("no test ran")
     return total
@@ -132,9 +163,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("log", type=pathlib.Path, help="testlog.json of a meson run")
     parser.add_argument("--label", required=True, help="name of the run in messages")
+    parser.add_argument("--again", type=pathlib.Path, help="log of the second run of those that failed")
+    parser.add_argument("--to-repeat", action="store_true", help="only print which tests should have a second run")
     parser.add_argument("--append", type=pathlib.Path, help="file that gets one line: passed failed skipped label")
     arguments = parser.parse_args()
-    count = count_log(arguments.log)
+    if arguments.to_repeat:
+        print("\n".join(to_repeat(arguments.log)))
+        return 0
+    count = count_log(arguments.log, arguments.again)
+    for name in to_repeat(arguments.log) if arguments.again else []:
+        print(f"REPEATED {arguments.label}: {name} failed beside others; the second run, alone, counts")
     for problem in count.problems:
         print(f"FAILED {arguments.label}: {problem}")
     print(f"{arguments.label}: {count}")

@@ -1,5 +1,6 @@
 // What map() does with files from anywhere: an error, or a graph that can be used. The first byte
-// of an input says whether its sums are made to fit, as a hostile writer would.
+// of an input says whether its sums are made to fit, as a hostile writer would (1), and whether the
+// root is one with virtual functions (2).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +17,29 @@
 #include "fuzz_target.hpp"
 
 using namespace verbatim;
+
+struct Animal {
+    virtual ~Animal() = default;
+    virtual std::size_t size() const { return name.size(); }
+    std::string name;
+};
+VERBATIM_DESCRIBE(Animal, name)
+struct Legs {
+    virtual ~Legs() = default;
+    std::uint16_t legs = 4;
+};
+VERBATIM_DESCRIBE(Legs, legs)
+struct Herd final : Animal, Legs {
+    std::size_t size() const override {
+        std::size_t all = name.size();
+        for (const auto& animal : animals)
+            if (animal) all += animal->size();
+        return all + (first == nullptr ? 0 : first->legs);
+    }
+    std::vector<std::unique_ptr<Animal>> animals;
+    Legs* first = nullptr;
+};
+VERBATIM_DESCRIBE_DERIVED(Herd, (Animal, Legs), animals, first)
 
 namespace {
 
@@ -35,8 +59,7 @@ constexpr std::size_t kBodyAt = 4096, kBodySumAt = 104, kHeaderSumAt = 112;
 // The header's page is mostly empty: an input has its first 120 bytes alone.
 constexpr std::size_t kHeaderBytes = 120;
 
-std::string file_of(fuzz::Input& input) {
-    const bool is_summed = input.number(1) != 0;
+std::string file_of(fuzz::Input& input, bool is_summed) {
     const auto head = input.take(kHeaderBytes);
     std::string file(reinterpret_cast<const char*>(head.data()), head.size());
     const auto body = input.take(input.left());
@@ -67,6 +90,12 @@ void read(const Tree& tree) {
     fuzz::require(bytes < std::size_t{1} << 30);
 }
 
+void read(const Herd& herd) {
+    // A cycle of owners would be endless.
+    fuzz::require(herd.animals.size() < std::size_t{1} << 20);
+    fuzz::require(typeid(herd) == typeid(Herd));
+}
+
 std::string bytes_of(int file) {
     std::string bytes(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
     fuzz::require(pread(file, bytes.data(), bytes.size(), 0) == std::ssize(bytes));
@@ -75,21 +104,25 @@ std::string bytes_of(int file) {
 
 }  // namespace
 
+template <class Root>
+static bool is_mapped(int file) try {
+    const auto graph = map<const Root>(file);
+    read(*graph);
+    read(*graph.promote(graph.get()));
+    return true;
+} catch (const Error& error) {
+    fuzz::require(error.scope() == Scope::request);
+    return false;
+}
+
 static bool is_accepted(const std::uint8_t* data, std::size_t bytes) {
     static const int file = memfd_create("graph", MFD_CLOEXEC);
     fuzz::Input input(data, bytes);
-    const std::string content = file_of(input);
+    const std::uint64_t how = input.number(1);
+    const std::string content = file_of(input, (how & 1) != 0);
     fuzz::require(ftruncate(file, 0) == 0);
     fuzz::require(pwrite(file, content.data(), content.size(), 0) == std::ssize(content));
-    try {
-        const auto graph = map<const Tree>(file);
-        read(*graph);
-        read(*graph.promote(graph.get()));
-        return true;
-    } catch (const Error& error) {
-        fuzz::require(error.scope() == Scope::request);
-        return false;
-    }
+    return (how & 2) != 0 ? is_mapped<Herd>(file) : is_mapped<Tree>(file);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
@@ -104,22 +137,33 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     for (auto& [key, leaf] : tree.leaves) tree.order.push_back(&leaf);
     tree.own = std::make_unique<Leaf>(Leaf{"own", &tree.leaves[3]});
     tree.inner = &tree.own->text;
+    Herd herd;
+    herd.name = "a herd";
+    herd.animals.push_back(std::make_unique<Animal>());
+    auto inner = std::make_unique<Herd>();
+    inner->first = &herd;
+    herd.first = inner.get();
+    herd.animals.push_back(std::move(inner));
+
     std::vector<std::vector<std::byte>> seeds;
     const int file = memfd_create("seed", MFD_CLOEXEC);
-    for (const bool placed : {false, true}) {
-        if (placed)
-            save_placed(file, tree);
-        else
-            save(file, tree);
+    const auto add = [&](char how, bool is_good) {
         const std::string whole = bytes_of(file);
         for (const char is_summed : {'\0', '\1'}) {
-            std::string seed = is_summed + whole.substr(0, kHeaderBytes) + whole.substr(kBodyAt);
+            const char first = static_cast<char>(how | is_summed);
+            std::string seed = first + whole.substr(0, kHeaderBytes) + whole.substr(kBodyAt);
             const auto all = std::as_bytes(std::span(seed));
             seeds.emplace_back(all.begin(), all.end());
             fuzz::require(is_accepted(reinterpret_cast<const std::uint8_t*>(seed.data()),
-                                      seed.size()) == !placed);
+                                      seed.size()) == is_good);
         }
-    }
+    };
+    save(file, tree);
+    add(0, true);
+    save_placed(file, tree);
+    add(0, false);  // it needs trust
+    save(file, herd);
+    add(2, true);
     close(file);
     return seeds;
 }

@@ -22,7 +22,7 @@ void ClonedClasses::look_up(std::uint64_t table) {
             throw Error(Errc::unsupported, "clone of class " + found->info().spelled(),
                         "it has no virtual destructor, or leads to what has no owner (by a raw "
                         "pointer, a view or a weak pointer) or cannot be moved",
-                        "give each of its objects an owner, or keep the received graph");
+                        "give each of its objects an owner, or use compact()");
         last_ = {found, static_cast<std::uint32_t>(-head.offset_to_top)};
         tables_.emplace(table, last_);
     }

@@ -14,6 +14,7 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/operations/graph_file.hpp>
 
+#include "class_section.hpp"
 #include "graph_format.hpp"
 
 namespace verbatim::objects {
@@ -91,7 +92,10 @@ void GraphFile::open(const RootType& root, const MapOptions& options) {
     facts_.told = {header.image_bytes, header.steps, header.references, true};
     if (header.image_bytes > options.max_bytes)
         refuse(Errc::graph_too_large, "its graph is longer than max_bytes", "raise max_bytes");
-    if (header.form != file::Form::placed) return;
+    if (header.form != file::Form::placed) {
+        class_bytes_ = header.base;
+        return;
+    }
     placed_base_ = header.base;
     placed_root_ = header.root;
     if (header.root % root.info.alignment != 0 || header.root > header.image_bytes ||
@@ -107,7 +111,8 @@ void GraphFile::check_length(const Parts& parts) const {
     if (header.form > file::Form::placed || header.image_bytes == 0 ||
         header.image_bytes > kMaxImageBytes || header.layout_bytes > file::kMostLayoutBytes ||
         header.places > most_records || header.arrays > most_records - header.places ||
-        (is_placed && (header.base == 0 || header.base % file::kImageAt != 0)))
+        (is_placed ? header.base == 0 || header.base % file::kImageAt != 0
+                   : header.base > file::kMostClassBytes))
         refuse(Errc::corrupt_message, "its header contradicts itself", "save it again");
     const std::uint64_t end = file::Sections(header).end;
     if (header.file_bytes != end || static_cast<std::uint64_t>(parts.status.st_size) != end)
@@ -143,6 +148,7 @@ PrivateBlock GraphFile::read() {
     header.layout_bytes = layout_bytes_;
     header.places = places_;
     header.arrays = arrays_;
+    header.base = class_bytes_;
     const file::Sections sections(header);
     const std::uint64_t all = sections.end - file::kImageAt;
     PrivateBlock block = PrivateBlock::reserve(all);
@@ -156,6 +162,9 @@ PrivateBlock GraphFile::read() {
         reinterpret_cast<const ArrayRecord*>(block.data() + (sections.arrays - file::kImageAt));
     facts_.places.assign(places, places + places_);
     facts_.arrays.assign(arrays, arrays + arrays_);
+    const std::span classes(block.data() + (sections.last - file::kImageAt), class_bytes_);
+    if (!file::read_classes(classes, facts_.classes))
+        refuse(Errc::corrupt_message, "its classes contradict themselves", "save it again");
     block.trim_to(image_bytes());
     return block;
 }
@@ -180,8 +189,8 @@ void GraphFile::relocate(std::byte* image) const {
     header.image_bytes = image_bytes();
     header.layout_bytes = layout_bytes_;
     const file::Sections sections(header);
-    std::vector<std::uint64_t> pointers((sections.end - sections.pointers) / sizeof(std::uint64_t));
-    read_at(sections.pointers, pointers.data(), pointers.size() * sizeof pointers[0]);
+    std::vector<std::uint64_t> pointers((sections.end - sections.last) / sizeof(std::uint64_t));
+    read_at(sections.last, pointers.data(), pointers.size() * sizeof pointers[0]);
     const std::uint64_t delta = reinterpret_cast<std::uint64_t>(image) - placed_base_;
     for (std::uint64_t at = 0; at < pointers.size(); ++at)
         for (std::uint64_t bits = pointers[at]; bits != 0; bits &= bits - 1) {

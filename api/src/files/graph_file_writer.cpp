@@ -14,6 +14,7 @@
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/operations/graph_file.hpp>
 
+#include "class_section.hpp"
 #include "graph_format.hpp"
 
 namespace verbatim::objects {
@@ -82,6 +83,7 @@ struct GraphFileWriter::Body {
     std::span<const PlaceRecord> places;
     std::span<const ArrayRecord> arrays;
     std::vector<std::uint64_t> pointers;
+    std::string classes;
 };
 
 GraphFileWriter::GraphFileWriter(const std::string& path)
@@ -137,6 +139,8 @@ SaveReport GraphFileWriter::write(Packing& packing, const RootType& root) {
     body.header.objects = packing.objects();
     body.places = facts.places;
     body.arrays = facts.arrays;
+    body.classes = file::text_of(facts.classes);
+    body.header.base = body.classes.size();
     return finish(body);
 }
 
@@ -177,8 +181,8 @@ std::uint64_t GraphFileWriter::write_tail(const Body& body) {
     write_at(sections.layout, body.layout.data(), body.layout.size());
     write_at(sections.places, body.places.data(), body.places.size_bytes());
     write_at(sections.arrays, body.arrays.data(), body.arrays.size_bytes());
-    write_at(sections.pointers, body.pointers.data(),
-             body.pointers.size() * sizeof body.pointers[0]);
+    write_at(sections.last, body.pointers.data(), body.pointers.size() * sizeof body.pointers[0]);
+    write_at(sections.last, body.classes.data(), body.classes.size());
     if (ftruncate(handle_.file(), static_cast<off_t>(sections.end)) != 0)
         handle_.refuse("it cannot be written", errno);
     std::vector<std::byte> buffer(std::min(kReadBytes, sections.end - file::kImageAt));
@@ -207,9 +211,9 @@ SaveReport GraphFileWriter::finish(Body& body) {
     header.layout_bytes = body.layout.size();
     header.places = body.places.size();
     header.arrays = body.arrays.size();
-    if (header.layout_bytes > file::kMostLayoutBytes)
+    if (header.layout_bytes > file::kMostLayoutBytes || body.classes.size() > file::kMostClassBytes)
         throw Error(Errc::unsupported, "saved graph",
-                    "its layout takes more than 1 MiB to describe",
+                    "its layout takes more than 1 MiB to describe, or its classes 64 MiB",
                     "bind fewer types in one graph, or shorten their names");
     header.file_bytes = file::Sections(header).end;
     header.body_sum = write_tail(body);

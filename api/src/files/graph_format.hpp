@@ -1,5 +1,5 @@
 // The format of a graph file (docs/saved-graphs.md): a page with the header, then the image, the
-// layout's text, places, arrays, and, of placed files, the map of pointers.
+// layout's text, places, arrays, and the classes, or, of placed files, the map of pointers.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ inline constexpr std::uint32_t kVersion = 1;
 enum class Form : std::uint32_t { image = 0, placed = 1 };
 inline constexpr std::uint64_t kImageAt = 4096;
 inline constexpr std::uint64_t kMostLayoutBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMostClassBytes = std::uint64_t{64} << 20;
 // Bytes of an image that one word of the map of pointers stands for.
 inline constexpr std::uint64_t kBytesPerMapWord = 64 * sizeof(std::uint64_t);
 
@@ -30,7 +31,7 @@ struct FileHeader {
     std::uint64_t steps = 0, references = 0, objects = 0;
     std::uint64_t layout_bytes = 0;
     std::uint64_t places = 0, arrays = 0;
-    std::uint64_t base = 0, root = 0;  // placed
+    std::uint64_t base = 0, root = 0;  // placed; of images: bytes of the classes, and nothing
     std::uint64_t body_sum = 0;        // of all from kImageAt on
     std::uint64_t header_sum = 0;      // of all before it
 };
@@ -40,18 +41,25 @@ inline std::uint64_t sum_of(const FileHeader& header) noexcept {
     return XXH3_64bits(&header, offsetof(FileHeader, header_sum));
 }
 
-// Where the parts lie. The header's numbers are bounded before.
+// What is said of a class; its name and its layout's text follow, up to a multiple of 8.
+struct ClassHeader {
+    std::uint64_t fingerprint = 0;
+    std::uint32_t name_bytes = 0, layout_bytes = 0;
+};
+static_assert(sizeof(ClassHeader) == 16 && std::is_trivially_copyable_v<ClassHeader>);
+
+// Where the parts lie; the last one is that of the pointers, or of the classes. The header's
+// numbers are bounded before.
 struct Sections {
     explicit Sections(const FileHeader& header) noexcept
         : layout(kImageAt + round_to(header.image_bytes, 8)),
           places(layout + round_to(header.layout_bytes, 8)),
           arrays(places + header.places * sizeof(PlaceRecord)),
-          pointers(arrays + header.arrays * sizeof(ArrayRecord)),
-          end(pointers + (header.form == Form::placed
-                              ? round_to(header.image_bytes, kBytesPerMapWord) / kBytesPerMapWord *
-                                    sizeof(std::uint64_t)
-                              : 0)) {}
-    std::uint64_t layout, places, arrays, pointers, end;
+          last(arrays + header.arrays * sizeof(ArrayRecord)),
+          end(last + (header.form == Form::placed ? round_to(header.image_bytes, kBytesPerMapWord) /
+                                                        kBytesPerMapWord * sizeof(std::uint64_t)
+                                                  : round_to(header.base, 8))) {}
+    std::uint64_t layout, places, arrays, last, end;
 };
 
 }  // namespace verbatim::objects::file

@@ -190,8 +190,8 @@ void check_series(const SeriesEnd& end, std::uint64_t received) {
 }
 
 void Patience::wait(bool begun) {
-    Connection& connection = link_->here();
-    if (const std::uint64_t activity = link_->activity(); activity != activity_) {
+    Connection& connection = link_.here();
+    if (const std::uint64_t activity = link_.activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;
         stalled_ = Deadline::never();
@@ -207,7 +207,7 @@ void Patience::wait(bool begun) {
                     fmt::format("{} stopped in mid-transfer", connection.peer_name()),
                     "close the connection; objects.timeout sets how long to wait");
     auto until = std::min(deadline_.when, stalled_.when);
-    if (link_->incoming().must_settle())
+    if (link_.incoming().must_settle())
         until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
     connection.pause(round_++, {until});
 }

@@ -254,13 +254,9 @@ void OperationQueue::expire(OperationList& list, Clock::time_point now, bool sta
 
 // ---- DrivenOperation ----
 
-bool others_send(Connection& connection) {
-    return object_link(connection)->operations().has_sends();
-}
+bool others_send(ObjectLink& link) { return link.operations().has_sends(); }
 
-bool others_receive(Connection& connection) {
-    return object_link(connection)->operations().has_receives();
-}
+bool others_receive(ObjectLink& link) { return link.operations().has_receives(); }
 
 DrivenOperation::~DrivenOperation() = default;
 

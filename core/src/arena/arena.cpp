@@ -49,6 +49,7 @@ ArenaOptions checked(ArenaOptions options) {
     if (options.initial_bytes > options.max_bytes)
         refuse(options, fmt::format("initial_bytes = {}", options.initial_bytes),
                fmt::format("it must not exceed max_bytes ({})", options.max_bytes));
+    options.initial_bytes = (options.initial_bytes + segment - 1) / segment * segment;
     return options;
 }
 
@@ -83,14 +84,14 @@ struct Arena::State {
     explicit State(const ArenaOptions& options)
         : bitmap(options), bits(bitmap.words()), memory(options) {}
 
-    // Under the mutex. Populates whole segments until `granules` can be used; all or nothing.
-    void grow_to(std::uint64_t granules, std::size_t segment_bytes) {
-        const std::uint64_t missing = (granules - heap.populated()) * kGranuleBytes;
-        memory.grow((missing + segment_bytes - 1) / segment_bytes);
+    // Under the mutex. Populates until `granules` can be used; all or nothing.
+    void grow_to(std::uint64_t granules) {
+        memory.grow((granules - heap.populated()) * kGranuleBytes);
         heap.extend(memory.populated_bytes() / kGranuleBytes);
     }
 
-    // Populates one segment, or what is missing for so much. True: nothing is, or never can be.
+    // Populates at most about a segment, or what is missing for so much. True: nothing is, or never
+    // can be.
     bool populate_part(std::uint64_t granules, std::uint64_t step, const ArenaOptions& options,
                        bool& may_populate) {
         std::uint64_t first = heap.allocate(granules, step);
@@ -104,7 +105,7 @@ struct Arena::State {
         if (wanted > options.max_bytes / kGranuleBytes) return true;
         if (!std::exchange(may_populate, false)) return false;
         const std::uint64_t part = heap.populated() + options.segment_bytes / kGranuleBytes;
-        grow_to(std::min(wanted, part), options.segment_bytes);
+        grow_to(std::min(wanted, part));
         return wanted <= part;
     }
 
@@ -157,8 +158,7 @@ Arena::Arena(const ArenaOptions& options)
     : options_(checked(options)), state_(std::make_unique<State>(options_)) {
     base_ = state_->memory.base();
     live_ = state_->bitmap.words();
-    if (options_.initial_bytes != 0)
-        state_->grow_to(granules_of(options_.initial_bytes), options_.segment_bytes);
+    if (options_.initial_bytes != 0) state_->grow_to(granules_of(options_.initial_bytes));
 }
 
 Arena::~Arena() = default;
@@ -218,7 +218,7 @@ std::uint64_t Arena::allocate_locked(std::uint64_t granules, std::uint64_t step)
 std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t alignment) {
     GranuleHeap& heap = state_->heap;
     try {
-        state_->grow_to(heap.populated_for(granules, alignment), options_.segment_bytes);
+        state_->grow_to(heap.populated_for(granules, alignment));
     } catch (const Error&) {  // the last resort, before the caller hears of it
         if (ThreadCache* const cache = state_->caches.mine()) cache->flush(heap);
         std::uint64_t first = heap.allocate(granules, alignment);
@@ -272,13 +272,13 @@ ArenaUsage Arena::usage() const {
 
 std::size_t Arena::segment_count() const noexcept {
     const std::lock_guard lock(state_->mutex);
-    return state_->memory.populated_bytes() / options_.segment_bytes;
+    return state_->memory.mapped_bytes() / options_.segment_bytes;
 }
 
 Arena::Segment Arena::segment(std::size_t index) const {
     const std::lock_guard lock(state_->mutex);
     const std::size_t offset = index * options_.segment_bytes;
-    if (offset >= state_->memory.populated_bytes())
+    if (offset >= state_->memory.mapped_bytes())
         throw Error(Errc::invalid_argument, "arena " + options_.name,
                     fmt::format("it has no segment {}", index),
                     "ask for segments below segment_count() only");

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -25,10 +26,16 @@ namespace verbatim {
 namespace {
 
 constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
+constexpr std::size_t kSmallestPart = std::size_t{256} << 10;
 constexpr const char* kLockRemedy =
     "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set lock_memory = "
     "false";
 std::atomic<bool> warned_of_small_pages{false};
+
+// `unit` is a power of two.
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t unit) noexcept {
+    return (bytes + unit - 1) & ~(unit - 1);
+}
 
 std::size_t huge_size_for(const ArenaOptions& options) noexcept {
     switch (options.pages) {
@@ -43,6 +50,16 @@ std::size_t huge_size_for(const ArenaOptions& options) noexcept {
             return options.segment_bytes >= (std::size_t{2} << 20) ? std::size_t{2} << 20 : 0;
     }
     return 0;
+}
+
+bool has_memory(std::size_t bytes) {
+    const std::uint64_t available = system_memory::available_bytes();
+    return available >= kKeepFree && available - kKeepFree >= bytes;
+}
+
+// Gives addresses back to the reservation.
+void unmap(std::byte* at, std::size_t bytes) noexcept {
+    mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 }  // namespace
@@ -121,31 +138,53 @@ bool ArenaMemory::reserve_set_aside(std::size_t alignment) noexcept {
     return false;
 }
 
-void ArenaMemory::grow(std::size_t segments) {
-    const std::size_t bytes = segments * options_.segment_bytes;
+void ArenaMemory::grow(std::size_t bytes) {
     if (bytes > options_.max_bytes - populated_)
         fail(Errc::out_of_memory,
              fmt::format("{} of at most {} bytes are taken", populated_, options_.max_bytes),
              fmt::format("raise max_bytes of [{}] in the configuration", options_.name));
     // Once a segment had to use ordinary pages the later ones do too: huge pages lead, as file_at()
     // assumes.
+    const std::size_t whole = rounded_up(bytes, options_.segment_bytes);
     const bool huge =
-        huge_page_bytes_ != 0 && huge_bytes_ == populated_ && choose_huge(bytes / huge_page_bytes_);
-    const bool is_huge = huge && take_huge(bytes);
-    if (!is_huge) take(bytes, false);
-    populated_ += bytes;
-    if (is_huge) huge_bytes_ = populated_;
+        huge_page_bytes_ != 0 && huge_bytes_ == mapped_ && choose_huge(whole / huge_page_bytes_);
+    if (huge && take_huge(whole)) return;
+    take_small(bytes);
 }
 
-void ArenaMemory::take(std::size_t bytes, bool huge) {
-    int& file = huge ? huge_file_ : base_file_;
-    if (file < 0) file = make_file(huge);
-    populate({base_ + populated_, bytes, file, huge});
+// How far ordinary pages reach after a growth: to the end of a part. Parts double up to a segment,
+// so that a few objects cost a few pages, and a large heap costs few calls. Less where the machine
+// has no more.
+std::size_t ArenaMemory::small_end(std::size_t bytes) const {
+    const std::size_t taken = populated_ - huge_bytes_, need = taken + bytes;
+    if (pages_ == Pages::on_touch) return rounded_up(need, options_.segment_bytes);
+    const std::size_t smallest = std::min(kSmallestPart, options_.segment_bytes);
+    const std::size_t part =
+        std::clamp(std::bit_floor(taken | 1), smallest, options_.segment_bytes);
+    const std::size_t end = rounded_up(need, part);
+    return has_memory(end - taken) ? end : rounded_up(need, kSmallPageBytes);
+}
+
+void ArenaMemory::take_small(std::size_t bytes) {
+    const std::size_t end = huge_bytes_ + small_end(bytes);
+    if (base_file_ < 0) base_file_ = make_file(false);
+    if (end > mapped_) {
+        const std::size_t whole = rounded_up(end - mapped_, options_.segment_bytes);
+        map({base_ + mapped_, whole, base_file_, false});
+        mapped_ += whole;
+    }
+    const Piece piece{base_ + populated_, end - populated_, base_file_, false};
+    populate(piece);
+    populated_ = end;
 }
 
 // False: another process was quicker, and ordinary pages will do.
 bool ArenaMemory::take_huge(std::size_t bytes) try {
-    take(bytes, true);
+    if (huge_file_ < 0) huge_file_ = make_file(true);
+    const Piece piece{base_ + populated_, bytes, huge_file_, true};
+    map(piece);
+    populate(piece);
+    populated_ = mapped_ = huge_bytes_ = populated_ + bytes;
     return true;
 } catch (const Error&) {
     if (options_.pages != PageChoice::automatic) throw;
@@ -207,10 +246,8 @@ void ArenaMemory::bind_to_node(const Piece& piece) {
          "choose a node that `ls /sys/devices/system/node` shows, or -1");
 }
 
-// Gives the pages back to the machine and the addresses back to the reservation.
-void ArenaMemory::undo(const Piece& piece) noexcept {
-    mmap(piece.at, piece.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-         -1, 0);
+// Gives the pages back to the machine.
+void ArenaMemory::empty(const Piece& piece) noexcept {
     if (fallocate(piece.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece.at - base_,
                   static_cast<off_t>(piece.bytes)) != 0)
         log::warn("arena {}: cannot give back {} bytes ({})", options_.name, piece.bytes,
@@ -219,42 +256,53 @@ void ArenaMemory::undo(const Piece& piece) noexcept {
 
 // Asked first, because a kernel that runs out kills a process instead of saying no.
 void ArenaMemory::expect_memory(std::size_t bytes) const {
-    const std::uint64_t available = system_memory::available_bytes();
-    if (available >= kKeepFree && available - kKeepFree >= bytes) return;
+    if (has_memory(bytes)) return;
     fail(Errc::out_of_memory,
-         fmt::format("{} more bytes wanted, the machine or control group has {}", bytes, available),
+         fmt::format("{} more bytes wanted, the machine or control group has {}", bytes,
+                     system_memory::available_bytes()),
          "free memory, raise the group's limit, or use smaller arenas");
 }
 
-void ArenaMemory::populate(const Piece& piece) {
+// Maps whole segments, which have no pages yet.
+void ArenaMemory::map(const Piece& piece) {
     const auto [at, bytes, file, huge] = piece;
-    const bool now = pages_ == Pages::populated;
-    if (now && !huge) expect_memory(bytes);
     void* mapped =
         mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, at - base_);
     if (mapped == MAP_FAILED)
         fail(Errc::out_of_memory, fmt::format("cannot map {} bytes ({})", bytes, errno_text(errno)),
              huge ? system_memory::huge_page_advice(huge_page_bytes_, bytes / huge_page_bytes_)
                   : "");
+    // A device or a peer writes here: a forked child must neither share nor copy these pages.
+    madvise(at, bytes, MADV_DONTFORK);
     try {
         bind_to_node(piece);
-        // Population reports exhaustion here, as an error; a later first touch would report it as
-        // SIGBUS.
-        if (now && madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
-            fail(Errc::out_of_memory,
-                 fmt::format("cannot populate {} bytes ({})", bytes, errno_text(errno)),
-                 "free memory, or use smaller arenas; Linux 5.14 or later is needed");
-        // A device or a peer writes here: a forked child must neither share nor copy these pages.
-        madvise(at, bytes, MADV_DONTFORK);
-        if (options_.lock_memory && mlock(at, bytes) != 0)
-            fail(Errc::permission_denied,
-                 fmt::format("cannot lock {} bytes: RLIMIT_MEMLOCK is {} ({})", bytes,
-                             system_memory::memlock_limit(), errno_text(errno)),
-                 kLockRemedy);
     } catch (...) {
-        undo(piece);
+        unmap(at, bytes);
         throw;
     }
+}
+
+// Fetches the pages of a mapped piece, unless they come when they are touched. A failure gives them
+// back, and huge ones their addresses.
+void ArenaMemory::populate(const Piece& piece) try {
+    const auto [at, bytes, file, huge] = piece;
+    const bool now = pages_ == Pages::populated;
+    if (now && !huge) expect_memory(bytes);
+    // Population reports exhaustion here, as an error; a later first touch would report it as
+    // SIGBUS.
+    if (now && madvise(at, bytes, MADV_POPULATE_WRITE) != 0)
+        fail(Errc::out_of_memory,
+             fmt::format("cannot populate {} bytes ({})", bytes, errno_text(errno)),
+             "free memory, or use smaller arenas; Linux 5.14 or later is needed");
+    if (options_.lock_memory && mlock(at, bytes) != 0)
+        fail(Errc::permission_denied,
+             fmt::format("cannot lock {} bytes: RLIMIT_MEMLOCK is {} ({})", bytes,
+                         system_memory::memlock_limit(), errno_text(errno)),
+             kLockRemedy);
+} catch (...) {
+    if (piece.huge) unmap(piece.at, piece.bytes);
+    empty(piece);
+    throw;
 }
 
 }  // namespace verbatim

@@ -25,7 +25,7 @@ bool release(MemoryRegion& region, const char* object) noexcept try {
 }
 
 void RegionTable::ensure(const void* p, std::size_t bytes) {
-    const std::size_t offset = offset_of(p), populated = arena_->segment_count() << segment_log2_;
+    const std::size_t offset = offset_of(p), populated = arena_->usage().populated_bytes;
     if (offset >= populated || bytes > populated - offset)
         throw Error(Errc::invalid_argument, "arena " + arena_->options().name,
                     fmt::format("{} bytes at {} do not lie in it", bytes, p),

@@ -22,7 +22,7 @@ SparseBlocks::Block SparseBlocks::grow(std::size_t bytes) {
     if (files_.empty() || !files_.back()->has_room(bytes)) add_file(bytes);
     ArenaMemory& memory = files_.back()->memory;
     const std::size_t offset = memory.populated_bytes();
-    memory.grow(bytes / kSmallPageBytes);
+    memory.grow(bytes);
     return {memory.base() + offset, bytes, memory.file_at(offset), offset};
 }
 

@@ -70,6 +70,7 @@ std::unique_ptr<QueuePairHandle> Endpoint::make_queue_pair(
     options.send_blocks = context_.config.ring.send_blocks;
     options.receive_entries = QueueUser::kReceives;
     options.not_ready_retries = kNotReadyRetries;
+    options.carries_messages = false;  // those of core are written, or immediates
     return context_.device->create_queue_pair(options);
 }
 

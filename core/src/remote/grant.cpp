@@ -12,7 +12,7 @@ namespace {
 
 using Phase = LentMemory::Phase;
 
-Error in_handler() {
+Error would_deadlock() {
     return {Errc::would_deadlock, "grant", "a handler waits for it",
             "use Grant::begin() and is_ready(), end() and has_ended() in handlers"};
 }
@@ -30,6 +30,18 @@ RegionTable& table_of(Context::Impl& context, std::span<const std::byte> memory)
                 fmt::format("{} bytes at {} do not lie in an arena of the connection",
                             memory.size(), static_cast<const void*>(memory.data())),
                 "allocate what is lent from an arena of the context");
+}
+
+// Waits until the device has executed what was accepted, or the connection has failed.
+void wait_executed(Connection::Impl& impl) {
+    SendPath& path = impl.member.path();
+    const std::uint64_t last = path.accepted();
+    bool asked = false;
+    for (unsigned round = 0; path.retired() < last && path.error() == Errc::ok; ++round) {
+        asked = asked || path.signal_last() == Errc::ok;
+        (void)impl.progress();
+        impl.lane->pause(round, Deadline::never());
+    }
 }
 
 }  // namespace
@@ -54,24 +66,27 @@ Grant Grant::begin(Connection& connection, std::span<std::byte> memory, Access a
 Grant::Grant(Connection& connection, std::span<std::byte> memory, Access access,
              std::shared_ptr<void> owner, EndNotice notice)
     : Grant(begin(connection, memory, access, std::move(owner), notice)) {
-    wait_ready(connection);
+    wait_open(connection);
 }
 
 Grant::Grant(Connection& connection, Registered lease, std::span<std::byte> memory, Access access,
              EndNotice notice)
     : Grant(begin(connection, std::move(lease), memory, access, notice)) {
-    wait_ready(connection);
+    wait_open(connection);
 }
 
-void Grant::wait_ready(Connection& connection) {
+// In a handler the windows open before the next message: that is not waited for.
+void Grant::wait_open(Connection& connection) {
     const Connection::Impl::Use impl(*connection.impl_);  // its polls may end the connection
     const auto guard = impl->lane->enter();
+    const bool in_handler = impl->lane->in_handler();
     for (unsigned round = 0; lent_->phase.load(std::memory_order_relaxed) == Phase::opening;
          ++round) {
-        if (impl->lane->in_handler()) throw in_handler();
+        if (in_handler) throw would_deadlock();
         (void)impl->progress();
         impl->lane->pause(round, Deadline::never());
     }
+    if (!in_handler) wait_executed(*impl.operator->());
     if (!is_ready()) raise_end(*impl.operator->());
 }
 
@@ -124,7 +139,7 @@ void Grant::wait_end(Deadline deadline) {
             continue;
         }
         const auto guard = lane->enter();
-        if (lane->in_handler()) throw in_handler();
+        if (lane->in_handler()) throw would_deadlock();
         (void)lane->poll();
         lane->pause(round, deadline);
     }

@@ -115,8 +115,9 @@ constexpr std::size_t record_span(std::size_t payload_bytes) noexcept {
 struct ChannelTerms {
     std::size_t ring_bytes = 0;  // power of two
     bool sleeps = false;         // its thread may
-    std::uint32_t domain = 0;    // protection domain of the queue pair
-    bool names_queues = false;   // it is an XRC target
+    bool carries_messages = true;
+    std::uint32_t domain = 0;   // protection domain of the queue pair
+    bool names_queues = false;  // it is an XRC target
     Access allowed = Access::remote_write | Access::remote_read | Access::remote_atomic;
     std::chrono::nanoseconds not_ready_for{0};  // 0: a sender waits for ever
 

@@ -21,9 +21,10 @@ class RingSupply {
 
     ChannelSlabs& slabs() noexcept { return slabs_; }
     std::size_t configured() const noexcept { return configured_; }
-    // The length of another ring; and when it goes.
-    std::size_t take_bytes() noexcept {
+    // The length of another ring, which may be short if it carries no messages; and when it goes.
+    std::size_t take_bytes(bool carries_messages) noexcept {
         if (configured_ != 0) return configured_;
+        if (!carries_messages) return kShortRing;
         if (long_rings_.fetch_add(1) < kLongRings) return kLongRing;
         long_rings_.fetch_sub(1);
         return kShortRing;

@@ -93,6 +93,28 @@ class TestReport(unittest.TestCase):
             path.write_text(json.dumps(entry(stdout=PASSING)) + "\n" + json.dumps(entry()) + "\n")
             self.assertEqual((test_report.count_log(path).passed, test_report.count_log(path).failed), (3, 0))
 
+    def count_with_second_run(self, first, second):
+        with tempfile.TemporaryDirectory() as directory:
+            path, again = pathlib.Path(directory) / "first.json", pathlib.Path(directory) / "second.json"
+            path.write_text("".join(json.dumps(one) + "\n" for one in first))
+            again.write_text("".join(json.dumps(one) + "\n" for one in second))
+            count = test_report.count_log(path, again)
+            return test_report.to_repeat(path), count.passed, count.failed
+
+    def test_a_second_run_counts_in_place_of_a_failure(self):
+        late, fine = entry("TIMEOUT", name="late"), entry(name="fine")
+        self.assertEqual(self.count_with_second_run([late, fine], [entry(name="late")]), (["late"], 2, 0))
+        self.assertEqual(self.count_with_second_run([late, fine], [late]), (["late"], 1, 1))
+        self.assertEqual(self.count_with_second_run([late, fine], []), (["late"], 1, 1))
+
+    def test_crashes_reports_and_many_failures_have_no_second_run(self):
+        crash = dict(entry("FAIL", name="crash"), returncode=-11)
+        report = entry("FAIL", stderr="==7==ERROR: AddressSanitizer: heap-use-after-free", name="report")
+        passes = [entry(name=name) for name in ("crash", "report")]
+        self.assertEqual(self.count_with_second_run([crash, report], passes), ([], 0, 2))
+        many = [entry("FAIL", name=str(i)) for i in range(test_report.MOST_REPEATED + 1)]
+        self.assertEqual(self.count_with_second_run(many, [entry(name="0")]), ([], 0, len(many)))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -198,14 +198,45 @@ TEST(Arena, reports_a_machine_without_enough_memory_instead_of_dying) {
     const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
     const std::size_t twice = std::bit_ceil(2 * 4096 * pages);
     Arena arena(small_arena(twice, twice));
+    EXPECT_NO_THROW(take(arena, 16));  // a part of the segment is enough
     try {
-        take(arena, 16);
+        take(arena, twice / 4 * 3);
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::out_of_memory);
         EXPECT_NE(error.cause().find("the machine or control group has"), std::string::npos)
             << error.what();
     }
+    EXPECT_NO_THROW(take(arena, 16));
+}
+
+TEST(Arena, populates_parts_that_double_up_to_a_segment) {
+    Arena arena(small_arena(2 * MiB, 16 * MiB));
+    std::vector<std::size_t> steps;
+    while (arena.usage().allocated_bytes < 8 * MiB) {
+        const std::size_t before = arena.usage().populated_bytes;
+        std::memset(take(arena, 4 * KiB), 1, 4 * KiB);
+        const std::size_t step = arena.usage().populated_bytes - before;
+        if (step != 0) steps.push_back(step);
+    }
+    const std::vector<std::size_t> wanted{256 * KiB, 256 * KiB, 512 * KiB, MiB,
+                                          2 * MiB,   2 * MiB,   2 * MiB};
+    EXPECT_EQ(steps, wanted);
+    EXPECT_EQ(arena.segment_count(), 4u);
+}
+
+TEST(Arena, registers_a_segment_that_is_populated_in_part) {
+    Arena arena(small_arena(MiB, 4 * MiB));
+    take(arena, 16);
+    ASSERT_EQ(arena.segment_count(), 1u);
+    EXPECT_EQ(arena.segment(0).bytes, MiB);
+    EXPECT_LT(arena.usage().populated_bytes, MiB);
+}
+
+TEST(Arena, populates_whole_segments_when_it_is_made) {
+    ArenaOptions options = small_arena(MiB, 4 * MiB);
+    options.initial_bytes = MiB + 1;
+    EXPECT_EQ(Arena(options).usage().populated_bytes, 2 * MiB);
 }
 
 TEST(Arena, refuses_options_that_cannot_work) {

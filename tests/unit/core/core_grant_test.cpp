@@ -70,6 +70,19 @@ TEST(Grants, let_the_peer_write_exactly_what_was_lent) {
     EXPECT_TRUE(pair.is_untouched(2 * kBytes, kBytes));
 }
 
+// The key reaches the peer by another way than a message, and the lender polls no more.
+TEST(Grants, are_open_once_they_are_made) {
+    Lending pair;
+    const Grant grant(*pair.receiver, pair.middle(), Access::remote_write);
+    const RemoteExtent to = grant.extents()[0];
+    std::size_t written = 0;
+    ASSERT_EQ(pair.sender->try_write(pair.source, 8, to.address, to.remote_key, written), Errc::ok);
+    const Deadline deadline = soon();
+    while (pair.sender->try_flush() == Errc::would_block && !deadline.passed()) continue;
+    EXPECT_EQ(pair.sender->try_flush(), Errc::ok);
+    EXPECT_EQ(std::memcmp(pair.middle().data(), pair.source, 8), 0);
+}
+
 TEST(Grants, do_not_lead_beyond_either_end) {
     for (const std::ptrdiff_t offset : {std::ptrdiff_t{-8}, std::ptrdiff_t{kBytes - 4}}) {
         Lending pair;

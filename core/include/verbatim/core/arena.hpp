@@ -1,7 +1,7 @@
 // An arena allocates memory that devices can reach. It is one contiguous reservation of addresses.
 // Sealed memory files (huge pages where reserved) back it segment by segment. They are populated
-// when created, and never copied into a forked child. Because segments lie side by side, an
-// allocation or a received graph may span several of them.
+// before they are handed out, and never copied into a forked child. Because segments lie side by
+// side, an allocation or a received graph may span several of them.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ struct SetAside {
 
 struct ArenaUsage {
     std::size_t allocated_bytes = 0;  // live allocations, rounded to granules
-    std::size_t populated_bytes = 0;  // segments
+    std::size_t populated_bytes = 0;  // with pages of memory
     std::size_t reserved_bytes = 0;   // max_bytes
     std::size_t page_bytes = 4096;
     std::size_t huge_bytes = 0;     // of the segments: on huge pages
@@ -108,8 +108,8 @@ class Arena final : public std::pmr::memory_resource {
         deallocate(object, sizeof(T), alignof(T));
     }
 
-    // allocate(), in steps: null where a segment must be populated first. `may_populate`: one is
-    // then; it becomes false. Call again. Throws Error(out_of_memory).
+    // allocate(), in steps: null where memory must be populated first. `may_populate`: up to about
+    // a segment is then; it becomes false. Call again. Throws Error(out_of_memory).
     void* allocate_part(std::size_t bytes, std::size_t alignment, bool& may_populate);
 
     std::byte* base() const noexcept { return base_; }
@@ -145,7 +145,7 @@ class Arena final : public std::pmr::memory_resource {
     ArenaUsage usage() const;
     const ArenaOptions& options() const noexcept { return options_; }
 
-    // A populated piece of the reservation, for registration.
+    // A piece of the reservation, for registration. The last one may be populated in part.
     struct Segment {
         std::byte* address;
         std::size_t bytes;

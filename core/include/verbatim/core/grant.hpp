@@ -39,13 +39,14 @@ class Grant {
     Grant() noexcept = default;
     // Lends `memory`, which lies in an arena of the connection's context. `access`: what the
     // peer may do there. `owner` is kept until the grant has ended, in whatever thread that
-    // happens; without an owner the caller keeps the memory until has_ended(). Blocks while the
-    // send queue is full. Throws Error: invalid_argument (outside of the arenas, or nothing to
+    // happens; without an owner the caller keeps the memory until has_ended(). Blocks until the
+    // device has opened the windows, and drives the lane meanwhile; in a handler they open before
+    // the next message. Throws Error: invalid_argument (outside of the arenas, or nothing to
     // lend), would_deadlock (a full queue in a handler), out_of_memory, what the device says that
     // has no such windows, the connection's end.
     Grant(Connection& connection, std::span<std::byte> memory, Access access,
           std::shared_ptr<void> owner = nullptr, EndNotice notice = EndNotice::sent);
-    // The same, and never blocks: the peer may be told of it once is_ready().
+    // The same, and never blocks: the peer may be told of it by a message once is_ready().
     static Grant begin(Connection& connection, std::span<std::byte> memory, Access access,
                        std::shared_ptr<void> owner = nullptr, EndNotice notice = EndNotice::sent);
     // Lends memory under a lease, which has RegistrationCache::kLendable and is kept until the
@@ -66,7 +67,8 @@ class Grant {
     // It lends, or has lent, something.
     explicit operator bool() const noexcept { return lent_ != nullptr; }
     // What the peer must know: addresses, lengths and keys, in the order of the memory. They work
-    // for requests that follow a message which is sent from now on, once is_ready().
+    // at once; those of begin() for requests that follow a message which is sent from now on, once
+    // is_ready().
     std::span<const RemoteExtent> extents() const noexcept;
     bool is_ready() const noexcept;
 
@@ -83,7 +85,7 @@ class Grant {
   private:
     static Grant begin(Connection& connection, const LocalMemory& local,
                        std::span<std::byte> memory, Access access, GrantTerms terms);
-    void wait_ready(Connection& connection);
+    void wait_open(Connection& connection);
     std::shared_ptr<LentMemory> lent_;
 };
 

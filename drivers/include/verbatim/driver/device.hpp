@@ -230,6 +230,9 @@ struct QueuePairOptions {
     // This machine's address on the way to the peer, as its GID: IPv6 or IPv4-mapped. An RDMA
     // device uses that GID if it has it. Zeros: not known.
     std::array<std::uint8_t, 16> local_address{};
+    // False: what it sends and receives carries no bytes, but for writes and reads. The software
+    // NIC saves memory by that.
+    bool carries_messages = true;
 };
 
 struct SharedReceiveQueueOptions {

@@ -125,17 +125,19 @@ Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
 void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
     if (words_.lost()) return;
     watch(now);
+    const bool silent = words_.silent();
+    const bool idle = !window_.timed();
+    // Requests go ahead of answers: the peer's program waits for them, and for acknowledgements
+    // mostly nobody does. Each packet costs the sender about a microsecond.
+    if (!silent) window_.send(output_, now);
+    // A peer of ours is asked while nothing is to be answered; another one may have been silent.
+    if (options_.foreign && idle && window_.timed()) silence_.heard = now;
     const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
     const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
     if (!feeder_.answer(output_, gives_up | asks, acknowledgements == Said::later))
         return break_protocol();
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
-    const bool silent = words_.silent();
-    const bool idle = !window_.timed();
-    if (!silent) window_.send(output_, now);
-    // A peer of ours is asked while nothing is to be answered; another one may have been silent.
-    if (options_.foreign && idle && window_.timed()) silence_.heard = now;
     output_.flush();
     note_counts();
     marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);

@@ -41,6 +41,7 @@ class PacketFlow final : public Wire {
     }
     int socket() const noexcept override { return back_end_->file(); }
     bool progress() noexcept override;
+    bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
     bool beats() const noexcept override { return true; }
     void beat() noexcept override;

@@ -65,6 +65,9 @@ bool PeerStream::tick() noexcept {
 bool PeerStream::drive_and_arm() noexcept {
     if (driver_.call == nullptr) return false;
     driver_.call(driver_.context);
+    // A poller that was stopped inside has the socket stay ready: only ticks look again then.
+    turned_away_ = wire_->occupied() ? turned_away_ + 1 : 0;
+    if (turned_away_ > kMostTurnedAway) return true;
     arm();
     // A poller that came between may have left words for the next look.
     flush();

@@ -74,6 +74,7 @@ class PeerStream final : EventThread::Handler {
 
   private:
     static constexpr std::uint64_t kStrayPolls = 4;
+    static constexpr unsigned kMostTurnedAway = 8;
     bool ready() noexcept override;
     bool tick() noexcept override;
     void beat() noexcept override;
@@ -90,7 +91,9 @@ class PeerStream final : EventThread::Handler {
     Instant attach_by_;
     std::atomic<std::uint64_t> polls_{0}, handed_over_until_{0};
     std::atomic<bool> silence_taken_{false};
-    std::uint64_t seen_polls_ = 0;  // the engine thread's
+    // The engine thread's.
+    std::uint64_t seen_polls_ = 0;
+    unsigned turned_away_ = 0;  // times in a row that another thread was inside
 };
 
 }  // namespace verbatim::softnic

@@ -33,6 +33,7 @@ class Stream final : public Wire {
     ReadResults& results() noexcept { return results_; }
 
     bool progress() noexcept override;
+    bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
     void settle() noexcept override { flush(); }
 

@@ -30,6 +30,8 @@ class Wire {
     // Receives what has come, and sends. True: something came, or waits for the responder to run.
     // Any thread.
     virtual bool progress() noexcept = 0;
+    // A thread is inside. Any thread.
+    virtual bool occupied() const noexcept = 0;
     // Sends what was committed, and the responder's words. Any thread.
     virtual void flush() noexcept = 0;
     // After the responder ran behind progress() and nobody may look again: its words are sent, by

@@ -1,9 +1,13 @@
 // Who drives a stream: a program that computes still answers, a program that sleeps for an event is
 // woken, and threads that poll one queue share the work.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include <verbatim/mlx5/completion_wait.hpp>
@@ -88,6 +92,7 @@ class OccupiedWire final : public softnic::Wire {
     void attach(Descriptor, Origin) noexcept override {}
     int socket() const noexcept override { return -1; }
     bool progress() noexcept override { return looks_-- > 0; }
+    bool occupied() const noexcept override { return true; }
     void flush() noexcept override {}
     void settle() noexcept override { ++settled; }
     int settled = 0;
@@ -115,6 +120,50 @@ TEST(StreamWaiting, what_the_last_poll_received_is_said_though_the_stream_is_occ
         EXPECT_EQ(occupied.settled, 1);
         shared.connection.stream.store(nullptr);
     }
+}
+
+// A wire with something to read, inside which a thread was stopped.
+class StoppedWire final : public softnic::Wire {
+  public:
+    explicit StoppedWire(int socket) noexcept : socket_(socket) {}
+    void attach(Descriptor, Origin) noexcept override { marks_.attached.store(true); }
+    int socket() const noexcept override { return socket_; }
+    bool progress() noexcept override { return false; }
+    bool occupied() const noexcept override { return is_occupied; }
+    void flush() noexcept override {}
+    std::atomic<bool> is_occupied{true};
+
+  private:
+    int socket_;
+};
+
+TEST(StreamWaiting, a_poller_that_is_stopped_inside_does_not_keep_the_engine_thread_busy) {
+    std::array<int, 2> sockets{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()), 0);
+    const Descriptor here(sockets[0]), there(sockets[1]);
+    ASSERT_EQ(write(there.get(), "x", 1), 1);
+    auto owned = std::make_unique<StoppedWire>(here.get());
+    StoppedWire& wire = *owned;
+    std::atomic<int> looks{0};
+    EventThread thread;
+    PeerStream stream(std::move(owned));
+    const PeerStream::Driver driver{
+        [](void* count) noexcept { ++*static_cast<std::atomic<int>*>(count); }, &looks};
+    stream.watch(thread, driver, std::chrono::steady_clock::now() + kPatience);
+    const auto looks_at_least = [&](int wanted) {
+        const auto begun = std::chrono::steady_clock::now(), deadline = begun + kPatience;
+        while (looks < wanted && std::chrono::steady_clock::now() < deadline) usleep(100);
+        EXPECT_GE(looks, wanted);
+        return std::chrono::steady_clock::now() - begun;
+    };
+    stream.attach({}, softnic::Wire::Origin::dialled);
+    constexpr int kLooks = 40;
+    // Most of them are ticks.
+    EXPECT_GE(looks_at_least(kLooks), std::chrono::milliseconds(kLooks * EventThread::kTickMs / 2));
+    // Once it goes on, the socket wakes the engine thread again.
+    wire.is_occupied = false;
+    looks_at_least(looks + kLooks);
+    stream.unwatch();
 }
 
 // rnr_retry and min_rnr_timer, which rdma-core's programs set.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -20,13 +21,22 @@ struct LocalTables {
     MendTables mending;
 };
 
+// A class that an image has objects of, by its number there. Its layout explains a difference.
+struct ClassFact {
+    std::uint64_t fingerprint = 0;
+    std::string name;
+    std::string layout;
+};
+
 // All that a receiver must be told of an image beside its bytes.
 struct ImageFacts {
     Mending::Told told;
     std::vector<PlaceRecord> places;
     std::vector<ArrayRecord> arrays;
+    std::vector<ClassFact> classes;  // by number, from 1 on
 
     void add(const Packing& packing);
+    void add_classes(const Packing& packing);
     void clear() noexcept;
 };
 
@@ -46,16 +56,18 @@ ImageFacts run_whole(Packing& packing, Drop drop, Put put) {
         packing.set_announced();
         packing.staging().set_retired();
     }
+    facts.add_classes(packing);
     facts.told = {packing.staging().cursor(), packing.steps(), packing.references(), true};
     return facts;
 }
 
 // Packs a whole graph into the block, as an image. Throws Error as send() does, out_of_memory.
 ImageFacts pack_into(PrivateBlock& block, Packing& packing);
-// Checks and mends an image of one piece. Throws Error(corrupt_message).
+// Checks and mends an image of one piece, whose facts outlive the walk's tables or are of no
+// classes. Throws Error: corrupt_message, and of classes what ToldClasses does.
 void mend_at(std::byte* image, const ImageFacts& facts, Mending& mending);
 
-// Images are kept without the classes that their sender may have announced.
+// A copy of such an image is none that can be sent on: its classes have a connection's numbers.
 template <class Root>
 inline constexpr bool kHasVirtualFunctions = []<class... T>(List<T...>) {
     return (std::is_polymorphic_v<T> || ...);
@@ -71,8 +83,6 @@ struct Copied {
 };
 template <class T>
 Copied<T> copy_graph(const T& root) {
-    static_assert(!kHasVirtualFunctions<T>,
-                  "verbatim: graphs with virtual functions cannot be compacted or promoted");
     LocalTables tables;
     Packer<T> packer(tables.packing, root, {});
     Mender<T> mender(tables.mending, false);

@@ -99,6 +99,8 @@ class Mending {
     void add_records(std::span<const PlaceRecord> places, std::span<const ArrayRecord> arrays) {
         tables_.records.add(places, arrays);
     }
+    // The sender's classes, before the first object of them.
+    ToldClasses& classes() { return tables_.told_classes(); }
     // So far the sender's walk has come, and all bytes before `cursor` are there.
     struct Told {
         std::uint64_t cursor = 0;

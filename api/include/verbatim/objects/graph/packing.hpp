@@ -93,6 +93,8 @@ class Packing {
     bool take_restart() noexcept { return std::exchange(restarted_, false); }
 
     std::uint64_t objects() const noexcept { return objects_; }
+    // Null: no object with virtual functions was met.
+    const SentClasses* classes() const noexcept { return tables_.classes.get(); }
     const ClassCounts& class_counts() const noexcept { return class_counts_; }
     std::uint64_t told_records() const noexcept { return told_records_; }
     std::uint64_t image_bytes() const noexcept { return tables_.staging.cursor(); }

@@ -142,8 +142,9 @@ class ComposedSendOperation {
 template <class M>
 requires(objects::kIsComposedMessage<M>) SendReport
     send(Connection& connection, const M& message, SendOptions options = {}) {
-    objects::Patience patience(connection, options.deadline, "send");
-    while (objects::others_send(connection)) patience.wait(false);
+    const auto link = objects::object_link(connection);
+    objects::Patience patience(*link, options.deadline, "send");
+    while (objects::others_send(*link)) patience.wait(false);
     ComposedSendOperation operation(connection, message, options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();

@@ -24,8 +24,8 @@ class ObjectLink;
 class Inbound;
 
 // Operations wait that the next one would overtake.
-bool others_send(Connection& connection);
-bool others_receive(Connection& connection);
+bool others_send(ObjectLink& link);
+bool others_receive(ObjectLink& link);
 
 class DrivenOperation {
   public:

@@ -126,7 +126,7 @@ class GraphFile {
     FileHandle handle_;
     ImageFacts facts_;
     std::uint64_t objects_ = 0;
-    std::uint64_t layout_bytes_ = 0;
+    std::uint64_t layout_bytes_ = 0, class_bytes_ = 0;
     std::uint64_t places_ = 0, arrays_ = 0;
     std::uint64_t placed_base_ = 0;  // 0: an image
     std::uint64_t placed_root_ = 0;  // offset

@@ -93,15 +93,15 @@ template <class T, class Done>
 // nothing; timeout leaves the graph the next one. Threads: the connection's.
 template <class T>
 Received<T> receive(Connection& connection, ReceiveOptions options = {}) {
-    if (objects::others_receive(connection)) {
-        Receiving<T> behind(connection, options);
-        behind.wait();
-        return behind.take();
+    if (ReceiveOperation<T> operation(connection, options);
+        !objects::others_receive(operation.link())) {
+        objects::Patience patience(operation.link(), options.deadline, "receive");
+        while (!operation.step()) patience.wait(operation.has_begun());
+        return operation.take();
     }
-    ReceiveOperation<T> operation(connection, options);
-    objects::Patience patience(connection, options.deadline, "receive");
-    while (!operation.step()) patience.wait(operation.has_begun());
-    return operation.take();
+    Receiving<T> behind(connection, options);
+    behind.wait();
+    return behind.take();
 }
 
 // True if receive() of that channel would return, or throw what became of a graph, without a wait.

@@ -51,6 +51,8 @@ class ReceiveOperation {
     }
     bool has_begun() const noexcept { return inbound_.has_begun(); }
     Received<T> take() { return std::move(*received_); }
+    // ---- for receive() ----
+    objects::ObjectLink& link() const noexcept { return inbound_.link(); }
 
   private:
     template <class>

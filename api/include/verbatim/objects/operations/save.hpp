@@ -32,8 +32,6 @@ inline constexpr bool kCanBePlaced = []<class... T>(List<T...>) {
 
 template <class T>
 SaveReport save_into(GraphFileWriter& file, const T& root, const SaveOptions& options) {
-    static_assert(!kHasVirtualFunctions<T>,
-                  "verbatim: graphs with virtual functions cannot be saved");
     LocalTables tables;
     Packer<T> packer(tables.packing, root, {});
     const SaveReport report = file.write(packer, root_type<T>());

@@ -120,15 +120,17 @@ template <class T, class Done>
 // connection usable. Threads: the connection's; the graph must not change during the call.
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
-    if (options.until == Until::delivered || objects::others_send(connection)) {
-        Sending<T> behind(connection, root, options);
-        behind.wait();
-        return behind.report();
+    if (options.until != Until::delivered) {
+        SendOperation<T> operation(connection, root, options);
+        if (!objects::others_send(operation.link())) {
+            objects::Patience patience(operation.link(), options.deadline, "send");
+            while (!operation.step()) patience.wait(!operation.awaits_receiver());
+            return operation.report();
+        }
     }
-    SendOperation<T> operation(connection, root, options);
-    objects::Patience patience(connection, options.deadline, "send");
-    while (!operation.step()) patience.wait(!operation.awaits_receiver());
-    return operation.report();
+    Sending<T> behind(connection, root, options);
+    behind.wait();
+    return behind.report();
 }
 
 // Sends a received graph on. One that is_forwardable() leaves as it came, for little more than a
@@ -136,8 +138,9 @@ SendReport send(Connection& connection, const T& root, SendOptions options = {})
 template <class T>
 SendReport send(Connection& connection, const Received<T>& graph, SendOptions options = {}) {
     if (!graph.is_forwardable()) return send(connection, *graph, options);
-    objects::Patience patience(connection, options.deadline, "send");
-    while (objects::others_send(connection)) patience.wait(false);
+    const auto link = objects::object_link(connection);
+    objects::Patience patience(*link, options.deadline, "send");
+    while (objects::others_send(*link)) patience.wait(false);
     ForwardOperation operation(connection, graph.image(), options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());
     return operation.report();

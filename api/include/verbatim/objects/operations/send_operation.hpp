@@ -68,6 +68,9 @@ class SendOperation {
                 packer_.image_bytes(), outbound_.wire_bytes(), packer_.class_counts()};
     }
 
+    // ---- for send() ----
+    objects::ObjectLink& link() const noexcept { return lease_.link(); }
+
   private:
     template <class>
     friend class Sending;

@@ -210,6 +210,7 @@ class Inbound {
     ~Inbound();
     Inbound(const Inbound&) = delete;
     Inbound& operator=(const Inbound&) = delete;
+    ObjectLink& link() const noexcept { return *link_; }
 
     // True if something of the graph is there that was not walked yet. Throws Error: type_mismatch
     // or graph_too_large (the sender is told and the connection goes on), protocol_error, or the
@@ -266,11 +267,15 @@ std::optional<std::uint64_t> next_root(Connection& connection, std::uint16_t cha
 class Patience {
   public:
     Patience(Connection& connection, Deadline deadline, const char* what)
-        : link_(object_link(connection)), deadline_(deadline), what_(what) {}
+        : owned_(object_link(connection)), link_(*owned_), deadline_(deadline), what_(what) {}
+    // Of an operation, which outlives this.
+    Patience(ObjectLink& link, Deadline deadline, const char* what)
+        : link_(link), deadline_(deadline), what_(what) {}
     void wait(bool begun);
 
   private:
-    std::shared_ptr<ObjectLink> link_;
+    std::shared_ptr<ObjectLink> owned_;
+    ObjectLink& link_;
     Deadline deadline_;
     const char* what_;
     unsigned round_ = 0;          // pauses since the transfer last got on
