@@ -34,7 +34,7 @@ bool is_whole(const Ledger& got) {
 // of it, or is one of its sending.
 class Composer {
   public:
-    static constexpr int kMessages = 3, kParts = 3;
+    static constexpr int kMessages = 3, kParts = 3, kTries = 6;
 
     explicit Composer(Connection& connection) : connection_(connection) {}
     // True once all messages are sent.
@@ -51,7 +51,7 @@ class Composer {
     // The last message, with all that belongs into it. Nothing is sent.
     const ComposedMessage<Ledger>& finish() {
         sending_.reset();
-        while (!message_ || (part_ > 0 && part_ < kParts)) compose_part();
+        while (!is_whole_) compose_part();
         return *message_;
     }
     int composed() const noexcept { return composed_; }
@@ -59,23 +59,30 @@ class Composer {
 
   private:
     void compose_part() {
-        if (part_ == 0) {
-            message_.emplace(compose<Ledger>(connection_));
-            placed_ += message_->place().address() != 0 ? 1 : 0;
-            (*message_)->self = &**message_;
-        } else if (part_ == 1) {
+        if (part_ == 0 && !begin()) return;
+        if (part_ == 1) {
             (*message_)->numbers.reserve(kNumbers);
             for (std::size_t i = 0; i < kNumbers; ++i) (*message_)->numbers.push_back(i);
-        } else {
+        } else if (part_ == 2) {
             for (std::size_t i = 0; i < kTexts; ++i) (*message_)->texts.emplace_back(kText);
         }
-        ++part_;
+        is_whole_ = ++part_ == kParts;
+    }
+    // False: its room at the receiver may come by the next step.
+    bool begin() {
+        is_whole_ = false;
+        message_.emplace(compose<Ledger>(connection_));
+        (*message_)->self = &**message_;
+        const bool is_placed = message_->place().address() != 0;
+        placed_ += is_placed ? 1 : 0;
+        return is_placed || ++tries_ % kTries == 0;
     }
 
     Connection& connection_;
     std::optional<ComposedMessage<Ledger>> message_;
     std::optional<ComposedSendOperation<Ledger>> sending_;
-    int part_ = 0, sent_ = 0, composed_ = 0, placed_ = 0;
+    bool is_whole_ = false;
+    int part_ = 0, tries_ = 0, sent_ = 0, composed_ = 0, placed_ = 0;
 };
 
 Step composed_step_of(Role role, Connection& connection) {
