@@ -1,7 +1,6 @@
-// Sends objects of derived classes by pointers to their base: virtual calls work at the receiver.
+// Sends objects of derived classes by pointers to their base: virtual calls work, also of a clone.
 #include <cstdio>
 #include <memory>
-#include <vector>
 
 #include <verbatim/objects.hpp>
 
@@ -33,7 +32,8 @@ int main(int argc, char** argv) try {
         return 0;
     }
     verbatim::Connection connection = context.listen("127.0.0.1:7471").accept();
-    std::printf("area: %g\n", verbatim::receive<Shape>(connection)->area());
+    const auto shape = verbatim::receive<Shape>(connection);
+    std::printf("area: %g, of a clone: %g\n", shape->area(), shape.clone()->area());
 } catch (const verbatim::Error& error) {
     return std::fprintf(stderr, "example-shapes: %s\n", error.what()), 1;
 }

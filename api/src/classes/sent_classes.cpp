@@ -6,23 +6,9 @@
 #include <verbatim/objects/classes/told_classes.hpp>
 
 #include "class_names.hpp"
+#include "table_head.hpp"
 
 namespace verbatim::objects {
-namespace {
-
-// What lies before the functions of a virtual table (Itanium C++ ABI, 2.5.2).
-struct TableHead {
-    std::ptrdiff_t offset_to_top;
-    const std::type_info* id;
-};
-
-TableHead head_of(std::uint64_t table) noexcept {
-    TableHead head;
-    std::memcpy(&head, reinterpret_cast<const void*>(table - sizeof head), sizeof head);
-    return head;
-}
-
-}  // namespace
 
 void check_exact_class(const void* object, const TypeInfo& info) {
     const TableHead head = head_of(SentClasses::table_of(object));

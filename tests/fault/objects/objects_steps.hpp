@@ -66,11 +66,15 @@ inline bool is_whole(const Story& got) {
     return true;
 }
 
+// Also of the peers that are forked later: how long a call, and the end of a connection to a
+// stopped peer, may take.
+inline std::chrono::milliseconds connect_timeout{500};
+
 inline Config config() {
     Config config = test::small_config();
     config.receive_arena.max_bytes = std::size_t{32} << 20;
     config.ring.bytes = 4096;  // so that steps are short
-    config.connect.timeout = std::chrono::milliseconds(500);
+    config.connect.timeout = connect_timeout;
     config.objects.eager_bytes = 1024;
     config.objects.window_max = std::size_t{1} << 20;
     config.objects.max_graph_bytes = std::size_t{4} << 20;
@@ -168,8 +172,9 @@ inline Step step_of(Role role, Connection& connection) {
 // A process with such a role. It is forked idle.
 class Stepped {
   public:
-    bool begin(Role role, std::uint16_t port) {
-        return child_.wire().put(role) && child_.wire().put(port);
+    using MakeStep = Step (*)(Role, Connection&);  // it has this program's functions
+    bool begin(Role role, std::uint16_t port, MakeStep make = &step_of) {
+        return child_.wire().put(role) && child_.wire().put(port) && child_.wire().put(make);
     }
     // One step there. True once nothing is left.
     bool step() {
@@ -189,10 +194,11 @@ class Stepped {
     static int run(softnic::test::Wire& wire) {
         Role role{};
         std::uint16_t port = 0;
-        if (!wire.get(role) || !wire.get(port)) return 0;
+        MakeStep make = nullptr;
+        if (!wire.get(role) || !wire.get(port) || !wire.get(make)) return 0;
         Context context(config());
         Connection connection = context.connect(test::local(port));
-        const Step step = step_of(role, connection);
+        const Step step = make(role, connection);
         while (wire.wait())
             if (!wire.put(step() ? 'y' : 'n')) return 1;
         return 0;

@@ -69,7 +69,7 @@ class Examples(unittest.TestCase):
                          "100 bytes, 2 graphs left\n100 bytes, 1 graphs left\n100 bytes, 0 graphs left\n")
 
     def test_objects_of_derived_classes(self):
-        self.assertEqual(self.both("shapes", "receive", "send"), "area: 18\n")
+        self.assertEqual(self.both("shapes", "receive", "send"), "area: 18, of a clone: 18\n")
 
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:

@@ -14,6 +14,7 @@
 
 namespace verbatim::objects {
 
+struct ClassCloning;
 struct KnownTable;
 struct PredictedTable;
 
@@ -31,6 +32,8 @@ struct PolymorphicClass {
     FollowClass follow = nullptr;
     // Makes its virtual tables known, and those of its parts. Throws Error(unsupported).
     void (*prepare)() = nullptr;
+    // Null: some of its members cannot be cloned.
+    const ClassCloning* cloning = nullptr;
 };
 
 // Its library stays loaded from now on. The first of a type counts.

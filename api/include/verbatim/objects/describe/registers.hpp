@@ -7,7 +7,7 @@
 
 namespace verbatim::objects::detail {
 
-// graph/registered_class.hpp
+// graph/open_walks.hpp
 template <class T>
 struct RegisteredClass;
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include <verbatim/objects/clones/class_cloning.hpp>
 #include <verbatim/objects/graph/mender.hpp>
 #include <verbatim/objects/graph/open_closure.hpp>
 #include <verbatim/objects/graph/packer.hpp>
@@ -84,7 +85,8 @@ struct RegisteredClass {
                                              &number,
                                              &open_types_of<T>,
                                              &ClassReferences<OpenPacker>::follow_as<T>,
-                                             &prepare};
+                                             &prepare,
+                                             class_cloning<T>()};
 };
 
 }  // namespace detail

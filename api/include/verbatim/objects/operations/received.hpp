@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <verbatim/objects/graph/clone.hpp>
+#include <verbatim/objects/clones/class_cloning.hpp>
 #include <verbatim/objects/graph/copying.hpp>
 #include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -97,6 +97,9 @@ class Received {
 
     // The graph as ordinary objects on the heap, which end by their destructors. Their containers
     // may grow. Each object must have an owner: raw pointers and views are compile-time errors.
+    // What pointers to a base class lead to is cloned as its derived class. Throws Error, only of
+    // graphs with such pointers: unsupported (some class has no owners for its objects),
+    // bad_pointer (an object has two owners, and one is a unique_ptr).
     std::unique_ptr<Object> clone() const { return objects::clone_graph<Object>(*root_); }
 
     // ---- for the operations ----

@@ -1,12 +1,11 @@
-// A clone is a copy of a graph in ordinary objects on the heap, each with its usual owner. It ends
-// by destructors, and its containers may grow. So every object needs an owner; a raw pointer, a
-// view or a weak pointer stops compilation. Threads: one at a time.
+// Cloning copies a graph into ordinary objects on the heap, each with its usual owner. They end by
+// destructors, and their containers may grow. So every object needs an owner; a raw pointer, a view
+// or a weak pointer stops compilation. Threads: one at a time.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <forward_list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -18,86 +17,40 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include <verbatim/objects/graph/closure.hpp>
+#include <verbatim/objects/classes/cloned_classes.hpp>
+#include <verbatim/objects/clones/clone_kinds.hpp>
+#include <verbatim/objects/clones/clone_target.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim::objects {
-namespace detail {
-
-template <class T>
-struct CloneKind {
-    static constexpr bool kUnique = false, kShared = false, kOptional = false, kVariant = false;
-    static constexpr bool kString = false, kChain = false;
-};
-template <class T, class D>
-struct CloneKind<std::unique_ptr<T, D>> : CloneKind<void> {
-    static constexpr bool kUnique = true;
-    static_assert(std::is_same_v<D, std::default_delete<T>>,
-                  "verbatim: clone() makes objects with new, so a unique_ptr needs "
-                  "std::default_delete");
-};
-template <class T>
-struct CloneKind<std::shared_ptr<T>> : CloneKind<void> {
-    static constexpr bool kShared = true;
-};
-template <class T>
-struct CloneKind<std::optional<T>> : CloneKind<void> {
-    static constexpr bool kOptional = true;
-};
-template <class... T>
-struct CloneKind<std::variant<T...>> : CloneKind<void> {
-    static constexpr bool kVariant = true;
-};
-template <class C, class A>
-struct CloneKind<std::basic_string<C, std::char_traits<C>, A>> : CloneKind<void> {
-    static constexpr bool kString = true;
-};
-template <class T, class A>
-struct CloneKind<std::forward_list<T, A>> : CloneKind<void> {
-    static constexpr bool kChain = true;
-};
-
-// Refers to what it need not own.
-template <class T>
-inline constexpr bool kLacksOwner = boost::mp11::mp_any_of<EdgesOf<T>, MayBeShared>::value;
-template <class T>
-concept ClonedSequence = requires(T& to, typename T::value_type&& value) {
-    to.push_back(std::move(value));
-};
-template <class T>
-concept ClonedProduct = requires {
-    typename TraitOf<T>::ListedParts;
-};
-
-// An object that is made in place, and moved from there.
-template <class T>
-struct Made {
-    Made() noexcept {}
-    ~Made() { value().~T(); }
-    Made(const Made&) = delete;
-    Made& operator=(const Made&) = delete;
-    T& value() noexcept { return *std::launder(reinterpret_cast<T*>(bytes)); }
-    alignas(T) std::byte bytes[sizeof(T)];
-};
-
-}  // namespace detail
 
 // What is left to be cloned: objects that have memory. Owners are filled in before, so that no
 // chain of owners makes calls deep. Memory that runs out ends the program: half-made owners could
 // not be destroyed.
 class Cloning {
   public:
-    // Memory as `delete` will free it. Its object is made by run().
+    explicit Cloning(ClonedClasses& classes) noexcept : classes_(classes) {}
+
+    // A part of memory as `delete` will free it. The whole object there is made by run(); it may be
+    // of a derived class.
     template <class T>
     std::remove_cv_t<T>* own(const T& from) {
         using Object = std::remove_cv_t<T>;
-        static_assert(!std::is_polymorphic_v<Object>,
-                      "verbatim: clone() cannot copy classes with virtual functions");
-        void* to = nullptr;
-        if constexpr (alignof(Object) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
-            to = ::operator new (sizeof(Object), std::align_val_t{alignof(Object)});
-        else
-            to = ::operator new(sizeof(Object));
+        if constexpr (kIsDynamic<Object>) {
+            static_assert(std::has_virtual_destructor_v<Object>,
+                          "verbatim: clone() makes objects that end by a pointer to their base "
+                          "class, which needs a virtual destructor");
+            const ClonedClasses::Known known = classes_.find(&from);
+            return part_of<Object>(known.of->cloning->own(*this, whole_of(from, known)), known);
+        } else {
+            return own_whole(from);
+        }
+    }
+    // The same of an object that is exactly a T.
+    template <class T>
+    std::remove_cv_t<T>* own_whole(const T& from) {
+        using Object = std::remove_cv_t<T>;
+        void* const to = memory_for<Object>();
         left_.push_back({&step<Object>, &from, to});
         return static_cast<Object*>(to);
     }
@@ -116,11 +69,11 @@ class Cloning {
             make_unique(from, to);
         else if constexpr (Kind::kShared)
             make_shared(from, to);
-        else if constexpr (!kHasReferences<T> && std::is_trivially_copyable_v<T>)
+        else if constexpr (detail::kIsCopied<T>)
             std::memcpy(to, static_cast<const void*>(&from), sizeof(T));
         else if constexpr (detail::ClonedProduct<T>)
             make_parts<T>(from, static_cast<std::byte*>(to));
-        else if constexpr (std::is_array_v<T> || requires { std::tuple_size<T>::value; })
+        else if constexpr (detail::kIsClonedArray<T>)
             make_elements(from, static_cast<std::byte*>(to));
         else
             make_value(from, to);
@@ -143,25 +96,58 @@ class Cloning {
         return std::move(made.value());
     }
 
+    template <class Object>
+    static void* memory_for() {
+        if constexpr (requires { Object::operator new(sizeof(Object)); })
+            return Object::operator new(sizeof(Object));
+        else if constexpr (alignof(Object) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+            return ::operator new (sizeof(Object), std::align_val_t{alignof(Object)});
+        else
+            return ::operator new(sizeof(Object));
+    }
     template <class T>
-    void make_unique(const std::unique_ptr<T>& from, void* to) {
+    static const void* whole_of(const T& part, ClonedClasses::Known known) noexcept {
+        return reinterpret_cast<const std::byte*>(&part) - known.delta;
+    }
+    template <class T>
+    static T* part_of(void* whole, ClonedClasses::Known known) noexcept {
+        return reinterpret_cast<T*>(static_cast<std::byte*>(whole) + known.delta);
+    }
+
+    template <class T, class D>
+    void make_unique(const std::unique_ptr<T, D>& from, void* to) {
+        static_assert(std::is_same_v<D, std::default_delete<T>>,
+                      "verbatim: clone() makes objects with new, so a unique_ptr needs "
+                      "std::default_delete");
         ::new (to) std::unique_ptr<T>(from ? own(*from) : nullptr);
     }
     template <class T>
     void make_shared(const std::shared_ptr<T>& from, void* to) {
         using Object = std::remove_cv_t<T>;
-        static_assert(!detail::kHasCounts<Closure<Object>>,
-                      "verbatim: clone() cannot copy weak pointers; use compact()");
         if (!from) return void(::new (to) std::shared_ptr<T>());
-        std::shared_ptr<void>& known = shared_[{from.get(), &kTypeKey<Object>}];
-        if (!known) known = std::shared_ptr<Object>(own(*from));
-        ::new (to) std::shared_ptr<T>(std::static_pointer_cast<Object>(known));
+        if constexpr (kIsDynamic<Object>) {
+            const ClonedClasses::Known known = classes_.find(from.get());
+            const void* const whole = whole_of(*from, known);
+            std::shared_ptr<void>& owner = shared_[{whole, &known.of->info()}];
+            if (!owner) owner = known.of->cloning->share(*this, whole);
+            ::new (to) std::shared_ptr<T>(owner, part_of<Object>(owner.get(), known));
+        } else {
+            static_assert(
+                !boost::mp11::mp_any_of<detail::ClonedTypes<Object>, detail::AsksForCounts>::value,
+                "verbatim: clone() cannot copy weak pointers; use compact()");
+            std::shared_ptr<void>& owner = shared_[{from.get(), &type_info<Object>()}];
+            if (!owner) owner = std::shared_ptr<Object>(own_whole(*from));
+            ::new (to) std::shared_ptr<T>(std::static_pointer_cast<Object>(owner));
+        }
     }
 
-    // Bases come last in the list, and first here: their padding may hold members.
+    // Bases come last in the list, and first here: their padding may hold members. The virtual
+    // table is that of the whole object, of which this may be a base.
     template <class T>
     void make_parts(const T& from, std::byte* to) {
         using Trait = TraitOf<T>;
+        if constexpr (detail::kHasFirstTable<T>)
+            std::memcpy(to, static_cast<const void*>(&from), sizeof(void*));
         [&]<std::size_t... I>(std::index_sequence<I...>) {
             (make_part<T, sizeof...(I) - 1 - I>(from, to), ...);
         }
@@ -237,9 +223,9 @@ class Cloning {
     template <class T>
     void fill(const T& from, T& to) {
         if constexpr (requires { to.reserve(from.size()); }) to.reserve(from.size());
-        if constexpr (requires { typename T::mapped_type; }) {
+        if constexpr (detail::ClonedMap<T>) {
             for (const auto& [key, value] : from) to.emplace_hint(to.end(), made(key), made(value));
-        } else if constexpr (requires { typename T::key_type; }) {
+        } else if constexpr (detail::ClonedSet<T>) {
             for (const auto& key : from) to.emplace_hint(to.end(), made(key));
         } else if constexpr (detail::CloneKind<T>::kChain) {
             auto last = to.before_begin();
@@ -251,27 +237,9 @@ class Cloning {
         }
     }
 
-    struct Target {
-        const void* object;
-        const TypeKey* type;
-        friend bool operator==(const Target&, const Target&) = default;
-        friend std::size_t hash_value(const Target& target) noexcept {
-            std::size_t seed = 0;
-            boost::hash_combine(seed, target.object);
-            boost::hash_combine(seed, target.type);
-            return seed;
-        }
-    };
+    ClonedClasses& classes_;
     std::vector<Frame> left_;
-    boost::unordered_flat_map<Target, std::shared_ptr<void>> shared_;
+    boost::unordered_flat_map<CloneTarget, std::shared_ptr<void>> shared_;
 };
-
-template <class T>
-std::unique_ptr<T> clone_graph(const T& root) noexcept {
-    Cloning cloning;
-    T* const clone = cloning.own(root);
-    cloning.run();
-    return std::unique_ptr<T>(clone);
-}
 
 }  // namespace verbatim::objects
