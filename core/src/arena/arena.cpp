@@ -90,8 +90,8 @@ struct Arena::State {
         heap.extend(memory.populated_bytes() / kGranuleBytes);
     }
 
-    // Populates at most about a segment, or what is missing for so much. True: nothing is, or never
-    // can be.
+    // Populates to the end of a segment at most, or what is missing for so much. True: nothing is,
+    // or never can be.
     bool populate_part(std::uint64_t granules, std::uint64_t step, const ArenaOptions& options,
                        bool& may_populate) {
         std::uint64_t first = heap.allocate(granules, step);
@@ -104,7 +104,8 @@ struct Arena::State {
         const std::uint64_t wanted = heap.populated_for(granules, step);
         if (wanted > options.max_bytes / kGranuleBytes) return true;
         if (!std::exchange(may_populate, false)) return false;
-        const std::uint64_t part = heap.populated() + options.segment_bytes / kGranuleBytes;
+        const std::uint64_t segment = options.segment_bytes / kGranuleBytes;
+        const std::uint64_t part = (heap.populated() / segment + 1) * segment;
         grow_to(std::min(wanted, part));
         return wanted <= part;
     }

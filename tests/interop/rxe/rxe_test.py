@@ -13,7 +13,7 @@ import unittest
 
 import rxe_guest
 
-VERBATIM, OPERATIONS, CACHE = sys.argv[1:4]
+VERBATIM, OPERATIONS, CACHE = map(os.path.abspath, sys.argv[1:4])
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
 ROUNDS = 50  # both sides poll, and QEMU needs the cores too

@@ -301,8 +301,9 @@ TEST(OneSided, writes_of_any_length_from_memory_that_is_not_there_are_refused) {
         const Grant grant(*pair.receiver, {target, 64}, Access::remote_write);
         const RemoteExtent extent = grant.extents()[0];
         Arena& arena = pair.sender->arena();
-        arena.deallocate(arena.allocate(64, 64), 64, 64);  // some of it is populated
-        const std::byte* const end = arena.base() + arena.usage().populated_bytes;
+        arena.deallocate(arena.allocate(64, 64), 64, 64);  // there is a segment
+        const Arena::Segment segment = arena.segment(arena.segment_count() - 1);
+        const std::byte* const end = segment.address + segment.bytes;
         const std::byte* const reserved_end = arena.base() + arena.reserved_bytes();
         int accepted = 0;
         for (const std::byte* from : {end, end - 4, reserved_end - 4096, reserved_end - 4})

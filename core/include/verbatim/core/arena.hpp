@@ -108,8 +108,8 @@ class Arena final : public std::pmr::memory_resource {
         deallocate(object, sizeof(T), alignof(T));
     }
 
-    // allocate(), in steps: null where memory must be populated first. `may_populate`: up to about
-    // a segment is then; it becomes false. Call again. Throws Error(out_of_memory).
+    // allocate(), in steps: null where memory must be populated first. `may_populate`: a segment's
+    // rest is then; it becomes false. Call again. Throws Error(out_of_memory).
     void* allocate_part(std::size_t bytes, std::size_t alignment, bool& may_populate);
 
     std::byte* base() const noexcept { return base_; }
