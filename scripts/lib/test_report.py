@@ -147,10 +147,20 @@ def to_repeat(path: pathlib.Path) -> list[str]:
     return [entry["name"] for entry in failed if may_be_of_time(entry)]
 
 
+def argument_of(name: str) -> str:
+    """What `meson test` takes for a test that a log calls "project:suites / name"."""
+    return name.rpartition(" / ")[2]
+
+
+def second_run(path: pathlib.Path, again: pathlib.Path | None) -> dict[str, dict]:
+    """The entries that count in place of failures, by test."""
+    repeated = to_repeat(path) if again else []
+    return {entry["name"]: entry for entry in read_log(again) if entry["name"] in repeated} if again else {}
+
+
 def count_log(path: pathlib.Path, again: pathlib.Path | None = None) -> Count:
     """Sums a testlog.json; a log that is absent or empty is a failure. A second run counts in place of the first."""
-    repeated = to_repeat(path) if again else []
-    second = {entry["name"]: entry for entry in read_log(again) if entry["name"] in repeated} if again else {}
+    second = second_run(path, again)
     total = Count()
     for entry in read_log(path):
         total.add(count_test(second.get(entry["name"], entry)))
@@ -168,10 +178,10 @@ def main() -> int:
     parser.add_argument("--append", type=pathlib.Path, help="file that gets one line: passed failed skipped label")
     arguments = parser.parse_args()
     if arguments.to_repeat:
-        print("\n".join(to_repeat(arguments.log)))
+        print("\n".join(map(argument_of, to_repeat(arguments.log))))
         return 0
     count = count_log(arguments.log, arguments.again)
-    for name in to_repeat(arguments.log) if arguments.again else []:
+    for name in second_run(arguments.log, arguments.again):
         print(f"REPEATED {arguments.label}: {name} failed beside others; the second run, alone, counts")
     for problem in count.problems:
         print(f"FAILED {arguments.label}: {problem}")

@@ -107,6 +107,9 @@ class TestReport(unittest.TestCase):
         self.assertEqual(self.count_with_second_run([late, fine], [late]), (["late"], 1, 1))
         self.assertEqual(self.count_with_second_run([late, fine], []), (["late"], 1, 1))
 
+    def test_a_second_run_is_asked_for_by_the_name_that_meson_takes(self):
+        self.assertEqual(test_report.argument_of("verbatim:unit+tsan / core_arena"), "core_arena")
+
     def test_crashes_reports_and_many_failures_have_no_second_run(self):
         crash = dict(entry("FAIL", name="crash"), returncode=-11)
         report = entry("FAIL", stderr="==7==ERROR: AddressSanitizer: heap-use-after-free", name="report")

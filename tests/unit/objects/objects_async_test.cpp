@@ -212,7 +212,7 @@ TEST(AsyncOperations, a_deadline_ends_an_operation_and_the_others_go_on) {
 
 TEST(AsyncOperations, a_receive_whose_sender_stops_in_the_middle_fails_and_leaves_the_graph) {
     Config config = test::small_config();
-    config.objects.timeout = 50ms;
+    config.objects.timeout = 500ms;
     Pair pair(test::small_config(), config);
     const Numbers large(kLong, 1);
     Receiving<Numbers> receiving(*pair.receiver), behind(*pair.receiver);

@@ -302,6 +302,7 @@ TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
             const auto got = receive<Chain>(connection, {soon()});
             if (got->numbers.size() != 50'000 || got->next != got.get()) return 9;
             in_place += got->numbers[0] == reinterpret_cast<std::uint64_t>(got.get());
+            send(connection, in_place, {soon()});
         }
         return in_place;
     });
@@ -311,6 +312,8 @@ TEST(Composed, objects_lie_at_the_receiver_where_they_were_composed) {
         auto message = make_chain(connection, 1);
         message->numbers[0] = reinterpret_cast<std::uint64_t>(&*message);
         EXPECT_TRUE(send(connection, message, {soon()}).composed);
+        // Behind the room for the next one.
+        (void)receive<int>(connection, {soon()});
     }
     const int status = receiver.end();
     ASSERT_TRUE(WIFEXITED(status));
