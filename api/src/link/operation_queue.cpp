@@ -234,6 +234,9 @@ void OperationQueue::watch_time() noexcept {
     if (with_deadline_ == 0 && !is_stalled) return;
     for (OperationList* list : {&sends_, &posted_, &landing_, &receives_})
         expire(*list, now, is_stalled);
+    // The next one that takes the graph over has a time of its own.
+    if (is_stalled && connection != nullptr)
+        stalled_ = Deadline::after(connection->config().objects.timeout);
 }
 
 void OperationQueue::expire(OperationList& list, Clock::time_point now, bool stalled) noexcept {

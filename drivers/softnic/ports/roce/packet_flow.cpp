@@ -15,11 +15,6 @@ constexpr std::chrono::milliseconds kProbeEvery{2}, kLeastSilence{50};
 // A peer that was heard so recently need not be asked whether it is there.
 constexpr std::chrono::milliseconds kRecently{500};
 
-// Looks in vain after which what is done is acknowledged: the first one ends the poll that found
-// the request, and the program may answer it then. Its packet takes the acknowledgement along, for
-// which one system call is enough.
-constexpr std::uint32_t kMostLooks = 2;
-
 }  // namespace
 
 PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,

@@ -13,7 +13,7 @@ namespace verbatim::softnic {
 namespace {
 
 // Frames that a responder takes before it says so at once; else its words wait for the next frame
-// that it sends, or for a turn in which nothing comes.
+// that it sends, or for turns in which nothing comes.
 constexpr std::uint64_t kMostUntold = 2;
 // Words are no reason to refuse results their room.
 constexpr std::size_t kRoomForResults = kResultBytes + (kQuestions + 1) * sizeof(FrameHeader);
@@ -72,7 +72,8 @@ void Stream::flush() noexcept {
 bool Stream::turn() noexcept {
     if (words_.lost() || !attached()) return false;
     const bool moved = take_frames() && receive();
-    answer(!moved || marks_.armed.load());
+    looks_ = moved ? 0 : looks_ + 1;
+    answer(looks_ >= kMostLooks || marks_.armed.load());
     send_out();
     marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
     return moved || blocked_;

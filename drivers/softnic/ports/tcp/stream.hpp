@@ -35,7 +35,12 @@ class Stream final : public Wire {
     bool progress() noexcept override;
     bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
-    void settle() noexcept override { flush(); }
+    // Not armed, another poll says it, or the engine thread does: within a tick, or once it has
+    // armed. It stores `armed` before it looks for words, and this thread has its words first.
+    void settle() noexcept override {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (marks_.armed.load()) flush();
+    }
 
   private:
     bool turn() noexcept;
@@ -60,6 +65,7 @@ class Stream final : public Wire {
     ReadResults results_;
     WordsBody told_;              // the last words that were sent
     std::uint32_t repeated_ = 0;  // of the peer's stops
+    std::uint32_t looks_ = 0;     // in a row that found nothing
     bool greeted_ = false;        // the peer's welcome has come, or is not to
     bool blocked_ = false;        // a frame waits for the responder
 };

@@ -59,6 +59,11 @@ class Wire {
     bool waits() const noexcept { return marks_.waits.load(std::memory_order_relaxed); }
 
   protected:
+    // Looks in vain after which what is done is acknowledged: the first one ends the poll that
+    // found the request, and the program may answer it then. Its answer takes the acknowledgement
+    // along, for which one system call is enough.
+    static constexpr std::uint32_t kMostLooks = 2;
+
     struct {
         std::atomic<bool> attached{false}, gives_up{false}, unfinished{false}, waits{false};
         std::atomic<bool> armed{false}, timed{false};
