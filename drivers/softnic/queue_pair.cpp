@@ -164,6 +164,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
         setup_.open_ring(peer.nonce);
         setup_.streams().settle(choice, own, peer, deadline);
         transport_ = name_of(choice.port, *core_);
+        is_moved_by_polls_ = !choice.shm();
         if (!choice.shm()) {
             log::info("queue pair {}: the port is {}: {}", view().number, transport_,
                       choice.reason);

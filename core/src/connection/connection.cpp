@@ -81,8 +81,10 @@ Errc Connection::try_claim(std::uint8_t channel, std::size_t bytes, Claim& claim
 }
 
 Errc Connection::try_receive(Message& message) noexcept {
-    const auto guard = enter(*impl_);
-    return impl_->try_receive(message);
+    Impl& impl = *impl_;  // a handler may end this handle
+    const auto guard = enter(impl);
+    const Errc error = impl.try_receive(message);
+    return error == Errc::would_block ? impl.poll_and_receive(message) : error;
 }
 
 Sender Connection::sender() {

@@ -80,6 +80,9 @@ struct Connection::Impl {
             return error;
         return error == Errc::would_block ? nothing_to_receive() : fail(error);
     }
+    // After a look in vain. A program may call nothing but this: it drives the lane each time where
+    // polls move what arrives, else every so often.
+    Errc poll_and_receive(Message& message) noexcept;
     Errc handle_all() noexcept;
 
     // Judges the outcome of a data-path call: a failed queue pair or ring ends the connection.
@@ -135,7 +138,7 @@ struct Connection::Impl {
     // It closes with the lane's polls, and does not keep the lane: `lane` owns nothing.
     bool is_left_to_lane() const noexcept { return lane.use_count() == 0; }
 
-    unsigned uses_ = 0;
+    unsigned uses_ = 0, looks_in_vain_ = 0;
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
 };

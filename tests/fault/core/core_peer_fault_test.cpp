@@ -166,6 +166,18 @@ TEST_F(PeerDies, in_conversation) {
 }
 
 // The messages that a peer had sent before it died can still be received.
+TEST_F(PeerDies, before_a_loop_of_nothing_but_try_receive) {
+    start([](Connection&, Wire& wire) { return wire.signal() && wire.wait() ? 0 : 1; });
+    ASSERT_TRUE(victim_->process().wire().wait());
+    victim_->kill();
+    Message message;
+    Errc error = Errc::would_block;
+    for (const Deadline deadline = soon(); error == Errc::would_block && !deadline.passed();)
+        error = victim_->connection().try_receive(message);
+    EXPECT_EQ(error, Errc::peer_lost);
+    expect_bystander_unharmed();
+}
+
 TEST_F(PeerDies, after_it_sent_messages_that_were_not_yet_received) {
     start([](Connection& connection, Wire& wire) {
         for (std::uint8_t kind = 0; kind < 8; ++kind) connection.send_message(kind, {}, {}, soon());

@@ -168,6 +168,18 @@ TEST(Messages, may_outlive_their_connection) {
     EXPECT_EQ(text_of(message), "still there");
 }
 
+// Over tcp and udp, else what arrives would wait for the engine thread; shared memory needs no poll.
+TEST(Messages, looked_for_in_vain_let_the_lane_be_polled) {
+    Pair pair;
+    bool was_polled = false;
+    pair.receiver->lane().submit([&]() noexcept { was_polled = true; });
+    int looks = 0;
+    for (Message message; !was_polled && looks < 1000; ++looks)
+        ASSERT_EQ(pair.receiver->try_receive(message), Errc::would_block);
+    const char* const port = std::getenv("VERBATIM_TEST_PORT");
+    EXPECT_EQ(looks, port == nullptr ? 64 : 1);
+}
+
 TEST(Messages, that_do_not_come_end_a_wait_at_its_deadline) {
     Pair pair;
     try {

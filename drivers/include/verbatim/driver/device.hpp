@@ -183,6 +183,9 @@ class QueuePairHandle {
     virtual QueuePairState state() const noexcept = 0;
     // The way to the peer, once it is connected: "rdma", or the software NIC's "shm" or "tcp".
     const char* transport() const noexcept { return transport_; }
+    // True if polls of its completion queues take in what arrives: of the software NIC on a wire.
+    // Else memory changes by itself.
+    bool is_moved_by_polls() const noexcept { return is_moved_by_polls_; }
     // True once the device knows that the peer is gone (process died, link closed).
     virtual bool peer_lost() const noexcept = 0;
     // True if a peer's write becomes visible here in the order of addresses. Then memory may be
@@ -211,6 +214,7 @@ class QueuePairHandle {
 
   protected:
     const char* transport_ = "rdma";  // what connect() finds
+    bool is_moved_by_polls_ = false;
 };
 
 struct QueuePairOptions {
