@@ -44,8 +44,17 @@ class HandMadeSender {
         return say(objects::wire::kBegin,
                    objects::wire::Begin{id, fingerprint_of<T>(), channel, 0, 0});
     }
-    Errc need(std::uint64_t id, std::uint32_t slots) {
-        return say(objects::wire::kNeed, objects::wire::Need{id, slots, 0});
+    // `changes`: what it was told of lent windows and freed slots.
+    Errc need(std::uint64_t id, std::uint32_t slots, std::uint32_t changes = 0) {
+        return say(objects::wire::kNeed, objects::wire::Need{id, slots, changes});
+    }
+    // The same, heard whatever it was told meanwhile: a receiver drops a few that were overtaken.
+    // would_block: again.
+    Errc insist(std::uint64_t id, std::uint32_t slots) {
+        for (; asked_ < 5; ++asked_)
+            if (const Errc error = need(id, slots); error != Errc::ok) return error;
+        asked_ = 0;
+        return Errc::ok;
     }
     Errc fragment(const objects::wire::Fragment& head, std::span<const std::byte> body = {}) {
         return say(objects::wire::kFragment, head, body);
@@ -75,6 +84,7 @@ class HandMadeSender {
 
   private:
     Connection& connection_;
+    int asked_ = 0;  // of insist()
 };
 
 }  // namespace verbatim::test

@@ -91,10 +91,11 @@ struct Arrival {
     } unfed;
     // Memory that the sender waits for.
     struct Want {
-        std::uint64_t slots = 0;   // side by side
-        bool is_informed = false;  // it knew of all that was lent
-        std::uint64_t ticket = 0;  // of the budget
-        Deadline until;            // of the wait for room in the arena
+        std::uint64_t slots = 0;      // side by side
+        bool is_informed = false;     // it knew of all that was lent
+        std::uint32_t overtaken = 0;  // wishes that were made before it knew
+        std::uint64_t ticket = 0;     // of the budget
+        Deadline until;               // of the wait for room in the arena
     } want;
 
     bool is_acyclic() const noexcept { return (flags & wire::kAcyclic) != 0; }

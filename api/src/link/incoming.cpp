@@ -275,8 +275,12 @@ void Incoming::take_need(std::span<const std::byte> payload) {
         throw Breach{"a wrong wish for memory"};
     Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
-    arrival.want.slots = head.slots;
     arrival.want.is_informed = head.changes == static_cast<std::uint32_t>(lent_.changes());
+    // What it was told meanwhile may be enough; else it asks again. Not for ever: others may be
+    // told of much.
+    constexpr std::uint32_t kMostOvertaken = 4;
+    if (!arrival.want.is_informed && arrival.want.overtaken++ < kMostOvertaken) return;
+    arrival.want.slots = head.slots;
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
@@ -288,20 +292,14 @@ void Incoming::settle(Connection& connection) {
 
 void Incoming::lend(Connection& connection) {
     // Perhaps that is enough: a sender for which it is not asks again.
-    const auto wait_for_another_need = [this] {
+    if (lent_.hand_back(connection))
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
-    };
-    if (lent_.hand_back(connection)) wait_for_another_need();
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
     if (const std::uint64_t slots = std::exchange(room_slots_, 0);
         slots != 0 && connection.state() == Errc::ok)
         lent_.lend_ahead(connection, slots);
-    if (arrivals_.open().empty())
-        lent_.reclaim(connection);
-    else if (connection.state() == Errc::ok &&
-             lent_.lend_ahead(connection, arrivals_.open().front()->streamed.bases.size()))
-        wait_for_another_need();
+    if (arrivals_.open().empty()) lent_.reclaim(connection);
 }
 
 bool Incoming::must_settle() const noexcept {

@@ -107,13 +107,13 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
     return static_cast<std::byte*>(arena_->allocate_part(bytes, 4096, may_grow_));
 }
 
-bool LentWindows::lend_ahead(Connection& connection, std::uint64_t held_slots) {
-    const std::uint64_t wanted = std::min(held_slots, most_slots_);
-    if (peer_slots_ >= wanted) return false;
+void LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
+    const std::uint64_t wanted = std::min(slots, most_slots_);
+    if (peer_slots_ >= wanted) return;
     try {
-        return lend(connection, {.slots = wanted}) == Lent::yes;
+        (void)lend(connection, {.slots = wanted});
     } catch (const Error&) {
-        return false;  // whether it is needed will be seen: then its sender is told
+        // Whether it is needed will be seen: then its sender is told.
     }
 }
 

@@ -25,8 +25,7 @@
 namespace verbatim {
 namespace {
 
-constexpr std::size_t kKeepFree = std::size_t{64} << 20;  // left to the rest of the machine
-constexpr std::size_t kSmallestPart = std::size_t{256} << 10;
+constexpr std::size_t kSmallestPart = std::size_t{64} << 10;
 constexpr const char* kLockRemedy =
     "run: ulimit -l unlimited (or set memlock in /etc/security/limits.conf), or set lock_memory = "
     "false";
@@ -50,11 +49,6 @@ std::size_t huge_size_for(const ArenaOptions& options) noexcept {
             return options.segment_bytes >= (std::size_t{2} << 20) ? std::size_t{2} << 20 : 0;
     }
     return 0;
-}
-
-bool has_memory(std::size_t bytes) {
-    const std::uint64_t available = system_memory::available_bytes();
-    return available >= kKeepFree && available - kKeepFree >= bytes;
 }
 
 // Gives addresses back to the reservation.
@@ -162,7 +156,7 @@ std::size_t ArenaMemory::small_end(std::size_t bytes) const {
     const std::size_t part =
         std::clamp(std::bit_floor(taken | 1), smallest, options_.segment_bytes);
     const std::size_t end = rounded_up(need, part);
-    return has_memory(end - taken) ? end : rounded_up(need, kSmallPageBytes);
+    return system_memory::can_take(end - taken) ? end : rounded_up(need, kSmallPageBytes);
 }
 
 void ArenaMemory::take_small(std::size_t bytes) {
@@ -256,7 +250,7 @@ void ArenaMemory::empty(const Piece& piece) noexcept {
 
 // Asked first, because a kernel that runs out kills a process instead of saying no.
 void ArenaMemory::expect_memory(std::size_t bytes) const {
-    if (has_memory(bytes)) return;
+    if (system_memory::can_take(bytes)) return;
     fail(Errc::out_of_memory,
          fmt::format("{} more bytes wanted, the machine or control group has {}", bytes,
                      system_memory::available_bytes()),

@@ -4,7 +4,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -113,12 +115,31 @@ std::uint64_t available_bytes() {
     return std::min(kib ? *kib * 1024 : kNoLimit, memory_headroom());
 }
 
+bool can_take(std::uint64_t bytes) {
+    constexpr std::uint64_t kKeepFree = std::uint64_t{64} << 20;
+    constexpr std::chrono::milliseconds kValid{100};
+    using Clock = std::chrono::steady_clock;
+    static std::atomic<Clock::duration> valid_until{};
+    static std::atomic<std::uint64_t> granted{0};
+    const auto now = Clock::now().time_since_epoch();
+    if (now < valid_until.load(std::memory_order_acquire))
+        for (std::uint64_t left = granted.load(std::memory_order_relaxed); left >= bytes;)
+            if (granted.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed))
+                return true;
+    const std::uint64_t available = available_bytes();
+    if (available < kKeepFree || available - kKeepFree < bytes) return false;
+    granted.store((available - kKeepFree - bytes) / 4, std::memory_order_relaxed);
+    valid_until.store(now + kValid, std::memory_order_release);
+    return true;
+}
+
 HugePages huge_pages(std::size_t page_bytes, const std::string& root) {
     const std::string folder =
         fmt::format("{}/sys/kernel/mm/hugepages/hugepages-{}kB/", root, page_bytes / 1024);
     const auto free = number_in(folder + "free_hugepages").value_or(0);
     const auto promised = number_in(folder + "resv_hugepages").value_or(0);
     const std::uint64_t pool = free - std::min(free, promised);
+    if (pool == 0) return {number_in(folder + "nr_hugepages").value_or(0), 0, false};
     const std::uint64_t group = huge_headroom(page_bytes, root) / page_bytes;
     return {number_in(folder + "nr_hugepages").value_or(0), std::min(pool, group), group < pool};
 }

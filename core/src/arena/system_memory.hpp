@@ -11,6 +11,9 @@ namespace verbatim::system_memory {
 // Bytes that can be populated now without waking the OOM killer: the least of the kernel's
 // MemAvailable and the headroom of each memory control group this process is in.
 std::uint64_t available_bytes();
+// So many bytes can be taken, and 64 MiB are left to the rest of the machine. A quarter of what was
+// found is granted without another look for 100 ms: a look reads a dozen files. Any thread.
+bool can_take(std::uint64_t bytes);
 
 // The pool of huge pages of one size. `root`: the tree that is read, for tests.
 struct HugePages {

@@ -148,10 +148,11 @@ Step receiving(Connection& connection, int graphs) {
 
 inline Step hoarding(Connection& connection) {
     return [peer = std::make_shared<test::HandMadeSender>(connection), &connection,
-            id = std::uint64_t{0}]() mutable {
+            id = std::uint64_t{0}, is_heard = true]() mutable {
         Message message;
         while (connection.try_receive(message) == Errc::ok) continue;  // what was lent
-        if (peer->begin<Story>(id + 1) == Errc::ok) (void)peer->need(++id, 8);
+        if (is_heard && peer->begin<Story>(id + 1) == Errc::ok) ++id, is_heard = false;
+        is_heard = is_heard || peer->insist(id, 8) == Errc::ok;
         return false;
     };
 }

@@ -219,8 +219,8 @@ TEST(Arena, populates_parts_that_double_up_to_a_segment) {
         const std::size_t step = arena.usage().populated_bytes - before;
         if (step != 0) steps.push_back(step);
     }
-    const std::vector<std::size_t> wanted{256 * KiB, 256 * KiB, 512 * KiB, MiB,
-                                          2 * MiB,   2 * MiB,   2 * MiB};
+    const std::vector<std::size_t> wanted{64 * KiB, 64 * KiB, 128 * KiB, 256 * KiB, 512 * KiB,
+                                          MiB,      2 * MiB,  2 * MiB,   2 * MiB};
     EXPECT_EQ(steps, wanted);
     EXPECT_EQ(arena.segment_count(), 4u);
 }

@@ -168,7 +168,8 @@ TEST(Messages, may_outlive_their_connection) {
     EXPECT_EQ(text_of(message), "still there");
 }
 
-// Over tcp and udp, else what arrives would wait for the engine thread; shared memory needs no poll.
+// Over tcp and udp, else what arrives would wait for the engine thread; shared memory needs no
+// poll.
 TEST(Messages, looked_for_in_vain_let_the_lane_be_polled) {
     Pair pair;
     bool was_polled = false;

@@ -71,6 +71,13 @@ TEST_F(Tree, control_group_of_version_1_counts) {
     EXPECT_EQ(free_pages(), 0u);
 }
 
+TEST(FreeMemory, is_granted_up_to_what_the_machine_has) {
+    EXPECT_TRUE(system_memory::can_take(4096));
+    EXPECT_TRUE(system_memory::can_take(4096)) << "without another look";
+    EXPECT_FALSE(system_memory::can_take(system_memory::available_bytes() + (1ull << 30)));
+    EXPECT_FALSE(system_memory::can_take(~0ull));
+}
+
 void lower_memlock(rlim_t bytes) {
     const rlimit limit{bytes, bytes};
     setrlimit(RLIMIT_MEMLOCK, &limit);

@@ -57,6 +57,23 @@ TEST(ObjectLink, says_again_what_a_peer_did_wrong_and_still_sees_it_die) {
     EXPECT_EQ(pair.receiver->receive_message(soon()).payload().size(), text.size());
 }
 
+// Operations of before the end, and of after it.
+TEST(ObjectLink, outlives_its_connection_while_operations_use_it) {
+    Pair pair;
+    const Numbers numbers{1, 2, 3};
+    std::optional<SendOperation<Numbers>> early(std::in_place, *pair.sender, numbers), late;
+    pair.receiver.reset();
+    for (const Deadline deadline = soon(); pair.sender->progress() == Errc::ok;)
+        ASSERT_FALSE(deadline.passed());
+    early.reset();  // nobody else uses the link
+    late.emplace(*pair.sender, numbers);
+    early.emplace(*pair.sender, numbers);
+    pair.sender.reset();
+    EXPECT_EQ(end_of(*late).code(), Errc::peer_lost);
+    late.reset();
+    EXPECT_EQ(end_of(*early).code(), Errc::peer_lost);
+}
+
 TEST(ObjectLink, moves_graphs_past_messages_that_are_held) {
     Pair pair;
     pair.sender->send_message(1, {}, {}, soon());
@@ -360,8 +377,11 @@ TEST(ObjectLink, a_peer_that_ignores_a_refusal_gets_its_slots_back_and_nothing_i
     HandMadeSender peer(*pair.sender);
     ASSERT_EQ(peer.begin<Plain>(1), Errc::ok);
     ASSERT_EQ(peer.need(1, 1), Errc::ok);
-    (void)readable(*pair.receiver);
-    ASSERT_EQ(peer.need(1, 100), Errc::ok);  // too much: it is refused
+    for (const Deadline deadline = soon(); peer.lent().empty();) {
+        ASSERT_FALSE(deadline.passed());
+        (void)readable(*pair.receiver);
+    }
+    ASSERT_EQ(peer.need(1, 100, 1), Errc::ok);  // too much: it is refused
     for (std::uint32_t i = 0; i < 20; ++i) {
         (void)readable(*pair.receiver);
         wire::Fragment head{};

@@ -51,6 +51,17 @@ TEST(Windows, of_released_graphs_are_lent_again_and_no_more_memory_is_taken) {
     EXPECT_LE(used(), before + (std::size_t{8} << 20));
 }
 
+TEST(Windows, of_graphs_that_come_one_by_one_are_lent_once) {
+    Pair pair;
+    const Numbers numbers(kMany, 7);
+    const auto used = [&] { return pair.receiver->receive_arena().usage().allocated_bytes; };
+    pair.transfer(numbers);
+    const auto after_the_first = used();
+    EXPECT_LE(after_the_first, kMany * sizeof(int) + (std::size_t{1} << 20));
+    for (int i = 0; i < 10; ++i) pair.transfer(numbers);
+    EXPECT_EQ(used(), after_the_first);
+}
+
 TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_them) {
     Pair pair;
     pair.transfer(Numbers(kMany, 7));
@@ -336,7 +347,7 @@ std::vector<std::uint32_t> told_windows(Pair& pair, std::size_t count) {
     HandMadeSender peer(*pair.sender);
     for (std::uint64_t id = 1; id <= count; ++id) {
         while (peer.begin<Numbers>(id) == Errc::would_block) (void)readable(*pair.receiver);
-        while (peer.need(id, 1) == Errc::would_block) (void)readable(*pair.receiver);
+        while (peer.insist(id, 1) == Errc::would_block) (void)readable(*pair.receiver);
     }
     std::vector<std::uint32_t> told;
     for (const Deadline deadline = in_time(); told.size() < count && !deadline.passed();) {
@@ -358,7 +369,7 @@ TEST(Windows, are_told_in_the_order_of_their_numbers_though_queue_and_ring_are_f
     narrow.ring.send_blocks = 16;
     Pair pair(narrow, narrow);
     const std::vector<std::uint32_t> told = told_windows(pair, 60);
-    ASSERT_EQ(told.size(), 60u);
+    ASSERT_GE(told.size(), 60u);
     for (std::uint32_t i = 0; i < told.size(); ++i) ASSERT_EQ(told[i], i);
 }
 
