@@ -12,9 +12,11 @@ void Placement::begin(std::span<const TypeKey* const> types) noexcept {
     cleared_ = 0;
 }
 
-// In steps of the reach of a search.
+// In steps of the reach of a search, of a small graph in smaller ones.
 void Placement::clear_to(std::uint64_t granule) {
-    const std::uint64_t more = round_to(granule + 1, kReach) - cleared_;
+    constexpr std::uint64_t kFirstStep = 32;
+    const std::uint64_t step = granule < kReach / 2 ? kFirstStep : kReach;
+    const std::uint64_t more = round_to(granule + 1, step) - cleared_;
     std::uint16_t* const first = marks_.room_for(more);
     std::memset(first, 0, more * sizeof *first);
     marks_.commit(first + more);

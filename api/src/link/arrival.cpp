@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace verbatim::objects {
 
@@ -23,11 +24,15 @@ std::uint64_t Arrival::held_bytes() const noexcept {
 
 // Keeps the memory of its tables.
 void Arrival::reset() noexcept {
-    is_eager = is_whole = is_over = is_settled = has_news = false;
+    is_whole = is_over = is_settled = has_news = false;
     flags = 0;
     taker = nullptr;
     error.reset();
-    eager = Eager{};
+    if (std::exchange(is_eager, false)) {  // nothing else of it was ever filled
+        eager = Eager{};
+        unfed.told = {};
+        return;
+    }
     want = Want{};
     forget();
     streamed.walk.reset();

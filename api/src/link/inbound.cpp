@@ -39,7 +39,7 @@ std::shared_ptr<void> ImageMemory::share() {
 void ImageMemory::release() noexcept { arena_->deallocate(data_, bytes_, kEagerAlignment); }
 
 Inbound::Inbound(Connection& connection, const RootType& root, std::uint16_t channel)
-    : root_(root), channel_(channel), link_(object_link(connection)) {}
+    : root_(root), channel_(channel), link_(connection) {}
 
 Inbound::~Inbound() {
     leave();
@@ -163,7 +163,7 @@ void Inbound::drop(const Error& error) {
 }
 
 bool is_readable(Connection& connection, std::uint16_t channel) {
-    const auto link = object_link(connection);
+    const LinkUse link(connection);
     if (link->incoming().arrivals().is_readable(channel)) return true;
     link->pump();
     if (link->incoming().arrivals().is_readable(channel)) return true;
@@ -172,7 +172,7 @@ bool is_readable(Connection& connection, std::uint16_t channel) {
 }
 
 std::optional<std::uint64_t> next_root(Connection& connection, std::uint16_t channel) {
-    const auto link = object_link(connection);
+    const LinkUse link(connection);
     const Arrivals& arrivals = link->incoming().arrivals();
     if (!arrivals.has_next(channel)) link->pump();
     if (const Arrival* const next = arrivals.next(channel)) return next->fingerprint;

@@ -26,6 +26,25 @@ std::shared_ptr<ObjectLink> object_link(Connection& connection) {
     return link;
 }
 
+LinkUse::LinkUse(Connection& connection) {
+    void* const state = LayerAccess::state_of(connection, ObjectLink::kChannel);
+    link_ = state != nullptr ? static_cast<ObjectLink*>(state) : object_link(connection).get();
+    begin();
+}
+
+LinkUse::LinkUse(ObjectLink& link) : link_(&link) { begin(); }
+
+void LinkUse::begin() {
+    if (link_->uses_++ == 0 && link_->impl_ == nullptr) [[unlikely]]
+        link_->kept_ = link_->shared_from_this();
+}
+
+LinkUse::~LinkUse() {
+    if (--link_->uses_ != 0 || link_->kept_ == nullptr) [[likely]]
+        return;
+    const auto last = std::move(link_->kept_);  // which may end the link
+}
+
 void ask_back(ObjectLink& link) noexcept { link.operations().look(); }
 
 ObjectLink::ObjectLink(Connection& connection)
@@ -76,6 +95,7 @@ void ObjectLink::end() noexcept {
         }
     }
     impl_ = nullptr;
+    if (uses_ != 0) kept_ = shared_from_this();
     operations_.drive();
 }
 

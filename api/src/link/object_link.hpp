@@ -70,6 +70,7 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     void settle() noexcept;
 
   private:
+    friend class LinkUse;
     // Every so many times a receiver pumps in full.
     static constexpr std::uint32_t kLooks = 8;
 
@@ -88,6 +89,8 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     std::optional<Error> end_;
     std::uint64_t landed_ = 0;  // the last request that had, at the end
     bool all_taken_ = false;    // of what was sent, by a peer that closed
+    std::size_t uses_ = 0;
+    std::shared_ptr<ObjectLink> kept_;  // by its uses, once it has ended
 };
 
 }  // namespace verbatim::objects

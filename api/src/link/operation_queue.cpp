@@ -96,7 +96,7 @@ void OperationQueue::drive() noexcept {
         return;
     }
     if (is_idle() && !needs_looks()) return;
-    const auto alive = link_.shared_from_this();  // the last operation and the connection may go
+    const LinkUse alive(link_);  // the last operation and the connection may go
     is_driving_ = true;
     int rounds = 0;
     do {
@@ -207,7 +207,7 @@ void OperationQueue::fail(DrivenOperation& operation, const Error& error) noexce
 }
 
 void OperationQueue::fail_all(const Error& error) noexcept {
-    const auto alive = link_.shared_from_this();
+    const LinkUse alive(link_);
     for (OperationList* list : {&sends_, &posted_, &landing_, &receives_})
         while (!list->empty()) fail(*list->first(), error);
 }

@@ -57,7 +57,7 @@ PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
 }
 
 PackLease::PackLease(Connection& connection)
-    : link_(object_link(connection)), tables_(link_->tables().lend_pack()) {}
+    : link_(connection), tables_(link_->tables().lend_pack()) {}
 
 PackLease::~PackLease() { link_->tables().give_back(std::move(tables_)); }
 

@@ -220,6 +220,11 @@ struct LayerAccess {
     static bool has_handler(const Connection& connection, std::uint8_t channel) noexcept {
         return connection.handler_of(channel) != nullptr;
     }
+    // The layer behind a channel of Verbatim's own; null: there is none yet.
+    static void* state_of(const Connection& connection, std::uint8_t channel) noexcept {
+        const ChannelHandler* const handler = connection.handler_of(channel);
+        return handler == nullptr ? nullptr : handler->state.get();
+    }
     // The state that all connections of a context share, made at its first use: S(const Config&).
     // Any thread.
     template <class S>

@@ -170,7 +170,7 @@ class Packer : public Packing {
         if constexpr (Types::kIsOpen)
             root_.type.take_in(*this, root_.object);
         else if constexpr (Types::template claims<Root>())
-            follow(&root_, 1, {});
+            follow_one(&root_, {});
         else
             take_in(&root_, 1);
     }

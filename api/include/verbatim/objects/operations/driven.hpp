@@ -9,6 +9,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/core/deadline.hpp>
+#include <verbatim/objects/operations/link_use.hpp>
 
 namespace verbatim {
 
@@ -54,9 +55,8 @@ class DrivenOperation {
     using Tell = void (*)(DrivenOperation&) noexcept;
 
     // `inbound`: of a receive; null: a send.
-    DrivenOperation(std::shared_ptr<ObjectLink> link, Step step, Tell tell, Deadline deadline,
-                    Until until) noexcept
-        : link_(std::move(link)), step_(step), tell_(tell), deadline_(deadline), until_(until) {}
+    DrivenOperation(Connection& connection, Step step, Tell tell, Deadline deadline, Until until)
+        : link_(connection), step_(step), tell_(tell), deadline_(deadline), until_(until) {}
     ~DrivenOperation();
     // Takes its first steps, if it is its turn. May tell.
     void begin_send() noexcept;
@@ -77,7 +77,7 @@ class DrivenOperation {
     friend class OperationList;
     bool has_deadline() const noexcept { return deadline_.when != Deadline::never().when; }
 
-    std::shared_ptr<ObjectLink> link_;
+    LinkUse link_;
     DrivenOperation *next_ = nullptr, *before_ = nullptr;
     class OperationList* list_ = nullptr;
     const Inbound* inbound_ = nullptr;

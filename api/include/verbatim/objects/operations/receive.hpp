@@ -39,8 +39,7 @@ class Receiving : public objects::DrivenOperation {
 
   protected:
     Receiving(Connection& connection, ReceiveOptions options, Tell tell)
-        : DrivenOperation(objects::object_link(connection), &Receiving::step, tell,
-                          options.deadline, Until::reusable),
+        : DrivenOperation(connection, &Receiving::step, tell, options.deadline, Until::reusable),
           operation_(connection, options) {}
     void begin() noexcept { begin_receive(operation_.inbound_); }
 

@@ -46,8 +46,7 @@ class Sending : public objects::DrivenOperation {
 
   protected:
     Sending(Connection& connection, const T& root, SendOptions options, Tell tell)
-        : DrivenOperation(objects::object_link(connection), &Sending::step, tell, options.deadline,
-                          options.until),
+        : DrivenOperation(connection, &Sending::step, tell, options.deadline, options.until),
           root_(root),
           options_(options) {}
 

@@ -17,6 +17,7 @@
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/operations/link_use.hpp>
 #include <verbatim/objects/type_info.hpp>
 
 namespace verbatim {
@@ -104,7 +105,7 @@ class PackLease {
     ObjectLink& link() const noexcept { return *link_; }
 
   private:
-    std::shared_ptr<ObjectLink> link_;
+    LinkUse link_;
     std::unique_ptr<PackTables> tables_;
 };
 
@@ -250,7 +251,7 @@ class Inbound {
 
     const RootType& root_;
     std::uint16_t channel_;
-    std::shared_ptr<ObjectLink> link_;
+    LinkUse link_;
     std::unique_ptr<MendTables> tables_;
     Arrival* arrival_ = nullptr;
     bool is_checked_ = false;
