@@ -84,7 +84,9 @@ Errc Connection::try_receive(Message& message) noexcept {
     Impl& impl = *impl_;  // a handler may end this handle
     const auto guard = enter(impl);
     const Errc error = impl.try_receive(message);
-    return error == Errc::would_block ? impl.poll_and_receive(message) : error;
+    if (error == Errc::would_block) return impl.poll_and_receive(message);
+    impl.looks_in_vain = 0;
+    return error;
 }
 
 Sender Connection::sender() {

@@ -116,7 +116,7 @@ Errc Connection::Impl::nothing_to_receive() noexcept {
 
 Errc Connection::Impl::poll_and_receive(Message& message) noexcept {
     constexpr unsigned kLooksPerPoll = 64;
-    const bool is_due = ++looks_in_vain_ % kLooksPerPoll == 0;
+    const bool is_due = ++looks_in_vain % kLooksPerPoll == 0;
     if (!is_due && !endpoint->queue_pair().is_moved_by_polls()) [[likely]]
         return Errc::would_block;
     (void)lane->poll();

@@ -81,7 +81,7 @@ struct Connection::Impl {
         return error == Errc::would_block ? nothing_to_receive() : fail(error);
     }
     // After a look in vain. A program may call nothing but this: it drives the lane each time where
-    // polls move what arrives, else every so often.
+    // polls move what arrives, else every so often in a row.
     Errc poll_and_receive(Message& message) noexcept;
     Errc handle_all() noexcept;
 
@@ -110,6 +110,7 @@ struct Connection::Impl {
     ToldEnd told;
     OtherSending sending;
     Moving moving{*this};
+    unsigned looks_in_vain = 0;  // of try_receive(), in a row
 
     // -- For the close --
     void look_at_side_channel() noexcept;
@@ -138,7 +139,7 @@ struct Connection::Impl {
     // It closes with the lane's polls, and does not keep the lane: `lane` owns nothing.
     bool is_left_to_lane() const noexcept { return lane.use_count() == 0; }
 
-    unsigned uses_ = 0, looks_in_vain_ = 0;
+    unsigned uses_ = 0;
     Closing closing_{*this};
     PeerEnd end_;  // what has arrived can still be received
 };

@@ -81,8 +81,8 @@ class Connection {
                    std::uint8_t kind = 0) noexcept;
     // The next message of a channel that has no handler. Gives back what `message` held.
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
-    // A look in vain polls the lane: each time over tcp, udp and dpdk, else every 64th time. So a
-    // loop of nothing else receives what arrives, and learns of the end.
+    // A look in vain polls the lane: each time over tcp, udp and dpdk, else every 64th time in a
+    // row. So a loop of nothing else receives what arrives, and learns of the end.
     Errc try_receive(Message& message) noexcept;
     // Longest messages of try_send(), and of send_message(), which sends longer ones in fragments;
     // the peer keeps those in memory of their own, as its [ring] longest_message allows. A receiver
