@@ -84,9 +84,11 @@ Errc Connection::try_receive(Message& message) noexcept {
     Impl& impl = *impl_;  // a handler may end this handle
     const auto guard = enter(impl);
     const Errc error = impl.try_receive(message);
-    if (error == Errc::would_block) return impl.poll_and_receive(message);
-    impl.looks_in_vain = 0;
-    return error;
+    if (error != Errc::would_block) [[likely]]
+        return error;
+    if (!impl.dispatcher.wants_poll(impl.endpoint->queue_pair().is_moved_by_polls())) return error;
+    (void)impl.lane->poll();
+    return impl.try_receive(message);
 }
 
 Sender Connection::sender() {

@@ -114,15 +114,6 @@ Errc Connection::Impl::nothing_to_receive() noexcept {
     return told.state == Errc::ok ? Errc::would_block : told.state;
 }
 
-Errc Connection::Impl::poll_and_receive(Message& message) noexcept {
-    constexpr unsigned kLooksPerPoll = 64;
-    const bool is_due = ++looks_in_vain % kLooksPerPoll == 0;
-    if (!is_due && !endpoint->queue_pair().is_moved_by_polls()) [[likely]]
-        return Errc::would_block;
-    (void)lane->poll();
-    return try_receive(message);
-}
-
 Errc Connection::Impl::fail(Errc why) noexcept {
     look_at_side_channel();  // the queue pair often fails because the peer closed or died
     const bool silent = why == Errc::retry_exceeded || endpoint->queue_pair().peer_lost();

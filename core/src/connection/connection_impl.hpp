@@ -80,9 +80,6 @@ struct Connection::Impl {
             return error;
         return error == Errc::would_block ? nothing_to_receive() : fail(error);
     }
-    // After a look in vain. A program may call nothing but this: it drives the lane each time where
-    // polls move what arrives, else every so often in a row.
-    Errc poll_and_receive(Message& message) noexcept;
     Errc handle_all() noexcept;
 
     // Judges the outcome of a data-path call: a failed queue pair or ring ends the connection.
@@ -110,7 +107,6 @@ struct Connection::Impl {
     ToldEnd told;
     OtherSending sending;
     Moving moving{*this};
-    unsigned looks_in_vain = 0;  // of try_receive(), in a row
 
     // -- For the close --
     void look_at_side_channel() noexcept;

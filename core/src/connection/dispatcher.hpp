@@ -43,10 +43,14 @@ class Dispatcher {
         if (waiting_ || handling_ || closed_ || !kept_.empty()) [[unlikely]]
             return receive_kept(message);
         if (const Errc error = member_.next(message); error != Errc::ok) return error;
+        looks_in_vain_ = 0;
         const Handled* const of = handled(message);
         return of == nullptr ? Errc::ok : receive_behind(*of, message);
     }
 
+    // After a look in vain: a program may do nothing else, so the lane is polled every so often in
+    // a row, or each time.
+    bool wants_poll(bool each_time) noexcept { return ++looks_in_vain_ % 64 == 0 || each_time; }
     // Something is there to be received.
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
     // Takes what comes, also where no channel has a handler: notices lie between messages.
@@ -95,6 +99,7 @@ class Dispatcher {
     Message waiting_;           // the first one without a handler
     std::deque<Message> kept_;  // before it
     std::size_t kept_bytes_ = 0;
+    unsigned looks_in_vain_ = 0;
     bool handling_ = false, closed_ = false, watches_ = false;
 };
 
