@@ -145,8 +145,10 @@ TEST(Operations, a_second_walk_at_the_same_time_has_tables_of_its_own) {
         one[i] = {&one[(i * 7 + 1) % one.size()], static_cast<int>(i)};
         two[i] = {&two[(i * 11 + 3) % two.size()], -static_cast<int>(i)};
     }
-    SendOperation<std::vector<Linked>> send_one(*pair.sender, one), send_two(*pair.sender, two);
-    ReceiveOperation<std::vector<Linked>> take_one(*pair.receiver), take_two(*pair.receiver);
+    SendOperation<std::vector<Linked>> send_one(*pair.sender, one),
+        send_two(*pair.sender, two, {.channel = 1});
+    ReceiveOperation<std::vector<Linked>> take_one(*pair.receiver),
+        take_two(*pair.receiver, {.channel = 1});
     finish(send_one, send_two, take_one, take_two);
     const auto first = take_one.take(), second = take_two.take();
     for (std::size_t i = 0; i < one.size(); ++i) {
