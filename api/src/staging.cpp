@@ -5,37 +5,18 @@
 
 namespace verbatim::objects {
 
-namespace {
-
-void release(Arena& arena, std::byte* buffer) noexcept {
-    arena.deallocate(buffer, kSegmentBytes, 4096);
-}
-
-}  // namespace
-
-Staging::Staging(std::shared_ptr<Arena> arena) noexcept : arena_(std::move(arena)) {}
-
-Staging::~Staging() {
-    begin();
-    set_retired();
-    for (std::byte* const buffer : spare_) release(*arena_, buffer);
-}
-
-std::byte* Staging::take_buffer() {
-    if (spare_.empty()) return static_cast<std::byte*>(arena_->allocate(kSegmentBytes, 4096));
-    std::byte* const buffer = spare_.back();
-    spare_.pop_back();
-    return buffer;
-}
+Staging::Staging(std::shared_ptr<Arena> arena) noexcept : buffers_(std::move(arena)) {}
 
 void Staging::begin() {
     suspend();
     opener_ = nullptr;
-    is_remote_ = false;
-    if (buffers_.empty() && pieces_.empty()) return;
-    for (std::uint64_t segment = first_kept_; segment < buffers_.size(); ++segment)
-        if (std::byte* const buffer = buffers_[segment]) under_way_.push_back(buffer);
-    buffers_.clear();
+    remote_ = Remote::no;
+    if (segments_.empty() && pieces_.empty()) return;
+    excerpts_.end(buffers_);
+    excerpts_.set_any(false);
+    for (std::uint64_t segment = first_kept_; segment < segments_.size(); ++segment)
+        if (std::byte* const buffer = segments_[segment]) buffers_.put_under_way(buffer);
+    segments_.clear();
     pieces_.clear();
     patches_.clear();
     cursor_ = end_ = begun_ = announced_ = first_kept_ = 0;
@@ -45,44 +26,44 @@ void Staging::begin() {
 // The filled part of the current segment becomes a piece, unless it is at the receiver already.
 void Staging::close_segment() {
     if (base_ == nullptr || begun_ == cursor_) return;
-    if (!is_remote_) pieces_.push_back({base_ + begun_, begun_, cursor_ - begun_, true});
+    if (remote_ == Remote::no) pieces_.push_back({base_ + begun_, begun_, cursor_ - begun_, true});
     begun_ = cursor_;
 }
 
 void Staging::begin_segment(std::uint64_t segment) {
     suspend();
-    while (buffers_.size() < segment) buffers_.push_back(nullptr);
+    while (segments_.size() < segment) segments_.push_back(nullptr);
     cursor_ = begun_ = segment * kSegmentBytes;
     end_ = cursor_ + kSegmentBytes;
-    buffers_.push_back(nullptr);
-    if (!open(segment)) fill_from(take_buffer());
+    segments_.push_back(nullptr);
+    if (!open(segment)) fill_from(buffers_.take());
 }
 
 // The last segment is filled there.
 void Staging::fill_from(std::byte* memory) noexcept {
-    buffers_.back() = memory;
-    base_ = memory - (buffers_.size() - 1) * kSegmentBytes;
+    segments_.back() = memory;
+    base_ = memory - (segments_.size() - 1) * kSegmentBytes;
 }
 
 bool Staging::open(std::uint64_t segment) {
     std::byte* const memory =
         opener_ == nullptr ? nullptr : opener_->open(opener_->owner, segment, pieces_);
-    is_remote_ = is_open_ = memory != nullptr;
-    if (is_remote_) fill_from(memory);
-    return is_remote_;
+    remote_ = memory == nullptr ? Remote::no : Remote::open;
+    if (memory != nullptr) fill_from(memory);
+    return memory != nullptr;
 }
 
 void Staging::suspend() noexcept {
-    if (!is_open_) return;
+    if (remote_ != Remote::open) return;
     opener_->close(opener_->owner);
-    buffers_.back() = nullptr;
-    is_open_ = false;
+    segments_.back() = nullptr;
+    remote_ = Remote::closed;
 }
 
 // Where the rest of the segment cannot be built there any more, it is staged.
 void Staging::resume() {
-    if (!is_remote_ || base_ == nullptr || is_open_) return;
-    if (!open(buffers_.size() - 1)) fill_from(take_buffer());
+    if (remote_ != Remote::closed || base_ == nullptr) return;
+    if (!open(segments_.size() - 1)) fill_from(buffers_.take());
 }
 
 std::byte* Staging::place_in_next(std::uint64_t bytes, std::uint64_t alignment,
@@ -92,15 +73,20 @@ std::byte* Staging::place_in_next(std::uint64_t bytes, std::uint64_t alignment,
     return place(bytes, alignment, offset);
 }
 
-std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes) {
+std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes, Leaves leaves) {
     close_segment();
     const std::uint64_t offset = round_to(cursor_, kSegmentBytes);
-    if (from != nullptr) pieces_.push_back({from, offset, bytes, false});
+    if (leaves == Leaves::in_excerpts) {
+        pieces_.push_back({from, offset, 0, false, bytes});
+        excerpts_.set_any(true);
+    } else if (from != nullptr) {
+        pieces_.push_back({from, offset, bytes, false});
+    }
     suspend();
-    is_remote_ = false;
+    remote_ = Remote::no;
     cursor_ = begun_ = end_ = round_to(offset + bytes, kSegmentBytes);
     base_ = nullptr;
-    while (buffers_.size() < segment_of(cursor_)) buffers_.push_back(nullptr);
+    while (segments_.size() < segment_of(cursor_)) segments_.push_back(nullptr);
     return offset;
 }
 
@@ -108,7 +94,7 @@ void Staging::list(const std::byte* from, std::uint64_t bytes) {
     pieces_.push_back({from, cursor_, bytes, false});
     cursor_ = begun_ = end_ = cursor_ + bytes;
     base_ = nullptr;
-    while (buffers_.size() < segment_of(cursor_ + kSegmentBytes - 1)) buffers_.push_back(nullptr);
+    while (segments_.size() < segment_of(cursor_ + kSegmentBytes - 1)) segments_.push_back(nullptr);
 }
 
 void Staging::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -127,24 +113,13 @@ std::span<const Piece> Staging::pieces() {
 void Staging::set_announced() {
     pieces_.clear();
     patches_.clear();
+    excerpts_.end(buffers_);
     announced_ = cursor_;
     // The segment that is being filled stays.
-    const std::uint64_t current = base_ == nullptr ? buffers_.size() : buffers_.size() - 1;
+    const std::uint64_t current = base_ == nullptr ? segments_.size() : segments_.size() - 1;
     for (; first_kept_ < current; ++first_kept_) {
-        if (std::byte* const buffer = buffers_[first_kept_]) under_way_.push_back(buffer);
-        buffers_[first_kept_] = nullptr;
-    }
-}
-
-void Staging::set_retired() {
-    spare_.insert(spare_.end(), under_way_.begin(), under_way_.end());
-    under_way_.clear();
-}
-
-void Staging::shrink() noexcept {
-    while (spare_.size() > kKept) {
-        release(*arena_, spare_.back());
-        spare_.pop_back();
+        if (std::byte* const buffer = segments_[first_kept_]) buffers_.put_under_way(buffer);
+        segments_[first_kept_] = nullptr;
     }
 }
 

@@ -45,6 +45,7 @@ void Arrival::forget() noexcept {
     streamed.bases.clear();
     streamed.written.clear();
     streamed.copied = streamed.records = 0;
+    streamed.has_excerpts = false;
     unfed.runs.clear();
     unfed.places.clear();
     unfed.arrays.clear();
@@ -60,10 +61,12 @@ bool Arrival::amend(const wire::Amendment& amendment) noexcept {
         return false;
     for (std::uint64_t done = 0; done < amendment.bytes;) {
         const std::uint64_t at = amendment.offset + done;
-        const std::uint64_t count =
-            std::min(amendment.bytes - done, kSegmentBytes - at % kSegmentBytes);
-        std::memcpy(streamed.bases[segment_of(at)] + at % kSegmentBytes, amendment.data + done,
-                    count);
+        std::uint64_t count = std::min(amendment.bytes - done, kSegmentBytes - at % kSegmentBytes);
+        const bool is_copied = streamed.written.empty() || at < streamed.copied;
+        if (is_copied && !streamed.written.empty()) count = std::min(count, streamed.copied - at);
+        // What is not copied yet will be.
+        const std::vector<std::byte*>& bases = is_copied ? streamed.bases : streamed.written;
+        std::memcpy(bases[segment_of(at)] + at % kSegmentBytes, amendment.data + done, count);
         done += count;
     }
     return true;

@@ -76,6 +76,7 @@ struct Arrival {
         std::vector<std::byte*> bases;    // by segment; what the walk sees
         std::vector<std::byte*> written;  // hostile: by segment, what the peer wrote
         std::uint64_t copied = 0;         // hostile: bytes
+        bool has_excerpts = false;        // bytes before the cursor may change
         std::uint64_t records = 0;        // that were told
         std::uint64_t restarts = 0;
         std::shared_ptr<void> walk;  // the receiver's, while it is not whole

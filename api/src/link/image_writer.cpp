@@ -19,7 +19,9 @@ std::uint64_t run_of(std::span<const Piece> pieces, std::uint64_t first,
     for (const Piece& piece : pieces) {
         const std::uint64_t begin = segment_of(piece.offset);
         if (begin == first)
-            return piece.is_staged ? 1 : segments_of(piece.offset + piece.bytes) - first;
+            return piece.is_staged
+                       ? 1
+                       : segments_of(piece.offset + std::max(piece.bytes, piece.room)) - first;
         // Room that no bytes are for.
         if (begin > first) return begin - first;
     }

@@ -188,7 +188,9 @@ void Incoming::take_fragment(std::span<const std::byte> payload) {
     if (!take_records(payload, head.places, arrival.unfed.places) ||
         !take_records(payload, head.arrays, arrival.unfed.arrays))
         throw Breach{"a record cut short"};
-    if (options_.hostile) arrival.copy_to(head.cursor);
+    arrival.streamed.has_excerpts |= (head.flags & wire::kExcerpts) != 0;
+    // What is not final yet is copied in the end.
+    if (options_.hostile && !arrival.streamed.has_excerpts) arrival.copy_to(head.cursor);
     for (std::uint32_t i = 0; i < head.amendments; ++i) {
         wire::Amendment amendment;
         if (!wire::parse(payload, amendment) || !arrival.amend(amendment))
@@ -242,7 +244,10 @@ void Incoming::take_told(Arrival& arrival, const wire::Fragment& head) {
     lent_.discount(arrival.held_bytes());
     arrival.streamed.is_counted = false;
     arrival.is_whole = true;
-    if (options_.hostile) arrival.streamed.image->release_slots();
+    if (options_.hostile) {
+        arrival.copy_to(head.cursor);
+        arrival.streamed.image->release_slots();
+    }
     arrivals_.note_whole(arrival);
     set_over(arrival);
 }

@@ -325,7 +325,7 @@ bool Outbound::tell() {
     told_ = {};
     writer_->set_told();
     packing_.set_announced();
-    const bool must_wait = packing_.staging().buffers_under_way() >= kMostUnderWay;
+    const bool must_wait = packing_.staging().buffers().under_way() >= kMostUnderWay;
     phase_ = walked_ || must_wait ? Phase::retire : Phase::walk;
     return true;
 }
@@ -352,7 +352,8 @@ bool Outbound::tell_part(bool& is_all) {
                               static_cast<std::uint32_t>(places.size()),
                               static_cast<std::uint32_t>(arrays.size()),
                               static_cast<std::uint32_t>(patches.size()),
-                              !is_all ? wire::kPartial : (walked_ ? wire::kLast : 0),
+                              (!is_all ? wire::kPartial : (walked_ ? wire::kLast : 0)) |
+                                  (staging.excerpts().any() ? wire::kExcerpts : 0),
                               0};
     std::span<const std::byte> body = std::as_bytes(places);
     if (!bindings.empty() || !arrays.empty() || !patches.empty()) {

@@ -34,7 +34,7 @@ void WalkTables::give_back(std::unique_ptr<PackTables> tables) noexcept {
         }
         return;
     }
-    tables->staging.shrink();
+    tables->staging.buffers().shrink();
     // More than a walk and the sends before it need are not kept.
     if (pack_.size() < pack_.capacity()) pack_.push_back(std::move(tables));
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <forward_list>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -387,6 +389,42 @@ TEST(Windows, hostile_mode_looks_at_private_copies_only) {
     const auto small = pair.transfer(Numbers{1});
     EXPECT_FALSE(pair.receiver->receive_arena().contains(small.get()));
     for (int i = 0; i < 10; ++i) EXPECT_EQ(*pair.transfer(strings), strings);
+}
+
+// Large arrays of both kinds: some leave as they lie and are changed later, some in excerpts.
+TEST(Windows, hostile_mode_copies_large_arrays_when_all_of_them_is_there) {
+    struct Node {
+        Node* next = nullptr;
+        Node* other = nullptr;
+        int value = 0;
+    };
+    struct Arrays {
+        std::vector<std::optional<std::forward_list<int>>> before;
+        std::vector<Node> nodes;
+        std::vector<std::optional<std::forward_list<int>>> behind;
+    };
+    constexpr std::size_t kCount = 40'000;
+    Arrays arrays;
+    arrays.nodes.resize(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+        const int number = static_cast<int>(i);
+        arrays.nodes[i] = {&arrays.nodes[i * 7 % kCount], &arrays.nodes[kCount - 1 - i], number};
+        arrays.before.emplace_back(std::forward_list<int>{number, 1});
+        arrays.behind.emplace_back(std::forward_list<int>{number});
+    }
+    Config config = small_config();
+    config.objects.hostile = true;
+    Pair pair(small_config(), config);
+    for (int round = 0; round < 3; ++round) {
+        const auto got = pair.transfer(arrays);
+        EXPECT_EQ(got->before, arrays.before);
+        EXPECT_EQ(got->behind, arrays.behind);
+        for (std::size_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(got->nodes[i].value, static_cast<int>(i));
+            ASSERT_EQ(got->nodes[i].next, &got->nodes[i * 7 % kCount]);
+            ASSERT_EQ(got->nodes[i].other, &got->nodes[kCount - 1 - i]);
+        }
+    }
 }
 
 }  // namespace

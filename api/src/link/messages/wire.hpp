@@ -78,10 +78,13 @@ struct Begin {
 
 inline constexpr std::uint32_t kPartial = 1;  // steps and references are not told yet
 inline constexpr std::uint32_t kLast = 2;     // nothing of the graph follows
+// Large arrays leave in excerpts: bytes before the cursor may be written until their elements are
+// walked.
+inline constexpr std::uint32_t kExcerpts = 4;
 
 struct Fragment {
     std::uint64_t id;
-    std::uint64_t cursor;  // all bytes of the image before are written
+    std::uint64_t cursor;  // all bytes of the image before are written, but for excerpts
     std::uint64_t steps;
     std::uint64_t references;
     std::uint32_t bindings;

@@ -78,10 +78,41 @@ struct IsArray<OwnedArray<E>> : std::true_type {};
 template <class E>
 struct IsArray<ViewOf<E>> : std::true_type {};
 
+// Does the type alone say which objects lie inside a T?
+template <class T>
+struct IsFixed {
+    template <class P>
+    using OfPart = IsFixed<P>;
+    static constexpr bool value = [] {
+        if constexpr (mp::mp_empty<PartsOf<T>>::value)
+            return true;
+        else if constexpr (requires { TraitOf<T>::kHoldsAllParts; })
+            return mp::mp_all_of<PartsOf<T>, OfPart>::value;
+        else
+            return false;
+    }();
+};
+// Do references of a T itself, or of what lies inside it, share their targets?
+template <class T>
+struct SharesTargets {
+    template <class P>
+    using OfPart = SharesTargets<P>;
+    static constexpr bool value =
+        mp::mp_any_of<EdgesOf<T>, MayBeShared>::value || mp::mp_any_of<PartsOf<T>, OfPart>::value;
+};
+
 template <class Edges, template <class> class Predicate>
 using TargetsOf = mp::mp_transform<TargetOfEdge, mp::mp_copy_if<Edges, Predicate>>;
 
 }  // namespace detail
+
+// Large arrays of these are copied in excerpts (Staging): so most references of an element can be
+// written into its copy, in place of records. The receiver has an element when it comes to it, not
+// before: it must know without a look where in the array which objects lie.
+template <class E>
+inline constexpr bool kLeavesInExcerpts =
+    detail::SharesTargets<E>::value&& detail::IsFixed<E>::value &&
+    sizeof(E) * kStepObjects <= kSegmentBytes;
 
 template <class Root>
 struct Closure {

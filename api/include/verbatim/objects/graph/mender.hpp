@@ -164,13 +164,13 @@ class Mender : public Mending {
         }
         ImageCursor& image = tables_.image;
         if (count == 1 && offset < image.cursor()) {
-            if (tables_.placement.starts(offset, Types::template number_of<E>()))
-                return image.memory_at(offset);
             if constexpr (!Types::kIsOpen && Types::template is_inner<E>()) {
                 const Likely& likely = likely_[Types::template inner_index_of<E>()];
                 const std::uint64_t delta = offset - likely.start;
                 if (delta < likely.bytes && delta % sizeof(E) == 0) return image.memory_at(offset);
             }
+            if (tables_.placement.starts(offset, Types::template number_of<E>()))
+                return image.memory_at(offset);
         }
         std::byte* const at = refer(offset, count, kTypeKey<E>);
         if constexpr (!Types::kIsOpen && Types::template is_inner<E>())
@@ -186,6 +186,7 @@ class Mender : public Mending {
         std::uint64_t offset = 0;
         if (const PlaceRecord* const place = tables_.records.take_place()) {
             offset = place->offset;
+            tables_.placement.prefetch(tables_.records.place_ahead());
         } else {
             const ArrayRecord array = *tables_.records.take_array();
             place_array(array);
@@ -256,6 +257,8 @@ class Mender : public Mending {
             if (stack.empty() || stack.back().step != &step_one<E> || !mender.may_go_on()) return;
             at = stack.back().at;
             stack.pop_back();
+            if constexpr (PointerFan<E>)
+                if (stack.size() > 1) __builtin_prefetch((stack.end() - 2)->at, 1);
             ++mender.steps_;
         }
     }

@@ -20,9 +20,11 @@
 #include <verbatim/objects/graph/class_references.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/graph/inner_references.hpp>
+#include <verbatim/objects/graph/large_arrays.hpp>
 #include <verbatim/objects/graph/open_closure.hpp>
 #include <verbatim/objects/graph/open_inner_references.hpp>
 #include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/graph/pointer_fans.hpp>
 #include <verbatim/objects/graph/pointer_runs.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
@@ -155,6 +157,8 @@ class Packer : public Packing {
     friend class InnerReferences<Packer>;
     friend class OpenInnerReferences<Packer>;
     friend struct PointerRuns<Packer>;
+    friend struct PointerFans<Packer>;
+    friend struct LargeArrays<Packer>;
     template <class E>
     friend struct detail::OpenWalks;
     using Met = Targets::Met;
@@ -186,12 +190,11 @@ class Packer : public Packing {
                 std::memcpy(copy, static_cast<const void*>(first), sizeof(E));
             else
                 std::memcpy(copy, static_cast<const void*>(first), bytes);
+            push<E>(first, offset, count);
         } else {
-            offset = tables_.staging.place_large(reinterpret_cast<const std::byte*>(first), bytes);
-            check_size();
+            offset = LargeArrays<Packer>::take_in(*this, first, count);
         }
         ++objects_;
-        push<E>(first, offset, count);
         if constexpr (Types::template claims<E>()) note<E>(first, count, offset);
         return offset;
     }
@@ -323,33 +326,39 @@ class Packer : public Packing {
         Slot slot{frame.offset};
         while (true) {
             const E& object = *reinterpret_cast<const E*>(source);
-            PointerRuns<Packer>::fetch_targets(packer, object);
-            TraitOf<E>::pack(packer, object, slot);
+            if (!PointerFans<Packer>::pack(packer, object, slot)) {
+                PointerRuns<Packer>::fetch_targets(packer, object);
+                TraitOf<E>::pack(packer, object, slot);
+            }
             Column<PackFrame>& stack = packer.tables_.stack;
             if (stack.empty() || stack.back().step != &step_one<E> || !packer.may_go_on()) return;
             source = stack.back().source;
             slot.offset = stack.back().offset;
             stack.pop_back();
+            PointerFans<Packer>::template fetch_after_next<E>(packer);
             ++packer.steps_;
         }
     }
-    // Walks `count` objects, the first of which was copied to the frame's offset.
-    template <class E>
+    // Walks `count` objects, the first of which was copied to the frame's offset, or is now.
+    template <class E, bool InExcerpts = false>
     static void step(Packing& packing, const PackFrame& frame) {
         auto& packer = static_cast<Packer&>(packing);
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const Slot slot{frame.offset};
         const std::uint64_t now = std::min(frame.count, kStepObjects);
         const std::uint64_t left = frame.count - now;
+        if constexpr (InExcerpts) LargeArrays<Packer>::excerpt(packer, frame, now * sizeof(E));
         if (left > 0)
-            packer.put_off(
-                {&step<E>, frame.source + now * sizeof(E), frame.offset + now * sizeof(E), left});
+            packer.put_off({&step<E, InExcerpts>, frame.source + now * sizeof(E),
+                            frame.offset + now * sizeof(E), left});
         packer.behind_ = left;
         if constexpr (requires { TraitOf<E>::pack_many(packer, first, now, slot); })
             TraitOf<E>::pack_many(packer, first, now, slot);
         else
             for (std::uint64_t i = 0; i < now; ++i)
-                TraitOf<E>::pack(packer, first[i], slot.at(i * sizeof(E)));
+                if (const Slot at = slot.at(i * sizeof(E));
+                    !PointerFans<Packer>::pack(packer, first[i], at))
+                    TraitOf<E>::pack(packer, first[i], at);
     }
 
     static bool run_all(Packing& packing) { return static_cast<Packer&>(packing).walk(); }
@@ -376,7 +385,7 @@ class Packer : public Packing {
         } else {
             const auto look_at = [&]<class E>(List<E>) {
                 if constexpr (kHasReferences<E>)
-                    if (met == &step<E> || met == &step_one<E>)
+                    if (met == &step<E> || met == &step<E, true> || met == &step_one<E>)
                         name = "an object of type " + type_info<E>().spelled();
             };
             [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});

@@ -48,7 +48,7 @@ struct PointerRuns {
             if constexpr (TraitOf<E>::kPointers > 1) {
                 const auto each = [&](auto step) __attribute__((always_inline)) {
                     TraitOf<E>::each_pointer(
-                        object, [&](auto* target) __attribute__((always_inline)) {
+                        object, [&]<std::size_t>(auto* target) __attribute__((always_inline)) {
                             if (target != nullptr && is_far(&object, target)) step(target);
                         });
                 };

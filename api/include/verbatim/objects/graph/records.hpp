@@ -34,6 +34,11 @@ class Records {
     }
     // The first reference that has a record; kNever if none has.
     std::uint64_t next() const noexcept { return next_; }
+    // A place that will be asked for soon, or any.
+    std::uint64_t place_ahead() const noexcept {
+        constexpr std::size_t kAhead = 4;
+        return place_ + kAhead < places_.size() ? places_[place_ + kAhead].offset : 0;
+    }
     // The record of that reference, which is used by that: one of both.
     [[gnu::always_inline]] const PlaceRecord* take_place() noexcept {
         if (place_ >= places_.size() || places_[place_].reference != next_) return nullptr;

@@ -1,7 +1,8 @@
 // The staging holds what the sender has copied of a graph until it is written into the receiver's
 // memory. It also gives every object its place in the image. Its buffers hold a segment each, in
 // memory that the device reaches. Objects larger than a segment are not copied here but listed:
-// they leave from where they lie. Threads: one at a time.
+// they leave from where they lie. But arrays whose elements refer to others are copied in excerpts,
+// one with each step of the walk: so their references can be written. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,10 @@
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/image.hpp>
+#include <verbatim/objects/graph/staging_buffers.hpp>
 
 namespace verbatim::objects {
 
-// Bytes of the image that are yet to be written.
-struct Piece {
-    const std::byte* from = nullptr;
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-    bool is_staged = false;  // else it is the sender's object, anywhere
-};
 // Bytes of a large object that the receiver must hold otherwise than the sender does; written after
 // it.
 struct Patch {
@@ -41,10 +36,13 @@ struct SegmentOpener {
     void* owner = nullptr;
 };
 
+// How a large array leaves: from where it lies, or as its elements are walked.
+enum class Leaves : std::uint8_t { whole, in_excerpts };
+
 class Staging {
   public:
     explicit Staging(std::shared_ptr<Arena> arena) noexcept;
-    ~Staging();
+    ~Staging() { begin(); }
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
@@ -68,14 +66,21 @@ class Staging {
     }
     // Whole segments for a larger object, whose bytes are those at `from`. Null: the receiver makes
     // them.
-    std::uint64_t place_large(const std::byte* from, std::uint64_t bytes);
+    std::uint64_t place_large(const std::byte* from, std::uint64_t bytes,
+                              Leaves leaves = Leaves::whole);
+    // Elements of an array that leaves so, for `offset`.
+    void excerpt(const std::byte* from, std::uint64_t offset, std::uint64_t bytes) {
+        excerpts_.add({from, offset, bytes}, pieces_, buffers_);
+    }
+    const Excerpts& excerpts() const noexcept { return excerpts_; }
     // Bytes of an image that was made before, right behind the last ones.
     void list(const std::byte* from, std::uint64_t bytes);
     // Where the bytes at `offset` may still be changed; null once they are on their way.
     [[gnu::always_inline]] std::byte* staged(std::uint64_t offset) const noexcept {
-        if (offset < announced_) return nullptr;
-        std::byte* const buffer = buffers_[segment_of(offset)];
-        return buffer == nullptr ? nullptr : buffer + offset % kSegmentBytes;
+        if (offset >= announced_)
+            if (std::byte* const segment = segments_[segment_of(offset)])
+                return segment + offset % kSegmentBytes;
+        return excerpts_.staged(offset);
     }
     void patch(std::uint64_t offset, std::span<const std::byte> bytes);
 
@@ -89,36 +94,30 @@ class Staging {
     // All of that was accepted by the connection and announced to the receiver.
     void set_announced();
     // All accepted writes have retired: buffers may be filled again.
-    void set_retired();
-    // Buffers whose writes have not retired.
-    std::size_t buffers_under_way() const noexcept { return under_way_.size(); }
-    // Gives memory back to the arena, but for a few buffers.
-    void shrink() noexcept;
+    void set_retired() { buffers_.set_retired(); }
+    StagingBuffers& buffers() noexcept { return buffers_; }
 
   private:
-    static constexpr std::size_t kKept = 4;
-
     std::byte* place_in_next(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t& offset);
     void begin_segment(std::uint64_t segment);
     void fill_from(std::byte* memory) noexcept;
     bool open(std::uint64_t segment);
     void close_segment();
-    std::byte* take_buffer();
 
-    std::shared_ptr<Arena> arena_;
+    StagingBuffers buffers_;
     std::uint64_t cursor_ = 0;
     std::uint64_t end_ = 0;         // of the segment that is filled
     std::byte* base_ = nullptr;     // its buffer, less the offset of its start
     std::uint64_t begun_ = 0;       // of it, what was not listed yet
     std::uint64_t announced_ = 0;   // everything before is on its way
-    Column<std::byte*> buffers_;    // by segment; null for those without
+    Column<std::byte*> segments_;   // their buffers; null for those without
     std::uint64_t first_kept_ = 0;  // segment; buffers before are under way or free
     std::vector<Piece> pieces_;
     std::vector<Patch> patches_;
-    std::vector<std::byte*> spare_, under_way_;
     const SegmentOpener* opener_ = nullptr;
-    bool is_remote_ = false;  // the segment that is filled is the receiver's
-    bool is_open_ = false;
+    enum class Remote : std::uint8_t { no, closed, open };
+    Remote remote_ = Remote::no;  // is the segment that is filled the receiver's?
+    Excerpts excerpts_;
 };
 
 }  // namespace verbatim::objects

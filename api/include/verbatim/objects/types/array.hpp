@@ -15,6 +15,7 @@ struct ArrayTrait {
     using Element = std::remove_cv_t<E>;
     using Parts = List<Element>;
     using Edges = List<>;
+    static constexpr bool kHoldsAllParts = true;
     static constexpr bool kPlain = verbatim::objects::kPlain<E>;
     static std::string spell() {
         return "array<" + TraitOf<E>::spell() + " x " + std::to_string(N) + ">";

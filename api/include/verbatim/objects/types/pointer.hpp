@@ -27,7 +27,7 @@ struct Trait<T*> {
         return info;
     }
     template <class S>
-    static void pack(S& sender, T* const& pointer, Slot slot) {
+    [[gnu::always_inline]] static void pack(S& sender, T* const& pointer, Slot slot) {
         sender.template pointer<Target>(pointer, slot);
     }
     template <class R>

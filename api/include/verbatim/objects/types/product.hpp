@@ -39,6 +39,7 @@ struct ProductTrait {
 
     using Parts = decltype(parts_of(Indices{}));
     using Edges = List<>;
+    static constexpr bool kHoldsAllParts = true;
     template <class P>
     using IsPlain = std::bool_constant<verbatim::objects::kPlain<P>>;
     static constexpr bool kPlain = boost::mp11::mp_all_of<Parts, IsPlain>::value;
@@ -88,11 +89,22 @@ struct ProductTrait {
     // Raw pointers among the parts, which a walk fetches ahead.
     template <class P>
     using IsPointer = std::is_pointer<P>;
+    static constexpr std::size_t kParts = Listed::kCount;
     static constexpr std::size_t kPointers = boost::mp11::mp_count_if<Parts, IsPointer>::value;
+    // Calls with the number of the part and the pointer.
     template <class Call>
     [[gnu::always_inline]] static void each_pointer(const T& object, Call&& call) {
         each([&]<std::size_t I>() __attribute__((always_inline)) {
-            if constexpr (std::is_pointer_v<Part<I>>) call(Listed::template get<I>(object));
+            if constexpr (std::is_pointer_v<Part<I>>)
+                call.template operator()<I>(Listed::template get<I>(object));
+        });
+    }
+    // The same, in the order of a walk.
+    template <class Call>
+    [[gnu::always_inline]] static void each_pointer_of_walk(const T& object, Call&& call) {
+        each_of_walk([&]<std::size_t I>() __attribute__((always_inline)) {
+            if constexpr (std::is_pointer_v<Part<I>>)
+                call.template operator()<I>(Listed::template get<I>(object));
         });
     }
 
@@ -106,7 +118,7 @@ struct ProductTrait {
     [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
         bool leads = false;
         each_pointer(
-            object, [&](const auto* target)
+            object, [&]<std::size_t>(const auto* target)
                         __attribute__((always_inline)) { leads = leads || target != nullptr; });
         return !leads;
     }

@@ -24,6 +24,7 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     using LocalCharacters = std::array<C, Image::kLocal + 1>;
     using Parts = List<LocalCharacters>;
     using Edges = List<OwnedArray<C>>;
+    static constexpr bool kHoldsAllParts = true;
     static constexpr bool kPlain = false;
     static constexpr bool kPolymorphic = kIsPolymorphic<A, C>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;

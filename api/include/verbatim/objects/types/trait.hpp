@@ -6,6 +6,7 @@
 // Trait<T> has
 //   using Parts = List<...>      types that a T holds by value
 //   using Edges = List<...>      what it refers to itself, by the templates below
+//   kHoldsAllParts               optional: its parts are there whatever its bytes are
 //   kPlain                       any bytes are a valid T, which refers to nothing
 //   std::string spell()          its name in layouts: "vector<Point>"
 //   TypeInfo info()              its layout
