@@ -167,6 +167,21 @@ TEST_F(Saved, a_graph_of_many_segments_and_large_objects_is_mapped_again) {
     EXPECT_EQ(graph->entries.begin()->second.numbers, large.numbers);
 }
 
+TEST_F(Saved, a_large_array_of_objects_that_refer_to_each_other_is_mapped_again) {
+    struct Node {
+        Node* next = nullptr;
+        std::uint64_t number = 0;
+    };
+    std::vector<Node> nodes(40'000);
+    for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i] = {&nodes[i * 7 % nodes.size()], i};
+    save(path_, nodes);
+    const auto graph = map<std::vector<Node>>(path_);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        ASSERT_EQ((*graph)[i].number, i);
+        ASSERT_EQ((*graph)[i].next, &(*graph)[i * 7 % nodes.size()]);
+    }
+}
+
 TEST_F(Saved, short_strings_of_a_large_vector_on_the_heap_are_whole) {
     std::vector<std::string> texts(50'000, kLong);
     for (std::size_t i = 0; i < texts.size(); i += 2) texts[i].resize(3);  // still on the heap
