@@ -25,6 +25,7 @@ CompletionQueue::CompletionQueue(const Options& options)
     view_.arm_hook = {arm_hook, this};
     ring_.set_signal({signal, this});
     source_.queue = this;
+    source_.disarm = disarm_hook;
     channel_->add(source_);
 }
 
@@ -46,6 +47,12 @@ void CompletionQueue::arm_hook(void* self) noexcept {
 void CompletionQueue::signal(void* self) noexcept {
     auto& queue = *static_cast<CompletionQueue*>(self);
     queue.channel_->raise(queue.source_);
+}
+
+bool CompletionQueue::disarm_hook(CompletionQueueHandle* self) noexcept {
+    auto& queue = *static_cast<CompletionQueue*>(self);
+    queue.woken_.store(true, std::memory_order_relaxed);  // as in wake()
+    return queue.ring_.disarm();
 }
 
 // The driver has written record and register. First peers are told, then what they did before they

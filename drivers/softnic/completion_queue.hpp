@@ -63,6 +63,9 @@ class CompletionQueue final : public CompletionQueueHandle {
         ring_.fire();
     }
 
+    // Where its thread waits; null: it never sleeps.
+    CompletionChannel* channel() const noexcept { return channel_; }
+
     // Control path: queue pairs whose engines may write here, from before they can until after.
     void add_writer(QueuePair& queue_pair);
     void remove_writer(const QueuePair& queue_pair);
@@ -74,6 +77,7 @@ class CompletionQueue final : public CompletionQueueHandle {
     static void progress_hook(void* self) noexcept;
     static void arm_hook(void* self) noexcept;
     static void signal(void* self) noexcept;
+    static bool disarm_hook(CompletionQueueHandle* self) noexcept;
     void armed() noexcept;
 
     std::optional<CompletionQueueMemory> memory_;

@@ -48,16 +48,32 @@ ChannelPlace ConnectionSetup::admit(const LinkPeer& asking, std::uint32_t from) 
     make_ring(peer.nonce);
     claimed_by_peer_ = true;
     shared_.access->set_writer(asking.process);
-    return shared_.connection.incoming.lend(asking.process);
+    ChannelPlace place = shared_.connection.incoming.lend(asking.process);
+    open_door(asking.session.id);
+    if (door_ != nullptr) {
+        place.door = door_->number();
+        place.waker = {door_, &door_->file()};
+    }
+    return place;
 }
 
-void ConnectionSetup::bind(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
+// Only where one queue has the completions of both directions: they have their sleeps in common.
+void ConnectionSetup::open_door(std::uint64_t session) {
+    CompletionQueue& completions = turns_.receive_completions();
+    if (!completions.may_sleep() || &completions != &turns_.send_completions()) return;
+    if (door_ == nullptr || door_->session() != session)
+        door_ = completions.channel()->door_for(session);
+}
+
+void ConnectionSetup::bind(std::shared_ptr<Link> link, ChannelSender outgoing,
+                           std::shared_ptr<const WakeFile> waker) noexcept {
     const std::lock_guard lock(mutex_);
     QueuePairConnection& connection = shared_.connection;
     connection.link = std::move(link);
     connection.sender = connection.link;
     connection.peer_number = peer_->number;
     connection.outgoing = std::move(outgoing);
+    connection.waker = std::move(waker);
 }
 
 // Under mutex_, in the states reset and initialized: nobody looks at the ring yet.
@@ -132,6 +148,7 @@ std::shared_ptr<AccessWord> ConnectionSetup::forget_peer() noexcept {
     connection.wake_peer();
     if (connection.sender != nullptr) connection.sender->ring_bell();
     connection.woken_receiver = connection.woken_sender = 0;
+    connection.rung.store(0);
     shared_.state.store(QueuePairState::reset, std::memory_order_release);
     auto ring = shared_.access->exchange_ring(nullptr);
     streams_.forget();
@@ -140,6 +157,7 @@ std::shared_ptr<AccessWord> ConnectionSetup::forget_peer() noexcept {
     shared_.limits.paused.store(false);
     shared_.limits.report_drained.store(false);
     connection.outgoing = {};
+    connection.waker = nullptr;
     connection.link = nullptr;
     connection.sender = nullptr;
     shared_.sources.clear();
@@ -147,6 +165,7 @@ std::shared_ptr<AccessWord> ConnectionSetup::forget_peer() noexcept {
     shared_.failure.first_syndrome = kNoSyndrome;
     peer_.reset();
     claimed_by_peer_ = false;
+    door_ = nullptr;
     return ring;
 }
 

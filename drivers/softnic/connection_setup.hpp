@@ -51,7 +51,8 @@ class ConnectionSetup {
     // Error.
     ChannelPlace admit(const LinkPeer& asking, std::uint32_t from);
     // Inside both gates: the way to the peer.
-    void bind(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    void bind(std::shared_ptr<Link> link, ChannelSender outgoing,
+              std::shared_ptr<const WakeFile> waker) noexcept;
     // expect() has led to nothing: back to before it, unless the peer was given the ring.
     void withdraw() noexcept;
 
@@ -77,6 +78,7 @@ class ConnectionSetup {
     void make_ring(const Nonce& peer);
     void drop_ring() noexcept;
     bool close_unclaimed() noexcept;
+    void open_door(std::uint64_t session);
 
     QueuePairTurns& turns_;
     QueuePairShared& shared_;
@@ -87,7 +89,8 @@ class ConnectionSetup {
     ChannelTerms terms_;                 // of the ring that there is, or will be
     std::optional<QueuePairPeer> peer_;  // set by connect() or by the peer's, whichever comes first
     bool claimed_by_peer_ = false;
-    bool closed_ = false;  // peers that ask for the ring are refused
+    std::shared_ptr<WakeDoor> door_;  // of the peer that has the ring
+    bool closed_ = false;             // peers that ask for the ring are refused
 };
 
 }  // namespace verbatim::softnic

@@ -51,8 +51,10 @@ void check_peer(const DeviceCore& core, std::uint32_t number, const QueuePairAdd
 void open_channel(QueuePair& queue_pair, std::shared_ptr<Link> link, std::uint32_t peer,
                   Instant deadline) {
     queue_pair.setup().streams().decline();
-    ChannelSender outgoing(link->open_channel(queue_pair.view().number, peer, deadline));
-    queue_pair.states().start(std::move(link), std::move(outgoing));
+    ChannelPlace place = link->open_channel(queue_pair.view().number, peer, deadline);
+    std::shared_ptr<const WakeFile> waker = std::move(place.waker);
+    ChannelSender outgoing(std::move(place));
+    queue_pair.states().start(std::move(link), std::move(outgoing), std::move(waker));
 }
 
 }  // namespace

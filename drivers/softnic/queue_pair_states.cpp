@@ -154,9 +154,10 @@ void QueuePairStates::receive_from(const QueuePairPeer& peer) {
     turns_.attention().heat();
 }
 
-void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept {
+void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing,
+                            std::shared_ptr<const WakeFile> waker) noexcept {
     engines().stop();
-    queue_pair_.setup().bind(std::move(link), std::move(outgoing));
+    queue_pair_.setup().bind(std::move(link), std::move(outgoing), std::move(waker));
     QueuePairConnection& connection = shared().connection;
     connection.outgoing.set_attached();
     engines().requester().bind(nullptr);

@@ -33,7 +33,8 @@ class QueuePairStates {
     // Error(out_of_memory).
     void receive_from(const QueuePairPeer& peer);
     // From ready_to_receive to ready, with a way to the peer: requests are executed.
-    void start(std::shared_ptr<Link> link, ChannelSender outgoing) noexcept;
+    void start(std::shared_ptr<Link> link, ChannelSender outgoing,
+               std::shared_ptr<const WakeFile> waker) noexcept;
     // From reset to ready, with a stream to the peer. Throws Error as StreamDoors::meet().
     void start(PortKind wire, const QueuePairAddress& own, const QueuePairAddress& peer,
                Instant deadline);

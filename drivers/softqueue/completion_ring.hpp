@@ -88,8 +88,11 @@ class CompletionRing {
     }
     // Raises the event if the queue is armed. Any thread.
     void fire() noexcept {
-        const std::uint32_t before = produced_.fetch_and(~kArmed, std::memory_order_acq_rel);
-        if ((before & kArmed) != 0 && signal_.call != nullptr) signal_.call(signal_.context);
+        if (disarm() && signal_.call != nullptr) signal_.call(signal_.context);
+    }
+    // Instead of an event, which the caller raises in a way of its own. False: it is not armed.
+    bool disarm() noexcept {
+        return (produced_.fetch_and(~kArmed, std::memory_order_acq_rel) & kArmed) != 0;
     }
 
     // Goes on in another buffer, whose entries are initialised; ends the old one with an entry that

@@ -51,7 +51,7 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
       telemetry_(*resources_.telemetry),
       counts_{.id = telemetry_.id()},
       seldom_(resources_.idle_timeout) {
-    waits_.add(queue_.channel().file(), nullptr);
+    waits_.add(queue_.channel().file(), &queue_);
     waits_.add(inbox_.bell(), nullptr);
     if (resources_.events.file() >= 0) waits_.add(resources_.events.file(), &resources_.events);
 }
@@ -130,9 +130,9 @@ std::size_t Lane::Impl::take_sockets(int milliseconds) noexcept {
             waits_.wake_after(std::chrono::milliseconds(0));
             inbox_.quiet();
             kept_.sweep();
-            look_for_idle(queue_, seldom_, Clock::now());
-            return queue_.take_events();
+            return look_for_idle(queue_, seldom_, Clock::now());
         }
+        if (key == &queue_) return queue_.take_events();
         if (key == &resources_.events) return resources_.events.take();
         ++counts_.events;
         const MemberEvents& events = static_cast<LaneMember*>(key)->events();

@@ -20,10 +20,17 @@ WaitSet::WaitSet()
     add(timer_.get(), nullptr);
 }
 
-// Setting a timer forgets that it has expired.
+// Setting a timer forgets that it has expired. One that fires earlier than wanted is left: its
+// fires are few, and sleeps may be many.
 void WaitSet::wake_after(std::chrono::milliseconds time) noexcept {
-    if (!timer_is_set_ && time.count() == 0) return;
-    timer_is_set_ = time.count() != 0;
+    if (!fires_at_ && time.count() == 0) return;
+    if (time.count() == 0) {
+        fires_at_.reset();
+    } else {
+        const Clock::time_point now = Clock::now(), then = now + time;
+        if (fires_at_ && now < *fires_at_ && *fires_at_ <= then) return;
+        fires_at_ = then;
+    }
     itimerspec when{};
     when.it_value.tv_sec = time.count() / 1000;
     when.it_value.tv_nsec = time.count() % 1000 * 1'000'000;

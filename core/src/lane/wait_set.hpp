@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include <verbatim/core/deadline.hpp>
 #include <verbatim/driver/descriptor.hpp>
@@ -29,7 +30,8 @@ class WaitSet {
         return count;
     }
     int file() const noexcept { return epoll_.get(); }
-    // Ends a wait, here or elsewhere, after so long: the lane's own key is reported. 0: no more.
+    // Ends a wait, here or elsewhere, after so long or earlier: the lane's own key is reported.
+    // 0: no more.
     void wake_after(std::chrono::milliseconds time) noexcept;
 
   private:
@@ -41,7 +43,7 @@ class WaitSet {
 
     Descriptor epoll_;
     Descriptor timer_;
-    bool timer_is_set_ = false;
+    std::optional<Clock::time_point> fires_at_;
 };
 
 }  // namespace verbatim

@@ -109,7 +109,10 @@ bool LaneQueue::arm() noexcept {
 }
 
 void LaneQueue::take_events() noexcept {
-    while (const CompletionQueueHandle* const of = channel_->take_event()) {
+    // Each queue has one event at most: it is armed again when that was taken.
+    for (std::size_t left = 1 + further_.size(); left != 0; --left) {
+        const CompletionQueueHandle* const of = channel_->take_event();
+        if (of == nullptr) return;
         if (of == &first_.handle()) first_.count_event();
         for (const auto& one : further_)
             if (of == &one->handle()) one->count_event();

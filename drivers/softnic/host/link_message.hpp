@@ -4,8 +4,8 @@
 //   hello -> welcome (key table file; bell file of a device with an engine thread) | refusal;
 //   list_files -> files (numbers and files); get_file -> files;  get_keys -> keys (file of a chunk
 //   of the key table);  prove -> proven | refusal;  open_channel -> channel (file of rings, offset
-//   of the slot);  any of them -> refusal;  describe -> description (text file) | refusal, without
-//   a hello
+//   of the slot; file of the door, for a peer of this user);  any of them -> refusal;  describe ->
+//   description (text file) | refusal, without a hello
 // But for two: wake and run have no answer, and may be sent while an answer is awaited.
 // A process that may attach to the answering one (ptrace) can read the secret that the welcome
 // points to, and proves that it can by `prove`. Only then it is given page files (page_view.hpp),
@@ -55,7 +55,7 @@ enum class LinkOp : std::uint32_t {
 };
 
 inline constexpr std::uint64_t kLinkMagic = 0x76626c696e6b3031;  // "vblink01"
-inline constexpr std::uint32_t kLinkVersion = 6;
+inline constexpr std::uint32_t kLinkVersion = 7;
 inline constexpr std::size_t kFilesPerMessage = kFilesPerPacket;
 
 // LinkFeatures, of the answering device: its revokers raise barriers in all processes that take
@@ -76,7 +76,7 @@ struct LinkMessage {
     std::uint64_t file = 0;
     Nonce from{}, to{};          // hello, welcome
     std::uint32_t features = 0;  // welcome: LinkFeatures
-    std::uint32_t chunk = 0;     // get_keys: which
+    std::uint32_t chunk = 0;     // get_keys: which; channel: the door's number, 0: none
     // Welcome: where in the answering process a secret lies. Prove: what was read there.
     std::uint64_t secret_at = 0;
     Nonce secret{};

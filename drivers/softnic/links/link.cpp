@@ -74,6 +74,7 @@ void Link::check_user() {
             "run both as the same user, or set device.same_user_only = false on both sides");
     process_ = peer->pid;
     same_process_ = peer->pid == getpid();
+    same_user_ = peer->uid == geteuid();
 }
 
 void Link::greet(Instant deadline) {
@@ -127,15 +128,28 @@ ChannelPlace Link::open_channel(std::uint32_t from, std::uint32_t to, Instant de
     open.op = LinkOp::open_channel;
     open.from_queue_pair = from;
     open.to_queue_pair = to;
-    const LinkQuestions::Answer answer = questions_.ask(open, LinkOp::channel, deadline);
-    if (answer.files.size() != 1)
+    LinkQuestions::Answer answer = questions_.ask(open, LinkOp::channel, deadline);
+    if (answer.files.empty() || answer.files.size() > 2)
         throw Error(Errc::protocol_error, object_, "the answer carries no ring");
     auto memory =
         SharedMemory::map(answer.files[0].get(), kBoardBytes, Mapping::slab, object_ + " rings");
     if (!memory->populate(0, kBoardBytes))
         throw Error(Errc::out_of_memory, object_,
                     "the machine has no memory left to map its rings");
-    return {std::move(memory), answer.message.file};
+    return {std::move(memory), answer.message.file, answer.message.chunk, door_of(answer)};
+}
+
+// One file for all queue pairs: each answer brings it. Another user's is not written: it could be
+// made to wait.
+std::shared_ptr<const WakeFile> Link::door_of(LinkQuestions::Answer& answer) {
+    const std::uint32_t number = answer.message.chunk;
+    if (number == 0 || answer.files.size() != 2 || !same_user_) return nullptr;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(doors_, [](const auto& known) { return known.second.expired(); });
+    if (auto known = doors_[number].lock()) return known;
+    auto fresh = std::make_shared<const WakeFile>(std::move(answer.files[1]));
+    doors_[number] = fresh;
+    return fresh;
 }
 
 bool Link::wake(std::uint32_t queue_pair) noexcept {

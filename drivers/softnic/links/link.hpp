@@ -9,7 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -41,7 +43,7 @@ class Link {
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;
 
-    // The ring into the peer's queue pair. Throws Error like open().
+    // The ring into the peer's queue pair, and the door to its thread. Throws Error like open().
     ChannelPlace open_channel(std::uint32_t from, std::uint32_t to, Instant deadline);
     // The peer gives out files of this kind: page files only to those that may attach to it.
     bool may_fetch(std::uint64_t number) const noexcept {
@@ -87,6 +89,7 @@ class Link {
     void check_user();
     void greet(Instant deadline);
     void prove_rights(std::uint64_t secret_at, Instant deadline) noexcept;
+    std::shared_ptr<const WakeFile> door_of(LinkQuestions::Answer& answer);
 
     LinkOptions options_;
     const std::string object_;  // "link to @verbatim-..." in messages
@@ -95,8 +98,11 @@ class Link {
     PeerMemory memory_;
     Nonce peer_nonce_{};
     pid_t process_ = 0;
-    bool same_process_ = false, peer_raises_barriers_ = false;
+    bool same_process_ = false, same_user_ = false, peer_raises_barriers_ = false;
     Bell bell_;
+
+    std::mutex mutex_;                                              // guards doors_
+    std::map<std::uint32_t, std::weak_ptr<const WakeFile>> doors_;  // that queue pairs use
 
     bool proven_ = false;
     bool loss_known_ = false;  // to all who use the link; of the control thread

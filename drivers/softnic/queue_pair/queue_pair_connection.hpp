@@ -17,6 +17,10 @@ struct QueuePairConnection {
     std::shared_ptr<Link> link;
     // The receive gate's: whose bell to ring when messages were received. Known before `link` is.
     std::shared_ptr<Link> sender;
+    // Set and cleared with `link`. Null: the peer's device is told, and wakes its threads. Else
+    // both directions of the peer use one completion queue, so their sleep words have the same
+    // count.
+    std::shared_ptr<const WakeFile> waker;
     std::uint32_t peer_number = 0;  // the peer's queue pair
     ChannelSender outgoing;         // the peer's ring
     ChannelReceiver incoming;       // our ring, written by the peer
@@ -26,6 +30,7 @@ struct QueuePairConnection {
     // completion before the answer.
     std::atomic<std::uint64_t> admitted{0};
     std::uint32_t woken_receiver = 0, woken_sender = 0;  // the sleeps that ended last
+    std::atomic<std::uint32_t> rung{0};  // the sleep that the waker ended last: of both directions
     // Of the tcp port, instead of link and outgoing; set and cleared as those are, and read by any
     // thread.
     std::atomic<PeerStream*> stream{nullptr};
@@ -57,6 +62,9 @@ struct QueuePairConnection {
     bool wake_receiver(bool noteworthy) noexcept;
     bool wake_sender(bool noteworthy) noexcept;
     void wake_peer() noexcept;
+
+  private:
+    bool wake_thread(std::uint32_t word) noexcept;
 };
 
 }  // namespace verbatim::softnic

@@ -19,6 +19,7 @@
 #include <verbatim/mlx5/endian.hpp>
 
 #include "../host/shared_memory.hpp"
+#include "../host/wake_file.hpp"
 #include "channel_slab.hpp"
 
 namespace verbatim::softnic {
@@ -124,10 +125,13 @@ struct ChannelTerms {
     std::size_t bytes() const noexcept;
 };
 
-// Where a sender finds a channel: in a mapping of the receiver's file.
+// Where a sender finds a channel: in a mapping of the receiver's file. And by which of its doors it
+// wakes the receiver's thread; 0: there is none.
 struct ChannelPlace {
     std::shared_ptr<SharedMemory> memory;
     std::uint64_t offset = 0;
+    std::uint32_t door = 0;
+    std::shared_ptr<const WakeFile> waker;
 };
 
 // A sender's last store to a channel; then its mapping may go.
