@@ -167,10 +167,14 @@ Connector::Outcome Connector::attempt(std::unique_lock<std::mutex>& lock, Job jo
     const auto deadline = Clock::now() + job.attempt_time;
     std::shared_ptr<softnic::Link> link;
     softnic::ChannelSender channel;
+    std::shared_ptr<const softnic::WakeFile> waker;
     try {
         link = core_.link_to(job.peer, deadline);
-        if (job.goal != Goal::process)
-            channel = softnic::ChannelSender(link->open_channel(number, job.peer.number, deadline));
+        if (job.goal != Goal::process) {
+            softnic::ChannelPlace place = link->open_channel(number, job.peer.number, deadline);
+            waker = std::move(place.waker);
+            channel = softnic::ChannelSender(std::move(place));
+        }
     } catch (...) {
         lock.lock();
         throw;
@@ -184,7 +188,7 @@ Connector::Outcome Connector::attempt(std::unique_lock<std::mutex>& lock, Job jo
     else if (job.goal == Goal::flow)
         job.pair->states().add_flow(job.peer.number, std::move(link), std::move(channel));
     else
-        job.pair->states().start(std::move(link), std::move(channel));
+        job.pair->states().start(std::move(link), std::move(channel), std::move(waker));
     return Outcome::done;
 } catch (const Error& error) {
     log::debug("queue pair {:#x}: {}", job.peer.number, error.what());

@@ -157,7 +157,7 @@ struct Initiator {
         const auto deadline = std::chrono::steady_clock::now() + kPatience;
         auto link = device->link_to(there, deadline);
         ChannelSender ring(link->open_channel(here.number, there.number, deadline));
-        pair->states().start(std::move(link), std::move(ring));
+        pair->states().start(std::move(link), std::move(ring), nullptr);
     }
     // A send of data's first bytes; it is executed.
     void send(std::uint32_t queue, std::uint32_t bytes) {
