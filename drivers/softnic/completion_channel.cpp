@@ -34,10 +34,16 @@ bool watch(const Descriptor& waited, int file, std::uint32_t events, std::uint64
 
 }  // namespace
 
-WakeDoor::WakeDoor(CompletionChannel& channel, std::uint64_t session, Descriptor file) noexcept
-    : channel_(channel), session_(session), number_(++last_door), file_(std::move(file)) {}
+WakeDoor::WakeDoor(CompletionChannel& channel, std::uint64_t session, Descriptor file)
+    : channel_(channel),
+      session_(session),
+      number_(++last_door),
+      file_(std::make_shared<const WakeFile>(std::move(file))) {}
 
-WakeDoor::~WakeDoor() { channel_.forget(*this); }
+// A forked child has other files by these numbers.
+WakeDoor::~WakeDoor() {
+    if (generation_ == fork_generation()) channel_.forget(*this);
+}
 
 CompletionChannel::CompletionChannel()
     : counter_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)),
@@ -65,19 +71,12 @@ void CompletionChannel::raise(Source& source) noexcept {
 
 CompletionQueueHandle* CompletionChannel::take_event() {
     const std::lock_guard lock(mutex_);
-    if (CompletionQueueHandle* const woken = take_woken()) return woken;
-    if (!doors_.empty() && !look()) return take_woken();
-    CompletionQueueHandle* const counted = take_counted();
-    return counted != nullptr ? counted : take_woken();
+    CompletionQueueHandle* woken = nullptr;
+    const bool counted = doors_.empty() || look(woken);
+    return woken == nullptr && counted ? take_counted() : woken;
 }
 
 // Under mutex_, as the next ones.
-CompletionQueueHandle* CompletionChannel::take_woken() noexcept {
-    for (Source* const source : sources_)
-        if (std::exchange(source->woken, false)) return source->queue;
-    return nullptr;
-}
-
 CompletionQueueHandle* CompletionChannel::take_counted() noexcept {
     std::uint64_t one = 0;
     // Events of queues that were destroyed meanwhile are counted but nobody's.
@@ -93,16 +92,19 @@ CompletionQueueHandle* CompletionChannel::take_counted() noexcept {
     return nullptr;
 }
 
-// True: the counter can be read. A ring names no queue, so each that is armed has an event: a peer
-// tells of one sleep once.
-bool CompletionChannel::look() noexcept {
+// True: the counter may be read. A ring names no queue, so each that is armed has an event: a peer
+// tells of one sleep once. The first one's is taken; the others' are counted, for the descriptor
+// must stay readable.
+bool CompletionChannel::look(CompletionQueueHandle*& woken) noexcept {
     epoll_event events[kRingsPerLook];
     const int count = epoll_wait(waited_.get(), events, kRingsPerLook, 0);
     bool counted = false, rung = false;
     for (int i = 0; i < count; ++i) (events[i].data.u64 == kCounter ? counted : rung) = true;
-    if (rung)
-        for (Source* const source : sources_) source->woken |= source->disarm(source->queue);
-    return counted;
+    for (Source* const source : sources_) {
+        if (!rung || !source->disarm(source->queue)) continue;
+        woken == nullptr ? static_cast<void>(woken = source->queue) : raise(*source);
+    }
+    return counted || count == kRingsPerLook;
 }
 
 std::shared_ptr<WakeDoor> CompletionChannel::door_for(std::uint64_t session) {
@@ -121,7 +123,7 @@ std::shared_ptr<WakeDoor> CompletionChannel::door_for(std::uint64_t session) {
 
 // The peer may have the file still, so the kernel does not forget it by itself.
 void CompletionChannel::forget(const WakeDoor& door) noexcept {
-    static_cast<void>(epoll_ctl(waited_.get(), EPOLL_CTL_DEL, door.file().file(), nullptr));
+    static_cast<void>(epoll_ctl(waited_.get(), EPOLL_CTL_DEL, door.file()->file(), nullptr));
 }
 
 }  // namespace verbatim::softnic

@@ -19,10 +19,10 @@ namespace verbatim::softnic {
 class CompletionChannel;
 
 // A door is the way by which one peer wakes the thread that waits for a completion channel. Shared
-// by the queue pairs of that channel which the peer sends to. The channel outlives it.
+// by the queue pairs of that channel which the peer sends to: the channel outlives them.
 class WakeDoor {
   public:
-    WakeDoor(CompletionChannel& channel, std::uint64_t session, Descriptor file) noexcept;
+    WakeDoor(CompletionChannel& channel, std::uint64_t session, Descriptor file);
     ~WakeDoor();
     WakeDoor(const WakeDoor&) = delete;
     WakeDoor& operator=(const WakeDoor&) = delete;
@@ -30,13 +30,14 @@ class WakeDoor {
     std::uint64_t session() const noexcept { return session_; }
     // Of all doors of this process, from 1.
     std::uint32_t number() const noexcept { return number_; }
-    const WakeFile& file() const noexcept { return file_; }
+    // May outlive the door.
+    const std::shared_ptr<const WakeFile>& file() const noexcept { return file_; }
 
   private:
     CompletionChannel& channel_;
-    const std::uint64_t session_;
+    const std::uint64_t session_, generation_ = fork_generation();
     const std::uint32_t number_;
-    const WakeFile file_;
+    const std::shared_ptr<const WakeFile> file_;
 };
 
 class CompletionChannel final : public CompletionChannelHandle {
@@ -47,7 +48,6 @@ class CompletionChannel final : public CompletionChannelHandle {
         // True: the queue was armed, and is not any more.
         bool (*disarm)(CompletionQueueHandle* queue) noexcept = nullptr;
         std::atomic<std::uint32_t> events{0};  // not taken yet
-        bool woken = false;  // by a peer: an event that was not counted. Of the channel's mutex.
     };
 
     // Throws Error(device_error).
@@ -67,8 +67,7 @@ class CompletionChannel final : public CompletionChannelHandle {
   private:
     friend WakeDoor;
     CompletionQueueHandle* take_counted() noexcept;
-    CompletionQueueHandle* take_woken() noexcept;
-    bool look() noexcept;
+    bool look(CompletionQueueHandle*& woken) noexcept;
     void forget(const WakeDoor& door) noexcept;
 
     Descriptor counter_;

@@ -49,10 +49,10 @@ ChannelPlace ConnectionSetup::admit(const LinkPeer& asking, std::uint32_t from) 
     claimed_by_peer_ = true;
     shared_.access->set_writer(asking.process);
     ChannelPlace place = shared_.connection.incoming.lend(asking.process);
-    open_door(asking.session.id);
+    if (asking.same_user) open_door(asking.session.id);
     if (door_ != nullptr) {
         place.door = door_->number();
-        place.waker = {door_, &door_->file()};
+        place.waker = door_->file();
     }
     return place;
 }

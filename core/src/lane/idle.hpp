@@ -44,7 +44,6 @@ class SeldomLooks {
         sockets_ = now;
         return true;
     }
-    void looked_at_sockets(Clock::time_point now) noexcept { sockets_ = now; }
     bool idle_is_due(Clock::time_point now) noexcept {
         if (idle_timeout_.count() == 0 || now < idle_) return false;
         idle_ = now + step_;

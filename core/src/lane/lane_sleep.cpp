@@ -53,7 +53,6 @@ void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
     }
     if (!sleeps) return _mm_pause();
     (void)take_sockets(milliseconds_until(deadline.when));
-    seldom_.looked_at_sockets(Clock::now());
     // At once, whatever the caller does next: the peer of a software NIC waits for the immediate
     // that it sent to be taken.
     (void)poll();

@@ -1,11 +1,11 @@
 // A wake file is an eventfd that one process writes to end the sleep of a thread of another one.
-// Only between processes of one user: who has it can also make its writers wait, as a signal can.
+// Its maker can make a writer wait for ever. So it is written only for a process that could stop
+// the writer by a signal.
 // An eventfd wakes in two thirds of the time that a socket takes. Threads: any.
 #pragma once
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -18,10 +18,10 @@ class WakeFile {
     explicit WakeFile(Descriptor file) noexcept : file_(std::move(file)) {}
     int file() const noexcept { return file_.get(); }
 
-    // False: it cannot be written. A full one wakes as well. One system call.
+    // False: it cannot be written, or is full, and wakes nobody. One system call.
     bool wake() const noexcept {
         const std::uint64_t one = 1;
-        return write(file_.get(), &one, sizeof one) == sizeof one || errno == EAGAIN;
+        return write(file_.get(), &one, sizeof one) == sizeof one;
     }
 
   private:

@@ -185,6 +185,7 @@ void ControlThread::admit(Descriptor socket) {
     LinkSession session;
     session.socket = std::move(socket);
     session.user = peer->uid;
+    session.peer.same_user = peer->uid == geteuid();
     session.peer.process = std::make_shared<PeerProcess>(peer->pid);
     session.hello_by = std::chrono::steady_clock::now() + kHelloTime;
     if (peer->uid != geteuid()) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include <fmt/format.h>
@@ -26,6 +27,13 @@ constexpr int kMostUnread = 16384;
 std::string name_of(const QueuePairAddress& peer) {
     return {peer.local_socket.begin(),
             std::find(peer.local_socket.begin(), peer.local_socket.end(), '\0')};
+}
+
+bool in_this_pid_namespace(pid_t process) {
+    std::error_code theirs, ours;
+    return std::filesystem::read_symlink(fmt::format("/proc/{}/ns/pid", process), theirs) ==
+               std::filesystem::read_symlink("/proc/self/ns/pid", ours) &&
+           !theirs && !ours;
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ void Link::check_user() {
             "run both as the same user, or set device.same_user_only = false on both sides");
     process_ = peer->pid;
     same_process_ = peer->pid == getpid();
-    same_user_ = peer->uid == geteuid();
+    may_signal_us_ = peer->uid == geteuid() && in_this_pid_namespace(peer->pid);
 }
 
 void Link::greet(Instant deadline) {
@@ -139,11 +147,10 @@ ChannelPlace Link::open_channel(std::uint32_t from, std::uint32_t to, Instant de
     return {std::move(memory), answer.message.file, answer.message.chunk, door_of(answer)};
 }
 
-// One file for all queue pairs: each answer brings it. Another user's is not written: it could be
-// made to wait.
+// One file for all queue pairs: each answer brings it.
 std::shared_ptr<const WakeFile> Link::door_of(LinkQuestions::Answer& answer) {
     const std::uint32_t number = answer.message.chunk;
-    if (number == 0 || answer.files.size() != 2 || !same_user_) return nullptr;
+    if (number == 0 || answer.files.size() != 2 || !may_signal_us_) return nullptr;
     const std::lock_guard lock(mutex_);
     std::erase_if(doors_, [](const auto& known) { return known.second.expired(); });
     if (auto known = doors_[number].lock()) return known;

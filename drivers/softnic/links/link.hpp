@@ -98,7 +98,7 @@ class Link {
     PeerMemory memory_;
     Nonce peer_nonce_{};
     pid_t process_ = 0;
-    bool same_process_ = false, same_user_ = false, peer_raises_barriers_ = false;
+    bool same_process_ = false, may_signal_us_ = false, peer_raises_barriers_ = false;
     Bell bell_;
 
     std::mutex mutex_;                                              // guards doors_

@@ -116,8 +116,8 @@ void LinkAnswers::answer_channel(LinkSession& session, const LinkMessage& reques
     const ChannelPlace place =
         service_.open_channel(session.peer, request.from_queue_pair, request.to_queue_pair);
     answer.file = place.offset;
-    const bool wakes = place.door != 0 && session.user == geteuid();
-    if (wakes) answer.chunk = place.door;
+    const bool wakes = place.waker != nullptr;
+    answer.chunk = place.door;
     const std::array<int, 2> files{place.memory->file(), wakes ? place.waker->file() : -1};
     reply(session, request, answer, std::span(files).first(wakes ? 2 : 1));
 }

@@ -11,6 +11,7 @@ namespace verbatim::softnic {
 struct LinkPeer {
     PeerSession session;
     std::shared_ptr<const PeerProcess> process;
+    bool same_user = false;
 };
 
 }  // namespace verbatim::softnic

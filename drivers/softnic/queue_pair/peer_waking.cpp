@@ -25,6 +25,7 @@ bool QueuePairConnection::wake_receiver(bool noteworthy) noexcept {
     return true;
 }
 
+// Without a mark: a sender with requests under way is always looked at.
 bool QueuePairConnection::wake_sender(bool noteworthy) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t word = incoming.sender_asleep();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <vector>
 
 #include "queue_pair.hpp"
 #include "softnic_end.hpp"
@@ -84,7 +85,9 @@ TEST_F(Doors, ring_is_an_event_of_each_armed_queue_of_the_channel) {
     ASSERT_EQ(others.arm(), Errc::ok);
     ASSERT_EQ(b.completions->arm(), Errc::ok);
     EXPECT_TRUE(door_to_peer(*a.queue_pair)->wake());
-    const auto *first = b.channel->take_event(), *second = b.channel->take_event();
+    const auto* const first = b.channel->take_event();
+    EXPECT_TRUE(readable(b)) << "the other one's event waits";
+    const auto* const second = b.channel->take_event();
     EXPECT_NE(first, second);
     EXPECT_TRUE(first != nullptr && second != nullptr);
     EXPECT_EQ(b.channel->take_event(), nullptr);
@@ -148,12 +151,29 @@ TEST_F(Doors, queue_pair_of_two_completion_queues_has_none_and_wakes) {
     EXPECT_EQ(b.channel->take_event(), b.completion_queue.get());
 }
 
-TEST_F(Doors, full_door_does_not_hold_up_its_peer) {
-    const auto& door = door_to_peer(*a.queue_pair);
+// The device's control thread wakes instead.
+TEST_F(Doors, full_door_neither_holds_up_its_peer_nor_loses_a_wake_up) {
     const std::uint64_t most = ~std::uint64_t{1};
-    ASSERT_EQ(write(door->file(), &most, sizeof most), ssize_t{sizeof most});
+    ASSERT_EQ(write(door_to_peer(*a.queue_pair)->file(), &most, sizeof most), ssize_t{sizeof most});
     EXPECT_EQ(b.channel->take_event(), nullptr);
-    EXPECT_TRUE(door->wake()) << "it can be read, so it wakes as it is";
+    ASSERT_EQ(b.post_receive(0, 100), Errc::ok);
+    ASSERT_EQ(b.completions->arm(), Errc::ok);
+    const mlx5::Element from = a.element(0, 8);
+    ASSERT_EQ(a.post_send(std::span(&from, 1)), Errc::ok);
+    pollfd entry{b.channel->file(), POLLIN, 0};
+    ASSERT_EQ(::poll(&entry, 1, 20000), 1);
+    EXPECT_EQ(b.channel->take_event(), b.completion_queue.get());
+}
+
+TEST_F(Doors, counted_event_is_found_behind_more_rings_than_one_look_takes) {
+    std::vector<std::shared_ptr<WakeDoor>> many;
+    auto& channel = static_cast<CompletionChannel&>(*b.channel);
+    for (std::uint64_t session = 1000; session < 1020; ++session)
+        many.push_back(channel.door_for(session));
+    for (const auto& door : many) ASSERT_TRUE(door->file()->wake());
+    ASSERT_EQ(b.completions->arm(), Errc::ok);
+    ASSERT_EQ(b.post_write(pattern(8), 0), Errc::ok);
+    EXPECT_EQ(b.channel->take_event(), b.completion_queue.get());
 }
 
 }  // namespace
