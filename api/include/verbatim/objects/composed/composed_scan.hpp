@@ -16,6 +16,7 @@
 
 #include <verbatim/objects/composed/composed_arrays.hpp>
 #include <verbatim/objects/composed/composed_check.hpp>
+#include <verbatim/objects/composed/composed_lanes.hpp>
 #include <verbatim/objects/composed/composed_makes.hpp>
 #include <verbatim/objects/types/marked.hpp>
 
@@ -62,8 +63,8 @@ class ComposedScan final : public ComposedChecking {
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot) {
         const ComposedReference reference{distance_of(target), 1};
-        if (target == nullptr || starts_of<E>().has(reference.offset) ||
-            arrays_.template last_holds<E>(reference) || is_made(target))
+        if (target == nullptr || arrays_.template last_holds<E>(reference) ||
+            starts_of<E>().has(reference.offset) || is_made(target))
             return;
         if (!arrays_.template must_hold<E>(reference)) is_good_ = false;
     }
@@ -171,11 +172,16 @@ class ComposedScan final : public ComposedChecking {
         auto& scan = static_cast<ComposedScan&>(walk);
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const std::uint64_t count = frame.count;
-        if constexpr (requires { TraitOf<E>::pack_many(scan, first, count, Slot{}); })
-            return TraitOf<E>::pack_many(scan, first, count, Slot{});
-        else
-            for (std::uint64_t i = 0; i < count && scan.is_good_; ++i)
-                TraitOf<E>::pack(scan, first[i], Slot{});
+        if constexpr (ComposedLanes<E, Types>::takes()) {
+            const ComposedLanes<E, Types> lanes(scan.memory_.address, 0, [&]<class F>() {
+                return scan.arrays_.template last<F>();
+            });
+            lanes.walk(
+                first, count, [](const E*) {},
+                [&](const E* others, std::uint64_t n) { scan.look_at(scan, others, n); });
+        } else {
+            scan.look_at(scan, first, count);
+        }
     }
 
     const ComposedMemory memory_;
