@@ -40,7 +40,7 @@ class ComposedScan final : public ComposedChecking {
           resource_(resource),
           objects_(makes.objects()) {
         [&]<class... T>(List<T...>) {
-            ((starts_of<T>() = makes.template starts<T>()), ...);
+            ((starts_.template of<T>() = makes.template starts<T>()), ...);
         }(typename Types::Claimed{});
     }
 
@@ -64,7 +64,7 @@ class ComposedScan final : public ComposedChecking {
     [[gnu::always_inline]] void pointer(const E* target, Slot) {
         const ComposedReference reference{distance_of(target), 1};
         if (target == nullptr || arrays_.template last_holds<E>(reference) ||
-            starts_of<E>().has(reference.offset) || is_made(target))
+            starts_.template of<E>().has(reference.offset) || is_made(target))
             return;
         if (!arrays_.template must_hold<E>(reference)) is_good_ = false;
     }
@@ -114,11 +114,6 @@ class ComposedScan final : public ComposedChecking {
             return false;
         }
     }
-    // Most pointers lead to these.
-    template <class E>
-    ComposedStarts& starts_of() noexcept {
-        return starts_[Types::template number_of<E>() - 1u];
-    }
     std::uint64_t distance_of(const void* address) const noexcept {
         return reinterpret_cast<std::uint64_t>(address) - memory_.address;
     }
@@ -149,15 +144,25 @@ class ComposedScan final : public ComposedChecking {
     template <class E>
     void scan_runs(const void* root) {
         if constexpr (kHasReferences<E>)
-            for (const ComposedRun& run : makes_.template runs<E>()) {
-                const std::byte* at = memory_.bytes + run.offset;
-                for (std::uint64_t i = 0; i < run.count && is_good_; ++i, at += run.stride) {
-                    if (std::is_same_v<E, Root> && at == root) continue;
-                    TraitOf<E>::pack(*this, *reinterpret_cast<const E*>(at), Slot{});
-                    if (!stack_.empty()) [[unlikely]]
-                        scan_owned();
-                }
+            for (const ComposedRun& run : makes_.template runs<E>()) scan_run<E>(run, root);
+    }
+    template <class E>
+    void scan_run(const ComposedRun& run, const void* root) {
+        const std::byte* const first = memory_.bytes + run.offset;
+        for (std::uint64_t i = 0; i < run.count && is_good_; ++i) {
+            const std::byte* at = first + i * run.stride;
+            if constexpr (ComposedAllStarts<Types>::template takes<E>()) {
+                i += starts_.template count_held<E>(at, run.stride, run.count - i, memory_.address);
+                if (i == run.count) break;
+                at = first + i * run.stride;
             }
+            if (at != root || !std::is_same_v<E, Root>) scan_one(*reinterpret_cast<const E*>(at));
+        }
+    }
+    template <class E>
+    void scan_one(const E& object) {
+        TraitOf<E>::pack(*this, object, Slot{});
+        scan_owned();
     }
     void scan_owned() {
         while (is_good_ && !stack_.empty()) {
@@ -190,7 +195,7 @@ class ComposedScan final : public ComposedChecking {
     const std::pmr::memory_resource* const resource_;
     std::uint64_t objects_;
     bool is_root_ = false;
-    std::array<ComposedStarts, boost::mp11::mp_size<typename Types::Claimed>::value + 1> starts_;
+    ComposedAllStarts<Types> starts_;  // most pointers lead to these
     ComposedArrays<Types> arrays_;
 };
 
