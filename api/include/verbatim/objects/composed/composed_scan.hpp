@@ -100,6 +100,14 @@ class ComposedScan final : public ComposedChecking {
         objects_ += count;
         return true;
     }
+    // The same of an array of what refers to nothing, and what no pointer can lead into.
+    template <class E>
+    [[gnu::always_inline]] bool knows_array(const auto& container) {
+        if constexpr (kHasReferences<E> || Types::template is_inner<E>()) return false;
+        if (container.get_allocator().resource() != resource_) return false;
+        ++objects_;
+        return true;
+    }
     void amend(Slot, std::span<const std::byte>) {}
     void put_off(const ComposedCheckFrame& frame) { stack_.push_back(frame); }
     static constexpr std::uint64_t image_bytes() noexcept { return 0; }
