@@ -61,6 +61,24 @@ struct Spoke {
     std::uint64_t* number = nullptr;
 };
 
+// Arrays whose elements lead into each other's.
+struct Side;
+struct Corner {
+    std::uint64_t value = 0;
+    const Side* side = nullptr;
+};
+struct Side {
+    Corner* from = nullptr;
+    Corner* to = nullptr;
+    Side* next = nullptr;
+    std::uint64_t value = 0;
+};
+struct Plane {
+    std::pmr::vector<Corner> corners;
+    std::pmr::vector<Side> sides;
+    std::pmr::vector<Corner*> order;
+};
+
 class Sum {
   public:
     void add(std::string_view text) {
@@ -128,6 +146,21 @@ void read(Sum& sum, const Ring& start) {
     }
 }
 
+void read(Sum& sum, const Corner* corner) {
+    if (corner == nullptr) return;
+    sum.add(corner->value);
+    if (corner->side != nullptr) sum.add(corner->side->value);
+}
+void read(Sum& sum, const Plane& plane) {
+    for (const Corner& corner : plane.corners) read(sum, &corner);
+    for (const Side& side : plane.sides) {
+        read(sum, side.from);
+        read(sum, side.to);
+        if (side.next != nullptr) sum.add(side.next->value);
+    }
+    for (const Corner* const corner : plane.order) read(sum, corner);
+}
+
 volatile std::uint64_t sink;
 
 template <class T>
@@ -151,8 +184,9 @@ bool verify_any(const std::uint8_t* data, std::size_t bytes) {
     fuzz::Input input(data, bytes);
     const auto type = input.number(1);
     const auto rest = input.take(input.left());
-    if (type % 3 == 2) return verify<Ring>(rest);
-    return type % 3 == 0 ? verify<Shelf>(rest) : verify<Part>(rest);
+    if (type % 4 == 2) return verify<Ring>(rest);
+    if (type % 4 == 3) return verify<Plane>(rest);
+    return type % 4 == 0 ? verify<Shelf>(rest) : verify<Part>(rest);
 }
 
 // Composes a root, always at the same address if that is free.
@@ -222,6 +256,19 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
             at = at->next;
         }
         seeds.push_back(composer.seed(2));
+    }
+    {
+        Composer<Plane> composer;
+        Plane& plane = *composer;
+        plane.corners.resize(70);
+        plane.sides.resize(70);
+        for (std::size_t i = 0; i < plane.sides.size(); ++i) {
+            Corner* const corner = &plane.corners[i * 3 % 70];
+            *corner = {i, &plane.sides[i * 11 % 70]};
+            plane.sides[i] = {corner, &plane.corners[i], &plane.sides[i * 13 % 70], i};
+            plane.order.push_back(corner);
+        }
+        seeds.push_back(composer.seed(3));
     }
     Composer<Part> composer;
     Part& part = *composer;

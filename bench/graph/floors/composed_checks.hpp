@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory_resource>
 #include <stdexcept>
+#include <vector>
 
 #include <verbatim/objects/composed/composed_map.hpp>
 
@@ -112,5 +114,40 @@ class Taken {
     }
     std::uint64_t* words_;
 };
+
+// What a traversal of objects with one owner each begins with. The root has its place.
+template <class Root>
+struct Begun {
+    const Places places;
+    const Taken taken;
+    Root* const root;
+
+    Begun(const Root* sent, const Memory& memory, std::byte* map)
+        : places(memory),
+          taken(reinterpret_cast<std::uint64_t*>(map), memory),
+          root(places.template at<Root>(places.template of<Root>(sent))) {
+        taken.take(static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(root) - memory.bytes),
+                   sizeof(Root));
+    }
+};
+
+inline std::uint64_t no_resource() {
+    return reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+}
+// Moves a vector, whose elements nothing else may have: `take` takes them. How many bytes.
+template <class T>
+[[gnu::always_inline]] inline std::uint64_t move_vector(std::pmr::vector<T>& vector,
+                                                        const Places& places, const auto& take) {
+    auto* const fields = reinterpret_cast<std::uint64_t*>(&vector);
+    const std::uint64_t bytes = fields[2] - fields[1];
+    check(bytes % sizeof(T) == 0);
+    const auto at =
+        places.template of<T>(reinterpret_cast<const void*>(fields[1]), bytes / sizeof(T));
+    take(at, bytes);
+    fields[0] = no_resource();
+    fields[1] = reinterpret_cast<std::uint64_t>(places.template at<T>(at));
+    fields[2] = fields[3] = fields[1] + bytes;
+    return bytes;
+}
 
 }  // namespace bench_graph::by_hand

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory_resource>
 #include <utility>
 
 #include <verbatim/objects/libstdcxx_containers.hpp>
@@ -16,21 +15,10 @@
 
 namespace bench_graph::by_hand {
 
-inline RecordList* receive(RecordList* root, const Memory& memory, std::byte* map) {
-    const Places places(memory);
-    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
-    const auto nothing = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
-    const std::uint64_t place = places.of<RecordList>(root);
-    taken.take(place, sizeof(RecordList));
-    root = places.at<RecordList>(place);
-    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->records);
-    const std::uint64_t bytes = fields[2] - fields[1], count = bytes / sizeof(Record);
-    check(bytes % sizeof(Record) == 0);
-    const auto first = places.of<Record>(reinterpret_cast<const void*>(fields[1]), count);
-    taken.take(first, bytes);
-    fields[0] = nothing;
-    fields[1] = reinterpret_cast<std::uint64_t>(places.at<Record>(first));
-    fields[2] = fields[3] = fields[1] + bytes;
+inline RecordList* receive(RecordList* sent, const Memory& memory, std::byte* map) {
+    const auto [places, taken, root] = Begun<RecordList>(sent, memory, map);
+    const std::uint64_t nothing = no_resource();
+    move_vector(root->records, places, [&](auto at, auto bytes) { taken.take(at, bytes); });
     for (Record& record : root->records) {
         auto* const name = reinterpret_cast<std::uint64_t*>(&record.name);
         const std::uint64_t size = name[2];
@@ -52,7 +40,7 @@ inline RecordList* receive(RecordList* root, const Memory& memory, std::byte* ma
 }
 
 // The nodes are walked in order of their keys, by their own links.
-inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* root, const Memory& memory,
+inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* sent, const Memory& memory,
                                     std::byte* map) {
     using verbatim::objects::TreeImage;
     using verbatim::objects::TreeLinks;
@@ -60,13 +48,9 @@ inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* root, const Memory& mem
         TreeLinks links;
         std::pair<std::int32_t, Entry> value;
     };
-    const Places places(memory);
-    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
-    const std::uint64_t place = places.of<MapRoot<OrderedMap>>(root);
-    taken.take(place, sizeof(MapRoot<OrderedMap>));
-    root = places.at<MapRoot<OrderedMap>>(place);
+    const auto [places, taken, root] = Begun<MapRoot<OrderedMap>>(sent, memory, map);
     auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
-    fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+    fields[0] = no_resource();
     auto& tree = *reinterpret_cast<TreeImage*>(fields + 2);
     std::array<TreeLinks*, 128> path;
     std::size_t depth = 0;
@@ -100,20 +84,16 @@ inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* root, const Memory& mem
 }
 
 // All buckets are filled anew, as the nodes of one bucket must be side by side.
-inline MapRoot<HashedMap>* receive(MapRoot<HashedMap>* root, const Memory& memory, std::byte* map) {
+inline MapRoot<HashedMap>* receive(MapRoot<HashedMap>* sent, const Memory& memory, std::byte* map) {
     using verbatim::objects::ChainLink;
     using verbatim::objects::HashImage;
     struct Node {
         ChainLink links;
         std::pair<std::int32_t, Entry> value;
     };
-    const Places places(memory);
-    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
-    const std::uint64_t place = places.of<MapRoot<HashedMap>>(root);
-    taken.take(place, sizeof(MapRoot<HashedMap>));
-    root = places.at<MapRoot<HashedMap>>(place);
+    const auto [places, taken, root] = Begun<MapRoot<HashedMap>>(sent, memory, map);
     auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
-    fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
+    fields[0] = no_resource();
     auto& table = *reinterpret_cast<HashImage*>(fields + 1);
     const std::uint64_t buckets = table.bucket_count;
     check(buckets > 1 && buckets <= memory.used / 8);

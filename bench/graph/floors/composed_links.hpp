@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory_resource>
 #include <vector>
 
 #include "../workloads/links.hpp"
@@ -58,14 +57,7 @@ inline Cloud* receive(Cloud* root, const Memory& memory, std::byte* map) {
     const std::uint64_t place = places.of<Cloud>(root);
     take(place, sizeof(Cloud));
     root = places.at<Cloud>(place);
-    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->points);
-    const std::uint64_t bytes = fields[2] - fields[1], count = bytes / sizeof(Point*);
-    check(bytes % sizeof(Point*) == 0);
-    const auto first = places.of<Point*>(reinterpret_cast<const void*>(fields[1]), count);
-    take(first, bytes);
-    fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
-    fields[1] = reinterpret_cast<std::uint64_t>(places.at<Point*>(first));
-    fields[2] = fields[3] = fields[1] + bytes;
+    move_vector(root->points, places, take);
     for (Point*& point : root->points) (void)starts.follow<Point, 1>(point, memory);
     return root;
 }
@@ -75,19 +67,11 @@ template <class T>
 class Array {
   public:
     // Moves the vector.
-    Array(std::pmr::vector<T>& vector, const Memory& memory, const Taken& taken) {
-        auto* const fields = reinterpret_cast<std::uint64_t*>(&vector);
-        const std::uint64_t bytes = fields[2] - fields[1];
-        check(bytes % sizeof(T) == 0);
-        sent_ = fields[1];
-        count_ = bytes / sizeof(T);
-        const auto at = Places(memory).of<T>(reinterpret_cast<const void*>(sent_), count_);
-        taken.take(at, bytes);
-        fields[0] = reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
-        fields[1] = reinterpret_cast<std::uint64_t>(memory.bytes) + at;
-        fields[2] = fields[3] = fields[1] + bytes;
-        first_ = reinterpret_cast<T*>(fields[1]);
-    }
+    Array(std::pmr::vector<T>& vector, const Places& places, const Taken& taken)
+        : sent_(reinterpret_cast<std::uint64_t>(vector.data())),
+          count_(move_vector(vector, places, [&](auto at, auto bytes) { taken.take(at, bytes); }) /
+                 sizeof(T)),
+          first_(vector.data()) {}
     [[gnu::always_inline]] void move(T*& field) const {
         if (field == nullptr) return;
         const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(field) - sent_;
@@ -96,20 +80,16 @@ class Array {
     }
 
   private:
-    std::uint64_t sent_ = 0;
-    std::uint64_t count_ = 0;
-    T* first_ = nullptr;
+    const std::uint64_t sent_;
+    const std::uint64_t count_;
+    T* const first_;
 };
 
-inline Mesh* receive(Mesh* root, const Memory& memory, std::byte* map) {
-    const Places places(memory);
-    const Taken taken(reinterpret_cast<std::uint64_t*>(map), memory);
-    const std::uint64_t place = places.of<Mesh>(root);
-    taken.take(place, sizeof(Mesh));
-    root = places.at<Mesh>(place);
-    const Array<Vertex> vertices(root->vertices, memory, taken);
-    const Array<HalfEdge> edges(root->edges, memory, taken);
-    const Array<Face> faces(root->faces, memory, taken);
+inline Mesh* receive(Mesh* sent, const Memory& memory, std::byte* map) {
+    const auto [places, taken, root] = Begun<Mesh>(sent, memory, map);
+    const Array<Vertex> vertices(root->vertices, places, taken);
+    const Array<HalfEdge> edges(root->edges, places, taken);
+    const Array<Face> faces(root->faces, places, taken);
     for (Vertex& vertex : root->vertices) edges.move(vertex.edge);
     for (Face& face : root->faces) edges.move(face.edge);
     for (HalfEdge& edge : root->edges) {

@@ -14,10 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <verbatim/objects/composed/composed_verifier.hpp>
 #include <verbatim/objects/composed/composition.hpp>
 
-#include "objects_image.hpp"
+#include "objects_arrived.hpp"
 
 namespace verbatim::composition {
 
@@ -85,27 +84,7 @@ struct Mesh {
 namespace {
 
 using objects::Composition;
-
-// What a receiver makes of a copy of the bytes.
-template <class T>
-struct Arrived {
-    test::Image copy;
-    objects::ComposedTables tables;
-    std::uint64_t objects = 0;
-    T* root = nullptr;
-
-    explicit Arrived(const objects::ComposedMemory& memory)
-        : copy(test::Image::empty(memory.used)) {
-        std::memcpy(copy.bytes.get(), memory.bytes, memory.used);
-        objects::ComposedVerifier<T> verifier(tables);
-        root = verifier.run({copy.bytes.get(), memory.used, 0});
-        objects = verifier.objects();
-    }
-    bool holds(const void* object) const {
-        const auto* at = static_cast<const std::byte*>(object);
-        return at >= copy.bytes.get() && at < copy.bytes.get() + copy.size;
-    }
-};
+using test::Arrived;
 
 // Rings and spokes that lead to each other, in an order of their own.
 Ring* make_wheel(auto& message, std::size_t count) {

@@ -57,13 +57,14 @@ class LinkedTree {
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
     struct Visit {
-        TreeLinks* node = nullptr;
-        std::uint64_t blacks = 0;  // of it and those above
+        TreeLinks* node;
+        std::uint64_t blacks;  // of it and those above
     };
-    // The nodes that come after what is on their left. It stays in registers but for the nodes:
-    // so it is not handed to what is not inlined.
+    // The nodes that come after what is on their left. The array is not made of zeros: most trees
+    // are small.
+    using Visits = std::array<Visit, kMostDeep>;
+    // Stays in registers: so it is not handed to what is not inlined.
     struct Path {
-        std::array<Visit, kMostDeep> visits;
         std::size_t depth = 0;
         std::uint64_t leaf_blacks = kNone;  // on the way to each end
     };
@@ -73,15 +74,16 @@ class LinkedTree {
         auto& tree = *reinterpret_cast<TreeImage*>(frame.at);
         std::uint64_t left = frame.count;
         tree.header.parent = reinterpret_cast<TreeLinks*>(frame.state);
+        Visits visits;
         Path path;
-        descend(receiver, tree.header.parent, {&tree.header, 0}, path);
+        descend(receiver, tree.header.parent, {&tree.header, 0}, visits, path);
         TreeLinks* last = nullptr;
         while (path.depth > 0) {
-            const Visit at = path.visits[--path.depth];
+            const Visit at = visits[--path.depth];
             if (left-- == 0) receiver.corrupt("a tree has more nodes than it says");
             take(receiver, tree, last, at.node);
             last = at.node;
-            descend(receiver, last->right, at, path);
+            descend(receiver, last->right, at, visits, path);
         }
         if (left != 0) receiver.corrupt("a tree has fewer nodes than it says");
         tree.header.right = last;
@@ -96,7 +98,7 @@ class LinkedTree {
     }
     // To the first node of a subtree. `link` leads to it from the node of `above`.
     [[gnu::always_inline]] static void descend(R& receiver, TreeLinks*& link, Visit above,
-                                               Path& path) {
+                                               Visits& visits, Path& path) {
         for (TreeLinks** at = &link; *at != nullptr; at = &above.node->left) {
             Node* const node = receiver.template look_at<Node>(*at);
             receiver.claim_node(node);
@@ -110,7 +112,7 @@ class LinkedTree {
             *at = &links;
             links.parent = above.node;
             above = {&links, above.blacks + links.color};
-            path.visits[path.depth++] = above;
+            visits[path.depth++] = above;
         }
         if (path.leaf_blacks == kNone) path.leaf_blacks = above.blacks;
         if (path.leaf_blacks != above.blacks) receiver.corrupt("a tree is not balanced");

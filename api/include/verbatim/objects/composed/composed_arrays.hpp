@@ -36,6 +36,11 @@ class ComposedArrays {
         else
             return false;
     }
+    // The array of the type that was met last.
+    template <class E>
+    const ComposedReference& last() const noexcept {
+        return of<E>().last;
+    }
     // False: no array can have such objects.
     template <class E>
     bool must_hold(const ComposedReference& reference) {

@@ -11,6 +11,15 @@ namespace verbatim::objects {
 
 class ComposedChecking {
   protected:
+    template <class E, class Walk>
+    [[gnu::always_inline]] void look_at(Walk& walk, const E* first, std::uint64_t count) {
+        if constexpr (requires { TraitOf<E>::pack_many(walk, first, count, Slot{}); })
+            return TraitOf<E>::pack_many(walk, first, count, Slot{});
+        else
+            for (std::uint64_t i = 0; i < count && is_good_; ++i)
+                TraitOf<E>::pack(walk, first[i], Slot{});
+    }
+
     bool is_good_ = true;
     Column<ComposedCheckFrame> stack_;
 };
@@ -117,13 +126,8 @@ class ComposedCheck final : public ComposedChecking,
     template <class E>
     static void step(ComposedChecking& walk, const ComposedCheckFrame& frame) {
         auto& check = static_cast<ComposedCheck&>(walk);
-        const auto* const first = reinterpret_cast<const E*>(frame.source);
         const std::uint64_t count = frame.count;
-        if constexpr (requires { TraitOf<E>::pack_many(check, first, count, Slot{}); })
-            return TraitOf<E>::pack_many(check, first, count, Slot{});
-        else
-            for (std::uint64_t i = 0; i < count && check.is_good_; ++i)
-                TraitOf<E>::pack(check, first[i], Slot{});
+        check.look_at(check, reinterpret_cast<const E*>(frame.source), count);
     }
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,50 +14,11 @@
 
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/composed/composed_cells.hpp>
+#include <verbatim/objects/composed/composed_starts.hpp>
 #include <verbatim/objects/graph/closure.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
-
-// Objects of one type at equal distances.
-struct ComposedRun {
-    std::uint64_t offset = 0;
-    std::uint64_t stride = 0;
-    std::uint64_t count = 0;
-
-    // False: the object does not go on with the run.
-    [[gnu::always_inline]] bool add(std::uint64_t next) noexcept {
-        if (count == 1) stride = next - offset;
-        if (next != offset + count * stride) return false;
-        ++count;
-        return true;
-    }
-};
-
-// Tells without a look at memory whether an object of a run starts at an offset.
-class ComposedStarts {
-  public:
-    ComposedStarts() = default;
-    explicit ComposedStarts(const ComposedRun& run) noexcept
-        : first_(run.offset), count_(run.count) {
-        if (run.count < 2) return;
-        shift_ = std::countr_zero(run.stride);
-        // The inverse of an odd number modulo 2^64: each round doubles its right bits.
-        const std::uint64_t odd = run.stride >> shift_;
-        inverse_ = odd;
-        for (int bits = 3; bits < 64; bits *= 2) inverse_ *= 2 - odd * inverse_;
-    }
-    // Multiples of the stride become their quotients, others larger numbers than any count.
-    [[gnu::always_inline]] bool has(std::uint64_t offset) const noexcept {
-        return std::rotr((offset - first_) * inverse_, shift_) < count_;
-    }
-
-  private:
-    std::uint64_t first_ = 0;
-    std::uint64_t count_ = 0;
-    std::uint64_t inverse_ = 1;
-    int shift_ = 0;
-};
 
 template <class Root>
 class ComposedMakes {

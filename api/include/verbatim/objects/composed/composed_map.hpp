@@ -28,6 +28,11 @@ struct ComposedMemory {
     std::byte* bytes = nullptr;
     std::uint64_t used = 0;
     std::uint64_t address = 0;
+
+    // From where it was composed; it may wrap.
+    [[gnu::always_inline]] std::uint64_t distance() const noexcept {
+        return reinterpret_cast<std::uint64_t>(bytes) - address;
+    }
 };
 
 // A message whose references were checked.

@@ -16,6 +16,7 @@
 
 #include <verbatim/objects/composed/composed_arrays.hpp>
 #include <verbatim/objects/composed/composed_check.hpp>
+#include <verbatim/objects/composed/composed_lanes.hpp>
 #include <verbatim/objects/composed/composed_makes.hpp>
 #include <verbatim/objects/types/marked.hpp>
 
@@ -39,7 +40,7 @@ class ComposedScan final : public ComposedChecking {
           resource_(resource),
           objects_(makes.objects()) {
         [&]<class... T>(List<T...>) {
-            ((starts_of<T>() = makes.template starts<T>()), ...);
+            ((starts_.template of<T>() = makes.template starts<T>()), ...);
         }(typename Types::Claimed{});
     }
 
@@ -62,8 +63,8 @@ class ComposedScan final : public ComposedChecking {
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot) {
         const ComposedReference reference{distance_of(target), 1};
-        if (target == nullptr || starts_of<E>().has(reference.offset) ||
-            arrays_.template last_holds<E>(reference) || is_made(target))
+        if (target == nullptr || arrays_.template last_holds<E>(reference) ||
+            starts_.template of<E>().has(reference.offset) || is_made(target))
             return;
         if (!arrays_.template must_hold<E>(reference)) is_good_ = false;
     }
@@ -99,6 +100,14 @@ class ComposedScan final : public ComposedChecking {
         objects_ += count;
         return true;
     }
+    // The same of an array of what refers to nothing, and what no pointer can lead into.
+    template <class E>
+    [[gnu::always_inline]] bool knows_array(const auto& container) {
+        if constexpr (kHasReferences<E> || Types::template is_inner<E>()) return false;
+        if (container.get_allocator().resource() != resource_) return false;
+        ++objects_;
+        return true;
+    }
     void amend(Slot, std::span<const std::byte>) {}
     void put_off(const ComposedCheckFrame& frame) { stack_.push_back(frame); }
     static constexpr std::uint64_t image_bytes() noexcept { return 0; }
@@ -112,11 +121,6 @@ class ComposedScan final : public ComposedChecking {
         } else {
             return false;
         }
-    }
-    // Most pointers lead to these.
-    template <class E>
-    ComposedStarts& starts_of() noexcept {
-        return starts_[Types::template number_of<E>() - 1u];
     }
     std::uint64_t distance_of(const void* address) const noexcept {
         return reinterpret_cast<std::uint64_t>(address) - memory_.address;
@@ -148,15 +152,25 @@ class ComposedScan final : public ComposedChecking {
     template <class E>
     void scan_runs(const void* root) {
         if constexpr (kHasReferences<E>)
-            for (const ComposedRun& run : makes_.template runs<E>()) {
-                const std::byte* at = memory_.bytes + run.offset;
-                for (std::uint64_t i = 0; i < run.count && is_good_; ++i, at += run.stride) {
-                    if (std::is_same_v<E, Root> && at == root) continue;
-                    TraitOf<E>::pack(*this, *reinterpret_cast<const E*>(at), Slot{});
-                    if (!stack_.empty()) [[unlikely]]
-                        scan_owned();
-                }
+            for (const ComposedRun& run : makes_.template runs<E>()) scan_run<E>(run, root);
+    }
+    template <class E>
+    void scan_run(const ComposedRun& run, const void* root) {
+        const std::byte* const first = memory_.bytes + run.offset;
+        for (std::uint64_t i = 0; i < run.count && is_good_; ++i) {
+            const std::byte* at = first + i * run.stride;
+            if constexpr (ComposedAllStarts<Types>::template takes<E>()) {
+                i += starts_.template count_held<E>(at, run.stride, run.count - i, memory_.address);
+                if (i == run.count) break;
+                at = first + i * run.stride;
             }
+            if (at != root || !std::is_same_v<E, Root>) scan_one(*reinterpret_cast<const E*>(at));
+        }
+    }
+    template <class E>
+    void scan_one(const E& object) {
+        TraitOf<E>::pack(*this, object, Slot{});
+        scan_owned();
     }
     void scan_owned() {
         while (is_good_ && !stack_.empty()) {
@@ -171,11 +185,16 @@ class ComposedScan final : public ComposedChecking {
         auto& scan = static_cast<ComposedScan&>(walk);
         const auto* const first = reinterpret_cast<const E*>(frame.source);
         const std::uint64_t count = frame.count;
-        if constexpr (requires { TraitOf<E>::pack_many(scan, first, count, Slot{}); })
-            return TraitOf<E>::pack_many(scan, first, count, Slot{});
-        else
-            for (std::uint64_t i = 0; i < count && scan.is_good_; ++i)
-                TraitOf<E>::pack(scan, first[i], Slot{});
+        if constexpr (ComposedLanes<E, Types>::takes()) {
+            const ComposedLanes<E, Types> lanes(scan.memory_.address, 0, [&]<class F>() {
+                return scan.arrays_.template last<F>();
+            });
+            lanes.walk(
+                first, count, [](const E*) {},
+                [&](const E* others, std::uint64_t n) { scan.look_at(scan, others, n); });
+        } else {
+            scan.look_at(scan, first, count);
+        }
     }
 
     const ComposedMemory memory_;
@@ -184,7 +203,7 @@ class ComposedScan final : public ComposedChecking {
     const std::pmr::memory_resource* const resource_;
     std::uint64_t objects_;
     bool is_root_ = false;
-    std::array<ComposedStarts, boost::mp11::mp_size<typename Types::Claimed>::value + 1> starts_;
+    ComposedAllStarts<Types> starts_;  // most pointers lead to these
     ComposedArrays<Types> arrays_;
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <verbatim/objects/composed/composed_chain.hpp>
+#include <verbatim/objects/composed/composed_lanes.hpp>
 #include <verbatim/objects/composed/composed_walk.hpp>
 #include <verbatim/objects/graph/image_cursor.hpp>
 #include <verbatim/objects/graph/mending.hpp>
@@ -79,6 +80,11 @@ class ComposedVerifier final : public ComposedVerifying,
         const void* address = nullptr;
         std::memcpy(&address, field, sizeof address);
         if (address == nullptr) return;
+        if constexpr (Types::template is_inner<E>()) {
+            const std::uint64_t offset =
+                reinterpret_cast<std::uint64_t>(address) - Base::memory_.address;
+            if (Base::template is_near<E>(offset)) return store(field, offset);
+        }
         const std::uint64_t at = place_of<E>(address, 1);
         store(field, at);
         if constexpr (Types::template is_inner<E>())
@@ -174,8 +180,7 @@ class ComposedVerifier final : public ComposedVerifying,
     // Pages whose addresses were right stay as they came.
     [[gnu::always_inline]] void store(void* field, std::uint64_t offset) const noexcept {
         const std::byte* const target = Base::memory_.bytes + offset;
-        if (reinterpret_cast<std::uint64_t>(Base::memory_.bytes) != Base::memory_.address)
-            std::memcpy(field, &target, sizeof target);
+        if (Base::memory_.distance() != 0) std::memcpy(field, &target, sizeof target);
     }
     [[noreturn]] static void refuse(const char* what) { corrupt(what); }
     template <class E>
@@ -216,10 +221,20 @@ class ComposedVerifier final : public ComposedVerifying,
         auto& verifier = static_cast<ComposedVerifier&>(walk);
         auto* const first = reinterpret_cast<E*>(frame.at);
         const std::uint64_t count = frame.count;
-        if constexpr (requires { TraitOf<E>::mend_many(verifier, first, count); })
-            TraitOf<E>::mend_many(verifier, first, count);
-        else
-            for (std::uint64_t i = 0; i < count; ++i) TraitOf<E>::mend(verifier, first[i]);
+        if constexpr (ComposedLanes<E, Types>::takes()) {
+            const std::uint64_t distance = verifier.memory_.distance();
+            const ComposedLanes<E, Types> lanes(verifier.memory_.address, distance, [&]<class F>() {
+                return verifier.template near<F>();
+            });
+            lanes.walk(
+                first, count,
+                [&](E* block) {
+                    if (distance != 0) lanes.move(block);
+                },
+                [&](E* others, std::uint64_t n) { mend_objects(verifier, others, n); });
+        } else {
+            mend_objects(verifier, first, count);
+        }
     }
 };
 

@@ -133,6 +133,17 @@ class ComposedWalk {
         return false;
     }
 
+    // The array of the type that was met or found last.
+    template <class E>
+    ComposedReference& near() noexcept {
+        return near_[Types::template inner_index_of<E>()];
+    }
+
+    template <class E>
+    [[gnu::always_inline]] bool is_near(std::uint64_t offset) noexcept {
+        return are_in<E>(near<E>(), offset, 1);
+    }
+
     ComposedMemory memory_;
     Map& map_;
     std::uint64_t objects_ = 0;
@@ -148,12 +159,6 @@ class ComposedWalk {
     template <class E>
     [[gnu::always_inline]] static bool starts_granule(std::uint64_t offset) noexcept {
         return alignof(E) % ComposedCells::kGranule == 0 || offset % ComposedCells::kGranule == 0;
-    }
-
-    // The array of the type that was met or found last.
-    template <class E>
-    ComposedReference& near() noexcept {
-        return near_[Types::template inner_index_of<E>()];
     }
     template <class E>
     [[gnu::always_inline]] static bool are_in(const ComposedReference& array, std::uint64_t offset,

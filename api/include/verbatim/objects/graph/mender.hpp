@@ -269,10 +269,7 @@ class Mender : public Mending {
         const std::uint64_t now = std::min(frame.count, kStepObjects);
         if (frame.count > now)
             mender.put_off({&step<E>, frame.at + now * sizeof(E), frame.count - now, 0});
-        if constexpr (requires { TraitOf<E>::mend_many(mender, first, now); })
-            TraitOf<E>::mend_many(mender, first, now);
-        else
-            for (std::uint64_t i = 0; i < now; ++i) TraitOf<E>::mend(mender, first[i]);
+        mend_objects(mender, first, now);
     }
     static bool run_all(Mending& mending) { return static_cast<Mender&>(mending).walk(); }
     bool walk() {

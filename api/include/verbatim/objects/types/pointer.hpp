@@ -31,7 +31,7 @@ struct Trait<T*> {
         sender.template pointer<Target>(pointer, slot);
     }
     template <class R>
-    static void mend(R& receiver, T*& pointer) {
+    [[gnu::always_inline]] static void mend(R& receiver, T*& pointer) {
         receiver.template pointer<Target>(&pointer);
     }
     template <class S>

@@ -108,13 +108,28 @@ struct ProductTrait {
         });
     }
 
+    // Calls with what a pointer leads to, and the offset of the pointer.
+    template <class Call>
+    static void each_pointer_type(Call&& call) {
+        Unmade<T> storage;
+        each([&]<std::size_t I>() {
+            if constexpr (std::is_pointer_v<Part<I>>) {
+                const auto& part = Listed::template get<I>(storage.value());
+                const auto delta = reinterpret_cast<const std::byte*>(&part) - storage.bytes;
+                call.template operator()<std::remove_cv_t<std::remove_pointer_t<Part<I>>>>(
+                    static_cast<std::size_t>(delta));
+            }
+        });
+    }
+
     // No part but raw pointers needs a step of a walk: where all are null, none is made. Leaves are
     // common where objects have several; of one it is not worth the look.
     template <class P>
     using IsPointerOrPlain =
         std::bool_constant<std::is_pointer_v<P> || verbatim::objects::kPlain<P>>;
-    static constexpr bool kMayLeadNowhere =
-        kPointers > 1 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
+    static constexpr bool kHoldsPointersOnly =
+        kPointers > 0 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
+    static constexpr bool kMayLeadNowhere = kPointers > 1 && kHoldsPointersOnly;
     [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
         bool leads = false;
         each_pointer(
@@ -213,8 +228,9 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     using Product = ProductTrait<T, MarkedMembers<T>>;
     using Fields = typename FieldsOf<T, Product>::Type;
     static constexpr bool kPlain = !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
-    static constexpr bool kMayLeadNowhere =
-        !Validated<T> && !std::is_polymorphic_v<T> && Product::kMayLeadNowhere;
+    static constexpr bool kHoldsPointersOnly =
+        !Validated<T> && !std::is_polymorphic_v<T> && Product::kHoldsPointersOnly;
+    static constexpr bool kMayLeadNowhere = kHoldsPointersOnly && Product::kMayLeadNowhere;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;

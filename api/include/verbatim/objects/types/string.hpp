@@ -44,7 +44,7 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
         const auto* image = reinterpret_cast<const std::byte*>(&string) + kImageAt;
         const bool is_local =
             reinterpret_cast<const std::byte*>(string.data()) == image + offsetof(Image, local);
-        if (is_local) return;
+        if (is_local || knows_array<kPolymorphic, C>(sender, string)) return;
         if (!ByAddress<S> && string.size() <= Image::kLocal)
             return amend_short(sender, string, slot);
         sender.template owned<C>(string.data(), string.size() + 1);

@@ -125,6 +125,22 @@ template <class E, class R>
     else
         return receiver.template owned<E>(count);
 }
+// True: the walk knows without a look that a container has its elements in a composed message.
+template <bool Polymorphic, class E, class S>
+[[gnu::always_inline]] inline bool knows_array(S& sender, const auto& container) {
+    if constexpr (Polymorphic && requires { sender.template knows_array<E>(container); })
+        return sender.template knows_array<E>(container);
+    else
+        return false;
+}
+// Objects side by side, which the receiver has.
+template <class E, class R>
+[[gnu::always_inline]] inline void mend_objects(R& receiver, E* first, std::uint64_t count) {
+    if constexpr (requires { TraitOf<E>::mend_many(receiver, first, count); })
+        TraitOf<E>::mend_many(receiver, first, count);
+    else
+        for (std::uint64_t i = 0; i < count; ++i) TraitOf<E>::mend(receiver, first[i]);
+}
 // True of an object that both walks pass by, because nothing in it is to be followed or checked.
 template <class T>
 [[gnu::always_inline]] inline bool leads_nowhere([[maybe_unused]] const T& object) {

@@ -13,6 +13,7 @@
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/linked_nodes.hpp>
+#include <verbatim/objects/modulus.hpp>
 #include <verbatim/objects/types/container.hpp>
 #include <verbatim/objects/types/nodes.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -32,6 +33,7 @@ class HashLinker {
     HashLinker(auto& receiver, std::byte* image)
         : corrupt_(&receiver.corrupt),
           table_(*reinterpret_cast<HashImage*>(image)),
+          buckets_(table_.bucket_count),
           last_(*state() == nullptr ? &table_.before_first : *state()) {
         if constexpr (!HashesLate)
             if (last_ != &table_.before_first) last_bucket_ = bucket_of(*last_);
@@ -76,7 +78,7 @@ class HashLinker {
             return Hash{}(key_of(node));
     }
     std::size_t bucket_of(const ChainLink& link) const noexcept {
-        return hash_of(reinterpret_cast<const Node&>(link)) % table_.bucket_count;
+        return buckets_.of(hash_of(reinterpret_cast<const Node&>(link)));
     }
     // Tables of one bucket have it in memory of its own here, too: this one is free, and null at
     // first. In composed messages they have it here, and are filled in one step.
@@ -89,7 +91,7 @@ class HashLinker {
     }
     void insert(Node* node) {
         if constexpr (kKeepsHash) node->hash = Hash{}(key_of(*node));
-        const std::size_t bucket = hash_of(*node) % table_.bucket_count;
+        const std::size_t bucket = buckets_.of(hash_of(*node));
         ChainLink*& before = table_.buckets[bucket];
         node->links.next = nullptr;
         if (before == nullptr) {
@@ -137,6 +139,7 @@ class HashLinker {
 
     void (*corrupt_)(const char*);
     HashImage& table_;
+    const Modulus buckets_;
     ChainLink* last_;
     std::size_t last_bucket_ = ~std::size_t{0};
 };

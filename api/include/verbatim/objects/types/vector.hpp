@@ -22,6 +22,7 @@ requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>>
     static std::string spell() { return Trait::spell_container("vector"); }
     template <class S>
     static void pack(S& sender, const Vector& vector, Slot) {
+        if (vector.empty() || knows_array<kPolymorphic, E>(sender, vector)) return;
         sender.template owned<E>(vector.data(), vector.size());
     }
     template <class R>
