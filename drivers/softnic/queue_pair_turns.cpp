@@ -120,8 +120,8 @@ bool QueuePairTurns::work() noexcept {
     return received || sends;
 }
 
-// As long as frames come: the responder makes room for the next ones. The last look says what it
-// did, but for one that found another thread inside the stream. False: there is no stream.
+// As long as more may have come: the responder makes room for it. A poller that found all returns,
+// as its program may have an answer; the next poll looks again. False: there is no stream.
 bool QueuePairTurns::relay(Looker looker) noexcept {
     PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
     if (stream == nullptr) [[likely]]
@@ -129,8 +129,10 @@ bool QueuePairTurns::relay(Looker looker) noexcept {
     const bool polls = looker == Looker::poller;
     bool worked = false;
     for (int round = 0; round != kMaxRounds; ++round) {
-        if (!(polls ? stream->poll() : stream->drive())) break;
+        const Wire::Found found = polls ? stream->poll() : stream->drive();
+        if (found == Wire::Found::nothing) break;
         worked |= work();
+        if (polls && found == Wire::Found::last) break;
     }
     if (worked && polls) stream->settle();
     if (stream->take_silence()) [[unlikely]]

@@ -48,7 +48,7 @@ class PacketFlow final : public Wire {
         flush();
     }
     int socket() const noexcept override { return back_end_->file(); }
-    bool progress() noexcept override;
+    Found progress() noexcept override;
     bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
     bool beats() const noexcept override { return true; }
@@ -91,13 +91,13 @@ class PacketFlow final : public Wire {
         bool probed = false;  // a probe is to be answered
     };
 
-    bool turn() noexcept;
+    Found turn() noexcept;
     bool receive(FlowTime now) noexcept;
     bool take_batch(FlowTime now) noexcept;
     bool admit(std::size_t index) noexcept;
     PacketFeeder::Taken take(const WirePacket& packet, FlowTime now) noexcept;
-    enum class Said : std::uint8_t { now, later };
-    void send_out(FlowTime now, Said acknowledgements = Said::now) noexcept;
+    void send_out(FlowTime now, PacketFeeder::Says says = PacketFeeder::Says::asked) noexcept;
+    std::uint8_t take_flags() noexcept;
     void watch(FlowTime now) noexcept;
     void break_protocol() noexcept;
     void lose() noexcept { words_.lose(); }
