@@ -103,8 +103,10 @@ void QueuePairTurns::posted() noexcept {
 
 void QueuePairTurns::progress(std::uint32_t patience) noexcept {
     mark_dead_copy(core_, engines_.shared());
-    const bool relays = relay(Looker::poller);
-    if (work()) {
+    const Relayed relayed = relay(Looker::poller);
+    if (relayed == Relayed::worked) return attention_.found_work();
+    const bool relays = relayed != Relayed::no_stream;
+    if (relayed != Relayed::nothing && work()) {
         if (relays) engines_.shared().connection.settle();
         return attention_.found_work();
     }
@@ -121,23 +123,25 @@ bool QueuePairTurns::work() noexcept {
 }
 
 // As long as more may have come: the responder makes room for it. A poller that found all returns,
-// as its program may have an answer; the next poll looks again. False: there is no stream.
-bool QueuePairTurns::relay(Looker looker) noexcept {
+// as its program may have an answer; the next poll looks again.
+QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
     PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
     if (stream == nullptr) [[likely]]
-        return false;
+        return Relayed::no_stream;
     const bool polls = looker == Looker::poller;
+    auto found = Wire::Found::more;
     bool worked = false;
-    for (int round = 0; round != kMaxRounds; ++round) {
-        const Wire::Found found = polls ? stream->poll() : stream->drive();
-        if (found == Wire::Found::nothing) break;
+    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round) {
+        found = polls ? stream->poll() : stream->drive();
+        if (found <= Wire::Found::nothing) break;
         worked |= work();
-        if (polls && found == Wire::Found::last) break;
+        if (!polls) found = Wire::Found::more;
     }
-    if (worked && polls) stream->settle();
     if (stream->take_silence()) [[unlikely]]
         wake();
-    return true;
+    if (worked && polls) stream->settle();
+    if (worked) return Relayed::worked;
+    return found == Wire::Found::unchanged ? Relayed::nothing : Relayed::looked;
 }
 
 void QueuePairTurns::execute(Looker looker) noexcept {

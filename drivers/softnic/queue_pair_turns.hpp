@@ -53,7 +53,8 @@ class QueuePairTurns {
 
   private:
     static constexpr std::uint32_t kPatient = 1024;
-    bool relay(Looker looker) noexcept;
+    enum class Relayed : std::uint8_t { no_stream, nothing, looked, worked };
+    Relayed relay(Looker looker) noexcept;
     bool work() noexcept;
     template <class Engine>
     void run_inside(Gate& gate, Engine& engine) noexcept;

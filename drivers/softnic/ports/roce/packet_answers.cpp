@@ -118,7 +118,7 @@ bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, Says s
 // sends again after 8 ms.
 bool PacketFeeder::owes_acknowledgement(std::uint64_t done, Says says,
                                         FlowTime now) const noexcept {
-    constexpr std::uint64_t kMostUnsaid = 8;
+    constexpr std::uint64_t kMostUnsaid = 16;  // as many as a peer of ours sends until it asks
     constexpr std::chrono::microseconds kMostDelay{500};
     if (done == told_.acknowledged) return false;
     if (told_.asked > told_.acknowledged &&

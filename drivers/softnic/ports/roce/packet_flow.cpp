@@ -59,28 +59,29 @@ void PacketFlow::flush() noexcept {
 
 Wire::Found PacketFlow::turn() noexcept {
     if (words_.lost()) return Found::nothing;
-    const bool blocked = batch_.next != batch_.count;
+    const bool moved = batch_.next != batch_.count || receive();
+    const std::uint32_t looks = silence_.note(moved);
+    if (!moved && !is_whole(looks) && !window_.unsent()) return Found::unchanged;
     const FlowTime now = std::chrono::steady_clock::now();
-    const bool moved = blocked ? take_batch(now) : receive(now);
-    silence_.looks = moved ? 0 : silence_.looks + 1;
-    send_out(now, silence_.looks < kMostLooks ? Says::least : Says::asked);
-    if (!moved) return Found::nothing;
-    const bool more = batch_.next != batch_.count || batch_.count == Batch::kPackets;
-    return blocked || more ? Found::more : Found::last;
+    const Found found = moved ? take_batch(now) : Found::nothing;
+    // Of what came first since a look in vain, nothing is done yet: the next look says more.
+    const bool first = found == Found::last && looks > 1 && !marks_.armed.load();
+    if (!first || window_.unsent())
+        send_out(now, !moved && looks >= kMostLooks ? Says::asked : Says::least);
+    return found;
 }
 
-bool PacketFlow::receive(FlowTime now) noexcept {
+bool PacketFlow::receive() noexcept {
     batch_.count = back_end_->receive({batch_.bytes.get(), Batch::kPackets * Batch::kEach},
                                       Batch::kEach, batch_.lengths);
     batch_.next = 0;
     batch_.parsed = false;
     if (batch_.count == 0) return false;
     batch_.marked = back_end_->marked();
-    return take_batch(now);
+    return true;
 }
 
-// Always true: something came.
-bool PacketFlow::take_batch(FlowTime now) noexcept {
+Wire::Found PacketFlow::take_batch(FlowTime now) noexcept {
     for (; batch_.next != batch_.count; ++batch_.next, batch_.parsed = false) {
         if (words_.lost()) {
             batch_.next = batch_.count;
@@ -91,10 +92,10 @@ bool PacketFlow::take_batch(FlowTime now) noexcept {
         silence_.heard = now;
         silence_.asked = false;
         const Taken taken = take(batch_.packet, now);
-        if (taken == Taken::later) return true;
+        if (taken == Taken::later) return Found::more;
         if (taken == Taken::malformed) break_protocol();
     }
-    return true;
+    return batch_.count == Batch::kPackets ? Found::more : Found::last;
 }
 
 // Nothing of a packet counts before. Its address was looked at by the back end.

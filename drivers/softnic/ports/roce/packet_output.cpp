@@ -40,6 +40,7 @@ void PacketOutput::finish(Slot& slot, std::size_t padding) noexcept {
 }
 
 void PacketOutput::flush() noexcept {
+    if (used_ == 0) return;
     std::array<PacketPieces, kSlots> packets;
     for (std::size_t i = 0; i < used_; ++i)
         packets[i] = std::span<const iovec>(slots_[i].pieces).first(slots_[i].count);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <verbatim/driver/log.hpp>
 
@@ -91,9 +92,15 @@ void Stream::flush() noexcept {
 Wire::Found Stream::turn() noexcept {
     if (words_.lost() || !attached()) return Found::nothing;
     const Found found = take_frames() ? receive() : Found::nothing;
-    looks_ = found != Found::nothing ? 0 : looks_ + 1;
-    answer(looks_ >= kMostLooks || marks_.armed.load());
-    send_out();
+    const bool moved = found != Found::nothing;
+    const std::uint32_t looks = std::exchange(looks_, moved ? 0 : looks_ + 1) + 1;
+    const bool unsent = blocked_ || requests_.unsent() || answers_.unsent() || marks_.armed.load();
+    if (!moved && !unsent && !is_whole(looks)) return Found::unchanged;
+    // Of what came first since a look in vain, nothing is done yet: the next look says more.
+    if (unsent || found != Found::last || looks == 1) {
+        answer((!moved && looks >= kMostLooks) || marks_.armed.load());
+        send_out();
+    }
     return blocked_ ? Found::more : found;
 }
 

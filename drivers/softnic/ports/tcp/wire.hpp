@@ -27,9 +27,10 @@ class Wire {
     virtual int socket() const noexcept = 0;  // once it is attached
     // No stream came in time.
     virtual void expire() noexcept {}
-    // Receives what has come, and sends. Last: nothing more seemed to wait behind what came. More:
-    // there may be more, or something waits for the responder to run. Any thread.
-    enum class Found : std::uint8_t { nothing, last, more };
+    // Receives what has come, and sends. Unchanged: nothing came, and soon another look does the
+    // rest. Last: nothing more seemed to wait behind what came. More: there may be more, or
+    // something waits for the responder to run. Any thread.
+    enum class Found : std::uint8_t { unchanged, nothing, last, more };
     virtual Found progress() noexcept = 0;
     // A thread is inside. Any thread.
     virtual bool occupied() const noexcept = 0;
@@ -67,6 +68,11 @@ class Wire {
     // Looks in vain after which what is done is acknowledged: a program that looks once more before
     // it answers takes the acknowledgement along with its answer.
     static constexpr std::uint32_t kMostLooks = 2;
+    // After those, one look in so many does more than to receive.
+    static constexpr std::uint32_t kWholeLooks = 4;
+    static bool is_whole(std::uint32_t looks) noexcept {
+        return looks <= kMostLooks || looks % kWholeLooks == 0;
+    }
 
     struct {
         std::atomic<bool> attached{false}, gives_up{false}, unfinished{false}, waits{false};

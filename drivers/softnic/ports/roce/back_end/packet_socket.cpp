@@ -2,16 +2,20 @@
 #include "packet_socket.hpp"
 
 #include <ifaddrs.h>
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -109,6 +113,53 @@ Descriptor open_packet_socket(StreamPlace& place) {
     getsockname(result.get(), name.get(), &name.bytes);
     place.port = port_of(name);
     return result;
+}
+
+// Before other sockets are bound to its port, and while they are: both are of this user.
+void share_port(int socket, bool shared) noexcept {
+    set_packet_option(socket, SOL_SOCKET, SO_REUSEPORT, shared ? 1 : 0);
+}
+
+// Empty: it cannot be made.
+Descriptor open_sender(SocketName& own) noexcept {
+    sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+    const sock_fprog filter{1, &drop_all};
+    Descriptor result(socket(own.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!result) return {};
+    set_packet_options(result.get(), true);
+    share_port(result.get(), true);
+    const bool made =
+        setsockopt(result.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 &&
+        bind(result.get(), own.get(), own.bytes) == 0;
+    share_port(result.get(), false);
+    return made ? std::move(result) : Descriptor();
+}
+
+// Connected first: so nothing of the peer goes to the sender.
+bool connect_packet_socket(const Descriptor& socket, SocketName& peer,
+                           Descriptor& sender) noexcept {
+    SocketName own;
+    own.bytes = sizeof own.storage;
+    if (getsockname(socket.get(), own.get(), &own.bytes) != 0 ||
+        connect(socket.get(), peer.get(), peer.bytes) != 0)
+        return false;
+    if (own.storage.ss_family != AF_INET) return true;
+    share_port(socket.get(), true);
+    sender = open_sender(own);
+    share_port(socket.get(), false);
+    if (sender) return true;
+    sockaddr nobody{};
+    nobody.sa_family = AF_UNSPEC;
+    connect(socket.get(), &nobody, sizeof nobody);
+    return false;
+}
+
+std::uint64_t dropped_datagrams(int socket) noexcept {
+    std::array<std::uint32_t, SK_MEMINFO_VARS> told{};
+    socklen_t bytes = sizeof told;
+    return getsockopt(socket, SOL_SOCKET, SO_MEMINFO, told.data(), &bytes) == 0
+               ? told[SK_MEMINFO_DROPS]
+               : 0;
 }
 
 // The headers of a packet are shorter than the smallest MTU that IP allows to leave for them.

@@ -8,7 +8,10 @@
 namespace verbatim::softnic {
 
 UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
-    : socket_(std::move(socket)), peer_(name_of(peer)) {}
+    : socket_(std::move(socket)), peer_(name_of(peer)), to_(peer_) {
+    connected_ = connect_packet_socket(socket_, peer_, sender_);
+    if (connected_ && !sender_) to_.bytes = 0;
+}
 
 // What the peer's kernel said stays in a queue of its own, which is to be emptied. Any other cause
 // shows as loss.
@@ -45,15 +48,14 @@ void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
 // As recvmmsg() of one datagram.
 int UdpSocket::receive_one(std::size_t each) noexcept {
     mmsghdr& one = inbox_.messages[0];
-    if (looks_.vain > kPause || looks_.unasked == kMostUnasked) {
+    if (!connected_ || looks_.vain > kPause || looks_.unasked == kMostUnasked) {
         const ssize_t got = recvmsg(socket_.get(), &one.msg_hdr, MSG_DONTWAIT);
         one.msg_len = static_cast<unsigned>(got);
         if (got >= 0) looks_.unasked = 0;
         return got < 0 ? -1 : 1;
     }
     const ssize_t got =
-        recvfrom(socket_.get(), inbox_.pieces[0].iov_base, each, MSG_DONTWAIT | MSG_TRUNC,
-                 reinterpret_cast<sockaddr*>(&inbox_.names[0]), &one.msg_hdr.msg_namelen);
+        recv(socket_.get(), inbox_.pieces[0].iov_base, each, MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0) return -1;
     one.msg_len = static_cast<unsigned>(got);
     one.msg_hdr.msg_flags = static_cast<std::size_t>(got) > each ? MSG_TRUNC : 0;
@@ -66,7 +68,7 @@ int UdpSocket::receive_one(std::size_t each) noexcept {
 std::size_t UdpSocket::take(std::size_t index) noexcept {
     mmsghdr& message = inbox_.messages[index];
     const bool whole = (message.msg_hdr.msg_flags & MSG_TRUNC) == 0;
-    const bool own = is_same_place(inbox_.names[index], peer_);
+    const bool own = only_peer_ || is_same_place(inbox_.names[index], peer_);
     marked_ |= std::uint32_t{is_marked(message.msg_hdr)} << index;
     message.msg_hdr.msg_namelen = sizeof inbox_.names[index];
     inbox_.rooms[index].give_to(message.msg_hdr);
@@ -76,6 +78,7 @@ std::size_t UdpSocket::take(std::size_t index) noexcept {
     return 0;
 }
 
+// After the first look in vain of a connected socket, nothing is left of the time before.
 std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
                                std::span<std::size_t> lengths) noexcept {
     if (inbox_.start != into.data()) prepare(into, each);
@@ -89,6 +92,7 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
     for (std::size_t i = 0; i < count; ++i) lengths[i] = take(i);
     looks_.dense = count != 0;
     looks_.vain = count != 0 ? 0 : looks_.vain + 1;
+    if (!looks_.dense) only_peer_ = connected_;
     return count;
 }
 
@@ -99,7 +103,7 @@ int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> pac
         messages[i] = {};
         messages[i].msg_hdr.msg_iov = const_cast<iovec*>(packets[i].data());
         messages[i].msg_hdr.msg_iovlen = packets[i].size();
-        messages[i].msg_hdr.msg_name = peer.get();
+        messages[i].msg_hdr.msg_name = peer.bytes != 0 ? peer.get() : nullptr;
         messages[i].msg_hdr.msg_namelen = peer.bytes;
     }
     return sendmmsg(socket, messages.data(), static_cast<unsigned>(most),
@@ -113,18 +117,18 @@ ssize_t UdpSocket::send_one(PacketPieces packet) noexcept {
     std::array<std::byte, kShort> whole;
     std::size_t bytes = 0;
     for (const iovec& piece : packet) {
-        if (piece.iov_len > kShort - bytes) return send_packets(socket_.get(), peer_, {&packet, 1});
+        if (piece.iov_len > kShort - bytes) return send_packets(sender().get(), to_, {&packet, 1});
         std::memcpy(whole.data() + bytes, piece.iov_base, piece.iov_len);
         bytes += piece.iov_len;
     }
-    const ssize_t sent = sendto(socket_.get(), whole.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
-                                peer_.get(), peer_.bytes);
+    const ssize_t sent = sendto(sender().get(), whole.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                to_.bytes != 0 ? to_.get() : nullptr, to_.bytes);
     return sent < 0 ? -1 : 1;
 }
 
 std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
     const ssize_t sent =
-        packets.size() == 1 ? send_one(packets[0]) : send_packets(socket_.get(), peer_, packets);
+        packets.size() == 1 ? send_one(packets[0]) : send_packets(sender().get(), to_, packets);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);

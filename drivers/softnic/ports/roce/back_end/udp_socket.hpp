@@ -9,10 +9,12 @@
 #include "../../tcp/meeting/stream_socket.hpp"
 #include "congestion_marks.hpp"
 #include "packet_back_end.hpp"
+#include "packet_socket.hpp"
 
 namespace verbatim::softnic {
 
-// sendmmsg(): how many of the packets went out to the peer, or -1 and errno.
+// sendmmsg(): how many of the packets went out to the peer, or -1 and errno. A name of no bytes:
+// the socket is connected.
 int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> packets) noexcept;
 // Takes what other kernels have said of packets that were sent.
 void empty_error_queue(int socket) noexcept;
@@ -31,6 +33,9 @@ class UdpSocket final : public PacketBackEnd {
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return refusals_; }
     std::uint64_t foreign() const noexcept override { return foreign_; }
+    std::uint64_t unseen() const noexcept override {
+        return sender_ ? dropped_datagrams(sender_.get()) : 0;
+    }
 
   private:
     // What receive() hands to the kernel: written once, so that a look that finds nothing costs the
@@ -56,9 +61,13 @@ class UdpSocket final : public PacketBackEnd {
     std::size_t take(std::size_t index) noexcept;
     ssize_t send_one(PacketPieces packet) noexcept;
     void note_failure(int cause) noexcept;
+    const Descriptor& sender() const noexcept { return sender_ ? sender_ : socket_; }
 
-    Descriptor socket_;
+    Descriptor socket_, sender_;  // empty: one does both
     SocketName peer_;
+    SocketName to_;           // of packets that are sent; no bytes: the socket knows
+    bool connected_ = false;  // to the peer: nothing else comes
+    bool only_peer_ = false;  // nor is left of before
     Inbox inbox_;
     Looks looks_;
     std::uint32_t marked_ = 0;
