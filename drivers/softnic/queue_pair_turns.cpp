@@ -114,12 +114,24 @@ void QueuePairTurns::progress(std::uint32_t patience) noexcept {
         cool();
 }
 
-bool QueuePairTurns::work() noexcept {
+// Where frames came without an answer, the requester has nothing to do but to count the time of a
+// message without a receive.
+bool QueuePairTurns::work(Due due) noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
-    const bool sends = engines_.requester().waiting();
+    const Requester& requester = engines_.requester();
+    const bool sends = (due == Due::all || requester.port().message_waits()) && requester.waiting();
     if (sends) run_send(), absence_.polled();
     return received || sends;
+}
+
+// One look, and the work that came with it. The engine thread looks until nothing comes.
+Wire::Found QueuePairTurns::look(PeerStream& stream, Looker looker, bool& worked) noexcept {
+    const std::uint32_t answers = stream.wire().answers();
+    const Wire::Found found = looker == Looker::poller ? stream.poll() : stream.drive();
+    if (found <= Wire::Found::nothing) return found;
+    worked |= work(stream.wire().answers() != answers ? Due::all : Due::what_came);
+    return looker == Looker::poller ? found : Wire::Found::more;
 }
 
 // As long as more may have come: the responder makes room for it. A poller that found all returns,
@@ -128,18 +140,13 @@ QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
     PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
     if (stream == nullptr) [[likely]]
         return Relayed::no_stream;
-    const bool polls = looker == Looker::poller;
     auto found = Wire::Found::more;
     bool worked = false;
-    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round) {
-        found = polls ? stream->poll() : stream->drive();
-        if (found <= Wire::Found::nothing) break;
-        worked |= work();
-        if (!polls) found = Wire::Found::more;
-    }
+    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round)
+        found = look(*stream, looker, worked);
     if (stream->take_silence()) [[unlikely]]
         wake();
-    if (worked && polls) stream->settle();
+    if (worked && looker == Looker::poller) stream->settle();
     if (worked) return Relayed::worked;
     return found == Wire::Found::unchanged ? Relayed::nothing : Relayed::looked;
 }

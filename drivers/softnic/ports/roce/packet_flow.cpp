@@ -113,6 +113,7 @@ bool PacketFlow::admit(std::size_t index) noexcept {
 
 Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
     if (!packet.shape.answers) return feeder_.take(packet);
+    note_answer();
     if (packet.opcode == PacketOpcode::probe) {
         silence_.probed |= packet.read<ProbeHeader>().asks.native() != 0;
         return Taken::done;
@@ -144,9 +145,10 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     watch(now);
     const bool silent = words_.silent();
     const bool idle = !window_.timed();
-    // Requests go ahead of answers: the peer's program waits for them, and for acknowledgements
-    // mostly nobody does. Each packet costs the sender about a microsecond.
+    // Requests go ahead of answers, and before those are looked for: the peer's program waits for
+    // them, and for acknowledgements mostly nobody does.
     if (!silent) window_.send(output_, now);
+    output_.flush();
     // A peer of ours is asked while nothing is to be answered; another one may have been silent.
     if (options_.foreign && idle && window_.timed()) silence_.heard = now;
     if (marks_.armed.load()) says = Says::all;

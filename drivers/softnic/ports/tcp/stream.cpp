@@ -158,8 +158,10 @@ RequestFeeder::Fed Stream::take(const Frame& frame) noexcept {
     using Fed = RequestFeeder::Fed;
     switch (frame.header.kind) {
         case FrameKind::words:
+            note_answer();
             return follow(frame.read<WordsBody>()) ? Fed::done : Fed::malformed;
         case FrameKind::result:
+            note_answer();
             return results_.arrive(frame.header.number, frame.body) ? Fed::done : Fed::malformed;
         case FrameKind::give_up:
             feeder_.give_up();

@@ -49,6 +49,10 @@ class Wire {
     virtual void beat() noexcept {}
     // Any thread.
     virtual PacketCounts packets() const noexcept { return {}; }
+    // Changes where something came that the peer's responder says. Any thread.
+    std::uint32_t answers() const noexcept {
+        return marks_.answers.load(std::memory_order_relaxed);
+    }
     // The requester's, inside the send gate.
     void give_up() noexcept { marks_.gives_up.store(true, std::memory_order_release); }
     // Any thread.
@@ -74,9 +78,13 @@ class Wire {
         return looks <= kMostLooks || looks % kWholeLooks == 0;
     }
 
+    // Inside the gate.
+    void note_answer() noexcept { marks_.answers.store(answers() + 1, std::memory_order_relaxed); }
+
     struct {
         std::atomic<bool> attached{false}, gives_up{false}, unfinished{false}, waits{false};
         std::atomic<bool> armed{false}, timed{false};
+        std::atomic<std::uint32_t> answers{0};
     } marks_;          // for any thread
     PeerWords words_;  // written inside the gate
 };
