@@ -125,15 +125,6 @@ bool QueuePairTurns::work(Due due) noexcept {
     return received || sends;
 }
 
-// One look, and the work that came with it. The engine thread looks until nothing comes.
-Wire::Found QueuePairTurns::look(PeerStream& stream, Looker looker, bool& worked) noexcept {
-    const std::uint32_t answers = stream.wire().answers();
-    const Wire::Found found = looker == Looker::poller ? stream.poll() : stream.drive();
-    if (found <= Wire::Found::nothing) return found;
-    worked |= work(stream.wire().answers() != answers ? Due::all : Due::what_came);
-    return looker == Looker::poller ? found : Wire::Found::more;
-}
-
 // As long as more may have come: the responder makes room for it. A poller that found all returns,
 // as its program may have an answer; the next poll looks again.
 QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
@@ -142,8 +133,12 @@ QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
         return Relayed::no_stream;
     auto found = Wire::Found::more;
     bool worked = false;
-    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round)
-        found = look(*stream, looker, worked);
+    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round) {
+        const std::uint32_t answers = stream->wire().answers();
+        found = looker == Looker::poller ? stream->poll() : stream->drive();
+        if (found > Wire::Found::nothing)
+            worked |= work(stream->wire().answers() != answers ? Due::all : Due::what_came);
+    }
     if (stream->take_silence()) [[unlikely]]
         wake();
     if (worked && looker == Looker::poller) stream->settle();

@@ -55,7 +55,6 @@ class QueuePairTurns {
     static constexpr std::uint32_t kPatient = 1024;
     enum class Relayed : std::uint8_t { no_stream, nothing, looked, worked };
     Relayed relay(Looker looker) noexcept;
-    Wire::Found look(PeerStream& stream, Looker looker, bool& worked) noexcept;
     enum class Due : std::uint8_t { all, what_came };
     bool work(Due due = Due::all) noexcept;
     template <class Engine>

@@ -44,8 +44,11 @@ class PeerStream final : EventThread::Handler {
             call_engine_thread();
         return found;
     }
-    // Of the engine thread, inside the driver's call.
-    Wire::Found drive() noexcept { return wire_->progress(); }
+    // Of the engine thread, inside the driver's call. It looks until nothing comes.
+    Wire::Found drive() noexcept {
+        const Wire::Found found = wire_->progress();
+        return found > Wire::Found::nothing ? Wire::Found::more : found;
+    }
     // Something was posted, or is to be said.
     void flush() noexcept {
         wire_->flush();
