@@ -38,6 +38,15 @@ void mark_dead_copy(const DeviceCore& core, QueuePairShared& shared) noexcept {
         shared.state.store(QueuePairState::error, std::memory_order_relaxed);
 }
 
+// One look, and the work that came with it. Apart: inlined, it makes a message 0.1 us slower.
+template <class Work>
+[[gnu::noinline]] Wire::Found look(PeerStream& stream, bool polls, const Work& work) noexcept {
+    const std::uint32_t answers = stream.wire().answers();
+    const Wire::Found found = polls ? stream.poll() : stream.drive();
+    if (found > Wire::Found::nothing) work(stream.wire().answers() != answers);
+    return found;
+}
+
 }  // namespace
 
 void ProgressList::progress() noexcept {
@@ -133,12 +142,11 @@ QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
         return Relayed::no_stream;
     auto found = Wire::Found::more;
     bool worked = false;
-    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round) {
-        const std::uint32_t answers = stream->wire().answers();
-        found = looker == Looker::poller ? stream->poll() : stream->drive();
-        if (found > Wire::Found::nothing)
-            worked |= work(stream->wire().answers() != answers ? Due::all : Due::what_came);
-    }
+    const auto work_on = [&](bool answered) noexcept {
+        worked |= work(answered ? Due::all : Due::what_came);
+    };
+    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round)
+        found = look(*stream, looker == Looker::poller, work_on);
     if (stream->take_silence()) [[unlikely]]
         wake();
     if (worked && looker == Looker::poller) stream->settle();
