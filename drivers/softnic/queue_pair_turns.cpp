@@ -38,6 +38,15 @@ void mark_dead_copy(const DeviceCore& core, QueuePairShared& shared) noexcept {
         shared.state.store(QueuePairState::error, std::memory_order_relaxed);
 }
 
+// One look, and the work that came with it. Apart: inlined, it makes a message 0.1 us slower.
+template <class Work>
+[[gnu::noinline]] Wire::Found look(PeerStream& stream, bool polls, const Work& work) noexcept {
+    const std::uint32_t answers = stream.wire().answers();
+    const Wire::Found found = polls ? stream.poll() : stream.drive();
+    if (found > Wire::Found::nothing) work(stream.wire().answers() != answers);
+    return found;
+}
+
 }  // namespace
 
 void ProgressList::progress() noexcept {
@@ -103,8 +112,10 @@ void QueuePairTurns::posted() noexcept {
 
 void QueuePairTurns::progress(std::uint32_t patience) noexcept {
     mark_dead_copy(core_, engines_.shared());
-    const bool relays = relay(Looker::poller);
-    if (work()) {
+    const Relayed relayed = relay(Looker::poller);
+    if (relayed == Relayed::worked) return attention_.found_work();
+    const bool relays = relayed != Relayed::no_stream;
+    if (relayed != Relayed::nothing && work()) {
         if (relays) engines_.shared().connection.settle();
         return attention_.found_work();
     }
@@ -112,30 +123,35 @@ void QueuePairTurns::progress(std::uint32_t patience) noexcept {
         cool();
 }
 
-bool QueuePairTurns::work() noexcept {
+// Where frames came without an answer, the requester has nothing to do but to count the time of a
+// message without a receive.
+bool QueuePairTurns::work(Due due) noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
-    const bool sends = engines_.requester().waiting();
+    const Requester& requester = engines_.requester();
+    const bool sends = (due == Due::all || requester.port().message_waits()) && requester.waiting();
     if (sends) run_send(), absence_.polled();
     return received || sends;
 }
 
-// As long as frames come: the responder makes room for the next ones. The last look says what it
-// did, but for one that found another thread inside the stream. False: there is no stream.
-bool QueuePairTurns::relay(Looker looker) noexcept {
+// As long as more may have come: the responder makes room for it. A poller that found all returns,
+// as its program may have an answer; the next poll looks again.
+QueuePairTurns::Relayed QueuePairTurns::relay(Looker looker) noexcept {
     PeerStream* const stream = engines_.shared().connection.stream.load(std::memory_order_acquire);
     if (stream == nullptr) [[likely]]
-        return false;
-    const bool polls = looker == Looker::poller;
+        return Relayed::no_stream;
+    auto found = Wire::Found::more;
     bool worked = false;
-    for (int round = 0; round != kMaxRounds; ++round) {
-        if (!(polls ? stream->poll() : stream->drive())) break;
-        worked |= work();
-    }
-    if (worked && polls) stream->settle();
+    const auto work_on = [&](bool answered) noexcept {
+        worked |= work(answered ? Due::all : Due::what_came);
+    };
+    for (int round = 0; round != kMaxRounds && found == Wire::Found::more; ++round)
+        found = look(*stream, looker == Looker::poller, work_on);
     if (stream->take_silence()) [[unlikely]]
         wake();
-    return true;
+    if (worked && looker == Looker::poller) stream->settle();
+    if (worked) return Relayed::worked;
+    return found == Wire::Found::unchanged ? Relayed::nothing : Relayed::looked;
 }
 
 void QueuePairTurns::execute(Looker looker) noexcept {

@@ -53,8 +53,10 @@ class QueuePairTurns {
 
   private:
     static constexpr std::uint32_t kPatient = 1024;
-    bool relay(Looker looker) noexcept;
-    bool work() noexcept;
+    enum class Relayed : std::uint8_t { no_stream, nothing, looked, worked };
+    Relayed relay(Looker looker) noexcept;
+    enum class Due : std::uint8_t { all, what_came };
+    bool work(Due due = Due::all) noexcept;
     template <class Engine>
     void run_inside(Gate& gate, Engine& engine) noexcept;
     void leave_to_others(Gate& gate) noexcept;

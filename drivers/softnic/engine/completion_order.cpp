@@ -61,6 +61,8 @@ void CompletionOrder::finish(const ExecutedRequest& result) noexcept {
     if (count == 0 && result.ticket == 0 && retire(result)) return;
     if (result.syndrome != kNoSyndrome) stopped_ = true;
     if (count == view_.send_blocks) return;
+    // Nothing is acknowledged for it, so those before it may not have asked.
+    if (result.ticket == 0 && (result.signaled || stopped_)) port_->await_last();
     if (result.result_unit != 0) ++results_due_;
     ring_[(oldest_ + count) & (view_.send_blocks - 1)] = result;
     count_.store(count + 1, std::memory_order_relaxed);

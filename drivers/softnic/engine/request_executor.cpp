@@ -36,6 +36,7 @@ PortAnswer RequestExecutor::execute_at_peer(SendRequest& request) noexcept {
     PortRequest wanted;
     wanted.opcode = opcode;
     wanted.solicited = request.solicited();
+    wanted.awaited = request.result.signaled;
     wanted.immediate = request.control.immediate.raw();
     if (first_unit_ == kXrcUnits && request.units() < kXrcUnits) {
         shared_->failure.text.set(

@@ -81,6 +81,7 @@ void Requester::harvest(bool silent) noexcept {
 // What is begun is brought to its end.
 void Requester::drain(bool silent) noexcept {
     if (port_.begun()) execute_next(posted_.limit(), silent);
+    if (outstanding()) port_.await_last();
     if (!outstanding() && !port_.begun() && shared_->limits.report_drained.exchange(false))
         shared_->failure.report(QueuePairEvent::drained);
 }
@@ -120,7 +121,10 @@ bool Requester::execute_next(std::uint16_t end, bool silent) noexcept {
             request.result.index, blocks, posted, view_.send_blocks);
         return fail_next(Syndrome::local_queue_pair, std::max(blocks, 1U));
     }
-    if (order_.full()) return false;
+    if (order_.full()) {
+        port_.await_last();
+        return false;
+    }
     // Results of atomic operations may be on their way still.
     if ((request.control.fence_completion_event & kWaitsForResults) != 0 && order_.awaits_results())
         return false;

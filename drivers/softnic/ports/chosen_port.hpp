@@ -57,6 +57,9 @@ class ChosenPort {
     bool message_waits() const noexcept {
         return is_shm() ? shm_.message_waits() : other()->message_waits();
     }
+    void await_last() noexcept {
+        if (!is_shm()) other()->await_last();
+    }
     bool silent() const noexcept { return is_shm() ? shm_.silent() : other()->silent(); }
     mlx5::Syndrome silence() const noexcept {
         return is_shm() ? shm_.silence() : other()->silence();

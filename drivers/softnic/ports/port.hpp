@@ -39,6 +39,7 @@ using Ticket = std::uint64_t;  // 0: none
 struct PortRequest {
     mlx5::Opcode opcode{};
     bool solicited = false;
+    bool awaited = true;          // somebody waits until it is acknowledged
     std::uint32_t immediate = 0;  // as it travels: immediate, or the key to be invalidated
     std::uint32_t queue = 0;      // of XRC: the peer's shared receive queue; else 0
     // The peer's memory, as its key counts. Of atomic operations: in `atomic`.
@@ -88,6 +89,8 @@ class Port {
     virtual std::chrono::nanoseconds not_ready_for() const noexcept = 0;
     virtual void give_up() noexcept = 0;
     virtual bool message_waits() const noexcept = 0;
+    // Somebody waits until all that was accepted is acknowledged.
+    virtual void await_last() noexcept {}
 
     // The peer is gone, or in error: what it has not answered it will not.
     virtual bool silent() const noexcept = 0;

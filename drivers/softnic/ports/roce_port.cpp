@@ -82,6 +82,7 @@ bool RocePort::put_send(const PortRequest& request, const PieceList& bytes) noex
                                 .opcode = send_opcode(request.opcode, !begun_, last),
                                 .solicited = last && request.solicited});
         packets_.add(&immediate, extended);
+        if (last && request.awaited) packets_.await();
         put_payload(bytes, part);
     }
     return true;
@@ -115,6 +116,7 @@ bool RocePort::put_write(const PortRequest& request, const PieceList& bytes) noe
         if (first) packets_.add(&remote, sizeof remote);
         if (immediate) packets_.add(&notice, sizeof notice);
         message_end_ = end;
+        if (ends && request.awaited) packets_.await();
         put_payload(bytes, part);
     }
     return true;

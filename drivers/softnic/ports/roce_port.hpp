@@ -23,6 +23,7 @@ class RocePort final : public WirePort {
 
     PortAnswer post(const PortRequest& request, const PieceList& bytes) noexcept override;
     void end_turn() noexcept override;
+    void await_last() noexcept override { news_ |= packets_.await(); }
     bool begun() const noexcept override { return begun_; }
 
   private:
@@ -40,7 +41,7 @@ class RocePort final : public WirePort {
     std::uint64_t handed_over_ = 0;  // bytes of the request that waits
     std::uint64_t message_end_ = 0;  // of a write: where the message on its way ends
     bool begun_ = false;             // a part of it, though perhaps of no bytes
-    bool news_ = false;              // packets were committed in this turn
+    bool news_ = false;              // in this turn: packets were committed, or are awaited
     Ticket last_ = 0;                // number of the last packet
 };
 

@@ -9,6 +9,7 @@
 
 #include "../host/link_message.hpp"
 #include "../ports/roce/back_end/packet_probe.hpp"
+#include "../ports/roce/back_end/packet_socket.hpp"
 #include "../ports/roce/foreign/foreign_packets.hpp"
 
 namespace verbatim::softnic {

@@ -101,23 +101,30 @@ void PacketFeeder::tell(PacketOutput& output, std::uint64_t number,
                answer_header(syndrome, number));
 }
 
-bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept {
+bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, Says says,
+                          FlowTime now) noexcept {
     if (!feeder_.answer(results_, words_)) return false;
     keep_results();
     repeat_answer();
     told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
-    tell_progress(output, later);
+    tell_progress(output, says, now);
     if (!foreign_ && (told_.state || state_flags != 0 || words_.state != told_.last_state))
         tell_state(output, state_flags);
     told_.again = told_.state = false;
     return true;
 }
 
-// Packets that ask come all the time, and ahead of what is done.
-bool PacketFeeder::owes_acknowledgement(std::uint64_t done, bool later) const noexcept {
-    constexpr std::uint64_t kMostUnsaid = 8;
-    return told_.asked > told_.acknowledged &&
-           ((told_.asked <= done && !later) || done - told_.acknowledged >= kMostUnsaid);
+// Packets that ask come all the time, and ahead of what is done. A peer of ours that has not asked
+// sends again after 8 ms.
+bool PacketFeeder::owes_acknowledgement(std::uint64_t done, Says says,
+                                        FlowTime now) const noexcept {
+    constexpr std::uint64_t kMostUnsaid = 16;  // as many as a peer of ours sends until it asks
+    constexpr std::chrono::microseconds kMostDelay{500};
+    if (done == told_.acknowledged) return false;
+    if (told_.asked > told_.acknowledged &&
+        ((told_.asked <= done && says != Says::least) || done - told_.acknowledged >= kMostUnsaid))
+        return true;
+    return !foreign_ && (says == Says::all || now - told_.complete >= kMostDelay);
 }
 
 // A response acknowledges all before it. A plain acknowledgement of a read or atomic operation
@@ -131,8 +138,9 @@ void PacketFeeder::repeat_answer() noexcept {
 }
 
 // One word is enough: each says all that those before it do.
-void PacketFeeder::tell_progress(PacketOutput& output, bool later) noexcept {
+void PacketFeeder::tell_progress(PacketOutput& output, Says says, FlowTime now) noexcept {
     const std::uint64_t done = acknowledgeable(), taken = feeder_.taken();
+    if (done == told_.acknowledged) told_.complete = now;
     if (words_.refused != 0) {
         if (told_.again || told_.refused == 0) tell(output, done + 1, answer_of(words_.refused));
         told_.refused = words_.refused;
@@ -146,7 +154,7 @@ void PacketFeeder::tell_progress(PacketOutput& output, bool later) noexcept {
         told_.gap = told_.dropped = false;
         told_.gap_told = true;
         told_.acknowledged = taken;
-    } else if (done != 0 && (told_.again || owes_acknowledgement(done, later))) {
+    } else if (done != 0 && (told_.again || owes_acknowledgement(done, says, now))) {
         tell(output, done, kAcknowledged);
         told_.acknowledged = done;
     }

@@ -10,6 +10,7 @@
 
 #include "../../rings/remote_atomic.hpp"
 #include "../tcp/request_feeder.hpp"
+#include "congestion_notices.hpp"
 #include "kept_answers.hpp"
 #include "packet_output.hpp"
 #include "packets/sequence.hpp"
@@ -29,10 +30,14 @@ class PacketFeeder {
     void give_up() noexcept { feeder_.give_up(); }
     // The peer wants to hear of the state.
     void ask_for_state() noexcept { told_.state = true; }
+    // It waits until what was taken is acknowledged.
+    void ask_for_acknowledgement() noexcept { told_.asked = feeder_.taken(); }
 
-    // What the responder has done becomes packets. False: its ring is broken. `later`: nobody
-    // minds if an acknowledgement waits for another call.
-    bool answer(PacketOutput& output, std::uint8_t state_flags, bool later) noexcept;
+    // Which acknowledgements do not wait for another call: those that a peer cannot do without;
+    // what it has asked for; all.
+    enum class Says : std::uint8_t { least, asked, all };
+    // What the responder has done becomes packets. False: its ring is broken.
+    bool answer(PacketOutput& output, std::uint8_t state_flags, Says says, FlowTime now) noexcept;
     // A message waits for a receive that the program has not posted.
     bool waits() noexcept { return feeder_.waits(); }
 
@@ -72,6 +77,7 @@ class PacketFeeder {
         bool dropped = false;  // the next packet came, and there was no room
         std::uint64_t asked = 0, acknowledged = 0;
         std::uint64_t waiting = 0;  // the packet whose RNR was told
+        FlowTime complete;          // when nothing was left to be acknowledged
         std::uint8_t last_state = 0, refused = 0;
     };
 
@@ -87,8 +93,8 @@ class PacketFeeder {
     void keep_results() noexcept;
     void repeat_answer() noexcept;
     std::uint64_t acknowledgeable() noexcept;
-    bool owes_acknowledgement(std::uint64_t done, bool later) const noexcept;
-    void tell_progress(PacketOutput& output, bool later) noexcept;
+    bool owes_acknowledgement(std::uint64_t done, Says says, FlowTime now) const noexcept;
+    void tell_progress(PacketOutput& output, Says says, FlowTime now) noexcept;
     void tell_state(PacketOutput& output, std::uint8_t flags) noexcept;
     void tell(PacketOutput& output, std::uint64_t number, std::uint8_t syndrome) const noexcept;
 

@@ -7,6 +7,7 @@ namespace verbatim::softnic {
 namespace {
 
 using Taken = PacketFeeder::Taken;
+using Says = PacketFeeder::Says;
 
 // So often a kernel says that the peer's socket is gone until that is believed.
 constexpr std::uint32_t kMostRefusals = 8;
@@ -27,7 +28,8 @@ PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ri
       output_(*back_end_, PacketChecksum(options.own.place, options.peer.place),
               options.peer.queue_pair),
       results_(options.questions),
-      window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence)),
+      window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence),
+              options.foreign),
       feeder_(std::move(ring), options.mtu, SequenceSpace(options.peer.first_sequence),
               options.foreign) {
     silence_.heard = std::chrono::steady_clock::now();
@@ -42,11 +44,11 @@ void PacketFlow::begin_sending(const FlowStart& start) noexcept {
     while (!gate_.leave());
 }
 
-bool PacketFlow::progress() noexcept {
-    if (generation_ != fork_generation() || !gate_.try_enter()) return false;
-    const bool moved = turn();
+Wire::Found PacketFlow::progress() noexcept {
+    if (generation_ != fork_generation() || !gate_.try_enter()) return Found::nothing;
+    const Found found = turn();
     while (!gate_.leave()) send_out(std::chrono::steady_clock::now());
-    return moved;
+    return found;
 }
 
 void PacketFlow::flush() noexcept {
@@ -55,29 +57,31 @@ void PacketFlow::flush() noexcept {
     while (!gate_.leave());
 }
 
-bool PacketFlow::turn() noexcept {
-    if (words_.lost()) return false;
-    const bool blocked = batch_.next != batch_.count;
+Wire::Found PacketFlow::turn() noexcept {
+    if (words_.lost()) return Found::nothing;
+    const bool moved = batch_.next != batch_.count || receive();
+    const std::uint32_t looks = silence_.note(moved);
+    if (!moved && !is_whole(looks) && !window_.unsent()) return Found::unchanged;
     const FlowTime now = std::chrono::steady_clock::now();
-    const bool moved = blocked ? take_batch(now) : receive(now);
-    silence_.looks = moved ? 0 : silence_.looks + 1;
-    send_out(now, silence_.looks < kMostLooks && !marks_.armed.load() ? Said::later : Said::now);
-    marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
-    return moved || blocked;
+    const Found found = moved ? take_batch(now) : Found::nothing;
+    // Of what came first since a look in vain, nothing is done yet: the next look says more.
+    const bool first = found == Found::last && looks > 1 && !marks_.armed.load();
+    if (!first || window_.unsent())
+        send_out(now, !moved && looks >= kMostLooks ? Says::asked : Says::least);
+    return found;
 }
 
-bool PacketFlow::receive(FlowTime now) noexcept {
+bool PacketFlow::receive() noexcept {
     batch_.count = back_end_->receive({batch_.bytes.get(), Batch::kPackets * Batch::kEach},
                                       Batch::kEach, batch_.lengths);
     batch_.next = 0;
     batch_.parsed = false;
     if (batch_.count == 0) return false;
     batch_.marked = back_end_->marked();
-    return take_batch(now);
+    return true;
 }
 
-// Always true: something came.
-bool PacketFlow::take_batch(FlowTime now) noexcept {
+Wire::Found PacketFlow::take_batch(FlowTime now) noexcept {
     for (; batch_.next != batch_.count; ++batch_.next, batch_.parsed = false) {
         if (words_.lost()) {
             batch_.next = batch_.count;
@@ -88,10 +92,10 @@ bool PacketFlow::take_batch(FlowTime now) noexcept {
         silence_.heard = now;
         silence_.asked = false;
         const Taken taken = take(batch_.packet, now);
-        if (taken == Taken::later) return true;
+        if (taken == Taken::later) return Found::more;
         if (taken == Taken::malformed) break_protocol();
     }
-    return true;
+    return batch_.count == Batch::kPackets ? Found::more : Found::last;
 }
 
 // Nothing of a packet counts before. Its address was looked at by the back end.
@@ -109,6 +113,7 @@ bool PacketFlow::admit(std::size_t index) noexcept {
 
 Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
     if (!packet.shape.answers) return feeder_.take(packet);
+    note_answer();
     if (packet.opcode == PacketOpcode::probe) {
         silence_.probed |= packet.read<ProbeHeader>().asks.native() != 0;
         return Taken::done;
@@ -121,30 +126,40 @@ Taken PacketFlow::take(const WirePacket& packet, FlowTime now) noexcept {
         const auto body = packet.read<StateHeader>();
         if ((body.flags & kGivesUp) != 0) feeder_.give_up();
         if ((body.flags & kWantsAnswer) != 0) feeder_.ask_for_state();
+        if ((body.flags & kWantsAcknowledgement) != 0) feeder_.ask_for_acknowledgement();
     }
     return window_.take(packet, now) ? Taken::done : Taken::malformed;
 }
 
-void PacketFlow::send_out(FlowTime now, Said acknowledgements) noexcept {
+// Of the state that is to be sent.
+std::uint8_t PacketFlow::take_flags() noexcept {
+    const bool gives_up = marks_.gives_up.load() && marks_.gives_up.exchange(false);
+    const bool awaits = !options_.foreign && window_.take_question();
+    return (gives_up ? kGivesUp : 0) | (std::exchange(silence_.asks, false) ? kWantsAnswer : 0) |
+           (awaits ? kWantsAcknowledgement : 0);
+}
+
+// Where nobody looks again before the socket is ready, everything is said.
+void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     if (words_.lost()) return;
     watch(now);
     const bool silent = words_.silent();
     const bool idle = !window_.timed();
-    // Requests go ahead of answers: the peer's program waits for them, and for acknowledgements
-    // mostly nobody does. Each packet costs the sender about a microsecond.
+    // Requests go ahead of answers, and before those are looked for: the peer's program waits for
+    // them, and for acknowledgements mostly nobody does.
     if (!silent) window_.send(output_, now);
+    output_.flush();
     // A peer of ours is asked while nothing is to be answered; another one may have been silent.
     if (options_.foreign && idle && window_.timed()) silence_.heard = now;
-    const std::uint8_t gives_up = marks_.gives_up.exchange(false) ? kGivesUp : 0;
-    const std::uint8_t asks = std::exchange(silence_.asks, false) ? kWantsAnswer : 0;
-    if (!feeder_.answer(output_, gives_up | asks, acknowledgements == Said::later))
-        return break_protocol();
+    if (marks_.armed.load()) says = Says::all;
+    if (!feeder_.answer(output_, take_flags(), says, now)) return break_protocol();
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
     if (notices_.take(now))
         output_.add({PacketOpcode::congestion_notice, false, false, 0}, NoticeHeader{});
     output_.flush();
     note_counts();
+    marks_.waits.store(feeder_.waits(), std::memory_order_relaxed);
     marks_.unfinished.store(batch_.next != batch_.count, std::memory_order_relaxed);
     const bool refused = back_end_->refusals() != 0;
     marks_.timed.store((window_.timed() && !silent) || refused, std::memory_order_relaxed);

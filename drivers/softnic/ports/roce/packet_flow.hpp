@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "../../../softqueue/failure_text.hpp"
 #include "../../../softqueue/gate.hpp"
@@ -48,7 +49,7 @@ class PacketFlow final : public Wire {
         flush();
     }
     int socket() const noexcept override { return back_end_->file(); }
-    bool progress() noexcept override;
+    Found progress() noexcept override;
     bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
     bool beats() const noexcept override { return true; }
@@ -56,7 +57,7 @@ class PacketFlow final : public Wire {
     PacketCounts packets() const noexcept override {
         return {counts_.sent.load(std::memory_order_relaxed),
                 counts_.repeated.load(std::memory_order_relaxed),
-                counts_.dropped.load(std::memory_order_relaxed)};
+                counts_.dropped.load(std::memory_order_relaxed) + back_end_->unseen()};
     }
     // Control path, before anything is posted.
     void begin_sending(const FlowStart& start) noexcept;
@@ -89,15 +90,20 @@ class PacketFlow final : public Wire {
         std::uint32_t looks = 0;  // in a row that found nothing
         bool asks = false, asked = false;
         bool probed = false;  // a probe is to be answered
+
+        // Returns how many looks there were since the last one that found something.
+        std::uint32_t note(bool found) noexcept {
+            return std::exchange(looks, found ? 0 : looks + 1) + 1;
+        }
     };
 
-    bool turn() noexcept;
-    bool receive(FlowTime now) noexcept;
-    bool take_batch(FlowTime now) noexcept;
+    Found turn() noexcept;
+    bool receive() noexcept;
+    Found take_batch(FlowTime now) noexcept;
     bool admit(std::size_t index) noexcept;
     PacketFeeder::Taken take(const WirePacket& packet, FlowTime now) noexcept;
-    enum class Said : std::uint8_t { now, later };
-    void send_out(FlowTime now, Said acknowledgements = Said::now) noexcept;
+    void send_out(FlowTime now, PacketFeeder::Says says = PacketFeeder::Says::asked) noexcept;
+    std::uint8_t take_flags() noexcept;
     void watch(FlowTime now) noexcept;
     void break_protocol() noexcept;
     void lose() noexcept { words_.lose(); }

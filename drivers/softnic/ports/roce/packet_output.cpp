@@ -36,16 +36,13 @@ void PacketOutput::finish(Slot& slot, std::size_t padding) noexcept {
     const std::uint32_t sum = checksum_.of(std::span(slot.pieces).first(slot.count));
     std::memcpy(slot.trailer.data() + padding, &sum, sizeof sum);
     last.iov_len += sizeof sum;
+    packets_[used_ - 1] = std::span<const iovec>(slot.pieces).first(slot.count);
     ++count_;
 }
 
 void PacketOutput::flush() noexcept {
-    std::array<PacketPieces, kSlots> packets;
-    for (std::size_t i = 0; i < used_; ++i)
-        packets[i] = std::span<const iovec>(slots_[i].pieces).first(slots_[i].count);
     for (std::size_t sent = 0; sent < used_;) {
-        const std::size_t more =
-            back_end_.send(std::span<const PacketPieces>(packets).subspan(sent, used_ - sent));
+        const std::size_t more = back_end_.send(std::span(packets_).subspan(sent, used_ - sent));
         if (more == 0) break;
         sent += more;
     }

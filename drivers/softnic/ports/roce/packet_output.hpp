@@ -24,6 +24,8 @@ class PacketOutput {
     };
 
     // `queue_pair`: the peer's.
+    PacketOutput(const PacketOutput&) = delete;
+    PacketOutput& operator=(const PacketOutput&) = delete;
     PacketOutput(PacketBackEnd& back_end, const PacketChecksum& checksum,
                  std::uint32_t queue_pair) noexcept
         : back_end_(back_end), checksum_(checksum), queue_pair_(queue_pair) {}
@@ -62,6 +64,7 @@ class PacketOutput {
     std::size_t used_ = 0;
     std::uint64_t count_ = 0;
     std::array<Slot, kSlots> slots_;
+    std::array<PacketPieces, kSlots> packets_;  // the pieces of each
 };
 
 }  // namespace verbatim::softnic

@@ -47,6 +47,13 @@ class RequestPackets {
         ring_.put(written_, from, bytes);
         written_ += bytes;
     }
+    // Before what was begun is committed, or afterwards: somebody waits until it is acknowledged.
+    // False: that was said.
+    bool await() noexcept {
+        if (awaited_.load(std::memory_order_relaxed) == numbers_) return false;
+        awaited_.store(numbers_, std::memory_order_release);
+        return true;
+    }
     void commit() noexcept { committed_.store(written_, std::memory_order_release); }
 
     // The consumer. The next packet to be sent, and its bytes. False: there is none.
@@ -63,6 +70,8 @@ class RequestPackets {
         return oldest != sent_ && at(oldest, packet, body);
     }
     std::uint32_t in_flight() const noexcept { return in_flight_; }
+    // Somebody waits for packets up to this number.
+    std::uint64_t awaited() const noexcept { return awaited_.load(std::memory_order_acquire); }
     // The last number that was ever sent.
     std::uint64_t most() const noexcept { return most_; }
     // Packets up to this number, which was sent, need not be kept any more.
@@ -78,7 +87,7 @@ class RequestPackets {
 
     ByteRing ring_;
     std::uint64_t written_ = 0, numbers_ = 0;  // the producer's
-    std::atomic<std::uint64_t> committed_{0}, released_{0};
+    std::atomic<std::uint64_t> committed_{0}, released_{0}, awaited_{0};
     std::uint64_t sent_ = 0, most_ = 0;  // the consumer's
     std::uint32_t in_flight_ = 0;        // packets between released_ and sent_
 };

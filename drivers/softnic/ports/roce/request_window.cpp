@@ -26,8 +26,13 @@ bool ends_message(PacketOpcode opcode) noexcept {
 }  // namespace
 
 RequestWindow::RequestWindow(RequestPackets& packets, ReadResults& results, PeerWords& words,
-                             const SequenceSpace& space) noexcept
-    : packets_(packets), results_(results), words_(words), space_(space), timeout_(kFirstTimeout) {}
+                             const SequenceSpace& space, bool foreign) noexcept
+    : packets_(packets),
+      results_(results),
+      words_(words),
+      space_(space),
+      foreign_(foreign),
+      timeout_(kFirstTimeout) {}
 
 bool RequestWindow::take(const WirePacket& packet, FlowTime now) noexcept {
     const std::int64_t number = space_.number_of(packet.sequence, acknowledged_);
@@ -156,7 +161,23 @@ void RequestWindow::go_back(FlowTime now) noexcept {
 
 void RequestWindow::emit(PacketOutput& output, const KeptPacket& packet, const Gathered& body,
                          bool asks) noexcept {
+    if (asks) asked_ = std::max(asked_, packet.last());
     output.add({packet.opcode, packet.solicited, asks, space_.sequence_of(packet.number)}, body);
+}
+
+// Somebody waits, or much would be kept and sent again.
+bool RequestWindow::asks(const KeptPacket& packet) const noexcept {
+    const std::uint64_t awaited = packets_.awaited(), last = packet.last();
+    const std::uint64_t most = std::min<std::uint64_t>(kAsksEvery, window_.packets() / 2);
+    return (awaited > asked_ && last >= awaited) || last >= asked_ + most || !may_send() ||
+           (foreign_ && (ends_message(packet.opcode) || !packets_.unsent()));
+}
+
+bool RequestWindow::take_question() noexcept {
+    const std::uint64_t awaited = packets_.awaited();
+    if (awaited <= std::max(asked_, acknowledged_) || awaited > packets_.most()) return false;
+    asked_ = packets_.most();
+    return true;
 }
 
 // Behind a message without a receive nothing is sent but that it still waits.
@@ -182,9 +203,7 @@ void RequestWindow::send(PacketOutput& output, FlowTime now) noexcept {
     for (Gathered body; may_send() && packets_.next(packet, body); body = {}) {
         const bool again = packet.last() <= packets_.most();
         packets_.note_sent(packet);
-        const bool asks = again || ends_message(packet.opcode) || packet.number % kAsksEvery == 0 ||
-                          !may_send() || !packets_.unsent();
-        emit(output, packet, body, asks);
+        emit(output, packet, body, again || asks(packet));
     }
     if (idle && packets_.in_flight() != 0) deadline_ = now + timeout_;
     timed_.store(packets_.in_flight() != 0, std::memory_order_relaxed);

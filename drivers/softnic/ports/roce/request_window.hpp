@@ -19,9 +19,9 @@ namespace verbatim::softnic {
 
 class RequestWindow {
   public:
-    // All outlive this.
+    // All outlive this. A foreign peer acknowledges only where it is asked.
     RequestWindow(RequestPackets& packets, ReadResults& results, PeerWords& words,
-                  const SequenceSpace& space) noexcept;
+                  const SequenceSpace& space, bool foreign) noexcept;
 
     // Before anything was sent: packets are numbered so.
     void number_from(const SequenceSpace& space) noexcept { space_ = space; }
@@ -31,6 +31,8 @@ class RequestWindow {
     void take_notice() noexcept { window_.take_notice(acknowledged_, packets_.most()); }
     // Sends what may be sent now.
     void send(PacketOutput& output, FlowTime now) noexcept;
+    // True once: what was sent is awaited, and has not asked for an acknowledgement.
+    bool take_question() noexcept;
     // Something is not answered: send() is to be called at times. Any thread.
     bool timed() const noexcept { return timed_.load(std::memory_order_relaxed); }
     // Packets wait for the window, or for the peer.
@@ -58,6 +60,7 @@ class RequestWindow {
     void lose_packets(FlowTime now) noexcept;
     void go_back(FlowTime now) noexcept;
     void probe(PacketOutput& output, FlowTime now) noexcept;
+    bool asks(const KeptPacket& packet) const noexcept;
     void emit(PacketOutput& output, const KeptPacket& packet, const Gathered& body,
               bool asks) noexcept;
     bool may_send() const noexcept { return packets_.in_flight() < window_.packets(); }
@@ -66,8 +69,9 @@ class RequestWindow {
     ReadResults& results_;
     PeerWords& words_;
     SequenceSpace space_;
+    const bool foreign_;
     WordsBody said_;  // what words_ has
-    std::uint64_t acknowledged_ = 0;
+    std::uint64_t acknowledged_ = 0, asked_ = 0;
     CongestionWindow window_;
     bool recovering_ = false;
     FlowTime deadline_;

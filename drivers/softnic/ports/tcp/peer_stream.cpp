@@ -25,7 +25,7 @@ void PeerStream::unwatch() noexcept {
 void PeerStream::arm() noexcept {
     if (thread_ == nullptr || !wire_->attached() || words().lost()) return;
     wire_->armed().store(true);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // as Stream::settle()
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as Wire::settle()
     thread_->watch_again(wire_->socket(), number_, wire_->unfinished());
 }
 

@@ -37,15 +37,18 @@ class PeerStream final : EventThread::Handler {
     void unwatch() noexcept;
 
     // A poll; as Wire::progress().
-    bool poll() noexcept {
+    Wire::Found poll() noexcept {
         polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        const bool moved = wire_->progress();
+        const Wire::Found found = wire_->progress();
         if (wire_->armed()) [[unlikely]]
             call_engine_thread();
-        return moved;
+        return found;
     }
-    // Of the engine thread, inside the driver's call.
-    bool drive() noexcept { return wire_->progress(); }
+    // Of the engine thread, inside the driver's call. It looks until nothing comes.
+    Wire::Found drive() noexcept {
+        const Wire::Found found = wire_->progress();
+        return found > Wire::Found::nothing ? Wire::Found::more : found;
+    }
     // Something was posted, or is to be said.
     void flush() noexcept {
         wire_->flush();

@@ -32,19 +32,13 @@ class Stream final : public Wire {
     RequestFrames& requests() noexcept { return requests_; }
     ReadResults& results() noexcept { return results_; }
 
-    bool progress() noexcept override;
+    Found progress() noexcept override;
     bool occupied() const noexcept override { return gate_.occupied(); }
     void flush() noexcept override;
-    // Not armed, another poll says it, or the engine thread does: within a tick, or once it has
-    // armed. It stores `armed` before it looks for words, and this thread has its words first.
-    void settle() noexcept override {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (marks_.armed.load()) flush();
-    }
 
   private:
-    bool turn() noexcept;
-    bool receive() noexcept;
+    Found turn() noexcept;
+    Found receive() noexcept;
     bool greeted() noexcept;
     bool take_frames() noexcept;
     RequestFeeder::Fed take(const Frame& frame) noexcept;

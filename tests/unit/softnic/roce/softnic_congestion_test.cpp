@@ -6,6 +6,7 @@
 
 #include <verbatim/driver/error.hpp>
 
+#include "ports/roce/back_end/packet_socket.hpp"
 #include "ports/roce/back_end/udp_socket.hpp"
 #include "ports/roce/congestion_notices.hpp"
 #include "ports/roce/congestion_window.hpp"

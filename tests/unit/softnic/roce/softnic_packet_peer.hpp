@@ -160,7 +160,10 @@ class PacketPeer {
         EXPECT_TRUE(in_.fits(arrived.bytes));
         EXPECT_TRUE(parse_packet(arrived.bytes, kMtu, arrived.packet));
         EXPECT_EQ(arrived.packet.queue_pair, kNumber);
-        if (arrived.packet.opcode == PacketOpcode::state) return std::nullopt;
+        if (arrived.packet.opcode == PacketOpcode::state) {
+            states.push_back(arrived.packet.read<StateHeader>());
+            return std::nullopt;
+        }
         return arrived;
     }
     // Whatever is on its way is executed: the end has acknowledged a write behind it. Returns how
@@ -177,6 +180,7 @@ class PacketPeer {
     }
 
     std::vector<mlx5::Completion> seen;  // of the end
+    std::vector<StateHeader> states;     // that came
 
   private:
     ssize_t receive(Arrived& into) const {

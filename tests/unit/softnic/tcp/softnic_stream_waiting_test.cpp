@@ -91,7 +91,7 @@ class OccupiedWire final : public softnic::Wire {
     explicit OccupiedWire(int looks) noexcept : looks_(looks) {}
     void attach(Descriptor, Origin) noexcept override {}
     int socket() const noexcept override { return -1; }
-    bool progress() noexcept override { return looks_-- > 0; }
+    Found progress() noexcept override { return looks_-- > 0 ? Found::last : Found::nothing; }
     bool occupied() const noexcept override { return true; }
     void flush() noexcept override {}
     void settle() noexcept override { ++settled; }
@@ -128,7 +128,7 @@ class StoppedWire final : public softnic::Wire {
     explicit StoppedWire(int socket) noexcept : socket_(socket) {}
     void attach(Descriptor, Origin) noexcept override { marks_.attached.store(true); }
     int socket() const noexcept override { return socket_; }
-    bool progress() noexcept override { return false; }
+    Found progress() noexcept override { return Found::nothing; }
     bool occupied() const noexcept override { return is_occupied; }
     void flush() noexcept override {}
     std::atomic<bool> is_occupied{true};

@@ -24,6 +24,7 @@ class CapturedPackets final : public PacketBackEnd {
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return inner_->refusals(); }
     std::uint64_t foreign() const noexcept override { return inner_->foreign(); }
+    std::uint64_t unseen() const noexcept override { return inner_->unseen(); }
 
   private:
     const std::unique_ptr<PacketBackEnd> inner_;

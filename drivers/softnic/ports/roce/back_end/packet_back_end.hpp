@@ -35,6 +35,8 @@ class PacketBackEnd {
     virtual std::uint32_t refusals() const noexcept = 0;
     // Datagrams of others, and such that were too long.
     virtual std::uint64_t foreign() const noexcept = 0;
+    // Those of others that the kernel dropped itself. Any thread; not on the data path.
+    virtual std::uint64_t unseen() const noexcept { return 0; }
 };
 
 }  // namespace verbatim::softnic

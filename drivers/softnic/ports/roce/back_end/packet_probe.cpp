@@ -13,6 +13,7 @@
 
 #include "../packets/packet.hpp"
 #include "../packets/packet_checksum.hpp"
+#include "packet_socket.hpp"
 #include "udp_socket.hpp"
 
 namespace verbatim::softnic {

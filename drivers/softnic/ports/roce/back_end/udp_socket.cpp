@@ -1,125 +1,17 @@
-// Batches of datagrams by recvmmsg() and sendmmsg().
+// Datagrams by sockets: batches by recvmmsg() and sendmmsg(), single ones by cheaper calls.
 #include "udp_socket.hpp"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
-#include <sys/ioctl.h>
-
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <memory>
-
-#include <fmt/format.h>
-
-#include <verbatim/driver/errno_text.hpp>
-#include <verbatim/driver/error.hpp>
-
-#include "../packets/packet.hpp"
 
 namespace verbatim::softnic {
-namespace {
-
-void set_packet_option(int socket, int level, int option, int value) noexcept {
-    setsockopt(socket, level, option, &value, sizeof value);
-}
-
-// No fragments; errors of the peer's kernel are told; what a window holds fits the buffers.
-void set_packet_options(int socket, bool mapped) noexcept {
-    constexpr int kBufferBytes = 1 << 20;
-    set_packet_option(socket, SOL_SOCKET, SO_RCVBUF, kBufferBytes);
-    set_packet_option(socket, SOL_SOCKET, SO_SNDBUF, kBufferBytes);
-    enable_marks(socket, mapped);
-    if (mapped) {
-        set_packet_option(socket, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-        set_packet_option(socket, IPPROTO_IP, IP_RECVERR, 1);
-    } else {
-        set_packet_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-        set_packet_option(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-        set_packet_option(socket, IPPROTO_IPV6, IPV6_RECVERR, 1);
-        // The ICRC is enough for some RoCE devices, which send no UDP checksum.
-        set_packet_option(socket, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
-    }
-}
-
-bool is_address_of(const ifaddrs& interface, const StreamPlace& place) noexcept {
-    if (interface.ifa_addr == nullptr) return false;
-    const SocketName name = name_of(place);
-    if (interface.ifa_addr->sa_family != name.storage.ss_family) return false;
-    if (is_mapped(place)) {
-        sockaddr_in here{}, wanted{};
-        std::memcpy(&here, interface.ifa_addr, sizeof here);
-        std::memcpy(&wanted, &name.storage, sizeof wanted);
-        return here.sin_addr.s_addr == wanted.sin_addr.s_addr;
-    }
-    sockaddr_in6 here{};
-    std::memcpy(&here, interface.ifa_addr, sizeof here);
-    return std::memcmp(&here.sin6_addr, place.address.data(), place.address.size()) == 0;
-}
-
-// 0: not known.
-std::size_t interface_mtu(const char* name) noexcept {
-    const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    ifreq request{};
-    std::strncpy(request.ifr_name, name, IFNAMSIZ - 1);
-    if (ioctl(any.get(), SIOCGIFMTU, &request) != 0 || request.ifr_mtu < 0) return 0;
-    return static_cast<std::size_t>(request.ifr_mtu);
-}
-
-// Asked for with each queue pair: the list of all addresses takes its time.
-bool is_loopback(const StreamPlace& place) noexcept {
-    constexpr std::uint8_t kLoopbackNet = 127;
-    return is_mapped(place) && place.address[12] == kLoopbackNet;
-}
-
-std::size_t mtu_of_address(const StreamPlace& place) noexcept {
-    if (is_loopback(place)) return interface_mtu("lo");
-    ifaddrs* list = nullptr;
-    if (getifaddrs(&list) != 0) return 0;
-    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-    for (const ifaddrs* interface = list; interface != nullptr; interface = interface->ifa_next)
-        if (is_address_of(*interface, place)) return interface_mtu(interface->ifa_name);
-    return 0;
-}
-
-}  // namespace
-
-Descriptor open_packet_socket(StreamPlace& place) {
-    const bool mapped = is_mapped(place);
-    Descriptor result(
-        socket(mapped ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!result)
-        throw Error(Errc::device_error, "packet socket", errno_text(errno),
-                    "raise the limit of open files (ulimit -n)");
-    set_packet_options(result.get(), mapped);
-    SocketName name = name_of(place);
-    if (bind(result.get(), name.get(), name.bytes) != 0) {
-        const char* const remedy =
-            errno == EADDRINUSE
-                ? "let no other process of this machine have the port: one process for each "
-                  "address, and not beside the kernel's rdma_rxe"
-                : "connect from an address that this machine has";
-        throw Error(Errc::device_error, fmt::format("packet socket {}", text_of(place)),
-                    errno_text(errno), remedy);
-    }
-    getsockname(result.get(), name.get(), &name.bytes);
-    place.port = port_of(name);
-    return result;
-}
-
-// The headers of a packet are shorter than the smallest MTU that IP allows to leave for them.
-unsigned mtu_log2_at(const StreamPlace& place) noexcept {
-    constexpr std::size_t kHeaders = 128, kUnknown = 1280;
-    const std::size_t carried = std::max(mtu_of_address(place), kUnknown);
-    const auto log2 = static_cast<unsigned>(std::bit_width(carried - kHeaders)) - 1;
-    return std::clamp(log2, kMinMtuLog2, kMaxMtuLog2);
-}
 
 UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
-    : socket_(std::move(socket)), peer_(name_of(peer)) {}
+    : socket_(std::move(socket)), peer_(name_of(peer)), to_(peer_) {
+    connected_ = connect_packet_socket(socket_, peer_, sender_);
+    if (connected_ && !sender_) to_.bytes = 0;
+}
 
 // What the peer's kernel said stays in a queue of its own, which is to be emptied. Any other cause
 // shows as loss.
@@ -153,26 +45,54 @@ void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
     }
 }
 
+// As recvmmsg() of one datagram.
+int UdpSocket::receive_one(std::size_t each) noexcept {
+    mmsghdr& one = inbox_.messages[0];
+    if (!connected_ || looks_.vain > kPause || looks_.unasked == kMostUnasked) {
+        const ssize_t got = recvmsg(socket_.get(), &one.msg_hdr, MSG_DONTWAIT);
+        one.msg_len = static_cast<unsigned>(got);
+        if (got >= 0) looks_.unasked = 0;
+        return got < 0 ? -1 : 1;
+    }
+    const ssize_t got =
+        recv(socket_.get(), inbox_.pieces[0].iov_base, each, MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0) return -1;
+    one.msg_len = static_cast<unsigned>(got);
+    one.msg_hdr.msg_flags = static_cast<std::size_t>(got) > each ? MSG_TRUNC : 0;
+    one.msg_hdr.msg_controllen = 0;
+    ++looks_.unasked;
+    return 1;
+}
+
+// Its length, or 0: it is not the peer's, or not whole.
+std::size_t UdpSocket::take(std::size_t index) noexcept {
+    mmsghdr& message = inbox_.messages[index];
+    const bool whole = (message.msg_hdr.msg_flags & MSG_TRUNC) == 0;
+    const bool own = only_peer_ || is_same_place(inbox_.names[index], peer_);
+    marked_ |= std::uint32_t{is_marked(message.msg_hdr)} << index;
+    message.msg_hdr.msg_namelen = sizeof inbox_.names[index];
+    inbox_.rooms[index].give_to(message.msg_hdr);
+    if (own) refusals_ = 0;
+    if (whole && own && message.msg_len != 0) return message.msg_len;
+    ++foreign_;
+    return 0;
+}
+
+// After the first look in vain of a connected socket, nothing is left of the time before.
 std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
                                std::span<std::size_t> lengths) noexcept {
     if (inbox_.start != into.data()) prepare(into, each);
     const std::size_t most = std::min({lengths.size(), into.size() / each, kMostPacketsPerCall});
-    const int got = recvmmsg(socket_.get(), inbox_.messages.data(), static_cast<unsigned>(most),
-                             MSG_DONTWAIT, nullptr);
+    const int got = looks_.dense ? recvmmsg(socket_.get(), inbox_.messages.data(),
+                                            static_cast<unsigned>(most), MSG_DONTWAIT, nullptr)
+                                 : receive_one(each);
     if (got < 0 && errno != EAGAIN && errno != EINTR) note_failure(errno);
     const std::size_t count = got > 0 ? static_cast<std::size_t>(got) : 0;
     marked_ = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        msghdr& header = inbox_.messages[i].msg_hdr;
-        const bool whole = (header.msg_flags & MSG_TRUNC) == 0;
-        const bool own = is_same_place(inbox_.names[i], peer_);
-        marked_ |= std::uint32_t{is_marked(header)} << i;
-        header.msg_namelen = sizeof inbox_.names[i];
-        inbox_.rooms[i].give_to(header);
-        lengths[i] = whole && own ? inbox_.messages[i].msg_len : 0;
-        if (lengths[i] == 0) ++foreign_;
-        if (own) refusals_ = 0;
-    }
+    for (std::size_t i = 0; i < count; ++i) lengths[i] = take(i);
+    looks_.dense = count != 0;
+    looks_.vain = count != 0 ? 0 : looks_.vain + 1;
+    if (!looks_.dense) only_peer_ = connected_;
     return count;
 }
 
@@ -183,15 +103,32 @@ int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> pac
         messages[i] = {};
         messages[i].msg_hdr.msg_iov = const_cast<iovec*>(packets[i].data());
         messages[i].msg_hdr.msg_iovlen = packets[i].size();
-        messages[i].msg_hdr.msg_name = peer.get();
+        messages[i].msg_hdr.msg_name = peer.bytes != 0 ? peer.get() : nullptr;
         messages[i].msg_hdr.msg_namelen = peer.bytes;
     }
     return sendmmsg(socket, messages.data(), static_cast<unsigned>(most),
                     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+// As sendmmsg() of one packet. In one piece, which is quicker: the kernel reads each piece's
+// address before it reads the piece.
+ssize_t UdpSocket::send_one(PacketPieces packet) noexcept {
+    constexpr std::size_t kShort = 512;
+    std::array<std::byte, kShort> whole;
+    std::size_t bytes = 0;
+    for (const iovec& piece : packet) {
+        if (piece.iov_len > kShort - bytes) return send_packets(sender().get(), to_, {&packet, 1});
+        std::memcpy(whole.data() + bytes, piece.iov_base, piece.iov_len);
+        bytes += piece.iov_len;
+    }
+    const ssize_t sent = sendto(sender().get(), whole.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                to_.bytes != 0 ? to_.get() : nullptr, to_.bytes);
+    return sent < 0 ? -1 : 1;
+}
+
 std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
-    const int sent = send_packets(socket_.get(), peer_, packets);
+    const ssize_t sent =
+        packets.size() == 1 ? send_one(packets[0]) : send_packets(sender().get(), to_, packets);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);

@@ -8,6 +8,7 @@
 
 #include <verbatim/driver/log.hpp>
 
+#include "../back_end/packet_socket.hpp"
 #include "../back_end/udp_socket.hpp"
 #include "../packets/packet_checksum.hpp"
 

@@ -95,11 +95,11 @@ struct NoticeHeader {
 // Of our own: a queue pair's state.
 struct StateHeader {
     std::uint8_t state = 0;    // ReceiverState
-    std::uint8_t flags = 0;    // kGivesUp, kWantsAnswer
+    std::uint8_t flags = 0;    // kGivesUp, kWantsAnswer, kWantsAcknowledgement
     std::uint8_t refused = 0;  // 0, or the syndrome of the packet after those acknowledged
     std::uint8_t zero = 0;
 };
-inline constexpr std::uint8_t kGivesUp = 1, kWantsAnswer = 2;
+inline constexpr std::uint8_t kGivesUp = 1, kWantsAnswer = 2, kWantsAcknowledgement = 4;
 // Of our own: a question whether packets arrive, and its answer.
 struct ProbeHeader {
     mlx5::be32 asks;  // 1: a question

@@ -2,6 +2,7 @@
 #include "packet_checksum.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "hidden_identification.hpp"
@@ -39,16 +40,19 @@ void put_be16(std::byte* to, std::size_t value) noexcept {
 
 }  // namespace
 
-// Eight bytes a step: each table is the effect of a byte that so many bytes follow.
+// Eight bytes a step, or four: each table is the effect of a byte that so many bytes follow.
 std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept {
     crc = ~crc;
-    for (; count >= 8; count -= 8, bytes += 8) {
-        std::uint64_t word;
+    const auto step = [&]<class Word>(Word word) {
         std::memcpy(&word, bytes, sizeof word);
         word ^= crc;
         crc = 0;
-        for (std::size_t i = 0; i < 8; ++i) crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xff];
-    }
+        for (std::size_t i = 0; i < sizeof word; ++i)
+            crc ^= kCrcTables[sizeof word - 1 - i][(word >> (8 * i)) & 0xff];
+        count -= sizeof word, bytes += sizeof word;
+    };
+    while (count >= sizeof(std::uint64_t)) step(std::uint64_t{});
+    if (count >= sizeof(std::uint32_t)) step(std::uint32_t{});
     for (; count != 0; --count, ++bytes)
         crc = (crc >> 8) ^ kCrcTables[0][(crc ^ static_cast<std::uint32_t>(*bytes)) & 0xff];
     return ~crc;
@@ -94,12 +98,23 @@ void PacketChecksum::set_length(std::span<std::byte> header,
     put_be16(ip + ip_bytes_ + 4, udp_bytes);
 }
 
+// Most packets are as long as the one before.
+std::uint32_t PacketChecksum::of_header(std::size_t datagram_bytes) const noexcept {
+    constexpr int kBytesShift = 32;
+    const std::atomic_ref<std::uint64_t> last(last_);
+    const std::uint64_t known = last.load(std::memory_order_relaxed);
+    if (known >> kBytesShift == datagram_bytes) return static_cast<std::uint32_t>(known);
+    auto header = header_;
+    set_length(header, datagram_bytes);
+    const std::uint32_t crc = crc32(0, header.data(), kOnes + ip_bytes_ + kUdpBytes);
+    last.store(std::uint64_t{datagram_bytes} << kBytesShift | crc, std::memory_order_relaxed);
+    return crc;
+}
+
 std::uint32_t PacketChecksum::of(std::span<const iovec> pieces) const noexcept {
     std::size_t bytes = kChecksumBytes;
     for (const iovec& piece : pieces) bytes += piece.iov_len;
-    auto header = header_;
-    set_length(header, bytes);
-    std::uint32_t crc = crc32(0, header.data(), kOnes + ip_bytes_ + kUdpBytes);
+    std::uint32_t crc = of_header(bytes);
     std::array<std::byte, sizeof(BaseHeader)> base;
     const auto* const first = static_cast<const std::byte*>(pieces[0].iov_base);
     std::memcpy(base.data(), first, base.size());

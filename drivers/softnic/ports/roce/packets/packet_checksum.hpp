@@ -1,6 +1,6 @@
 // The invariant checksum of RoCEv2 packets (ICRC): CRC-32 over eight bytes of ones, IP and UDP
 // headers, and the packet, in which the fields that routers change are ones (InfiniBand
-// Architecture Specification, annex A17.3.3). Threads: any; nothing changes.
+// Architecture Specification, annex A17.3.3). Threads: any; nothing changes that shows.
 #pragma once
 
 #include <sys/uio.h>
@@ -36,10 +36,13 @@ class PacketChecksum {
   private:
     static constexpr std::size_t kOnes = 8, kIpv4Bytes = 20, kIpv6Bytes = 40, kUdpBytes = 8;
     void set_length(std::span<std::byte> header, std::size_t datagram_bytes) const noexcept;
+    std::uint32_t of_header(std::size_t datagram_bytes) const noexcept;
 
     // Ones, IP and UDP header, in which the lengths are missing.
     std::array<std::byte, kOnes + kIpv6Bytes + kUdpBytes> header_{};
     std::size_t ip_bytes_ = 0;
+    // [63:32] bytes of the last datagram, [31:0] the sum of its header; atomic where it is used.
+    alignas(8) mutable std::uint64_t last_ = 0;
 };
 
 }  // namespace verbatim::softnic
