@@ -65,6 +65,11 @@ void ConnectionSetup::open_door(std::uint64_t session) {
         door_ = completions.channel()->door_for(session);
 }
 
+void ConnectionSetup::end_session(std::uint64_t session) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (door_ != nullptr && door_->session() == session) door_ = nullptr;
+}
+
 void ConnectionSetup::bind(std::shared_ptr<Link> link, ChannelSender outgoing,
                            std::shared_ptr<const WakeFile> waker) noexcept {
     const std::lock_guard lock(mutex_);

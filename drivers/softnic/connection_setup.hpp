@@ -50,6 +50,8 @@ class ConnectionSetup {
     // Control thread: hands out the ring to the peer's queue pair, which claims this one. Throws
     // Error.
     ChannelPlace admit(const LinkPeer& asking, std::uint32_t from);
+    // Control thread: the peer of this session has gone.
+    void end_session(std::uint64_t session) noexcept;
     // Inside both gates: the way to the peer.
     void bind(std::shared_ptr<Link> link, ChannelSender outgoing,
               std::shared_ptr<const WakeFile> waker) noexcept;

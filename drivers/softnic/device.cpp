@@ -110,6 +110,7 @@ class SoftDevice final : public Device {
         info_.description = "software NIC, peers through shared memory or TCP, inline execution";
         info_.max_message_bytes = kMaxMessageBytes;
         info_.masked_atomics = true;
+        info_.completions_wait = true;
     }
 
     const DeviceInfo& info() const noexcept override { return info_; }

@@ -132,7 +132,9 @@ ChannelPlace QueuePair::open_for(const LinkPeer& asking, std::uint32_t from) {
 
 // Of what came meanwhile the engine thread is told.
 void QueuePair::end_session(std::uint64_t session, Instant deadline) noexcept {
-    if (!made_.load(std::memory_order_acquire) || !shared().traits.datagrams()) return;
+    if (!made_.load(std::memory_order_acquire)) return;
+    setup_.end_session(session);
+    if (!shared().traits.datagrams()) return;
     sources_.end_session(session, deadline);
     core_->ring_own_bell();
 }

@@ -1,4 +1,4 @@
-// Each line is a region.
+// The arena of the lines, and its memory as regions.
 #include "posted_lines.hpp"
 
 namespace verbatim {
@@ -25,22 +25,6 @@ std::unique_ptr<MemoryRegion> PostedLines::lend(std::span<std::byte> memory, Acc
     const Arena::Segment segment = arena_.segment(offset / kSegment);
     return device_.register_memory(memory.data(), memory.size(), access,
                                    {segment.file, segment.file_offset + offset % kSegment});
-}
-
-PostedLines::Line::Line(PostedLines& lines)
-    : arena_(lines.arena_), lines_(lines.arena_.make<Lines>()) {
-    try {
-        region_ = lines.lend(std::as_writable_bytes(std::span(lines_, 1)),
-                             Access::remote_read | Access::local_write);
-    } catch (...) {
-        arena_.destroy(lines_);
-        throw;
-    }
-}
-
-PostedLines::Line::~Line() {
-    region_.reset();
-    arena_.destroy(lines_);
 }
 
 }  // namespace verbatim

@@ -31,9 +31,9 @@ void add_lane(ConfigTable& table) {
               number_access(member_at(&Config::lane, &LaneKeys::completions),
                             {64, 4 * kMebi, Shape::power_of_two}),
               "Entries of a lane's completion queue to begin with. Each connection takes "
-              "send_blocks + 2. The software NIC lengthens the queue. On RDMA devices the lane "
-              "gets a second one of twice the entries, and so on: choose enough, and a poll looks "
-              "at one.");
+              "send_blocks + 2; on the software NIC 16, and it lengthens the queue. On RDMA devices "
+              "the lane gets a second one of twice the entries, and so on: choose enough, and a "
+              "poll looks at one.");
 }
 
 std::size_t count_pollers(const Config& config) { return config.pollers.size(); }

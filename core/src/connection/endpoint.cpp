@@ -12,10 +12,6 @@ namespace {
 
 // An honest peer has a receive for each immediate (docs/arrival.md, invariant 3).
 constexpr std::uint8_t kNotReadyRetries = 3;
-constexpr std::size_t kPage = 4096;
-// The ring lies behind the peer's words: a connection of few messages touches one page for both.
-constexpr std::size_t kRingAt = sizeof(PeerWords);
-static_assert(kRingAt % ring::kAlignment == 0);
 // Flushing needs no peer.
 constexpr std::chrono::seconds kFlushLimit{2};
 
@@ -52,8 +48,9 @@ Endpoint::Endpoint(Context::Impl& context, LaneOfEndpoint made_for,
                    const std::array<std::uint8_t, 16>& local_address)
     : context_(context),
       mode_(made_for.lane->mode()),
-      incoming_(new Incoming{{*context.device, context.rings, kPage + context.config.ring.bytes,
+      incoming_(new Incoming{{*context.device, context.rings, context.config.ring.bytes,
                               Access::local_write | Access::remote_write},
+                             PostedLines::PeerLine(context.posted),
                              std::make_unique<NotePool::Note>(made_for.lane->resources().notes)}),
       posted_(context.posted),
       tag_key_(draw_key()),
@@ -90,10 +87,11 @@ Hello Endpoint::hello_of(const QueuePairHandle& queue_pair, LaneMode mode,
     if (note == nullptr) note = incoming_->note.get();
     hello.note.address = note->address();
     hello.note.key = note->remote_key();
-    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->block.address()) + kRingAt;
+    hello.ring_address = reinterpret_cast<std::uint64_t>(incoming_->ring.address());
     hello.ring_bytes = config.ring.bytes;
     hello.said.longest_message = config.ring.longest_message;
-    hello.ring_key = hello.words_key = incoming_->block.region().remote_key();
+    hello.ring_key = incoming_->ring.region().remote_key();
+    hello.words_key = incoming_->line.remote_key();
     hello.tag_key = tag_key_;
     hello.user = geteuid();
     hello.process = static_cast<std::uint32_t>(getpid());
@@ -123,7 +121,7 @@ MemberParts Endpoint::parts(LaneQueue& queue, PolledSet& polled) {
     return {.user = *user_,
             .queue = queue,
             .polled = polled,
-            .local = {.memory = incoming_->block.address() + kRingAt,
+            .local = {.memory = incoming_->ring.address(),
                       .bytes = context_.config.ring.bytes,
                       .tag_key = tag_key_,
                       .credit_word = &words().credit},
@@ -206,12 +204,12 @@ void Endpoint::leave() noexcept {
         context_.ended.accepted += member_->path().accepted();
         context_.ended.retired += member_->path().retired();
     }
-    const bool is_block_free = incoming_->block.release(),
+    const bool is_ring_free = incoming_->ring.release(), is_line_free = incoming_->line.release(),
                is_note_free = incoming_->note->release();
-    if (is_block_free && is_note_free) return;
+    if (is_ring_free && is_line_free && is_note_free) return;
     // A peer that is stopped in the middle of a copy may still write the ring.
     lot_.front().held = incoming_;
-    lot_.front().bytes = incoming_->block.region().bytes();
+    lot_.front().bytes = incoming_->ring.region().bytes();
     context_.quarantine->put(std::move(lot_));
 }
 

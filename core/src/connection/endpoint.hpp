@@ -118,9 +118,7 @@ class Endpoint {
 
   private:
     void meet(const Hello& peer);
-    PeerWords& words() const noexcept {
-        return *reinterpret_cast<PeerWords*>(incoming_->block.address());
-    }
+    PeerWords& words() const noexcept { return incoming_->line.words(); }
     void flush() noexcept;
     void retire(std::unique_ptr<NotePool::Note> note);
     // Null: both sides always poll.
@@ -132,9 +130,10 @@ class Endpoint {
 
     Context::Impl& context_;
     LaneMode mode_;
-    // What the peer writes: its words, then the ring; and its note.
+    // What the peer writes: the ring, which an idle connection does not touch; its words and note.
     struct Incoming {
-        RegisteredBlock block;
+        RegisteredBlock ring;
+        PostedLines::PeerLine line;
         std::unique_ptr<NotePool::Note> note;
     };
     std::shared_ptr<Incoming> incoming_;  // in quarantine once it has left

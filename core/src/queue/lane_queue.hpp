@@ -25,6 +25,7 @@ class LaneQueue {
     LaneQueue(Device& device, std::uint32_t entries);
 
     CompletionChannelHandle& channel() noexcept { return *channel_; }
+    const DeviceInfo& device_info() const noexcept { return device_.info(); }
     // One of its completion queues has this number.
     bool has(std::uint32_t number) const noexcept;
 

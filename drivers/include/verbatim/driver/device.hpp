@@ -253,6 +253,9 @@ struct DeviceInfo {
     bool pins_memory = false;         // what is registered counts against RLIMIT_MEMLOCK
     std::string data_path = "mlx5";   // "verbs": through ibv_post_send
     bool connection_manager = false;  // librdmacm leads to it
+    // A completion for which its queue has no room is written when it has. Elsewhere the queue
+    // fails.
+    bool completions_wait = false;
 };
 
 // An event of a device or of a queue, other than a completion.
