@@ -27,13 +27,14 @@ void add_lane(ConfigTable& table) {
     table.add("hot", number_access(member_at(&Config::lane, &LaneKeys::hot), {1, 1024}),
               "Connections whose memory a lane polls. The peers of all others announce what they "
               "send.");
-    table.add("completions",
-              number_access(member_at(&Config::lane, &LaneKeys::completions),
-                            {64, 4 * kMebi, Shape::power_of_two}),
-              "Entries of a lane's completion queue to begin with. Each connection takes "
-              "send_blocks + 2; on the software NIC 16, and it lengthens the queue. On RDMA devices "
-              "the lane gets a second one of twice the entries, and so on: choose enough, and a "
-              "poll looks at one.");
+    table.add(
+        "completions",
+        number_access(member_at(&Config::lane, &LaneKeys::completions),
+                      {64, 4 * kMebi, Shape::power_of_two}),
+        "Entries of a lane's completion queue to begin with. Each connection takes "
+        "send_blocks + 2; on the software NIC 16, and it lengthens the queue. On RDMA devices "
+        "the lane gets a second one of twice the entries, and so on: choose enough, and a "
+        "poll looks at one.");
 }
 
 std::size_t count_pollers(const Config& config) { return config.pollers.size(); }

@@ -34,8 +34,7 @@ void add_object_keys(ConfigTable& table) {
               "length; longer ones are written into memory that the receiver lends.");
     table.add("window_max",
               size_access(member_at(&Config::objects, &Objects::window_max), {256 * kKibi, kGibi}),
-              "Most memory that is lent ahead, at once and to one connection, for graphs that come "
-              "in.");
+              "Longest window: what is lent at once to one connection, for a graph that comes in.");
     table.add("window_budget",
               size_access(member_at(&Config::objects, &Objects::window_budget),
                           {256 * kKibi, 1024 * kGibi}),
