@@ -147,7 +147,8 @@ bool Outbound::send(std::uint8_t kind, std::span<const std::byte> head,
     if (code == Errc::would_block) return false;
     if (code != Errc::ok) {
         connection().check();
-        throw Error(code, "message of a graph", std::string(describe(code)));
+        throw Error(code, "message of a graph to " + connection().peer_name(),
+                    std::string(describe(code)));
     }
     wire_bytes_ += head.size() + body.size();
     link_.note_activity();
