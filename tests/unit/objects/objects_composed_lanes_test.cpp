@@ -14,6 +14,27 @@
 
 namespace verbatim::lanes {
 
+// Its pointer lies across two words.
+#pragma pack(push, 4)
+struct alignas(8) Packed {
+    std::uint32_t number = 0;
+    std::uint64_t* to = nullptr;
+    std::uint32_t padding = 0;
+};
+#pragma pack(pop)
+VERBATIM_DESCRIBE(Packed, number, to, padding)
+struct PackedModel {
+    std::pmr::vector<std::uint64_t> numbers;
+    std::pmr::vector<Packed> packed;
+};
+
+struct Link {
+    Link* next = nullptr;
+};
+struct Chain {
+    std::pmr::vector<Link> links;
+};
+
 // Of 2, 4, 1 and 3 words.
 struct Edge;
 struct Vertex {
@@ -48,6 +69,7 @@ using test::Arrived;
 using Message = objects::Composition<Model>;
 
 constexpr std::size_t kCount = 150;  // two blocks, and a part of one
+constexpr std::size_t kWhole = 128;  // two blocks
 
 // Where each pointer leads.
 std::size_t other(std::size_t i, std::size_t step) { return (i * step + 3) % kCount; }
@@ -105,9 +127,10 @@ std::uint64_t read(const void* pointer) {
 }
 void write(void* pointer, std::uint64_t address) { std::memcpy(pointer, &address, sizeof address); }
 
+template <class Root = Model>
 bool arrives(const objects::ComposedMemory& memory) {
     try {
-        const Arrived<Model> arrived(memory);
+        const Arrived<Root> arrived(memory);
         return true;
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Errc::corrupt_message);
@@ -195,6 +218,43 @@ TEST(ComposedLanes, the_ends_of_an_array_are_known) {
             EXPECT_FALSE(arrives(memory));
         }
     });
+}
+
+TEST(ComposedLanes, pointers_of_packed_classes_are_looked_at_where_they_lie) {
+    objects::Composition<PackedModel> message(std::uint64_t{1} << 20);
+    PackedModel& model = message.root();
+    model.numbers.resize(kWhole);
+    model.packed.resize(kWhole);
+    for (std::size_t i = 0; i < kWhole; ++i) model.packed[i].to = &model.numbers[kWhole - 1 - i];
+    const objects::ComposedMemory memory = message.finish()->memory;
+    const Arrived<PackedModel> arrived(memory);
+    for (std::size_t i = 0; i < kWhole; ++i)
+        EXPECT_EQ(arrived.root->packed[i].to, &arrived.root->numbers[kWhole - 1 - i]);
+    // The first word of each is a right address, and the pointer is not.
+    constexpr std::uint64_t kRest = 0x41414141;
+    for (std::size_t i = 0; i < kWhole; ++i) {
+        auto* const words = reinterpret_cast<std::byte*>(&model.packed[i]);
+        write(words, reinterpret_cast<std::uint64_t>(&model.numbers[i]));
+        write(words + sizeof(std::uint64_t), kRest);
+    }
+    EXPECT_FALSE(arrives<PackedModel>(memory));
+}
+
+// Its head says so of the address where it was composed.
+TEST(ComposedLanes, null_stays_null_where_an_element_lay_at_address_0) {
+    objects::Composition<Chain> message(std::uint64_t{1} << 16);
+    message.root().links.resize(kWhole);
+    const objects::ComposedMemory memory = message.finish()->memory;
+    const std::uint64_t moved = 0 - reinterpret_cast<std::uint64_t>(message.root().links.data());
+    const auto start = reinterpret_cast<std::uint64_t>(memory.bytes);
+    for (std::size_t i = 0; i < sizeof(Chain) / sizeof start; ++i) {
+        auto* const at = reinterpret_cast<std::byte*>(&message.root()) + i * sizeof start;
+        if (read(at) - start <= memory.used) write(at, read(at) + moved);
+    }
+    write(memory.bytes, start + moved);
+    const Arrived<Chain> arrived(memory);
+    ASSERT_EQ(arrived.root->links.size(), kWhole);
+    for (const Link& link : arrived.root->links) EXPECT_EQ(link.next, nullptr);
 }
 
 }  // namespace

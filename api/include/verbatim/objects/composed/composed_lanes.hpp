@@ -40,6 +40,8 @@ class ComposedLanes {
     ComposedLanes(std::uint64_t address, std::uint64_t distance, const auto& array_of) noexcept {
         const auto set = [&]<class F>(std::size_t offset) {
             const ComposedReference array = array_of.template operator()<F>();
+            const bool holds_null = -(address + array.offset) < array.count * sizeof(F);
+            knows_ = knows_ && offset % kWordBytes == 0 && !holds_null;
             for (std::size_t i = 0; i < kAtOnce; ++i) {
                 const std::size_t word = offset / kWordBytes + i * kWords, lane = word % 2;
                 Pairs& pair = pairs_[word / 2];
@@ -61,7 +63,7 @@ class ComposedLanes {
     [[gnu::always_inline]] void walk(T* first, std::uint64_t count, const auto& held,
                                      const auto& others) const {
         for (; count >= kBlock; first += kBlock, count -= kBlock)
-            if (hold(first))
+            if (knows_ && hold(first))
                 held(first);
             else
                 others(first, kBlock);
@@ -123,6 +125,9 @@ class ComposedLanes {
     }
 
     std::array<Pairs, kPairs> pairs_;
+    // No: a class is packed, and a pointer lies across two words; or a null would lead to an
+    // element.
+    bool knows_ = true;
 };
 
 }  // namespace verbatim::objects
