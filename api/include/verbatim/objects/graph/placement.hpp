@@ -55,7 +55,7 @@ class Placement {
     }
     void prefetch(std::uint64_t offset) const noexcept {
         const std::uint64_t granule = offset / kImageGranule;
-        __builtin_prefetch(&marks_[granule < cleared_ ? granule : 0]);
+        if (granule < cleared_) __builtin_prefetch(&marks_[granule]);
     }
     // The object that starts at `offset` or is the last one before it.
     Object find(std::uint64_t offset) const noexcept;
