@@ -75,7 +75,8 @@ TEST_F(AskedAcknowledgements, a_request_that_sends_nothing_asks_for_those_before
     expect_next_asks(false);
     ASSERT_EQ(end.send->post(mlx5::WorkRequest{.opcode = mlx5::Opcode::nop}), Errc::ok);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!acknowledgement_is_wanted()) {
+    // Where the machine is late, the timer sends again, and asks.
+    while (!acknowledgement_is_wanted() && packet_counts(*end.queue_pair).repeated == 0) {
         ASSERT_LT(std::chrono::steady_clock::now(), deadline);
         peer.look();
     }
