@@ -146,13 +146,18 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     const bool silent = words_.silent();
     const bool idle = !window_.in_flight();
     // Requests go ahead of answers, and before those are looked for: the peer's program waits for
-    // them, and for acknowledgements mostly nobody does.
-    if (!silent) window_.send(output_, now);
-    output_.flush();
+    // them, and for acknowledgements mostly nobody does. Where it does, it relies on the completion
+    // before the answer.
+    const bool awaited = feeder_.is_asked();
+    if (!silent && !awaited) {
+        window_.send(output_, now);
+        output_.flush();
+    }
     // A peer of ours is asked while nothing is to be answered; another one may have been silent.
-    if (options_.foreign && idle && window_.in_flight()) silence_.heard = now;
     if (marks_.armed.load()) says = Says::all;
     if (!feeder_.answer(output_, take_flags(), says, now)) return break_protocol();
+    if (!silent && awaited) window_.send(output_, now);
+    if (options_.foreign && idle && window_.in_flight()) silence_.heard = now;
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
     if (notices_.take(now))
