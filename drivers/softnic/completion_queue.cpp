@@ -77,7 +77,7 @@ void CompletionQueue::armed() noexcept {
     bool unfinished = false;
     list_.walk([&](QueuePair& queue_pair) {
         QueuePairTurns& turns = queue_pair.turns();
-        turns.progress();
+        turns.progress(QueuePairTurns::Look::whole);
         turns.absence().armed();
         unfinished |= turns.engines().unfinished();
         turns.engines().shared().connection.hand_over();

@@ -65,9 +65,14 @@ void ConnectionSetup::open_door(std::uint64_t session) {
         door_ = completions.channel()->door_for(session);
 }
 
+// A ring that nobody has taken yet goes with the door: so the thread is woken here.
 void ConnectionSetup::end_session(std::uint64_t session) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (door_ != nullptr && door_->session() == session) door_ = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (door_ == nullptr || door_->session() != session) return;
+        door_ = nullptr;
+    }
+    turns_.wake();
 }
 
 void ConnectionSetup::bind(std::shared_ptr<Link> link, ChannelSender outgoing,

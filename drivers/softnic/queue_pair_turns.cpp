@@ -52,7 +52,9 @@ template <class Work>
 void ProgressList::progress() noexcept {
     const bool few = looked_at_.load(std::memory_order_relaxed) <= kFew;
     const std::uint32_t patience = few ? kLongPatience : kShortPatience;
-    walk([patience](QueuePair& queue_pair) { queue_pair.turns().progress(patience); });
+    walk([patience](QueuePair& queue_pair) {
+        queue_pair.turns().progress(QueuePairTurns::Look::quick, patience);
+    });
 }
 
 // One whose mark was taken. Its work is done at once, whatever lists it is in: their threads may
@@ -60,7 +62,7 @@ void ProgressList::progress() noexcept {
 void ProgressList::heat(QueuePair& queue_pair) noexcept {
     QueuePairTurns& turns = queue_pair.turns();
     turns.attention().heat();
-    turns.progress(kLongPatience);
+    turns.progress(QueuePairTurns::Look::whole, kLongPatience);
     turns.ring_for_rest();
 }
 
@@ -110,12 +112,12 @@ void QueuePairTurns::posted() noexcept {
         run_receive();
 }
 
-void QueuePairTurns::progress(std::uint32_t patience) noexcept {
+void QueuePairTurns::progress(Look look, std::uint32_t patience) noexcept {
     mark_dead_copy(core_, engines_.shared());
     const Relayed relayed = relay(Looker::poller);
     if (relayed == Relayed::worked) return attention_.found_work();
     const bool relays = relayed != Relayed::no_stream;
-    if (relayed != Relayed::nothing && work()) {
+    if ((look == Look::whole || relayed != Relayed::nothing) && work()) {
         if (relays) engines_.shared().connection.settle();
         return attention_.found_work();
     }
@@ -124,12 +126,14 @@ void QueuePairTurns::progress(std::uint32_t patience) noexcept {
 }
 
 // Where frames came without an answer, the requester has nothing to do but to count the time of a
-// message without a receive.
+// message without a receive, and to try again what waits for a time or a key.
 bool QueuePairTurns::work(Due due) noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
     const Requester& requester = engines_.requester();
-    const bool sends = (due == Due::all || requester.port().message_waits()) && requester.waiting();
+    const bool sends =
+        (due == Due::all || requester.port().message_waits() || requester.unexecuted()) &&
+        requester.waiting();
     if (sends) run_send(), absence_.polled();
     return received || sends;
 }

@@ -29,8 +29,10 @@ class QueuePairTurns {
     void attach();
 
     // Data path, from completion queues: drives both sides if there is something to do. Cools after
-    // `patience` looks in vain.
-    void progress(std::uint32_t patience = kPatient) noexcept;
+    // `patience` looks in vain. A quick look may leave out what waits for a time, where nothing
+    // came lately; not the one before a sleep.
+    enum class Look : std::uint8_t { quick, whole };
+    void progress(Look look = Look::quick, std::uint32_t patience = kPatient) noexcept;
     // After a mark was taken, and a turn: wakes the engine thread if more is to be done. Under the
     // walk of a progress list.
     void ring_for_rest() const noexcept;

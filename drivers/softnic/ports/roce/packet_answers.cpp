@@ -106,8 +106,10 @@ bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, Says s
     if (!feeder_.answer(results_, words_)) return false;
     keep_results();
     repeat_answer();
-    told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
+    const std::uint64_t before = told_.acknowledged;
+    told_.acknowledged = std::max(before, kept_.send(output, space_));
     tell_progress(output, says, now);
+    if (told_.acknowledged != before) told_.complete = now;
     if (!foreign_ && (told_.state || state_flags != 0 || words_.state != told_.last_state))
         tell_state(output, state_flags);
     told_.again = told_.state = false;

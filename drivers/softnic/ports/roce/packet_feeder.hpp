@@ -32,6 +32,8 @@ class PacketFeeder {
     void ask_for_state() noexcept { told_.state = true; }
     // It waits until what was taken is acknowledged.
     void ask_for_acknowledgement() noexcept { told_.asked = feeder_.taken(); }
+    // Somebody waits for an acknowledgement.
+    bool is_asked() const noexcept { return told_.asked > told_.acknowledged; }
 
     // Which acknowledgements do not wait for another call: those that a peer cannot do without;
     // what it has asked for; all.

@@ -144,15 +144,20 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     if (words_.lost()) return;
     watch(now);
     const bool silent = words_.silent();
-    const bool idle = !window_.timed();
+    const bool idle = !window_.in_flight();
     // Requests go ahead of answers, and before those are looked for: the peer's program waits for
-    // them, and for acknowledgements mostly nobody does.
-    if (!silent) window_.send(output_, now);
-    output_.flush();
+    // them, and for acknowledgements mostly nobody does. Where it does, it relies on the completion
+    // before the answer.
+    const bool awaited = feeder_.is_asked();
+    if (!silent && !awaited) {
+        window_.send(output_, now);
+        output_.flush();
+    }
     // A peer of ours is asked while nothing is to be answered; another one may have been silent.
-    if (options_.foreign && idle && window_.timed()) silence_.heard = now;
     if (marks_.armed.load()) says = Says::all;
     if (!feeder_.answer(output_, take_flags(), says, now)) return break_protocol();
+    if (!silent && awaited) window_.send(output_, now);
+    if (options_.foreign && idle && window_.in_flight()) silence_.heard = now;
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
     if (notices_.take(now))
@@ -167,7 +172,7 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
 
 // A peer that does not answer; one whose kernel says why is asked at once.
 void PacketFlow::watch(FlowTime now) noexcept {
-    const bool waits = window_.timed() && !words_.silent();
+    const bool waits = window_.in_flight() && !words_.silent();
     if (!waits && !silence_.asked && back_end_->refusals() == 0) return;
     const bool refused = back_end_->refusals() != 0;
     if (refused && now >= silence_.ask_again) {
@@ -188,7 +193,7 @@ void PacketFlow::beat() noexcept {
     const bool may = generation_ == fork_generation() && attached() && !words_.lost();
     if (!may || !gate_.try_enter()) return;
     const FlowTime now = std::chrono::steady_clock::now();
-    if (!options_.foreign && !window_.timed() && now - silence_.heard > kRecently)
+    if (!options_.foreign && !window_.in_flight() && now - silence_.heard > kRecently)
         silence_.asks = silence_.asked = true;
     do send_out(now);
     while (!gate_.leave());

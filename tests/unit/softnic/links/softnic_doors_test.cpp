@@ -165,6 +165,18 @@ TEST_F(Doors, full_door_neither_holds_up_its_peer_nor_loses_a_wake_up) {
     EXPECT_EQ(b.channel->take_event(), b.completion_queue.get());
 }
 
+// With its last queue pair a peer rings, and ends its session: the door goes, its ring does not.
+TEST(DoorsOfEndedPeers, lose_no_ring) {
+    for (int i = 0; i < 100; ++i) {
+        Pair pair(waking());
+        ASSERT_EQ(pair.b.completions->arm(), Errc::ok);
+        pair.a.queue_pair.reset();
+        pollfd entry{pair.b.channel->file(), POLLIN, 0};
+        ASSERT_EQ(::poll(&entry, 1, 20000), 1) << i;
+        EXPECT_EQ(pair.b.channel->take_event(), pair.b.completion_queue.get());
+    }
+}
+
 TEST_F(Doors, counted_event_is_found_behind_more_rings_than_one_look_takes) {
     std::vector<std::shared_ptr<WakeDoor>> many;
     auto& channel = static_cast<CompletionChannel&>(*b.channel);

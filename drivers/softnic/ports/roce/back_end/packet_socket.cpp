@@ -21,6 +21,7 @@
 
 #include <verbatim/driver/errno_text.hpp>
 #include <verbatim/driver/error.hpp>
+#include <verbatim/driver/log.hpp>
 
 #include "../packets/packet.hpp"
 #include "congestion_marks.hpp"
@@ -135,7 +136,8 @@ Descriptor open_sender(SocketName& own) noexcept {
     return made ? std::move(result) : Descriptor();
 }
 
-// Connected first: so nothing of the peer goes to the sender.
+// Connected first: so recent kernels give nothing of the peer's to the sender. On others a packet
+// may be lost now.
 bool connect_packet_socket(const Descriptor& socket, SocketName& peer,
                            Descriptor& sender) noexcept {
     SocketName own;
@@ -151,6 +153,9 @@ bool connect_packet_socket(const Descriptor& socket, SocketName& peer,
     sockaddr nobody{};
     nobody.sa_family = AF_UNSPEC;
     connect(socket.get(), &nobody, sizeof nobody);
+    // It has lost its port, which the kernel had chosen.
+    if (bind(socket.get(), own.get(), own.bytes) != 0)
+        log::warn("packet socket: its port could not be bound again: {}", errno_text(errno));
     return false;
 }
 

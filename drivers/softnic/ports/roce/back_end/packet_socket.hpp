@@ -13,8 +13,8 @@ namespace verbatim::softnic {
 Descriptor open_packet_socket(StreamPlace& place);
 // Connects such a socket to the peer, whose datagrams alone it receives from now on: the kernel
 // finds it quicker, and names need not be looked at. Of IPv4, what sends is another socket, of the
-// same address and port, which receives nothing; it is returned in `sender`. False: the socket is
-// as it was.
+// same address and port, which receives nothing; it is returned in `sender`. False: that one
+// cannot be made (no descriptors), and the socket is as it was.
 bool connect_packet_socket(const Descriptor& socket, SocketName& peer, Descriptor& sender) noexcept;
 // What came to a socket and was dropped.
 std::uint64_t dropped_datagrams(int socket) noexcept;

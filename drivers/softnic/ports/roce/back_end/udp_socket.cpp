@@ -18,6 +18,7 @@ UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
 void UdpSocket::note_failure(int cause) noexcept {
     if (cause == ECONNREFUSED) ++refusals_;
     empty_error_queue(socket_.get());
+    if (sender_) empty_error_queue(sender_.get());
 }
 
 void empty_error_queue(int socket) noexcept {
@@ -48,7 +49,7 @@ void UdpSocket::prepare(std::span<std::byte> into, std::size_t each) noexcept {
 // As recvmmsg() of one datagram.
 int UdpSocket::receive_one(std::size_t each) noexcept {
     mmsghdr& one = inbox_.messages[0];
-    if (!connected_ || looks_.vain > kPause || looks_.unasked == kMostUnasked) {
+    if (!only_peer_ || looks_.vain > kPause || looks_.unasked == kMostUnasked) {
         const ssize_t got = recvmsg(socket_.get(), &one.msg_hdr, MSG_DONTWAIT);
         one.msg_len = static_cast<unsigned>(got);
         if (got >= 0) looks_.unasked = 0;
@@ -78,7 +79,7 @@ std::size_t UdpSocket::take(std::size_t index) noexcept {
     return 0;
 }
 
-// After the first look in vain of a connected socket, nothing is left of the time before.
+// Once a connected socket has been found empty, nothing is left of the time before.
 std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
                                std::span<std::size_t> lengths) noexcept {
     if (inbox_.start != into.data()) prepare(into, each);
@@ -86,13 +87,14 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
     const int got = looks_.dense ? recvmmsg(socket_.get(), inbox_.messages.data(),
                                             static_cast<unsigned>(most), MSG_DONTWAIT, nullptr)
                                  : receive_one(each);
-    if (got < 0 && errno != EAGAIN && errno != EINTR) note_failure(errno);
+    const int cause = got < 0 ? errno : 0;
+    if (cause != 0 && cause != EAGAIN && cause != EINTR) note_failure(cause);
     const std::size_t count = got > 0 ? static_cast<std::size_t>(got) : 0;
     marked_ = 0;
     for (std::size_t i = 0; i < count; ++i) lengths[i] = take(i);
     looks_.dense = count != 0;
     looks_.vain = count != 0 ? 0 : looks_.vain + 1;
-    if (!looks_.dense) only_peer_ = connected_;
+    if (cause == EAGAIN) only_peer_ = connected_;
     return count;
 }
 
