@@ -151,12 +151,7 @@ ChannelPlace Link::open_channel(std::uint32_t from, std::uint32_t to, Instant de
 std::shared_ptr<const WakeFile> Link::door_of(LinkQuestions::Answer& answer) {
     const std::uint32_t number = answer.message.chunk;
     if (number == 0 || answer.files.size() != 2 || !may_signal_us_) return nullptr;
-    const std::lock_guard lock(mutex_);
-    std::erase_if(doors_, [](const auto& known) { return known.second.expired(); });
-    if (auto known = doors_[number].lock()) return known;
-    auto fresh = std::make_shared<const WakeFile>(std::move(answer.files[1]));
-    doors_[number] = fresh;
-    return fresh;
+    return doors_.take(number, std::move(answer.files[1]));
 }
 
 bool Link::wake(std::uint32_t queue_pair) noexcept {

@@ -9,9 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -22,6 +20,7 @@
 #include "../host/link_message.hpp"
 #include "../rings/channel.hpp"
 #include "link_questions.hpp"
+#include "peer_doors.hpp"
 #include "peer_memory.hpp"
 
 namespace verbatim::softnic {
@@ -101,8 +100,7 @@ class Link {
     bool same_process_ = false, may_signal_us_ = false, peer_raises_barriers_ = false;
     Bell bell_;
 
-    std::mutex mutex_;                                              // guards doors_
-    std::map<std::uint32_t, std::weak_ptr<const WakeFile>> doors_;  // that queue pairs use
+    PeerDoors doors_;
 
     bool proven_ = false;
     bool loss_known_ = false;  // to all who use the link; of the control thread

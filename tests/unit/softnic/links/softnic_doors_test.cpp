@@ -126,7 +126,7 @@ TEST_F(Doors, queue_pairs_of_one_peer_share_one_that_ends_with_them) {
     ASSERT_EQ(b.completions->arm(), Errc::ok);
     const std::uint64_t one = 1;
     ASSERT_EQ(write(kept.get(), &one, sizeof one), ssize_t{sizeof one});
-    EXPECT_FALSE(readable(b)) << "the door is no more, whoever keeps its file";
+    EXPECT_FALSE(readable(b)) << "the door is no more, though its file is kept";
     further = std::make_unique<Further>(a, b, queue, queue);
     ASSERT_EQ(b.completions->arm(), Errc::ok);
     EXPECT_TRUE(door_to_peer(*further->from)->wake());
