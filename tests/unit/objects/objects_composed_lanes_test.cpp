@@ -11,6 +11,7 @@
 #include <verbatim/objects/composed/composition.hpp>
 
 #include "objects_arrived.hpp"
+#include "sanitized.hpp"
 
 namespace verbatim::lanes {
 
@@ -221,6 +222,7 @@ TEST(ComposedLanes, the_ends_of_an_array_are_known) {
 }
 
 TEST(ComposedLanes, pointers_of_packed_classes_are_looked_at_where_they_lie) {
+    if (test::kSanitized) GTEST_SKIP() << "members of packed classes have references";
     objects::Composition<PackedModel> message(std::uint64_t{1} << 20);
     PackedModel& model = message.root();
     model.numbers.resize(kWhole);
