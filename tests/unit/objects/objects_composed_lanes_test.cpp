@@ -222,7 +222,8 @@ TEST(ComposedLanes, the_ends_of_an_array_are_known) {
 }
 
 TEST(ComposedLanes, pointers_of_packed_classes_are_looked_at_where_they_lie) {
-    if (test::kSanitized) GTEST_SKIP() << "members of packed classes have references";
+    if (test::kSanitized)
+        GTEST_SKIP() << "runs without sanitizers: they report references to packed members";
     objects::Composition<PackedModel> message(std::uint64_t{1} << 20);
     PackedModel& model = message.root();
     model.numbers.resize(kWhole);
