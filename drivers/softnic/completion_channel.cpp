@@ -102,7 +102,10 @@ bool CompletionChannel::look(CompletionQueueHandle*& woken) noexcept {
     for (int i = 0; i < count; ++i) (events[i].data.u64 == kCounter ? counted : rung) = true;
     for (Source* const source : sources_) {
         if (!rung || !source->disarm(source->queue)) continue;
-        woken == nullptr ? static_cast<void>(woken = source->queue) : raise(*source);
+        if (woken == nullptr)
+            woken = source->queue;
+        else
+            raise(*source);
     }
     return counted || count == kRingsPerLook;
 }

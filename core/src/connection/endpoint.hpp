@@ -130,7 +130,7 @@ class Endpoint {
 
     Context::Impl& context_;
     LaneMode mode_;
-    // What the peer writes: the ring, which an idle connection does not touch; its words and note.
+    // What the peer writes: the ring, of which an idle side reads one page; its words and note.
     struct Incoming {
         RegisteredBlock ring;
         PostedLines::PeerLine line;

@@ -64,6 +64,7 @@ struct QueuePairConnection {
     void wake_peer() noexcept;
 
   private:
+    bool ring() const noexcept;
     bool wake_thread(std::uint32_t word) noexcept;
 };
 

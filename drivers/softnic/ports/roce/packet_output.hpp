@@ -23,9 +23,9 @@ class PacketOutput {
         std::uint32_t sequence = 0;
     };
 
-    // `queue_pair`: the peer's.
     PacketOutput(const PacketOutput&) = delete;
     PacketOutput& operator=(const PacketOutput&) = delete;
+    // `queue_pair`: the peer's.
     PacketOutput(PacketBackEnd& back_end, const PacketChecksum& checksum,
                  std::uint32_t queue_pair) noexcept
         : back_end_(back_end), checksum_(checksum), queue_pair_(queue_pair) {}

@@ -91,6 +91,26 @@ std::size_t mtu_of_address(const StreamPlace& place) noexcept {
     return 0;
 }
 
+// Before other sockets are bound to its port, and while they are: both are of this user.
+void share_port(int socket, bool shared) noexcept {
+    set_packet_option(socket, SOL_SOCKET, SO_REUSEPORT, shared ? 1 : 0);
+}
+
+// Empty: it cannot be made.
+Descriptor open_sender(SocketName& own) noexcept {
+    sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+    const sock_fprog filter{1, &drop_all};
+    Descriptor result(socket(own.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!result) return {};
+    set_packet_options(result.get(), true);
+    share_port(result.get(), true);
+    const bool made =
+        setsockopt(result.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 &&
+        bind(result.get(), own.get(), own.bytes) == 0;
+    share_port(result.get(), false);
+    return made ? std::move(result) : Descriptor();
+}
+
 }  // namespace
 
 Descriptor open_packet_socket(StreamPlace& place) {
@@ -114,26 +134,6 @@ Descriptor open_packet_socket(StreamPlace& place) {
     getsockname(result.get(), name.get(), &name.bytes);
     place.port = port_of(name);
     return result;
-}
-
-// Before other sockets are bound to its port, and while they are: both are of this user.
-void share_port(int socket, bool shared) noexcept {
-    set_packet_option(socket, SOL_SOCKET, SO_REUSEPORT, shared ? 1 : 0);
-}
-
-// Empty: it cannot be made.
-Descriptor open_sender(SocketName& own) noexcept {
-    sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
-    const sock_fprog filter{1, &drop_all};
-    Descriptor result(socket(own.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!result) return {};
-    set_packet_options(result.get(), true);
-    share_port(result.get(), true);
-    const bool made =
-        setsockopt(result.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 &&
-        bind(result.get(), own.get(), own.bytes) == 0;
-    share_port(result.get(), false);
-    return made ? std::move(result) : Descriptor();
 }
 
 // Connected first: so recent kernels give nothing of the peer's to the sender. On others a packet
