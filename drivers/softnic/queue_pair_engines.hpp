@@ -63,6 +63,11 @@ class QueuePairEngines {
     Return must_return() const noexcept;
     // Whether there is something that nobody else will tell of (attention.hpp).
     bool has_work() const noexcept;
+    // A message waits for a receive of the peer. Before the queue pair is ready there may be a
+    // wire, or none, but no port to ask.
+    bool message_waits() const noexcept {
+        return shared_.is(QueuePairState::ready) && send_->port().message_waits();
+    }
 
   private:
     bool counts_time() const noexcept;

@@ -131,9 +131,8 @@ bool QueuePairTurns::work(Due due) noexcept {
     const bool received = engines_.responder().waiting();
     if (received) run_receive();
     const Requester& requester = engines_.requester();
-    const bool sends =
-        (due == Due::all || requester.port().message_waits() || requester.unexecuted()) &&
-        requester.waiting();
+    const bool sends = (due == Due::all || engines_.message_waits() || requester.unexecuted()) &&
+                       requester.waiting();
     if (sends) run_send(), absence_.polled();
     return received || sends;
 }

@@ -88,6 +88,7 @@ class Port {
     virtual bool waits_for_receive(Ticket ticket) const noexcept = 0;
     virtual std::chrono::nanoseconds not_ready_for() const noexcept = 0;
     virtual void give_up() noexcept = 0;
+    // Of a queue pair that is ready.
     virtual bool message_waits() const noexcept = 0;
     // Somebody waits until all that was accepted is acknowledged.
     virtual void await_last() noexcept {}

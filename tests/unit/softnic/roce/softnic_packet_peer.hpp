@@ -16,6 +16,7 @@
 
 #include "ports/roce/packets/packet.hpp"
 #include "ports/roce/packets/packet_checksum.hpp"
+#include "queue_pair.hpp"
 #include "softnic_end.hpp"
 
 namespace verbatim::softnic::test {
@@ -42,8 +43,10 @@ class PacketPeer {
     static constexpr std::size_t kMtu = 256;
     static constexpr std::uint32_t kNumber = 0x777, kFirst = 0xfffffe;  // wraps soon
 
-    // The end's peer from now on.
-    explicit PacketPeer(End& end) : end_(end) {
+    // The end's peer from now on. That end is connected; or it receives only, as verbs have it in
+    // the state before the last, and takes this one for no software NIC.
+    enum class Meets : std::uint8_t { connected, receiver };
+    explicit PacketPeer(End& end, Meets meets = Meets::connected) : end_(end) {
         socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int buffer = 1 << 20;
         setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
@@ -56,13 +59,8 @@ class PacketPeer {
         EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&own), bytes), 0);
         EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &bytes), 0);
         ends_ = end.queue_pair->address();
-        QueuePairAddress address = ends_;
-        address.number = kNumber;
-        address.mtu_log2 = 8;
-        address.packet_sequence = kFirst;
-        address.stream_port = ntohs(own.sin_port);
-        end.queue_pair->connect(address, 1000);
-        place_ = {address.stream_address, address.stream_port};
+        place_ = {loopback_address(), ntohs(own.sin_port)};
+        meets == Meets::connected ? connect() : begin_receiving();
         const StreamPlace there{ends_.stream_address, ends_.stream_port};
         out_ = PacketChecksum(place_, there);
         in_ = PacketChecksum(there, place_);
@@ -102,7 +100,7 @@ class PacketPeer {
         sockaddr_in to{};
         to.sin_family = AF_INET;
         to.sin_port = htons(ends_.stream_port);
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        std::memcpy(&to.sin_addr, &ends_.stream_address[12], sizeof to.sin_addr);
         EXPECT_EQ(sendto(socket_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&to),
                          sizeof to),
                   static_cast<ssize_t>(bytes.size()));
@@ -183,6 +181,26 @@ class PacketPeer {
     std::vector<StateHeader> states;     // that came
 
   private:
+    void connect() const {
+        QueuePairAddress address = ends_;
+        address.number = kNumber;
+        address.mtu_log2 = 8;
+        address.packet_sequence = kFirst;
+        address.stream_port = place_.port;
+        end_.queue_pair->connect(address, 1000);
+    }
+    // At an address that no other process of a test has.
+    void begin_receiving() {
+        const auto process = static_cast<std::uint32_t>(getpid());
+        for (std::size_t i = 0; i != 3; ++i)
+            ends_.stream_address[13 + i] = static_cast<std::uint8_t>(process >> 8 * i);
+        ends_.stream_port = kRocePort;
+        FlowOptions options{.own = {{ends_.stream_address, kRocePort}},
+                            .peer = {place_, kNumber, kFirst},
+                            .mtu = kMtu,
+                            .foreign = true};
+        static_cast<QueuePair&>(*end_.queue_pair).states().receive_packets(options);
+    }
     ssize_t receive(Arrived& into) const {
         alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> told{};
         iovec piece{into.bytes.data(), into.bytes.size()};

@@ -209,6 +209,21 @@ TEST_F(PacketResponder, executes_nothing_with_a_stale_sequence) {
     EXPECT_EQ(end.queue_pair->state(), QueuePairState::ready);
 }
 
+// It has nothing to send by yet.
+TEST(ReceivingQueuePair, executes_requests_and_answers) {
+    End end{packet_end_options()};
+    ASSERT_EQ(end.post_receive(128, 64, 5), Errc::ok);
+    Peer peer(end, Peer::Meets::receiver);
+    const auto payload = pattern(8);
+    peer.send(PacketOpcode::write_only, Peer::own(0), peer.remote(64, 8), payload);
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).packet.sequence, Peer::own(0));
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), end.at(64)));
+    peer.send(peer.make(PacketOpcode::send_only, Peer::own(1), {}, pattern(20)));
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome(), kAcknowledged);
+    ASSERT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
+    EXPECT_EQ(peer.seen[0].bytes, 20u);
+}
+
 // What no requester of ours sends.
 TEST(HostileRequester, that_breaks_the_protocol_is_lost_and_harms_nobody) {
     using Sender = void (*)(Peer&);

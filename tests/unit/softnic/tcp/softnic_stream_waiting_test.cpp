@@ -122,6 +122,19 @@ TEST(StreamWaiting, what_the_last_poll_received_is_said_though_the_stream_is_occ
     }
 }
 
+// Between the wire's beginning and that of the way to send by it: the peer's welcome, or a request.
+TEST(StreamWaiting, what_comes_before_the_queue_pair_is_ready_is_taken) {
+    End end;
+    auto& turns = static_cast<QueuePair&>(*end.queue_pair).turns();
+    PeerStream stream(std::make_unique<OccupiedWire>(3));
+    turns.engines().shared().connection.stream.store(&stream);
+    EXPECT_TRUE(end.poll().empty());
+    turns.execute(QueuePairTurns::Looker::engine_thread);
+    EXPECT_EQ(stream.wire().progress(), softnic::Wire::Found::nothing);  // it was looked at
+    EXPECT_EQ(end.queue_pair->state(), QueuePairState::reset);
+    turns.engines().shared().connection.stream.store(nullptr);
+}
+
 // A wire with something to read, inside which a thread was stopped.
 class StoppedWire final : public softnic::Wire {
   public:
