@@ -15,9 +15,9 @@ void PeerStream::attach(Descriptor socket, Wire::Origin origin) {
     wire_->attach(std::move(socket), origin);
 }
 
+// Polls go on meanwhile, and may call the thread, which finds nobody to call.
 void PeerStream::unwatch() noexcept {
     if (thread_ != nullptr) thread_->remove(number_);
-    thread_ = nullptr;
 }
 
 // Stored first: the event may come at once, and says that it is not armed any more. Of what is

@@ -33,7 +33,7 @@ class PeerStream final : EventThread::Handler {
     void watch(EventThread& thread, const Driver& driver, Instant attach_by);
     // Then, once. Any thread; may throw Error(device_error).
     void attach(Descriptor socket, Wire::Origin origin);
-    // Control path: afterwards the engine thread does not come any more.
+    // Control path, beside polls; the thread outlives this. Afterwards it does not come any more.
     void unwatch() noexcept;
 
     // A poll; as Wire::progress().
@@ -88,7 +88,7 @@ class PeerStream final : EventThread::Handler {
     bool drive_and_arm() noexcept;
 
     const std::unique_ptr<Wire> wire_;
-    EventThread* thread_ = nullptr;
+    EventThread* thread_ = nullptr;  // constant once it watches
     std::uint64_t number_ = 0;
     Driver driver_;
     Instant attach_by_;

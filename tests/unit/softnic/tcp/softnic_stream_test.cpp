@@ -226,6 +226,27 @@ TEST(Stream, carries_two_threads_that_write_and_poll_memory) {
     EXPECT_EQ(watch(pair.a, 0), kRounds);
 }
 
+// Each arming hands the stream over to the engine thread, until the poller does not come any more.
+TEST(Stream, goes_while_another_thread_polls_and_arms_its_queue) {
+    EndOptions options = wire_options();
+    options.channel = true;
+    Pair pair(options);
+    std::atomic<bool> stop{false};
+    std::thread poller([&] {
+        while (!stop) {
+            EXPECT_TRUE(pair.a.poll().empty());
+            EXPECT_EQ(pair.a.completions->arm(), Errc::ok);
+        }
+    });
+    for (int i = 0; i < 20; ++i) {
+        for (End* end : {&pair.a, &pair.b}) end->queue_pair->reset();
+        pair.b.connect(pair.a.address());
+        pair.a.connect(pair.b.address());
+    }
+    stop = true;
+    poller.join();
+}
+
 TEST(Stream, is_refused_where_the_sides_have_no_port_in_common) {
     EndOptions shared;
     shared.device.port = PortKind::shm;
