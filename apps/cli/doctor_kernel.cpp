@@ -103,16 +103,24 @@ Finding cores() {
             "docker run --cpus=2 ..., or give the machine a second core"};
 }
 
+// Two cores, if two are left for the rest of the machine.
+std::string advice_to_isolate() {
+    const long last = sysconf(_SC_NPROCESSORS_CONF) - 1;
+    if (last < 3) return "none on fewer than 4 cores: give the machine more, and isolate two";
+    return fmt::format(
+        "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus={0},{1} nohz_full={0},{1} /' "
+        "/etc/default/grub && sudo update-grub && sudo reboot",
+        last - 1, last);
+}
+
 Finding isolation(const fs::path& root) {
     const std::string isolated = line_of(root / "sys/devices/system/cpu/isolated");
-    return {
-        "isolation",
-        isolated.empty() ? State::limited : State::ok,
-        Breaks::nothing,
-        isolated.empty() ? "no core is isolated" : "cores " + isolated,
-        "a polling thread that shares its core has latencies of milliseconds now and then",
-        "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=2,3 nohz_full=2,3 /' /etc/default/grub && "
-        "sudo update-grub && sudo reboot"};
+    return {"isolation",
+            isolated.empty() ? State::limited : State::ok,
+            Breaks::nothing,
+            isolated.empty() ? "no core is isolated" : "cores " + isolated,
+            "a polling thread that shares its core has latencies of milliseconds now and then",
+            advice_to_isolate()};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """`verbatim doctor`: what it says of this machine, and of machines that are made of files. Argument: the program."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,11 @@ class Doctor(unittest.TestCase):
                 self.assertTrue(finding["found"] and finding["why"])
                 self.assertTrue(finding["state"] == "ok" or finding["remedy"])
         self.assertEqual(status, 0 if report["fast_works"] else 1 if report["default_works"] else 2)
+
+    def test_cores_that_it_advises_to_isolate_are_there(self):
+        remedy = {finding["name"]: finding for finding in self.report()[1]["findings"]}["isolation"]["remedy"]
+        for core in re.findall(r"isolcpus=(\d+),(\d+)", remedy):
+            self.assertLess(max(map(int, core)), os.cpu_count())
 
     def test_people_read_the_same(self):
         text = self.ask("--root", self.directory.name).stdout

@@ -21,6 +21,9 @@ if sys.argv[1] == "setup":
     (pathlib.Path(sys.argv[2]) / "meson-private").mkdir(parents=True)
     (pathlib.Path(sys.argv[2]) / "meson-logs").mkdir()
     (pathlib.Path(sys.argv[2]) / "build.ninja").touch()
+    if (state / "tests").exists():
+        (pathlib.Path(sys.argv[2]) / "meson-info").mkdir()
+        shutil.copy(state / "tests", pathlib.Path(sys.argv[2]) / "meson-info/intro-tests.json")
 else:
     directory = pathlib.Path(sys.argv[sys.argv.index("-C") + 1])
     log = state / sys.argv[sys.argv.index("--logbase") + 1]
@@ -135,6 +138,22 @@ class Commands(unittest.TestCase):
         self.program("tree/scripts/mutations", "#!/bin/bash\nexit 1\n")
         done = self.run_script("scripts/test", "--only", "mutations")
         self.assertEqual((done.returncode, self.last_line(done)), (1, "0 passed, 1 failed"))
+
+    def test_a_share_runs_some_programs_of_the_sanitizer_stages_and_builds_only_those(self):
+        self.log("asan", "OK")
+        self.log("tsan", "OK")
+        tests = [{"name": name, "suite": [f"v:{suite}" for suite in suites]} for name, suites in
+                 {"a": ["unit", "tsan"], "b": ["unit", "tsan"], "c": ["fault"], "d": ["scripts"]}.items()]
+        (self.state / "tests").write_text(json.dumps(tests))
+        done = self.run_script("scripts/test", "--share", "2/2", "--only", "asan", "--only", "tsan")
+        self.assertEqual((done.returncode, self.last_line(done)), (0, "2 passed, 0 failed"), done.stderr)
+        asan, tsan = self.calls("meson test")
+        self.assertIn("--no-suite scripts --no-suite variant b CXX=", asan)
+        self.assertIn("--suite tsan --no-suite variant b CXX=", tsan)
+        self.assertNotIn("--no-rebuild", asan)
+        self.assertEqual(self.calls("ninja"), [])
+        for share in ("0/5", "6/5", "x", ""):
+            self.assertEqual(self.run_script("scripts/test", "--share", share).returncode, 2, share)
 
     def test_suites_run_in_the_release_build_alone(self):
         self.log("release", "OK")

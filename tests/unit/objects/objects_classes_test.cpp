@@ -59,10 +59,12 @@ TEST(Classes, graphs_under_way_at_the_same_time_share_their_numbers) {
         const bool sent = sending_large.step();
         const bool sent_small = sending_small.step();
         const bool has_first = first.step();
-        all = second.step() && has_first && sent && sent_small;
+        // Else a graph that comes between two steps goes to the second.
+        const bool has_second = (has_first || first.has_begun()) && second.step();
+        all = has_first && has_second && sent && sent_small;
         ASSERT_FALSE(deadline.passed());
     }
-    EXPECT_EQ(told_by(*first.take()), told_by(large));
+    EXPECT_TRUE(told_by(*first.take()) == told_by(large));  // too long to be printed
     EXPECT_EQ(told_by(*second.take()), told_by(small));
 }
 

@@ -94,9 +94,14 @@ struct [[gnu::may_alias]] HashImage {
     std::size_t next_resize;
     ChainLink* single_bucket;
 };
-// Nodes keep the hash of keys that are slow to hash.
+// Nodes keep the hash of keys that are slow to hash. A disabled std::hash is refused elsewhere.
 template <class K, class Hash>
-inline constexpr bool kKeepsHash = std::__cache_default<K, Hash>::value;
+inline constexpr bool kKeepsHash = [] {
+    if constexpr (std::is_invocable_v<const Hash&, const K&>)
+        return std::__cache_default<K, Hash>::value;
+    else
+        return false;
+}();
 template <class V, bool KeepsHash>
 struct [[gnu::may_alias]] HashNode {
     using Value = V;

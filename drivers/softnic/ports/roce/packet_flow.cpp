@@ -64,6 +64,7 @@ Wire::Found PacketFlow::turn() noexcept {
     if (!moved && !is_whole(looks) && !window_.unsent()) return Found::unchanged;
     const FlowTime now = std::chrono::steady_clock::now();
     const Found found = moved ? take_batch(now) : Found::nothing;
+    if (found != Found::more && !words_.silent()) window_.expire(now);
     // Of what came first since a look in vain, nothing is done yet: the next look says more.
     const bool first = found == Found::last && looks > 1 && !marks_.armed.load();
     if (!first || window_.unsent())

@@ -191,13 +191,16 @@ void RequestWindow::probe(PacketOutput& output, FlowTime now) noexcept {
     waiting_.until = now + waiting_.delay;
 }
 
+// A program that computes has not looked at what came meanwhile, so the time alone tells nothing.
+void RequestWindow::expire(FlowTime now) noexcept {
+    if (waiting_.active || packets_.in_flight() == 0 || now < deadline_) return;
+    timeout_ = std::min<std::chrono::nanoseconds>(2 * timeout_, kMostTimeout);
+    recovering_ = false;
+    lose_packets(now);
+}
+
 void RequestWindow::send(PacketOutput& output, FlowTime now) noexcept {
     if (waiting_.active) return probe(output, now);
-    if (packets_.in_flight() != 0 && now >= deadline_) {
-        timeout_ = std::min<std::chrono::nanoseconds>(2 * timeout_, kMostTimeout);
-        recovering_ = false;
-        lose_packets(now);
-    }
     const bool idle = packets_.in_flight() == 0;
     KeptPacket packet;
     for (Gathered body; may_send() && packets_.next(packet, body); body = {}) {

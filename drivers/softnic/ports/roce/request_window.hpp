@@ -31,6 +31,8 @@ class RequestWindow {
     void take_notice() noexcept { window_.take_notice(acknowledged_, packets_.most()); }
     // Sends what may be sent now.
     void send(PacketOutput& output, FlowTime now) noexcept;
+    // Everything that came was taken: what has no answer in time is lost, and is sent again next.
+    void expire(FlowTime now) noexcept;
     // True once: what was sent is awaited, and has not asked for an acknowledgement.
     bool take_question() noexcept;
     // Something is not answered: send() is to be called at times. Any thread.

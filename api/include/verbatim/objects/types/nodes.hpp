@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,7 +15,9 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
+#include <verbatim/objects/describe/markings.hpp>
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/types/trait.hpp>
@@ -202,20 +206,60 @@ struct FirstKey {
     static const K& of(const auto& value) noexcept { return value.first; }
 };
 
-// Keys that are whole as soon as they are mended, and mean the same in every process.
+// Keys that are whole as soon as they are mended, and mean the same in every process. Classes of
+// the program are, whose members are; validators run later than the first comparison.
 template <class K>
-struct IsValueKey : std::bool_constant<std::is_arithmetic_v<K> || std::is_enum_v<K>> {};
-template <class C, class A>
-struct IsValueKey<std::basic_string<C, std::char_traits<C>, A>> : std::true_type {};
+constexpr bool is_value_key() noexcept;
 template <class... K>
-struct IsValueKey<std::tuple<K...>>
-    : std::bool_constant<(IsValueKey<std::remove_cv_t<K>>::value && ...)> {};
-template <class A, class B>
-struct IsValueKey<std::pair<A, B>> : IsValueKey<std::tuple<A, B>> {};
-template <class K, std::size_t N>
-struct IsValueKey<std::array<K, N>> : IsValueKey<std::remove_cv_t<K>> {};
+constexpr bool are_value_keys(List<K...>) noexcept {
+    return (is_value_key<std::remove_cv_t<K>>() && ...);
+}
 template <class K>
-struct IsValueKey<std::optional<K>> : IsValueKey<std::remove_cv_t<K>> {};
+struct KeyParts;  // of standard types
+template <class K>
+requires(std::is_arithmetic_v<K> || std::is_enum_v<K>) struct KeyParts<K>
+    : std::type_identity<List<>> {
+};
+template <class C, class A>
+struct KeyParts<std::basic_string<C, std::char_traits<C>, A>> : std::type_identity<List<>> {};
+template <>
+struct KeyParts<std::monostate> : std::type_identity<List<>> {};
+template <std::size_t N>
+struct KeyParts<std::bitset<N>> : std::type_identity<List<>> {};
+template <class R, class P>
+struct KeyParts<std::chrono::duration<R, P>> : std::type_identity<List<R>> {};
+template <class C, class D>
+struct KeyParts<std::chrono::time_point<C, D>> : std::type_identity<List<D>> {};
+template <class... K>
+struct KeyParts<std::tuple<K...>> : std::type_identity<List<K...>> {};
+template <class... K>
+struct KeyParts<std::variant<K...>> : std::type_identity<List<K...>> {};
+template <class A, class B>
+struct KeyParts<std::pair<A, B>> : std::type_identity<List<A, B>> {};
+template <class K, std::size_t N>
+struct KeyParts<std::array<K, N>> : std::type_identity<List<K>> {};
+template <class K, std::size_t N>
+struct KeyParts<K[N]> : std::type_identity<List<K>> {};
+template <class K>
+struct KeyParts<std::optional<K>> : std::type_identity<List<K>> {};
+
+template <class K>
+constexpr bool is_value_key() noexcept {
+    if constexpr (requires { typename KeyParts<K>::type; })
+        return are_value_keys(typename KeyParts<K>::type{});
+    else if constexpr (!std::is_class_v<K> || std::is_polymorphic_v<K> || Validated<K>)
+        return false;
+    else if constexpr (requires { typename TraitOf<K>::Product::Parts; })
+        return are_value_keys(typename TraitOf<K>::Product::Parts{});
+    else
+        return false;
+}
+
+// Comparators and hash functions of a container: the receiver makes its own. A final one lies in
+// the container otherwise.
+template <class F>
+inline constexpr bool kIsStateless =
+    std::is_empty_v<F> && !std::is_final_v<F> && std::is_default_constructible_v<F>;
 
 }  // namespace detail
 

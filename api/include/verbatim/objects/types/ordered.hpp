@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include <verbatim/objects/describe/type_name.hpp>
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/linked_nodes.hpp>
@@ -23,10 +24,13 @@ namespace detail {
 template <class Compare, class K>
 inline constexpr bool kIsGreater =
     std::is_same_v<Compare, std::greater<K>> || std::is_same_v<Compare, std::greater<>>;
+// The order that a container's spelled name tells: peers must have the same.
 template <class Compare, class K>
-inline constexpr bool kIsKnownOrder =
-    kIsGreater<Compare, K> || std::is_same_v<Compare, std::less<K>> ||
-    std::is_same_v<Compare, std::less<>>;
+std::string spell_order() {
+    if (std::is_same_v<Compare, std::less<K>> || std::is_same_v<Compare, std::less<>>) return {};
+    if (kIsGreater<Compare, K>) return " descending";
+    return " by " + type_name<Compare>();
+}
 
 // `fits`: may a node come before another one?
 template <class V, class KeyOf, class Compare, bool IsMulti>
@@ -95,12 +99,13 @@ template <class Container, class V, class KeyOf, bool IsMulti>
 struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, OwnedOne, TreeNode<V>> {
     using Compare = typename Container::key_compare;
     using Key = typename KeyOf::Key;
-    static_assert(kIsKnownOrder<Compare, Key>,
-                  "verbatim: ordered containers need std::less or std::greater: the receiver "
-                  "compares with what it has");
-    static_assert(IsValueKey<Key>::value,
-                  "verbatim: keys must be numbers, enums, strings, or pairs, tuples, arrays and "
-                  "optionals of these: others may compare differently at the receiver");
+    static_assert(
+        kIsStateless<Compare>,
+        "verbatim: ordered containers need a comparator without state: the receiver makes "
+        "its own");
+    static_assert(is_value_key<Key>(),
+                  "verbatim: keys must be numbers, enums, strings, or tuples, optionals, variants, "
+                  "arrays and classes of these: others may compare differently at the receiver");
     using Node = TreeNode<V>;
     using Order = KeyOrder<V, KeyOf, Compare, IsMulti>;
     using OrderedTrait::ContainerTrait::kPolymorphic;
@@ -108,7 +113,7 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
 
     static std::string spell_as(const std::string& name) {
         return OrderedTrait::spell_container((IsMulti ? "multi" : "") + name,
-                                             kIsGreater<Compare, Key> ? " descending" : "");
+                                             spell_order<Compare, Key>());
     }
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {

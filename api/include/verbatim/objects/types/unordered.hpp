@@ -23,9 +23,11 @@ namespace detail {
 
 // Puts nodes into the table, in the sender's order as far as the number of buckets allows. `last`
 // is the last link of the chain; between the steps the image has it as its only bucket.
-template <class V, class KeyOf, class Hash, bool IsMulti, bool HashesLate>
+// `Functions`: of the container, Hash and Equal.
+template <class V, class KeyOf, class Functions, bool IsMulti, bool HashesLate>
 class HashLinker {
   public:
+    using Hash = typename Functions::Hash;
     static constexpr bool kKeepsHash = verbatim::objects::kKeepsHash<typename KeyOf::Key, Hash>;
     using Node = HashNode<V, kKeepsHash>;
     static constexpr bool kIsKeyed = true;
@@ -71,13 +73,13 @@ class HashLinker {
     static const auto& key_of(const Node& node) noexcept {
         return KeyOf::of(NodeTrait<Node>::value_of(node));
     }
-    static std::size_t hash_of(const Node& node) noexcept {
+    static std::size_t hash_of(const Node& node) {
         if constexpr (kKeepsHash)
             return node.hash;
         else
             return Hash{}(key_of(node));
     }
-    std::size_t bucket_of(const ChainLink& link) const noexcept {
+    std::size_t bucket_of(const ChainLink& link) const {
         return buckets_.of(hash_of(reinterpret_cast<const Node&>(link)));
     }
     // Tables of one bucket have it in memory of its own here, too: this one is free, and null at
@@ -120,10 +122,10 @@ class HashLinker {
         if (!equals_neighbor && !are_equal(node, reinterpret_cast<const Node&>(*neighbor)))
             corrupt_("equal keys of a container are not side by side");
     }
-    static bool are_equal(const Node& a, const Node& b) noexcept {
+    static bool are_equal(const Node& a, const Node& b) {
         if constexpr (kKeepsHash)
             if (a.hash != b.hash) return false;
-        return std::equal_to<>{}(key_of(a), key_of(b));
+        return typename Functions::Equal{}(key_of(a), key_of(b));
     }
     void insert_all() {
         ChainLink* at = table_.before_first.next;
@@ -151,14 +153,12 @@ struct UnorderedTrait
     using Key = typename KeyOf::Key;
     using Hash = typename Container::hasher;
     using Equal = typename Container::key_equal;
-    static_assert(std::is_same_v<Hash, std::hash<Key>> &&
-                      (std::is_same_v<Equal, std::equal_to<Key>> ||
-                       std::is_same_v<Equal, std::equal_to<>>),
-                  "verbatim: unordered containers need std::hash and std::equal_to: the receiver "
-                  "hashes with what it has");
-    static_assert(IsValueKey<Key>::value,
-                  "verbatim: keys must be numbers, enums, strings, or optionals of these: others "
-                  "may hash differently at the receiver");
+    static_assert(kIsStateless<Hash> && kIsStateless<Equal>,
+                  "verbatim: unordered containers need a hash function and an equality without "
+                  "state: the receiver makes its own");
+    static_assert(is_value_key<Key>(),
+                  "verbatim: keys must be numbers, enums, strings, or tuples, optionals, variants, "
+                  "arrays and classes of these: others may hash differently at the receiver");
     using Node = HashNode<V, kKeepsHash<Key, Hash>>;
     using UnorderedTrait::ContainerTrait::kPolymorphic;
 
@@ -203,7 +203,7 @@ struct UnorderedTrait
 
   private:
     template <bool HashesLate>
-    using Linker = HashLinker<V, KeyOf, Hash, IsMulti, HashesLate>;
+    using Linker = HashLinker<V, KeyOf, UnorderedTrait, IsMulti, HashesLate>;
 
     static std::uint64_t bytes_of(std::size_t buckets) noexcept {
         return buckets * sizeof(ChainLink*);

@@ -1,10 +1,11 @@
-// expect: unordered containers need std::hash and std::equal_to
+// expect: unordered containers need a hash function and an equality without state
 #include <unordered_set>
 #include <verbatim/objects.hpp>
-struct Same {
-    std::size_t operator()(int) const { return 0; }
+struct Seeded {
+    std::size_t seed = 0;
+    std::size_t operator()(int value) const { return static_cast<std::size_t>(value) ^ seed; }
 };
 struct X {
-    std::unordered_set<int, Same> s;
+    std::unordered_set<int, Seeded> s;
 };
 void use(verbatim::Connection& c, const X& x) { verbatim::send(c, x); }

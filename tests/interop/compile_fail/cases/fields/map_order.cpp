@@ -1,8 +1,9 @@
-// expect: ordered containers need std::less or std::greater
+// expect: ordered containers need a comparator without state
 #include <map>
 #include <verbatim/objects.hpp>
 struct ByDigits {
-    bool operator()(int a, int b) const { return a % 10 < b % 10; }
+    int base = 10;
+    bool operator()(int a, int b) const { return a % base < b % base; }
 };
 struct X {
     std::map<int, int, ByDigits> m;
