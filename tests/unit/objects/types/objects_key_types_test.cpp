@@ -96,7 +96,7 @@ TEST(KeyTypes, hash_functions_and_equalities_of_the_program_are_used) {
     for (int x = 0; x < 90; ++x) {
         const auto found = got.find({x, -1});
         ASSERT_NE(found, got.end());
-        ASSERT_EQ(found->second, x);
+        ASSERT_EQ(found->second, columns.find({x, -1})->second);
     }
 }
 
