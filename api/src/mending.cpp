@@ -55,23 +55,23 @@ bool Mending::run_frames() {
     return stack.empty();
 }
 
-std::byte* Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
+Placement::Object Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
     const ImageCursor& image = tables_.image;
     if (offset >= image.told() || count > (image.told() - offset) / type.bytes ||
         offset % type.alignment != 0)
         corrupt("a reference leads out of the graph");
-    if (offset >= image.cursor())
-        tables_.later.push_back({offset, count, &type});
-    else if (!holds({offset, count, &type}))
-        corrupt("a reference leads to no object of its type");
-    return image.memory_at(offset);
+    if (offset < image.cursor()) return check({offset, count, &type});
+    tables_.later.push_back({offset, count, &type});
+    return {};
 }
 
-bool Mending::holds(const LaterReference& reference) const noexcept {
-    const Placement::Object object = tables_.placement.find(reference.offset);
-    if (object.number == 0) return false;
-    return tables_.placement.holds(object, tables_.image.memory_at(object.offset), reference.offset,
-                                   *reference.type, reference.count);
+Placement::Object Mending::check(const LaterReference& reference) const {
+    const Placement& placement = tables_.placement;
+    const Placement::Object object = placement.find(reference.offset);
+    if (object.number == 0 || !placement.holds(object, tables_.image.memory_at(object.offset),
+                                               reference.offset, *reference.type, reference.count))
+        corrupt("a reference leads to no object of its type");
+    return object;
 }
 
 namespace {
@@ -117,8 +117,7 @@ void Mending::finish() {
     if (references_ != told_.references || steps_ != told_.steps)
         corrupt("its walk ends before its end");
     if (tables_.image.cursor() != told_.cursor) corrupt("bytes are left over");
-    for (const LaterReference& reference : tables_.later.span())
-        if (!holds(reference)) corrupt("a reference leads to no object of its type");
+    for (const LaterReference& reference : tables_.later.span()) (void)check(reference);
     check_texts();
     for (const ToValidate& check : tables_.to_validate.span())
         if (!check.is_valid(check.object)) refuse(check);

@@ -39,13 +39,22 @@ Placement::Object Placement::find(std::uint64_t offset) const noexcept {
     const std::uint64_t end = granule < kReach ? 0 : granule - kReach;
     // Nothing starts behind what was cleared, but a large object may reach there.
     const std::uint64_t first = std::min(granule + 1, cleared_);
-    for (std::uint64_t at = first; at > end; --at) {
-        const std::uint16_t mark = marks_[at - 1];
-        if (mark == 0) continue;
-        if ((mark & kListed) == 0) return {(at - 1) * kImageGranule, 1, mark};
-        break;
+    const std::uint64_t near = std::max(end, first - std::min(first, kNear));
+    std::uint64_t at = marked_end(first, near);
+    if (at == near && near > end) {
+        // Most likely it lies in a long array: the rest of the reach would be searched in vain.
+        const Object listed = last_listed_before(first);
+        if (listed.number != 0 && offset - listed.offset < bytes_of(listed)) return listed;
+        at = marked_end(near, end);
     }
+    if (at > end && (marks_[at - 1] & kListed) == 0)
+        return {(at - 1) * kImageGranule, 1, marks_[at - 1]};
     return last_listed_before(first);
+}
+
+std::uint64_t Placement::marked_end(std::uint64_t at, std::uint64_t end) const noexcept {
+    while (at > end && marks_[at - 1] == 0) --at;
+    return at;
 }
 
 // Counts marks: a search among many small arrays would miss the cache with each step.

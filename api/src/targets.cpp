@@ -64,17 +64,17 @@ Targets::Meeting Targets::meet(const Extent& wanted) {
         // Else a neighbour ends in the same granule.
         const Placement::Object object = placement.find(offset);
         if (offset < object.offset + placement.bytes_of(object))
-            return meet_in_place(wanted, offset);
+            return meet_in_place(wanted, offset, object);
     }
     const Claims::Answer answer = claims.look_up(wanted.address, bytes_of(wanted));
     switch (answer.found) {
         case Claims::Found::freed:
             refuse(wanted, "it leads to arena memory that was freed or never allocated");
         case Claims::Found::seen:
-            return meet_in_place(wanted, answer.offset);
+            return meet_in_place(wanted, answer.offset, placement.find(answer.offset));
         case Claims::Found::covers:
             learn(wanted);
-            return {Met::covers, 0};
+            return {Met::covers};
         case Claims::Found::free:
             break;
     }
@@ -88,16 +88,17 @@ Targets::Meeting Targets::look(const Extent& wanted) noexcept {
     const auto* start =
         reinterpret_cast<const std::byte*>(wanted.address - (offset - object.offset));
     if (!placement.holds(object, start, offset, type_of(wanted), wanted.count)) return {};
-    return {Met::seen, offset};
+    return {Met::seen, offset, object};
 }
 
 // The target starts in an object that was placed.
-Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offset) {
-    const Placement::Object object = placement.find(offset);
+Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offset,
+                                        const Placement::Object& object) {
     const std::uint64_t delta = offset - object.offset;
     const auto* start = reinterpret_cast<const std::byte*>(wanted.address - delta);
     const TypeKey& type = type_of(wanted);
-    if (placement.holds(object, start, offset, type, wanted.count)) return {Met::seen, offset};
+    if (placement.holds(object, start, offset, type, wanted.count))
+        return {Met::seen, offset, object};
     const Extent placed{wanted.address - delta, object.count, object.number, wanted.reference};
     const TypeInfo& inner = placement.type_of(object).info();
     // It is the larger one, or goes on where the other ends, or the types contradict each other.
@@ -110,7 +111,7 @@ Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offs
                                    inner.spelled()));
     if (!holds_placed) learn(placed);
     learn(wanted);
-    return {Met::covers, 0};
+    return {Met::covers};
 }
 
 // Are they parts of one array?

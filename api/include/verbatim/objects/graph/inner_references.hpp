@@ -72,9 +72,8 @@ class InnerReferences {
     Targets::Meeting look(Packer& packer, const Extent& wanted) noexcept {
         const Targets::Meeting meeting = packer.tables_.targets.look(wanted);
         if (meeting.met != Met::seen) return meeting;
-        const Placement& placement = packer.tables_.targets.placement;
-        const Placement::Object object = placement.find(meeting.offset);
-        if (&placement.type_of(object) == &kTypeKey<E> && object.count > 1)
+        const Placement::Object& object = meeting.object;
+        if (&packer.tables_.targets.placement.type_of(object) == &kTypeKey<E> && object.count > 1)
             likely_of<E>() = {wanted.address - (meeting.offset - object.offset),
                               object.count * sizeof(E), object.offset};
         return meeting;
@@ -97,7 +96,7 @@ class InnerReferences {
         const Extent wanted = extent<E>(waiting.target, waiting.count, packer.references_);
         const Likely& likely = likely_of<E>();
         const std::uint64_t delta = wanted.address - likely.address;
-        Targets::Meeting meeting{Met::seen, likely.offset + delta};
+        Targets::Meeting meeting{Met::seen, likely.offset + delta, {}};
         if (delta >= likely.bytes || delta % sizeof(E) != 0 || waiting.count != 1)
             meeting = look<E>(packer, wanted);
         if (meeting.met == Met::seen) return write(packer, waiting.offset, meeting.offset);

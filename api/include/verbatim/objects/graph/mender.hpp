@@ -172,14 +172,12 @@ class Mender : public Mending {
             if (tables_.placement.starts(offset, Types::template number_of<E>()))
                 return image.memory_at(offset);
         }
-        std::byte* const at = refer(offset, count, kTypeKey<E>);
+        const Placement::Object object = refer(offset, count, kTypeKey<E>);
         if constexpr (!Types::kIsOpen && Types::template is_inner<E>())
-            if (const Placement::Object object = tables_.placement.find(offset);
-                offset < image.cursor() && object.number != 0 && object.count > 1 &&
-                &tables_.placement.type_of(object) == &kTypeKey<E>)
+            if (object.count > 1 && &tables_.placement.type_of(object) == &kTypeKey<E>)
                 likely_[Types::template inner_index_of<E>()] = {object.offset,
                                                                 object.count * sizeof(E)};
-        return at;
+        return image.memory_at(offset);
     }
     template <class E>
     [[gnu::noinline]] E* by_record(std::uint64_t count, bool is_owner = false) {

@@ -139,11 +139,13 @@ class Mending {
     bool may_go_on() const noexcept { return steps_ < told_.steps; }
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
-    // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
-    std::byte* refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
+    // `count` objects of `type` lie at `offset`: in that object. Or they will, which is checked in
+    // the end; then there is none yet.
+    Placement::Object refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
     // Nothing is left to be walked: is everything used up and in its place?
     void finish();
-    bool holds(const LaterReference& reference) const noexcept;
+    // The object that its target lies in.
+    Placement::Object check(const LaterReference& reference) const;
 
     MendTables& tables_;
     Run run_;

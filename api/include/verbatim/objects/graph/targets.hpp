@@ -46,6 +46,7 @@ class Targets {
     struct Meeting {
         Met met = Met::fresh;
         std::uint64_t offset = 0;  // seen
+        Placement::Object object;  // seen: that it lies in
     };
     // Throws Error(bad_pointer): freed arena memory, or types that contradict each other.
     Meeting meet(const Extent& wanted);
@@ -75,7 +76,8 @@ class Targets {
     Placement placement;
 
   private:
-    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset);
+    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset,
+                          const Placement::Object& object);
     void learn(Extent container);
     bool joins(const Extent& one, const Extent& other) const noexcept;
     bool is_readable(std::uint64_t address) noexcept;
