@@ -35,6 +35,11 @@ void Placement::place(std::uint64_t offset, std::uint64_t count, std::uint16_t n
 }
 
 Placement::Object Placement::find(std::uint64_t offset) const noexcept {
+    // Often it is the last array: the one that was placed a moment ago, or most of the graph.
+    if (!listed_.empty()) {
+        const Object& last = listed_.back();
+        if (offset - last.offset < bytes_of(last)) return last;
+    }
     const std::uint64_t granule = offset / kImageGranule;
     const std::uint64_t end = granule < kReach ? 0 : granule - kReach;
     // Nothing starts behind what was cleared, but a large object may reach there.

@@ -118,12 +118,8 @@ struct ClassMending {
             offset = array.offset;
         }
         const TypeKey& type = *open_type(waiting.number).key;
-        if (waiting.count != Mender::kUntold) {
-            (void)mender.refer(offset, waiting.count, type);
-        } else {
-            tables.texts.push_back({offset, type.bytes});
-            (void)mender.refer(offset, 1, type);
-        }
+        if (waiting.count == Mender::kUntold) return mender.refer_to_text(offset, type);
+        (void)mender.refer(offset, waiting.count, type);
         return tables.image.memory_at(offset);
     }
 };

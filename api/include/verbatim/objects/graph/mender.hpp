@@ -158,10 +158,7 @@ class Mender : public Mending {
     // Objects that were met before, or are part of others.
     template <class E>
     [[gnu::always_inline]] std::byte* target(std::uint64_t offset, std::uint64_t count) {
-        if (count == kUntold) {
-            tables_.texts.push_back({offset, sizeof(E)});
-            count = 1;
-        }
+        if (count == kUntold) return refer_to_text(offset, kTypeKey<E>);
         ImageCursor& image = tables_.image;
         if (count == 1 && offset < image.cursor()) {
             if constexpr (!Types::kIsOpen && Types::template is_inner<E>()) {

@@ -5,6 +5,7 @@
 // it was copied out. Records are copies. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -144,6 +145,9 @@ class Mending {
     Placement::Object refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
     // Nothing is left to be walked: is everything used up and in its place?
     void finish();
+    // A text of such characters starts at `offset`. Most lie in an array that ends with a zero;
+    // the others are looked through in the end.
+    std::byte* refer_to_text(std::uint64_t offset, const TypeKey& type);
     // The object that its target lies in.
     Placement::Object check(const LaterReference& reference) const;
 
@@ -160,6 +164,13 @@ class Mending {
     Told told_;
 
   private:
+    // A text that was referred to before: a few literals often make up most texts of a graph.
+    struct KnownText {
+        std::uint64_t offset = 0;
+        const TypeKey* type = nullptr;
+    };
+    std::array<KnownText, 16> known_texts_;
+
     void check_texts() const;
     [[noreturn]] static void refuse(const ToValidate& check);
 };
