@@ -56,12 +56,12 @@ bool Mending::run_frames() {
     return stack.empty();
 }
 
-Placement::Object Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
+Mending::Place Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
     const ImageCursor& image = tables_.image;
     if (offset >= image.told() || count > (image.told() - offset) / type.bytes ||
         offset % type.alignment != 0)
         corrupt("a reference leads out of the graph");
-    if (offset < image.cursor()) return check({offset, count, &type});
+    if (offset < image.cursor()) return place_of({offset, count, &type});
     tables_.later.push_back({offset, count, &type});
     return {};
 }
@@ -85,19 +85,22 @@ std::byte* Mending::refer_to_text(std::uint64_t offset, const TypeKey& type) {
     const ImageCursor& image = tables_.image;
     KnownText& known = known_texts_[offset / kImageGranule % known_texts_.size()];
     if (known.offset == offset && known.type == &type) return image.memory_at(offset);
-    const Placement::Object object = refer(offset, 1, type);
+    const Placement::Object object = refer(offset, 1, type).object;
     if (object.number != 0) known = {offset, &type};
     if (!ends_with_zero(tables_, object, type)) tables_.texts.push_back({offset, type.bytes});
     return image.memory_at(offset);
 }
 
-Placement::Object Mending::check(const LaterReference& reference) const {
+Mending::Place Mending::place_of(const LaterReference& reference) const {
     const Placement& placement = tables_.placement;
     const Placement::Object object = placement.find(reference.offset);
-    if (object.number == 0 || !placement.holds(object, tables_.image.memory_at(object.offset),
-                                               reference.offset, *reference.type, reference.count))
-        corrupt("a reference leads to no object of its type");
-    return object;
+    if (object.number != 0) {
+        const std::byte* const bytes = tables_.image.memory_at(object.offset);
+        const Held held =
+            placement.held(object, bytes, reference.offset, *reference.type, reference.count);
+        if (held != Held::no) return {object, held};
+    }
+    corrupt("a reference leads to no object of its type");
 }
 
 namespace {
@@ -143,7 +146,7 @@ void Mending::finish() {
     if (references_ != told_.references || steps_ != told_.steps)
         corrupt("its walk ends before its end");
     if (tables_.image.cursor() != told_.cursor) corrupt("bytes are left over");
-    for (const LaterReference& reference : tables_.later.span()) (void)check(reference);
+    for (const LaterReference& reference : tables_.later.span()) (void)place_of(reference);
     check_texts();
     for (const ToValidate& check : tables_.to_validate.span())
         if (!check.is_valid(check.object)) refuse(check);

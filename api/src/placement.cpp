@@ -75,11 +75,11 @@ Placement::Object Placement::last_listed_before(std::uint64_t granule) const noe
     return count == 0 ? Object{} : listed_[count - 1];
 }
 
-bool Placement::holds(const Object& object, const std::byte* bytes, std::uint64_t offset,
-                      const TypeKey& type, std::uint64_t count) const noexcept {
-    if (object.number == 0 || offset < object.offset) return false;
-    return objects::holds({type_of(object).info(), object.count, bytes}, offset - object.offset,
-                          type.info(), count);
+Held Placement::held(const Object& object, const std::byte* bytes, std::uint64_t offset,
+                     const TypeKey& type, std::uint64_t count) const noexcept {
+    if (object.number == 0 || offset < object.offset) return Held::no;
+    return objects::held({type_of(object).info(), object.count, bytes}, offset - object.offset,
+                         type.info(), count);
 }
 
 }  // namespace verbatim::objects

@@ -81,14 +81,21 @@ Targets::Meeting Targets::meet(const Extent& wanted) {
     return {};
 }
 
-Targets::Meeting Targets::look(const Extent& wanted) noexcept {
+Targets::Meeting Targets::look(const Extent& wanted, const Placement::Part& likely) noexcept {
     std::uint64_t offset = 0;
+    // Whole objects lie there, so it is none of the neighbours that may end in the same granule.
+    if (const Claims::Word word = claims.word_at(wanted.address);
+        wanted.count == 1 && Claims::names_place(word)) {
+        offset = Claims::offset_of(word, wanted.address);
+        if (placement.has(likely, offset))
+            return {Met::seen, offset, {offset - likely.delta, 1, likely.number}, Held::now};
+    }
     if (!claims.find(wanted.address, offset)) return {};
     const Placement::Object object = placement.find(offset);
     const auto* start =
         reinterpret_cast<const std::byte*>(wanted.address - (offset - object.offset));
-    if (!placement.holds(object, start, offset, type_of(wanted), wanted.count)) return {};
-    return {Met::seen, offset, object};
+    const Held held = placement.held(object, start, offset, type_of(wanted), wanted.count);
+    return held == Held::no ? Meeting{} : Meeting{Met::seen, offset, object, held};
 }
 
 // The target starts in an object that was placed.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/graph/pointer_runs.hpp>
 #include <verbatim/objects/types/text.hpp>
 
 namespace verbatim::objects {
@@ -77,15 +78,19 @@ class InnerReferences {
     static Extent extent(const void* first, std::uint64_t count, std::uint64_t reference) {
         return {address_of(first), count, Packer::template number<E>(), reference};
     }
-    // Pointers often lead into the array that the last one of their type led into.
+    // Pointers often lead into the array that the last one of their type led into, or to the same
+    // part of another object.
     template <class E>
     Targets::Meeting look(Packer& packer, const Extent& wanted) noexcept {
-        const Targets::Meeting meeting = packer.tables_.targets.look(wanted);
+        Placement::Part& part = parts_[index_of<E>()];
+        const Targets::Meeting meeting = packer.tables_.targets.look(wanted, part);
         if (meeting.met != Met::seen) return meeting;
         const Placement::Object& object = meeting.object;
         if (&packer.tables_.targets.placement.type_of(object) == &kTypeKey<E> && object.count > 1)
             likely_of<E>() = {wanted.address - (meeting.offset - object.offset),
                               object.count * sizeof(E), object.offset};
+        if (meeting.held == Held::always && object.count == 1)
+            part = {meeting.offset - object.offset, object.number};
         return meeting;
     }
     // Its place in the image, or kNoPlace.
@@ -107,6 +112,7 @@ class InnerReferences {
         auto& waiting = packer.tables_.waiting[index_of<E>()];
         std::size_t& drained = drained_[index_of<E>()];
         if (drained == waiting.size()) return false;
+        fetch_ahead(packer, waiting, drained);
         const WaitingReference next = waiting[drained++];
         if (drained == waiting.size()) {
             waiting.clear();
@@ -114,6 +120,15 @@ class InnerReferences {
         }
         drain<E>(packer, next);
         return true;
+    }
+    // They lead anywhere: the claim of each is fetched, and then what its place is. With these
+    // distances an index of the 10^5 elements of a list left in 93 % of the time.
+    static void fetch_ahead(Packer& packer, const Column<WaitingReference>& waiting,
+                            std::size_t drained) noexcept {
+        constexpr std::size_t kAhead = 16;
+        if (drained + kAhead >= waiting.size()) return;
+        PointerRuns<Packer>::fetch_claim(packer, waiting[drained + kAhead].target);
+        PointerRuns<Packer>::fetch_known(packer, waiting[drained + kAhead / 2].target);
     }
     template <class E>
     void drain(Packer& packer, const WaitingReference& waiting) {
@@ -150,6 +165,7 @@ class InnerReferences {
     static constexpr std::size_t kTypes = Packer::Types::kInnerTypes;
     std::array<std::size_t, kTypes + 1> drained_{};
     std::array<Likely, kTypes + 1> likely_{};
+    std::array<Placement::Part, kTypes + 1> parts_{};
     std::array<Recent, 16> recent_{};
 };
 

@@ -140,16 +140,20 @@ class Mending {
     bool may_go_on() const noexcept { return steps_ < told_.steps; }
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
-    // `count` objects of `type` lie at `offset`: in that object. Or they will, which is checked in
-    // the end; then there is none yet.
-    Placement::Object refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
+    // The object that others lie in.
+    struct Place {
+        Placement::Object object;
+        Held held = Held::no;
+    };
+    // `count` objects of `type` lie at `offset`. Or they will, which is checked in the end; then
+    // there is no object yet.
+    Place refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
     // Nothing is left to be walked: is everything used up and in its place?
     void finish();
     // A text of such characters starts at `offset`. Most lie in an array that ends with a zero;
     // the others are looked through in the end.
     std::byte* refer_to_text(std::uint64_t offset, const TypeKey& type);
-    // The object that its target lies in.
-    Placement::Object check(const LaterReference& reference) const;
+    Place place_of(const LaterReference& reference) const;
 
     MendTables& tables_;
     Run run_;
