@@ -27,6 +27,7 @@ void Mending::restart() {
     tables_.later.clear();
     tables_.to_validate.clear();
     tables_.texts.clear();
+    known_texts_ = {};
     tables_.records.clear();
     tables_.image.begin();
     for (PredictedUse& predicted : tables_.predicted) predicted.last = {};
@@ -55,34 +56,61 @@ bool Mending::run_frames() {
     return stack.empty();
 }
 
-std::byte* Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
+Mending::Place Mending::refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type) {
     const ImageCursor& image = tables_.image;
     if (offset >= image.told() || count > (image.told() - offset) / type.bytes ||
         offset % type.alignment != 0)
         corrupt("a reference leads out of the graph");
-    if (offset >= image.cursor())
-        tables_.later.push_back({offset, count, &type});
-    else if (!holds({offset, count, &type}))
-        corrupt("a reference leads to no object of its type");
+    if (offset < image.cursor()) return place_of({offset, count, &type});
+    tables_.later.push_back({offset, count, &type});
+    return {};
+}
+
+namespace {
+
+constexpr std::uint64_t kZero = 0;
+
+// Is it an array of such characters, the last of which is zero? Then so end all texts in it.
+bool ends_with_zero(const MendTables& tables, const Placement::Object& object,
+                    const TypeKey& type) noexcept {
+    if (object.number == 0 || &tables.placement.type_of(object) != &type) return false;
+    const std::uint64_t end = object.offset + tables.placement.bytes_of(object);
+    if (end > tables.image.told()) return false;
+    return std::memcmp(tables.image.memory_at(end - type.bytes), &kZero, type.bytes) == 0;
+}
+
+}  // namespace
+
+std::byte* Mending::refer_to_text(std::uint64_t offset, const TypeKey& type) {
+    const ImageCursor& image = tables_.image;
+    KnownText& known = known_texts_[offset / kImageGranule % known_texts_.size()];
+    if (known.offset == offset && known.type == &type) return image.memory_at(offset);
+    const Placement::Object object = refer(offset, 1, type).object;
+    if (object.number != 0) known = {offset, &type};
+    if (!ends_with_zero(tables_, object, type)) tables_.texts.push_back({offset, type.bytes});
     return image.memory_at(offset);
 }
 
-bool Mending::holds(const LaterReference& reference) const noexcept {
-    const Placement::Object object = tables_.placement.find(reference.offset);
-    if (object.number == 0) return false;
-    return tables_.placement.holds(object, tables_.image.memory_at(object.offset), reference.offset,
-                                   *reference.type, reference.count);
+Mending::Place Mending::place_of(const LaterReference& reference) const {
+    const Placement& placement = tables_.placement;
+    const Placement::Object object = placement.find(reference.offset);
+    if (object.number != 0) {
+        const std::byte* const bytes = tables_.image.memory_at(object.offset);
+        const Held held =
+            placement.held(object, bytes, reference.offset, *reference.type, reference.count);
+        if (held != Held::no) return {object, held};
+    }
+    corrupt("a reference leads to no object of its type");
 }
 
 namespace {
 
 // The first zero of the text, before `until` and in the object that it lies in; or kNever.
-std::uint64_t end_of(const MendTables& tables, const TextReference& text, std::uint64_t until) {
-    const Placement::Object object = tables.placement.find(text.offset);
+std::uint64_t end_of(const MendTables& tables, const Placement::Object& object,
+                     const TextReference& text, std::uint64_t until) {
     if (object.number == 0) return Records::kNever;
     const std::uint64_t end = std::min(until, object.offset + tables.placement.bytes_of(object));
     const std::byte* const start = tables.image.memory_at(object.offset) - object.offset;
-    constexpr std::uint64_t kZero = 0;
     for (std::uint64_t at = text.offset; at + text.character_bytes <= end;
          at += text.character_bytes)
         if (std::memcmp(start + at, &kZero, text.character_bytes) == 0) return at;
@@ -98,13 +126,14 @@ bool comes_after(const TextReference& a, const TextReference& b) noexcept {
 // From the last to the first, so that no byte is looked at twice however the texts overlap.
 void Mending::check_texts() const {
     std::sort(tables_.texts.begin(), tables_.texts.end(), comes_after);
-    TextReference after{};
+    TextReference after{0, 0};
+    Placement::Object object;  // that the text lies in
     std::uint64_t end_after = Records::kNever;
     for (const TextReference& text : tables_.texts.span()) {
-        const bool goes_on = text.character_bytes == after.character_bytes &&
-                             tables_.placement.find(text.offset).offset ==
-                                 tables_.placement.find(after.offset).offset;
-        std::uint64_t end = end_of(tables_, text, goes_on ? after.offset : Records::kNever);
+        const bool goes_on = text.character_bytes == after.character_bytes && object.number != 0 &&
+                             text.offset >= object.offset;
+        if (!goes_on) object = tables_.placement.find(text.offset);
+        std::uint64_t end = end_of(tables_, object, text, goes_on ? after.offset : Records::kNever);
         if (end == Records::kNever && goes_on) end = end_after;
         if (end == Records::kNever) corrupt("a text has no end");
         after = text;
@@ -117,8 +146,7 @@ void Mending::finish() {
     if (references_ != told_.references || steps_ != told_.steps)
         corrupt("its walk ends before its end");
     if (tables_.image.cursor() != told_.cursor) corrupt("bytes are left over");
-    for (const LaterReference& reference : tables_.later.span())
-        if (!holds(reference)) corrupt("a reference leads to no object of its type");
+    for (const LaterReference& reference : tables_.later.span()) (void)place_of(reference);
     check_texts();
     for (const ToValidate& check : tables_.to_validate.span())
         if (!check.is_valid(check.object)) refuse(check);

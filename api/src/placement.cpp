@@ -35,17 +35,31 @@ void Placement::place(std::uint64_t offset, std::uint64_t count, std::uint16_t n
 }
 
 Placement::Object Placement::find(std::uint64_t offset) const noexcept {
+    // Often it is the last array: the one that was placed a moment ago, or most of the graph.
+    if (!listed_.empty()) {
+        const Object& last = listed_.back();
+        if (offset - last.offset < bytes_of(last)) return last;
+    }
     const std::uint64_t granule = offset / kImageGranule;
     const std::uint64_t end = granule < kReach ? 0 : granule - kReach;
     // Nothing starts behind what was cleared, but a large object may reach there.
     const std::uint64_t first = std::min(granule + 1, cleared_);
-    for (std::uint64_t at = first; at > end; --at) {
-        const std::uint16_t mark = marks_[at - 1];
-        if (mark == 0) continue;
-        if ((mark & kListed) == 0) return {(at - 1) * kImageGranule, 1, mark};
-        break;
+    const std::uint64_t near = std::max(end, first - std::min(first, kNear));
+    std::uint64_t at = marked_end(first, near);
+    if (at == near && near > end) {
+        // Most likely it lies in a long array: the rest of the reach would be searched in vain.
+        const Object listed = last_listed_before(first);
+        if (listed.number != 0 && offset - listed.offset < bytes_of(listed)) return listed;
+        at = marked_end(near, end);
     }
+    if (at > end && (marks_[at - 1] & kListed) == 0)
+        return {(at - 1) * kImageGranule, 1, marks_[at - 1]};
     return last_listed_before(first);
+}
+
+std::uint64_t Placement::marked_end(std::uint64_t at, std::uint64_t end) const noexcept {
+    while (at > end && marks_[at - 1] == 0) --at;
+    return at;
 }
 
 // Counts marks: a search among many small arrays would miss the cache with each step.
@@ -61,11 +75,11 @@ Placement::Object Placement::last_listed_before(std::uint64_t granule) const noe
     return count == 0 ? Object{} : listed_[count - 1];
 }
 
-bool Placement::holds(const Object& object, const std::byte* bytes, std::uint64_t offset,
-                      const TypeKey& type, std::uint64_t count) const noexcept {
-    if (object.number == 0 || offset < object.offset) return false;
-    return objects::holds({type_of(object).info(), object.count, bytes}, offset - object.offset,
-                          type.info(), count);
+Held Placement::held(const Object& object, const std::byte* bytes, std::uint64_t offset,
+                     const TypeKey& type, std::uint64_t count) const noexcept {
+    if (object.number == 0 || offset < object.offset) return Held::no;
+    return objects::held({type_of(object).info(), object.count, bytes}, offset - object.offset,
+                         type.info(), count);
 }
 
 }  // namespace verbatim::objects

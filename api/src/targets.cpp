@@ -64,40 +64,48 @@ Targets::Meeting Targets::meet(const Extent& wanted) {
         // Else a neighbour ends in the same granule.
         const Placement::Object object = placement.find(offset);
         if (offset < object.offset + placement.bytes_of(object))
-            return meet_in_place(wanted, offset);
+            return meet_in_place(wanted, offset, object);
     }
     const Claims::Answer answer = claims.look_up(wanted.address, bytes_of(wanted));
     switch (answer.found) {
         case Claims::Found::freed:
             refuse(wanted, "it leads to arena memory that was freed or never allocated");
         case Claims::Found::seen:
-            return meet_in_place(wanted, answer.offset);
+            return meet_in_place(wanted, answer.offset, placement.find(answer.offset));
         case Claims::Found::covers:
             learn(wanted);
-            return {Met::covers, 0};
+            return {Met::covers};
         case Claims::Found::free:
             break;
     }
     return {};
 }
 
-Targets::Meeting Targets::look(const Extent& wanted) noexcept {
+Targets::Meeting Targets::look(const Extent& wanted, const Placement::Part& likely) noexcept {
     std::uint64_t offset = 0;
+    // Whole objects lie there, so it is none of the neighbours that may end in the same granule.
+    if (const Claims::Word word = claims.word_at(wanted.address);
+        wanted.count == 1 && Claims::names_place(word)) {
+        offset = Claims::offset_of(word, wanted.address);
+        if (placement.has(likely, offset))
+            return {Met::seen, offset, {offset - likely.delta, 1, likely.number}, Held::now};
+    }
     if (!claims.find(wanted.address, offset)) return {};
     const Placement::Object object = placement.find(offset);
     const auto* start =
         reinterpret_cast<const std::byte*>(wanted.address - (offset - object.offset));
-    if (!placement.holds(object, start, offset, type_of(wanted), wanted.count)) return {};
-    return {Met::seen, offset};
+    const Held held = placement.held(object, start, offset, type_of(wanted), wanted.count);
+    return held == Held::no ? Meeting{} : Meeting{Met::seen, offset, object, held};
 }
 
 // The target starts in an object that was placed.
-Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offset) {
-    const Placement::Object object = placement.find(offset);
+Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offset,
+                                        const Placement::Object& object) {
     const std::uint64_t delta = offset - object.offset;
     const auto* start = reinterpret_cast<const std::byte*>(wanted.address - delta);
     const TypeKey& type = type_of(wanted);
-    if (placement.holds(object, start, offset, type, wanted.count)) return {Met::seen, offset};
+    if (placement.holds(object, start, offset, type, wanted.count))
+        return {Met::seen, offset, object};
     const Extent placed{wanted.address - delta, object.count, object.number, wanted.reference};
     const TypeInfo& inner = placement.type_of(object).info();
     // It is the larger one, or goes on where the other ends, or the types contradict each other.
@@ -110,7 +118,7 @@ Targets::Meeting Targets::meet_in_place(const Extent& wanted, std::uint64_t offs
                                    inner.spelled()));
     if (!holds_placed) learn(placed);
     learn(wanted);
-    return {Met::covers, 0};
+    return {Met::covers};
 }
 
 // Are they parts of one array?

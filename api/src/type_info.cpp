@@ -172,18 +172,20 @@ const TypeInfo& virtual_table_info() {
     return info;
 }
 
-bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
-           std::uint64_t inner_count) noexcept {
+Held held(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
+          std::uint64_t inner_count) noexcept {
+    Held answer = Held::always;
     const TypeInfo* type = &outer.type;
     std::uint64_t count = outer.count;
     const std::byte* at = outer.bytes;  // the first of `count` objects of `type`
     // Each round goes one type further in; types nest finitely, so this ends.
     while (true) {
         const std::uint64_t index = delta / type->bytes;
-        if (index >= count) return false;
+        if (index >= count) return Held::no;
         delta -= index * type->bytes;
         at += index * type->bytes;
-        if (delta == 0 && is_same(*type, inner)) return inner_count <= count - index;
+        if (delta == 0 && is_same(*type, inner))
+            return inner_count <= count - index ? answer : Held::no;
         const TypeInfo* const array = type;
         count = 1;
         if (type->element != nullptr) {
@@ -191,11 +193,12 @@ bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
             type = &type->element();
         } else if (!type->choices.empty()) {
             const std::size_t alive = type->alive(at);
-            if (alive >= type->choices.size()) return false;
+            if (alive >= type->choices.size()) return Held::no;
+            answer = Held::now;
             type = &type->choices[alive]();
         } else {
             const PartInfo* const part = part_at(*type, delta);
-            if (part == nullptr) return false;
+            if (part == nullptr) return Held::no;
             delta -= part->offset;
             at += part->offset;
             type = &part->type();

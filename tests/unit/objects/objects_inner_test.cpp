@@ -43,8 +43,12 @@ TEST(Inner, placement_finds_the_object_at_each_offset) {
     struct Large {
         std::array<std::byte, 10'000> bytes;
     };
-    const std::array<const objects::TypeKey*, 3> types{
-        &objects::kTypeKey<Leaf>, &objects::kTypeKey<std::uint64_t>, &objects::kTypeKey<Large>};
+    struct Medium {
+        std::array<std::byte, 1000> bytes;
+    };
+    const std::array<const objects::TypeKey*, 4> types{
+        &objects::kTypeKey<Leaf>, &objects::kTypeKey<std::uint64_t>, &objects::kTypeKey<Large>,
+        &objects::kTypeKey<Medium>};
     std::minstd_rand random(20261125);
     for (int graph = 0; graph < 200; ++graph) {
         objects::Placement placement;
@@ -52,8 +56,8 @@ TEST(Inner, placement_finds_the_object_at_each_offset) {
         std::map<std::uint64_t, objects::Placement::Object> expected;
         std::uint64_t end = 0;
         for (int left = 100; left != 0; --left) {
-            const auto number =
-                static_cast<std::uint16_t>(random() % 20 == 0 ? 3 : 1 + random() % 2);
+            const auto number = static_cast<std::uint16_t>(random() % 10 == 0 ? 3 + random() % 2
+                                                                              : 1 + random() % 2);
             const std::uint64_t count = random() % 3 == 0    ? 1
                                         : random() % 30 == 0 ? 3000
                                                              : random() % 9;

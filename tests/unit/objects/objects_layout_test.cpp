@@ -147,6 +147,21 @@ TEST(Holds, finds_objects_inside_arrays_members_and_nothing_else) {
     EXPECT_FALSE(holds(one, 12, type_info<int>(), 1));  // padding
 }
 
+// Receivers go by that for all objects of the type.
+TEST(Holds, tells_what_the_type_alone_holds) {
+    struct Both {
+        std::pair<int, double> pair;
+        std::optional<double> maybe;
+    };
+    const Both both{{1, 2.0}, 3.0};
+    const objects::ObjectArray one{objects::type_info<Both>(), 1,
+                                   reinterpret_cast<const std::byte*>(&both)};
+    const auto& number = objects::type_info<double>();
+    EXPECT_EQ(objects::held(one, 8, number, 1), objects::Held::always);
+    EXPECT_EQ(objects::held(one, offsetof(Both, maybe), number, 1), objects::Held::now);
+    EXPECT_EQ(objects::held(one, 0, number, 1), objects::Held::no);
+}
+
 TEST(Holds, finds_what_optionals_hold_only_while_they_hold_it) {
     using Value = std::optional<std::pair<int, std::optional<double>>>;
     std::array<Value, 2> values{Value({1, 2.0}), Value({3, {}})};

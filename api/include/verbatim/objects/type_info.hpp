@@ -78,9 +78,15 @@ bool derives(const TypeInfo& derived, const TypeInfo& base, std::uint64_t delta)
 const TypeInfo& virtual_table_info();
 
 // Does the array hold `inner_count` consecutive objects of type `inner`, starting `delta` bytes
-// into it? The storage of an empty optional holds no object.
-bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
-           std::uint64_t inner_count) noexcept;
+// into it? The storage of an empty optional holds no object. Some do for what their bytes say now,
+// the others because of their type: so do all arrays of that type and length.
+enum class Held : std::uint8_t { no, now, always };
+Held held(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
+          std::uint64_t inner_count) noexcept;
+inline bool holds(const ObjectArray& outer, std::uint64_t delta, const TypeInfo& inner,
+                  std::uint64_t inner_count) noexcept {
+    return held(outer, delta, inner, inner_count) != Held::no;
+}
 
 template <class T>
 const TypeInfo& type_info();

@@ -1,5 +1,6 @@
 // Views and texts arrive with what they look at, once, also where others of the graph own it.
 #include <cstring>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
@@ -182,6 +183,61 @@ TEST(ViewTypes, long_texts_arrive) {
     EXPECT_STREQ(got[3], "");
 }
 
+struct Named {
+    std::uint64_t number = 0;
+    const char* kind = nullptr;
+};
+struct Owned {
+    std::vector<Named> rows;
+    std::string name;
+};
+
+// Where only texts lead to characters, the first one is taken in at once, and no other needs a
+// record. Else all wait for their whole.
+TEST(ViewTypes, texts_that_many_rows_share_arrive_once) {
+    static const char kinds[] = "apple\0a longer name\0";
+    Owned root{std::vector<Named>(20'000), kLong};
+    for (std::uint64_t i = 0; i < root.rows.size(); ++i)
+        root.rows[i] = {i, i % 7 == 0 ? nullptr : kinds + (i % 3 == 0 ? 6 : i % 3 == 1 ? 0 : 20)};
+    root.rows[5].kind = root.name.c_str();
+    const auto expect_same = [&](const std::vector<Named>& got, const std::vector<Named>& rows) {
+        std::map<const char*, const char*> places;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            ASSERT_STREQ(got[i].kind, rows[i].kind) << i;
+            ASSERT_EQ(got[i].number, rows[i].number);
+            ASSERT_EQ(places.try_emplace(rows[i].kind, got[i].kind).first->second, got[i].kind);
+        }
+    };
+    for (const std::uint64_t flush_bytes : {kSegmentBytes, std::uint64_t{4096}}) {
+        Loopback<std::vector<Named>> alone;
+        alone.flush_bytes = flush_bytes;
+        expect_same(alone.send(root.rows), root.rows);
+        EXPECT_EQ(alone.records, 4u);
+        EXPECT_EQ(alone.restarts, 0u);
+        Loopback<Owned> with_owner;
+        with_owner.flush_bytes = flush_bytes;
+        const Owned& got = with_owner.send(root);
+        expect_same(got.rows, root.rows);
+        EXPECT_EQ(got.rows[5].kind, got.name.c_str());
+        EXPECT_EQ(with_owner.restarts, 0u);
+    }
+}
+
+// Linkers let a literal end another one.
+TEST(ViewTypes, texts_that_end_others_share_their_bytes) {
+    Loopback<std::vector<const char*>> loopback;
+    loopback.flush_bytes = 64;
+    const char* const whole = "the whole of it";
+    const auto& got = loopback.send({whole + 10, whole + 4, "between", whole, whole + 15, whole});
+    for (const std::size_t at : {10u, 4u, 0u, 15u}) {
+        const auto i = at == 10 ? 0u : at == 4 ? 1u : at == 0 ? 3u : 4u;
+        EXPECT_EQ(got[i], got[3] + at);
+        EXPECT_STREQ(got[i], whole + at);
+    }
+    EXPECT_EQ(got[5], got[3]);
+    EXPECT_STREQ(got[2], "between");
+}
+
 struct Acyclic {
     const char* text = nullptr;
     std::string_view view;
@@ -219,6 +275,36 @@ TEST(ViewTypes, a_text_without_an_end_is_refused) {
             if (i >= 16) bytes[i] = std::byte('x');
     };
     EXPECT_CORRUPT(loopback.send(text.c_str()), "text has no end");
+}
+
+// Its array ends with a zero, but that one is not whole, or it lies elsewhere.
+TEST(ViewTypes, a_text_of_wide_characters_without_an_end_is_refused) {
+    Loopback<std::vector<const char32_t*>> loopback;
+    std::u32string text(100, U'x');
+    loopback.tamper = [](std::uint64_t, std::byte* bytes, std::uint64_t count) {
+        for (std::uint64_t i = 0; i + 4 <= count; i += 4)
+            if (i >= 200 && bytes[i] == std::byte{0}) bytes[i + 1] = std::byte{1};
+    };
+    EXPECT_CORRUPT(loopback.send({text.c_str(), text.c_str()}), "text has no end");
+}
+
+TEST(ViewTypes, texts_into_views_without_a_zero_are_refused) {
+    struct Both {
+        std::vector<std::string_view> views;
+        std::vector<const char*> texts;
+    };
+    Both root;
+    for (int i = 0; i < 40; ++i) root.views.push_back(std::string_view(kLong).substr(0, 20));
+    for (int i = 0; i < 40; ++i) root.texts.push_back(kLong.c_str() + i);
+    Loopback<Both> loopback;
+    const Both& got = loopback.send(root);
+    for (std::size_t i = 0; i < 40; ++i) ASSERT_STREQ(got.texts[i], root.texts[i]);
+    loopback.tamper = [](std::uint64_t, std::byte* bytes, std::uint64_t count) {
+        const std::string_view there(reinterpret_cast<const char*>(bytes), count);
+        const std::size_t at = there.find(kLong);
+        if (at != there.npos) bytes[at + kLong.size()] = std::byte{'x'};
+    };
+    EXPECT_CORRUPT(loopback.send(root), "text has no end");
 }
 
 TEST(ViewTypes, changed_bytes_arrive_or_are_refused) {

@@ -46,7 +46,8 @@ struct ClassMending {
             tables.placement.starts(offset - predicted.delta, predicted.number) &&
             predicted.place != nullptr)
             return tables.image.memory_at(offset);
-        return mender.refer(offset, 1, kTypeKey<E>);
+        (void)mender.refer(offset, 1, kTypeKey<E>);
+        return tables.image.memory_at(offset);
     }
     // A record says where it leads, or of which class it is.
     template <class E>
@@ -117,9 +118,9 @@ struct ClassMending {
             offset = array.offset;
         }
         const TypeKey& type = *open_type(waiting.number).key;
-        if (waiting.count != Mender::kUntold) return mender.refer(offset, waiting.count, type);
-        tables.texts.push_back({offset, type.bytes});
-        return mender.refer(offset, 1, type);
+        if (waiting.count == Mender::kUntold) return mender.refer_to_text(offset, type);
+        (void)mender.refer(offset, waiting.count, type);
+        return tables.image.memory_at(offset);
     }
 };
 

@@ -101,6 +101,13 @@ struct SharesTargets {
         mp::mp_any_of<EdgesOf<T>, MayBeShared>::value || mp::mp_any_of<PartsOf<T>, OfPart>::value;
 };
 
+// Does a T hold a C, or lead to one otherwise than as a text does?
+template <class C>
+struct HoldsButNoText {
+    template <class T>
+    using Of = mp::mp_bool<mp::mp_contains<NextOf<T>, C>::value && !std::is_pointer_v<T>>;
+};
+
 template <class Edges, template <class> class Predicate>
 using TargetsOf = mp::mp_transform<TargetOfEdge, mp::mp_copy_if<Edges, Predicate>>;
 
@@ -140,6 +147,12 @@ struct Closure {
     template <class P>
     using IsInner = detail::mp::mp_contains<ByValue, P>;
     using Inner = detail::mp::mp_copy_if<Shared, IsInner>;
+
+    // Characters that texts alone lead to, and nothing holds by value.
+    template <class C>
+    static constexpr bool is_of_texts() {
+        return !detail::mp::mp_any_of<Types, detail::HoldsButNoText<C>::template Of>::value;
+    }
 
     // That of the most demanding type.
     static constexpr std::size_t kAlignment = []<class... T>(List<T...>) {

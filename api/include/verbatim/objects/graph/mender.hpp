@@ -158,10 +158,7 @@ class Mender : public Mending {
     // Objects that were met before, or are part of others.
     template <class E>
     [[gnu::always_inline]] std::byte* target(std::uint64_t offset, std::uint64_t count) {
-        if (count == kUntold) {
-            tables_.texts.push_back({offset, sizeof(E)});
-            count = 1;
-        }
+        if (count == kUntold) return refer_to_text(offset, kTypeKey<E>);
         ImageCursor& image = tables_.image;
         if (count == 1 && offset < image.cursor()) {
             if constexpr (!Types::kIsOpen && Types::template is_inner<E>()) {
@@ -171,15 +168,16 @@ class Mender : public Mending {
             }
             if (tables_.placement.starts(offset, Types::template number_of<E>()))
                 return image.memory_at(offset);
+            if constexpr (!Types::kIsOpen && Types::template is_inner<E>())
+                if (const auto& likely = likely_[Types::template inner_index_of<E>()];
+                    tables_.placement.has(likely.part, offset))
+                    return image.memory_at(offset);
         }
-        std::byte* const at = refer(offset, count, kTypeKey<E>);
+        const Place place = refer(offset, count, kTypeKey<E>);
         if constexpr (!Types::kIsOpen && Types::template is_inner<E>())
-            if (const Placement::Object object = tables_.placement.find(offset);
-                offset < image.cursor() && object.number != 0 && object.count > 1 &&
-                &tables_.placement.type_of(object) == &kTypeKey<E>)
-                likely_[Types::template inner_index_of<E>()] = {object.offset,
-                                                                object.count * sizeof(E)};
-        return at;
+            likely_[Types::template inner_index_of<E>()].learn(offset, place, kTypeKey<E>,
+                                                               tables_.placement);
+        return image.memory_at(offset);
     }
     template <class E>
     [[gnu::noinline]] E* by_record(std::uint64_t count, bool is_owner = false) {
@@ -332,8 +330,19 @@ class Mender : public Mending {
         return true;
     }
 
+    // Pointers often lead to elements of the same array, or to the same part of another object.
     struct Likely {
         std::uint64_t start = 0, bytes = 0;
+        Placement::Part part;
+
+        void learn(std::uint64_t offset, const Place& place, const TypeKey& type,
+                   const Placement& placement) noexcept {
+            const Placement::Object& object = place.object;
+            if (object.count > 1 && &placement.type_of(object) == &type)
+                start = object.offset, bytes = object.count * type.bytes;
+            if (object.count == 1 && place.held == Held::always)
+                part = {offset - object.offset, object.number};
+        }
     };
     std::array<std::size_t, Types::kInnerTypes + 1> drained_{};
     std::array<Likely, Types::kInnerTypes + 1> likely_{};

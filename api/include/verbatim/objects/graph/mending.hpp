@@ -5,6 +5,7 @@
 // it was copied out. Records are copies. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -139,11 +140,20 @@ class Mending {
     bool may_go_on() const noexcept { return steps_ < told_.steps; }
     // Pops and runs frames as far as the sender has come. False: it must come further.
     bool run_frames();
-    // `count` objects of `type` lie at `offset`, or will, which is then checked in the end.
-    std::byte* refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
+    // The object that others lie in.
+    struct Place {
+        Placement::Object object;
+        Held held = Held::no;
+    };
+    // `count` objects of `type` lie at `offset`. Or they will, which is checked in the end; then
+    // there is no object yet.
+    Place refer(std::uint64_t offset, std::uint64_t count, const TypeKey& type);
     // Nothing is left to be walked: is everything used up and in its place?
     void finish();
-    bool holds(const LaterReference& reference) const noexcept;
+    // A text of such characters starts at `offset`. Most lie in an array that ends with a zero;
+    // the others are looked through in the end.
+    std::byte* refer_to_text(std::uint64_t offset, const TypeKey& type);
+    Place place_of(const LaterReference& reference) const;
 
     MendTables& tables_;
     Run run_;
@@ -158,6 +168,13 @@ class Mending {
     Told told_;
 
   private:
+    // A text that was referred to before: a few literals often make up most texts of a graph.
+    struct KnownText {
+        std::uint64_t offset = 0;
+        const TypeKey* type = nullptr;
+    };
+    std::array<KnownText, 16> known_texts_;
+
     void check_texts() const;
     [[noreturn]] static void refuse(const ToValidate& check);
 };

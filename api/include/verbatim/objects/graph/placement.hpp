@@ -16,6 +16,8 @@
 namespace verbatim::objects {
 
 class Placement {
+    static constexpr std::uint16_t kListed = 0x8000;
+
   public:
     // One object, or an array that starts there.
     struct Object {
@@ -67,19 +69,37 @@ class Placement {
     }
     // Do `count` objects of `type` lie at `offset`? `bytes` are those of the object that was found
     // there: of the image or of the sender's memory.
+    Held held(const Object& object, const std::byte* bytes, std::uint64_t offset,
+              const TypeKey& type, std::uint64_t count) const noexcept;
     bool holds(const Object& object, const std::byte* bytes, std::uint64_t offset,
-               const TypeKey& type, std::uint64_t count) const noexcept;
+               const TypeKey& type, std::uint64_t count) const noexcept {
+        return held(object, bytes, offset, type, count) != Held::no;
+    }
+
+    // So many bytes inside of any single object of a type lies one of another: an element of a list
+    // in its node. Pointers to them are checked by a look at one mark.
+    struct Part {
+        std::uint64_t delta = 0;
+        std::uint16_t number = kListed - 1;  // of the type; it has no object if there is none
+    };
+    [[gnu::always_inline]] bool has(const Part& part, std::uint64_t offset) const noexcept {
+        return offset >= part.delta && starts(offset - part.delta, part.number);
+    }
 
   private:
     static constexpr std::uint64_t kSearchedBytes = 4096;
-    static constexpr std::uint16_t kListed = 0x8000;
     template <class E>
     static constexpr std::uint64_t kStep = (sizeof(E) + kImageGranule - 1) / kImageGranule;
 
     static constexpr std::uint64_t kReach = kSearchedBytes / kImageGranule;
+    // Objects are mostly shorter than this. In views into a vector of 10^5 strings a whole reach of
+    // empty marks took as long as the rest of a look.
+    static constexpr std::uint64_t kNear = 16;
     static constexpr std::uint64_t kCounted = 32;
 
     void clear_to(std::uint64_t granule);
+    // The end of the last granule before `at` that has a mark; `end` if none behind that has one.
+    std::uint64_t marked_end(std::uint64_t at, std::uint64_t end) const noexcept;
     Object last_listed_before(std::uint64_t granule) const noexcept;
 
     std::span<const TypeKey* const> types_;

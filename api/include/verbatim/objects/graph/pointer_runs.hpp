@@ -24,13 +24,17 @@ struct PointerRuns {
     // Fetches the claim of a target, and itself.
     template <class P>
     [[gnu::always_inline]] static void fetch(Packer& packer, P target) noexcept {
+        fetch_claim(packer, target);
         const std::uint64_t address = address_of(target);
-        if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
-            __builtin_prefetch(words + Claims::granule(address), 1);
         __builtin_prefetch(target);
         constexpr std::size_t bytes = sizeof(std::remove_pointer_t<P>);
         if constexpr (bytes > kImageGranule)
             __builtin_prefetch(reinterpret_cast<const void*>(address + bytes - 1));  // of null, too
+    }
+    [[gnu::always_inline]] static void fetch_claim(Packer& packer, const void* target) noexcept {
+        const std::uint64_t address = address_of(target);
+        if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
+            __builtin_prefetch(words + Claims::granule(address), 1);
     }
     // And then, of one that was met before, its place.
     template <class P>

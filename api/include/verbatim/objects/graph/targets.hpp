@@ -46,11 +46,13 @@ class Targets {
     struct Meeting {
         Met met = Met::fresh;
         std::uint64_t offset = 0;  // seen
+        Placement::Object object;  // seen: that it lies in
+        Held held = Held::now;     // by that
     };
     // Throws Error(bad_pointer): freed arena memory, or types that contradict each other.
     Meeting meet(const Extent& wanted);
-    // The same, but only whether it was met.
-    Meeting look(const Extent& wanted) noexcept;
+    // The same, but only whether it was met. One object is most likely that part of another.
+    Meeting look(const Extent& wanted, const Placement::Part& likely = {}) noexcept;
     // Unoptimised builds refuse pointers to memory that cannot be read; outside of arenas pointers
     // are the caller's contract. It asks the kernel for each page, so optimised programs do it only
     // with VERBATIM_CHECK_POINTERS=1. Throws Error(bad_pointer).
@@ -75,7 +77,8 @@ class Targets {
     Placement placement;
 
   private:
-    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset);
+    Meeting meet_in_place(const Extent& wanted, std::uint64_t offset,
+                          const Placement::Object& object);
     void learn(Extent container);
     bool joins(const Extent& one, const Extent& other) const noexcept;
     bool is_readable(std::uint64_t address) noexcept;
