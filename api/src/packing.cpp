@@ -42,10 +42,10 @@ void Packing::begin_walk() {
     for (PredictedTable& predicted : tables_.predicted) predicted.last = 0;
     tables_.open_waiting.clear();
     class_counts_ = {};
-    steps_ = references_ = objects_ = 0;
+    steps_ = references_ = objects_ = met_again_ = 0;
     cycles_ = {};
     flush_at_ = options_.flush_bytes;
-    if (options_.acyclic) flush_at_ = std::min(flush_at_, CycleSearch::kFrom);
+    if (options_.searches()) flush_at_ = std::min(flush_at_, CycleSearch::kFrom);
 }
 
 void Packing::set_announced() {
@@ -56,8 +56,22 @@ void Packing::set_announced() {
     flush_at_ = tables_.staging.cursor() + options_.flush_bytes;
 }
 
+bool Packing::may_hold_back() noexcept {
+    // An array of pointers has 64 of its targets wait.
+    constexpr std::uint64_t kMany = 256;
+    // A random graph of nodes meets few again at first.
+    constexpr std::uint64_t kUnproven = std::uint64_t{1} << 20;
+    const std::uint64_t held = tables_.staging.cursor();
+    if (options_.acyclic || flush_at_ == 0 || held >= options_.hold_bytes) return false;
+    if (tables_.stack.size() < std::max(kMany, objects_ / 8)) return false;
+    if (held >= kUnproven && met_again_ < objects_ / 16) return false;
+    if (!tables_.staging.buffers().reserve(2)) return false;
+    flush_at_ = held + options_.flush_bytes;
+    return true;
+}
+
 void Packing::run_frames() {
-    if (options_.acyclic && CycleSearch::is_due(tables_.staging.cursor()))
+    if (options_.searches() && CycleSearch::is_due(tables_.staging.cursor()))
         return run_frames_searching();
     cycles_.pause();
     Column<PackFrame>& stack = tables_.stack;
@@ -79,6 +93,7 @@ void Packing::run_frames_searching() {
     do {
         const PackFrame& frame = stack.back();
         stack.pop_back();
+        if (!stack.empty()) __builtin_prefetch(stack.back().source);
         if (cycles_.enters({frame.step, frame.source, frame.count}, stack.size(), steps_)) return;
         frame.step(*this, frame);
         ++steps_;
@@ -86,7 +101,7 @@ void Packing::run_frames_searching() {
 }
 
 bool Packing::must_begin_search() noexcept {
-    if (!options_.acyclic || flush_at_ != CycleSearch::kFrom) return false;
+    if (!options_.searches() || flush_at_ != CycleSearch::kFrom) return false;
     flush_at_ = options_.flush_bytes;
     return !wants_flush();
 }
@@ -120,14 +135,6 @@ void Packing::check_size() const {
         fmt::format("it takes more than {} bytes{}", options_.most_bytes,
                     options_.acyclic ? "; sent as acyclic, a cycle has no end" : ""),
         options_.acyclic ? "send it without `acyclic`, which keeps cycles" : "send it in parts");
-}
-
-void Packing::drop_staged() {
-    tables_.staging.set_announced();
-    tables_.staging.set_retired();
-    tables_.places.clear();
-    tables_.arrays.clear();
-    flush_at_ = tables_.staging.cursor() + options_.flush_bytes;
 }
 
 }  // namespace verbatim::objects

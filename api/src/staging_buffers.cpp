@@ -2,6 +2,7 @@
 #include <verbatim/objects/graph/staging_buffers.hpp>
 
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace verbatim::objects {
@@ -25,6 +26,15 @@ std::byte* StagingBuffers::take() {
     std::byte* const buffer = spare_.back();
     spare_.pop_back();
     return buffer;
+}
+
+bool StagingBuffers::reserve(std::size_t count) noexcept try {
+    spare_.reserve(count);
+    while (spare_.size() < count)
+        spare_.push_back(static_cast<std::byte*>(arena_->allocate(kSegmentBytes, 4096)));
+    return true;
+} catch (const std::exception&) {
+    return false;
 }
 
 void StagingBuffers::set_retired() {

@@ -16,6 +16,9 @@ namespace {
 
 // Staging buffers whose writes have not retired, at most, when the walk goes on.
 constexpr std::size_t kMostUnderWay = 8;
+// Staged before the first flush, at most, of graphs that would need many records; and that part of
+// the arena. A cyclic graph of 100,000 nodes takes 4.6 MiB.
+constexpr std::size_t kMostHeld = std::size_t{8} << 20, kPartOfArena = 16;
 // Eager sends between two looks at what the peer says.
 constexpr std::uint32_t kSendsUnseen = 8;
 
@@ -50,8 +53,9 @@ std::uint16_t flags_of(const OutboundOptions& options) noexcept {
 
 }  // namespace
 
-PackOptions pack_options(const Connection& connection, bool acyclic) noexcept {
+PackOptions pack_options(Connection& connection, bool acyclic) noexcept {
     PackOptions options{.acyclic = acyclic};
+    options.hold_bytes = std::min(kMostHeld, connection.arena().reserved_bytes() / kPartOfArena);
     if (acyclic) options.most_bytes = connection.config().objects.max_graph_bytes;
     return options;
 }
@@ -99,9 +103,11 @@ void Outbound::begin_step() {
 bool Outbound::step(bool is_part) {
     if (phase_ == Phase::done) return true;
     begin_step();
-    const std::uint64_t told = told_cursor_;
+    const std::uint64_t begun = packing_.image_bytes(), told = told_cursor_;
     while (phase_ != Phase::done)
-        if (!advance() || (is_part && phase_ == Phase::walk && told_cursor_ != told)) return false;
+        if (!advance() || (is_part && phase_ == Phase::walk &&
+                           (told_cursor_ != told || packing_.image_bytes() != begun)))
+            return false;
     return true;
 }
 
@@ -160,6 +166,7 @@ bool Outbound::walk() {
     if (id_ != 0 && writer_) packing_.staging().set_opener(&writer_->opener());
     walked_ = packing_.run();
     const bool is_void = packing_.take_restart() && id_ != 0;
+    if (id_ == 0 && !walked_ && packing_.may_hold_back()) return true;
     if (id_ != 0)
         phase_ = is_void ? Phase::restart : Phase::bind;
     else if (!link_.outgoing().is_told(root_.layout.fingerprint))

@@ -2,6 +2,7 @@
 // leaves.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -149,18 +150,18 @@ TEST(Operations, a_send_that_ends_early_is_forgotten_by_its_receiver) {
 
 TEST(Operations, a_second_walk_at_the_same_time_has_tables_of_its_own) {
     Pair pair;
-    struct Linked {
-        Linked* next = nullptr;
+    struct Crossing {
+        Crossing* next = nullptr;
         int value = 0;
     };
-    std::vector<Linked> one(60'000), two(60'000);
+    std::vector<Crossing> one(60'000), two(60'000);
     for (std::size_t i = 0; i < one.size(); ++i) {
         one[i] = {&one[(i * 7 + 1) % one.size()], static_cast<int>(i)};
         two[i] = {&two[(i * 11 + 3) % two.size()], -static_cast<int>(i)};
     }
-    SendOperation<std::vector<Linked>> send_one(*pair.sender, one),
+    SendOperation<std::vector<Crossing>> send_one(*pair.sender, one),
         send_two(*pair.sender, two, {.channel = 1});
-    ReceiveOperation<std::vector<Linked>> take_one(*pair.receiver),
+    ReceiveOperation<std::vector<Crossing>> take_one(*pair.receiver),
         take_two(*pair.receiver, {.channel = 1});
     finish(send_one, send_two, take_one, take_two);
     const auto first = take_one.take(), second = take_two.take();
@@ -180,6 +181,42 @@ TEST(Operations, an_acyclic_graph_is_sent_without_a_look_at_what_was_met) {
         ReceiveOperation<std::vector<std::string>> receiving(*pair.receiver);
         finish(sending, receiving);
         EXPECT_EQ(*receiving.take(), *strings);
+    }
+}
+
+struct Crossing {
+    std::size_t number = 0;
+    Crossing* links[3] = {};
+};
+VERBATIM_DESCRIBE(Crossing, number, links)
+
+// One ring, so that all are reached, and links to random ones.
+std::vector<Crossing> crossings_at_random(std::size_t count) {
+    std::vector<Crossing> all(count);
+    std::mt19937_64 random(7);
+    for (std::size_t i = 0; i < count; ++i)
+        all[i] = {i, {&all[(i + 1) % count], &all[random() % count], &all[random() % count]}};
+    return all;
+}
+
+// Most objects wait until nearly all others were met. While all of them are staged, places are
+// written into the copies.
+TEST(Operations, a_cyclic_graph_of_some_mebibytes_needs_no_records) {
+    Pair pair;
+    for (const bool is_small : {true, false}) {
+        const std::vector<Crossing> all = crossings_at_random(is_small ? 40'000 : 400'000);
+        SendOperation<Crossing> sending(*pair.sender, all[0]);
+        ReceiveOperation<Crossing> receiving(*pair.receiver);
+        finish(sending, receiving);
+        EXPECT_EQ(sending.report().records == 0, is_small);
+        const auto graph = receiving.take();
+        const Crossing* there = graph.get();
+        for (const Crossing& here : all) {
+            for (int i = 0; i < 3; ++i)
+                ASSERT_EQ(there->links[i]->number, here.links[i]->number) << here.number;
+            there = there->links[0];
+        }
+        EXPECT_EQ(there, graph.get());
     }
 }
 

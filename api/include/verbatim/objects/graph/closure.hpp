@@ -160,6 +160,8 @@ struct Closure {
     }(Types{});
     static_assert(kAlignment <= 4096, "verbatim: types are aligned to a page at most");
     static constexpr std::size_t kInnerTypes = detail::mp::mp_size<Inner>::value;
+    // An owner leads to no cycle: only what others refer to as well can lead to itself.
+    static constexpr bool kMayHaveCycles = !detail::mp::mp_empty<Shared>::value;
     static_assert(detail::mp::mp_size<Claimed>::value < 0x7fff, "verbatim: too many types");
 
     template <class T>

@@ -101,6 +101,7 @@ struct OpenGraph {
 struct OpenClosure {
     static constexpr bool kIsOpen = true;
     static constexpr std::size_t kAlignment = 64, kInnerTypes = 0;
+    static constexpr bool kMayHaveCycles = true;
 
     template <class T>
     static constexpr bool claims() {

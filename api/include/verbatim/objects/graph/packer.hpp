@@ -55,7 +55,7 @@ class Packer : public Packing {
     Packer(PackTables& tables, const Root& root, PackOptions options)
         : Packing(tables, &Packer::run_all, type_keys_of<Root>(), Types::kInnerTypes,
                   PackOptions{options.acyclic, options.most_bytes, options.flush_bytes,
-                              Types::kAlignment}),
+                              options.hold_bytes, Types::kAlignment, Types::kMayHaveCycles}),
           root_(root) {
         take_in_root();
     }
@@ -367,7 +367,8 @@ class Packer : public Packing {
             if (wants_flush() && !must_begin_search()) {
                 check_size();
                 if (!tables_.targets.is_void()) return false;
-                drop_staged();
+                set_announced();  // nothing of this walk will be sent
+                tables_.staging.set_retired();
             }
             if (!tables_.stack.empty())
                 run_frames();

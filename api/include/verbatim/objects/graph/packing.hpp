@@ -68,7 +68,11 @@ struct PackOptions {
     bool acyclic = false;
     std::uint64_t most_bytes = kMaxImageBytes;  // of the image
     std::uint64_t flush_bytes = kSegmentBytes;  // staged before run() returns
+    std::uint64_t hold_bytes = 0;               // see Packing::may_hold_back()
     std::size_t alignment = kImageGranule;      // set by the packer
+    bool may_have_cycles = true;                // likewise
+
+    bool searches() const noexcept { return acyclic && may_have_cycles; }
 };
 
 class Packing {
@@ -79,6 +83,11 @@ class Packing {
     // Walks on. True once everything is staged; false after about as many bytes as a segment has,
     // to be sent before the next call. Throws Error(bad_pointer | graph_too_large). Never blocks.
     bool run();
+
+    // Before anything has left, after run() has returned false: the walk should go on before it is
+    // sent. So it is where most objects wait to be followed, and lead to others that were met. Each
+    // of these references would need a record once its copy has left. Never beyond `hold_bytes`.
+    bool may_hold_back() noexcept;
 
     // What the receiver must be told with the bytes that are staged now.
     Staging& staging() noexcept { return tables_.staging; }
@@ -116,6 +125,7 @@ class Packing {
     void begin_walk();
     // A reference leads to `offset`; its field is at `word`, if that is not zero.
     [[gnu::always_inline]] void refer(Slot word, std::uint64_t reference, std::uint64_t offset) {
+        ++met_again_;
         std::byte* const field = word.offset == 0 ? nullptr : tables_.staging.staged(word.offset);
         if (field == nullptr) return tell(reference, offset);
         const std::uint64_t value = kPlaceBit | offset;
@@ -124,8 +134,6 @@ class Packing {
     void tell(std::uint64_t reference, std::uint64_t offset);
 
     void restart();
-    // Nothing of this walk will be sent.
-    void drop_staged();
     // No flush is due, but a search for cycles: of an acyclic walk, before its first flush.
     bool must_begin_search() noexcept;
     void check_size() const;
@@ -136,6 +144,7 @@ class Packing {
     std::uint64_t steps_ = 0;
     std::uint64_t references_ = 0;
     std::uint64_t objects_ = 0;
+    std::uint64_t met_again_ = 0;
     CycleSearch cycles_;
     ClassCounts class_counts_;
     std::uint64_t flush_at_ = kSegmentBytes;  // offset

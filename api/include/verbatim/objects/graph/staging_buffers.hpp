@@ -20,6 +20,8 @@ class StagingBuffers {
 
     // Throws Error(out_of_memory).
     std::byte* take();
+    // The next ones need no memory. False: there is none.
+    bool reserve(std::size_t count) noexcept;
     // The device may read it until set_retired().
     void put_under_way(std::byte* buffer) { under_way_.push_back(buffer); }
     void set_retired();

@@ -54,7 +54,7 @@ const RootType& root_type() {
     return type;
 }
 
-PackOptions pack_options(const Connection& connection, bool acyclic) noexcept;
+PackOptions pack_options(Connection& connection, bool acyclic) noexcept;
 
 // Memory that one graph lies in. Any thread may release it.
 class ImageMemory {
