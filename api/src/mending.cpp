@@ -25,6 +25,7 @@ void Mending::restart() {
     tables_.stack.clear();
     for (auto& waiting : tables_.waiting) waiting.clear();
     tables_.later.clear();
+    tables_.to_link.clear();
     tables_.to_validate.clear();
     tables_.texts.clear();
     known_texts_ = {};
@@ -146,6 +147,7 @@ void Mending::finish() {
     if (references_ != told_.references || steps_ != told_.steps)
         corrupt("its walk ends before its end");
     if (tables_.image.cursor() != told_.cursor) corrupt("bytes are left over");
+    for (const ToLink& container : tables_.to_link.span()) container.link(*this, container.image);
     for (const LaterReference& reference : tables_.later.span()) (void)place_of(reference);
     check_texts();
     for (const ToValidate& check : tables_.to_validate.span())

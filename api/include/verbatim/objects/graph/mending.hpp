@@ -68,12 +68,20 @@ struct ToValidate {
     const TypeKey* type = nullptr;
 };
 
+// A container that is linked when all of its nodes are mended.
+class Mending;
+struct ToLink {
+    void (*link)(Mending&, std::byte*) = nullptr;
+    std::byte* image = nullptr;
+};
+
 // The tables of a walk, kept from graph to graph. Threads: one at a time.
 struct MendTables {
     Placement placement;
     Column<MendFrame> stack;
     std::vector<Column<WaitingField>> waiting;  // by inner type
     Column<LaterReference> later;
+    Column<ToLink> to_link;
     Column<ToValidate> to_validate;
     Column<TextReference> texts;
     Records records;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -46,6 +47,11 @@ class ReceiveOperation {
             return inbound_.is_at_once() ? mend_at_once() : mend_on();
         } catch (const Error& error) {
             inbound_.drop(error);
+            throw;
+        } catch (const std::exception& other) {
+            // Of a comparator or a hash function of the program, or for want of memory: the walk
+            // cannot go on from here.
+            inbound_.drop(Error(Errc::corrupt_message, "received graph", other.what()));
             throw;
         }
     }

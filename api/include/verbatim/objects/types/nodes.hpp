@@ -20,6 +20,7 @@
 #include <verbatim/objects/describe/markings.hpp>
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
+#include <verbatim/objects/libstdcxx_values.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -190,8 +191,9 @@ struct NodeMending {
         if (count == now && !(Linker::kIsKeyed && kWalksNodes<R, Node>)) linker.finish();
     }
     static void finish(typename R::Walk& walk, const typename R::Frame& frame) {
-        Linker(static_cast<R&>(walk), frame.at).finish();
+        static_cast<R&>(walk).link_later(&link, frame.at);
     }
+    static void link(typename R::Walk& walk, std::byte* image) { Linker(walk, image).finish(); }
 };
 
 // The value is the key, or starts with it.
@@ -232,8 +234,11 @@ template <class C, class D>
 struct KeyParts<std::chrono::time_point<C, D>> : std::type_identity<List<D>> {};
 template <class... K>
 struct KeyParts<std::tuple<K...>> : std::type_identity<List<K...>> {};
+// A valueless one throws where it is compared.
 template <class... K>
-struct KeyParts<std::variant<K...>> : std::type_identity<List<K...>> {};
+requires(!VariantImage<K...>::kCanBeValueless) struct KeyParts<std::variant<K...>>
+    : std::type_identity<List<K...>> {
+};
 template <class A, class B>
 struct KeyParts<std::pair<A, B>> : std::type_identity<List<A, B>> {};
 template <class K, std::size_t N>

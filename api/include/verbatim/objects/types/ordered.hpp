@@ -110,6 +110,8 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
     using Order = KeyOrder<V, KeyOf, Compare, IsMulti>;
     using OrderedTrait::ContainerTrait::kPolymorphic;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic> + kComparatorBytes;
+    static_assert(sizeof(Container) == kImageAt + sizeof(TreeImage),
+                  "verbatim: the comparator of a container may not be over-aligned");
 
     static std::string spell_as(const std::string& name) {
         return OrderedTrait::spell_container((IsMulti ? "multi" : "") + name,

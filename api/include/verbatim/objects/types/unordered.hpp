@@ -161,6 +161,8 @@ struct UnorderedTrait
                   "arrays and classes of these: others may hash differently at the receiver");
     using Node = HashNode<V, kKeepsHash<Key, Hash>>;
     using UnorderedTrait::ContainerTrait::kPolymorphic;
+    static_assert(sizeof(Container) == kAllocatorBytes<kPolymorphic> + sizeof(HashImage),
+                  "verbatim: the hash function of a container may not be over-aligned");
 
     static std::string spell_as(const std::string& name) {
         return UnorderedTrait::spell_container((IsMulti ? "unordered_multi" : "unordered_") + name);
