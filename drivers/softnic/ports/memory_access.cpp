@@ -69,83 +69,72 @@ void RemoteMemory::unbind() noexcept {
     access_.unbind();
     link_ = nullptr;
     queue_pair_ = domain_ = 0;
-    known_ = {};
-    last_ = &known_[1];
+    grant_ = {};
+    base_ = nullptr;
 }
 
-// Of a key that is not in its place, or not any more.
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
-    *last_ = {};
-    Grant grant;
-    const Syndrome syndrome = find(key, grant);
-    return syndrome == kNoSyndrome ? map(grant) : syndrome;
-}
-
-Syndrome RemoteMemory::find(std::uint32_t key, Grant& grant) noexcept {
     if (link_->memory().keys().lacks(key)) {
         const Errc fetched = link_->memory().fetch_keys(key);
         if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
     }
-    if (!link_->memory().keys().find(key, grant)) {
+    if (!link_->memory().keys().find(key, grant_)) {
+        grant_ = {};
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
         return Syndrome::remote_access;
     }
-    if (!grant.serves_queue_pair(queue_pair_)) {
+    if (!grant_.serves_queue_pair(queue_pair_)) {
         failure_->set("remote key {:#x} is a window for another queue pair", key);
+        grant_ = {};
         return Syndrome::remote_access;
     }
-    if (grant.domain != domain_) {
+    if (grant_.domain != domain_) {
         failure_->set("remote key {:#x} is of another protection domain than the peer's queue pair",
                       key);
+        grant_ = {};
         return Syndrome::remote_access;
     }
-    return kNoSyndrome;
+    const Syndrome syndrome = map_grant();
+    if (syndrome != kNoSyndrome) grant_ = {};
+    return syndrome;
 }
 
 // Finds the granted range's place in this process.
-Syndrome RemoteMemory::map(const Grant& grant) noexcept {
-    std::byte* base = nullptr;
-    PeerMemory& memory = link_->memory();
+Syndrome RemoteMemory::map_grant() noexcept {
+    base_ = nullptr;
+    proven_until_ = {};
     if (link_->same_process()) {
-        base = reinterpret_cast<std::byte*>(grant.address + grant.origin);
-    } else if (grant.file != 0) {
-        base = memory.place(grant);
-        if (base == nullptr && link_->may_fetch(grant.file)) {
-            const Errc fetched = memory.fetch_file(grant.file);
-            if (fetched == Errc::would_block) return kPeerIsAsked;
-            if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
-            base = memory.place(grant);
-        }
-        // Memory like other private one then.
-        if (base == nullptr && !grant.may_vanish()) {
-            failure_->set(
-                "the memory file behind remote key {:#x} cannot be mapped here (the log says why)",
-                grant.key);
-            return Syndrome::remote_access;
-        }
+        base_ = reinterpret_cast<std::byte*>(grant_.address + grant_.origin);
+        return kNoSyndrome;
     }
-    *last_ = {.entry = grant.entry,
-              .version = grant.version,
-              .address = grant.address,
-              .bytes = grant.bytes,
-              .origin = grant.origin,
-              .base = base,
-              .key = grant.key,
-              .access = grant.access,
-              .may_vanish = grant.may_vanish(),
-              .is_sparse = grant.is_sparse()};
+    if (grant_.file == 0) return kNoSyndrome;
+    base_ = link_->memory().place(grant_);
+    if (base_ == nullptr && link_->may_fetch(grant_.file)) {
+        const Errc fetched = link_->memory().fetch_file(grant_.file);
+        if (fetched == Errc::would_block) return kPeerIsAsked;
+        if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
+        base_ = link_->memory().place(grant_);
+    }
+    // Memory like other private one then.
+    if (base_ == nullptr && !grant_.may_vanish()) {
+        failure_->set(
+            "the memory file behind remote key {:#x} cannot be mapped here (the log says why)",
+            grant_.key);
+        return Syndrome::remote_access;
+    }
     return kNoSyndrome;
 }
 
-Syndrome RemoteMemory::refuse(std::uint64_t address, std::uint64_t bytes, Access wanted) noexcept {
-    if (!last_->covers(address, bytes))
+Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                              Access wanted) noexcept {
+    if (!grant_.covers(address, bytes))
         failure_->set(
-            "remote key {:#x} covers {} bytes at {:#x}, the request wants {} bytes at {:#x}",
-            last_->key, last_->bytes, last_->address, bytes, address);
+            "remote key {:#x} covers {} bytes at {:#x}, the request wants {} bytes at {:#x}", key,
+            grant_.bytes, grant_.address, bytes, address);
     else
-        failure_->set("remote key {:#x} allows access {:#x}, the request needs {:#x}", last_->key,
-                      static_cast<unsigned>(last_->access), static_cast<unsigned>(wanted));
+        failure_->set("remote key {:#x} allows access {:#x}, the request needs {:#x}", key,
+                      static_cast<unsigned>(grant_.access), static_cast<unsigned>(wanted));
     return Syndrome::remote_access;
 }
 
@@ -180,7 +169,7 @@ Syndrome RemoteMemory::write(const RemoteRange& to, const PieceList& list) noexc
             return true;
         }
         syndrome = copy_private(Way::write, to, list, chunk);
-        return syndrome == kNoSyndrome && link_->attaches();
+        return syndrome == kNoSyndrome && attaches();
     });
 }
 
@@ -192,7 +181,7 @@ Syndrome RemoteMemory::read(const RemoteRange& from, const PieceList& list) noex
             return true;
         }
         syndrome = copy_private(Way::read, from, list, {done, bytes});
-        return syndrome == kNoSyndrome && link_->attaches();
+        return syndrome == kNoSyndrome && attaches();
     });
 }
 
@@ -208,18 +197,17 @@ Syndrome RemoteMemory::execute(const RemoteAtomic& operation, const RemoteRange&
 // vanish, and pages that are not there yet, take a thread that is guarded against faults.
 std::byte* RemoteMemory::open(std::uint32_t key, std::uint64_t address,
                               std::size_t bytes) noexcept {
-    last_ = known(key);
-    if (last_->key != key || !last_->current()) {
+    if (grant_.key != key || !grant_.current()) {
         FailureText unread;
         FailureText* const own = std::exchange(failure_, &unread);
         const Syndrome syndrome = translate(key);
         failure_ = own;
         if (syndrome != kNoSyndrome) return nullptr;
     }
-    if (last_->may_vanish || last_->is_sparse) return nullptr;
+    if (grant_.may_vanish() || grant_.is_sparse()) return nullptr;
     access_.sequence().enter();
-    if (access_.allowed() && last_->is_good_for(address, bytes, Access::remote_write))
-        return last_->place(address);
+    if (is_good_now(key, address, bytes, Access::remote_write))
+        return base_ + (address - grant_.address);
     access_.sequence().leave();
     return nullptr;
 }
@@ -278,11 +266,11 @@ Syndrome RemoteMemory::attach_failed(int cause, const PieceList* list) noexcept 
 // so one look, at both ends of the request, is good for a while. Where there is no looking, the
 // peer is to do the request itself.
 Syndrome RemoteMemory::prove(RemoteRange& range, std::uint64_t bytes) noexcept {
-    const auto now = RemoteKey::Clock::now();
-    if (now < last_->proven_until) return kNoSyndrome;
+    const auto now = Clock::now();
+    if (now < proven_until_) return kNoSyndrome;
     if (link_->process() == 0) link_->refuse_attach("it is in another pid namespace");
     Syndrome syndrome = kNoSyndrome;
-    if (link_->attaches()) {
+    if (attaches()) {
         std::array<std::byte, 2> seen;
         const iovec local{seen.data(), seen.size()};
         const std::array<iovec, 2> remote{
@@ -291,7 +279,7 @@ Syndrome RemoteMemory::prove(RemoteRange& range, std::uint64_t bytes) noexcept {
         const ssize_t moved =
             process_vm_readv(link_->process(), &local, 1, remote.data(), remote.size(), 0);
         if (moved == static_cast<ssize_t>(seen.size())) {
-            last_->proven_until = now + kProofTime;
+            proven_until_ = now + kProofTime;
             return kNoSyndrome;
         }
         syndrome = attach_failed(moved >= 0 ? EFAULT : errno, nullptr);

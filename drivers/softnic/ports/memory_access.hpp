@@ -1,11 +1,10 @@
 // How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
-// this device's own table, remote keys through the peer's table and the mappings of the link.
-// Recent keys are cached and re-validated by the version of their table entries. Nothing but
+// this device's own table, remote keys through the peer's table and the mappings of the link. One
+// recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
 // RemoteMemory, and who opened it there, touches what a peer's key names. Threads: the one inside
 // the send (or receive) gate.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -66,34 +65,6 @@ struct RemoteRange {
     std::uint64_t address = 0;    // in the peer
 };
 
-// A recent key of the peer's, as each use of it needs it: one line.
-struct alignas(64) RemoteKey {
-    using Clock = std::chrono::steady_clock;
-    const KeyEntry* entry = nullptr;
-    std::uint64_t version = 0;
-    std::uint64_t address = 0, bytes = 0, origin = 0;  // as Grant has them
-    std::byte* base = nullptr;         // of the granted range in this process, null: private
-    Clock::time_point proven_until{};  // the peer has the granted memory still
-    std::uint32_t key = 0;
-    Access access = Access::local_read;
-    bool may_vanish = false, is_sparse = false;
-
-    bool current() const noexcept {
-        return entry != nullptr && entry->version.load(std::memory_order_acquire) == version;
-    }
-    bool covers(std::uint64_t start, std::uint64_t length) const noexcept {
-        return start >= address && length <= bytes && start - address <= bytes - length;
-    }
-    bool allows(Access wanted) const noexcept { return verbatim::allows(access, wanted); }
-    std::byte* place(std::uint64_t start) const noexcept { return base + (start - address); }
-    // It is in order as it is: nothing has to be looked up.
-    bool is_good_for(std::uint64_t start, std::uint64_t length, Access wanted) const noexcept {
-        return current() && covers(start, length) && allows(wanted) && base != nullptr &&
-               (!may_vanish || Clock::now() < proven_until);
-    }
-};
-static_assert(sizeof(RemoteKey) == 64);
-
 class RemoteMemory {
   public:
     explicit RemoteMemory(FailureText& failure) noexcept : failure_(&failure) {}
@@ -108,27 +79,26 @@ class RemoteMemory {
         if (domain == domain_) [[likely]]
             return;
         domain_ = domain;
-        known_ = {};
+        grant_ = {};
     }
 
     // kPeerIsAsked: nothing is decided; again later.
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
-        last_ = known(key);
-        if (last_->key != key || !last_->current()) [[unlikely]]
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
             if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome)
                 return syndrome;
-        if (!last_->covers(address, bytes) || !last_->allows(wanted)) [[unlikely]]
-            return refuse(address, bytes, wanted);
-        range.address = address + last_->origin;
-        range.mapped = last_->base == nullptr ? nullptr : last_->place(address);
-        return !last_->may_vanish || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
+        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+            return refuse(key, address, bytes, wanted);
+        range.address = address + grant_.origin;
+        range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
+        return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
     }
 
     // Whether this side touches such a range itself; else nothing was done, and the peer is to do
     // it. Attaching may turn out to be refused by any copy.
     bool reaches(const RemoteRange& range) const noexcept {
-        return range.mapped != nullptr || link_->attaches();
+        return range.mapped != nullptr || attaches();
     }
     // The last aligned 8 bytes come last where the range is mapped. Private memory takes a system
     // call, and has no order that a poller could rely on.
@@ -138,23 +108,19 @@ class RemoteMemory {
     mlx5::Syndrome execute(const RemoteAtomic& operation, const RemoteRange& at,
                            std::uint64_t& before) noexcept;
     // A write or read of bytes that lie side by side. False: nothing was done, because the key is
-    // none of those known, or not everything about it is in order.
+    // not the cached one, or not everything about it is in order.
     bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
                    std::size_t bytes) noexcept {
         const MemoryTouch inside(access_.sequence());
-        const RemoteKey& at = *known(key);
-        const bool good = at.key == key && access_.allowed() &&
-                          at.is_good_for(address, bytes, Access::remote_write);
-        if (good) write_in_order(at.place(address), from, bytes);
+        const bool good = is_good_now(key, address, bytes, Access::remote_write);
+        if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
         return good;
     }
     bool read_now(std::uint32_t key, std::uint64_t address, std::byte* to,
                   std::size_t bytes) noexcept {
         const MemoryTouch inside(access_.sequence());
-        const RemoteKey& at = *known(key);
-        const bool good = at.key == key && access_.allowed() &&
-                          at.is_good_for(address, bytes, Access::remote_read);
-        if (good) read_bytes(to, at.place(address), bytes);
+        const bool good = is_good_now(key, address, bytes, Access::remote_read);
+        if (good) read_bytes(to, base_ + (address - grant_.address), bytes);
         return good;
     }
 
@@ -170,24 +136,26 @@ class RemoteMemory {
     void recover() noexcept { access_.recover(); }
 
   private:
-    // The place of this key, or the one that another key is to take: not the last one's.
-    RemoteKey* known(std::uint32_t key) noexcept {
-        if (known_[0].key == key) [[likely]]
-            return &known_[0];
-        return known_[1].key == key || last_ == &known_[0] ? &known_[1] : &known_[0];
-    }
+    using Clock = std::chrono::steady_clock;
     // Inside the bracket of a chunk: what was found before holds still.
-    bool current() const noexcept { return last_->current() && access_.allowed(); }
+    bool current() const noexcept { return grant_.current() && access_.allowed(); }
+    bool is_good_now(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                     Access wanted) const noexcept {
+        return grant_.key == key && current() && grant_.covers(address, bytes) &&
+               allows(grant_.access, wanted) && base_ != nullptr &&
+               (!grant_.may_vanish() || Clock::now() < proven_until_);
+    }
     mlx5::Syndrome revoked() noexcept;
     template <class Copy>
     mlx5::Syndrome in_chunks(std::uint64_t total, Copy&& copy) noexcept;
     enum class Way : std::uint8_t { write, read };
+    bool attaches() const noexcept { return link_->attaches(); }
     mlx5::Syndrome translate(std::uint32_t key) noexcept;
     mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
     mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;
-    mlx5::Syndrome find(std::uint32_t key, Grant& grant) noexcept;
-    mlx5::Syndrome map(const Grant& grant) noexcept;
-    mlx5::Syndrome refuse(std::uint64_t address, std::uint64_t bytes, Access wanted) noexcept;
+    mlx5::Syndrome map_grant() noexcept;
+    mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                          Access wanted) noexcept;
     mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list,
                                 const Chunk& chunk) noexcept;
 
@@ -195,9 +163,9 @@ class RemoteMemory {
     std::shared_ptr<Link> link_;
     PeerAccess access_;
     std::uint32_t queue_pair_ = 0, domain_ = 0;
-    // Two, because what announces a write most often has another key.
-    std::array<RemoteKey, 2> known_;
-    RemoteKey* last_ = &known_[1];  // of reach(); the first key is found at once
+    Grant grant_;
+    std::byte* base_ = nullptr;         // of the granted range in this process, null: private
+    Clock::time_point proven_until_{};  // the peer has the granted memory still
 };
 
 }  // namespace verbatim::softnic
