@@ -28,7 +28,9 @@ std::byte* StagingBuffers::take() {
     return buffer;
 }
 
+// Half of the arena stays for the program, and for walks that hold nothing back.
 bool StagingBuffers::reserve(std::size_t count) noexcept try {
+    if (arena_->usage().allocated_bytes > arena_->reserved_bytes() / 2) return false;
     spare_.reserve(count);
     while (spare_.size() < count)
         spare_.push_back(static_cast<std::byte*>(arena_->allocate(kSegmentBytes, 4096)));
