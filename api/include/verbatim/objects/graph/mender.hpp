@@ -87,11 +87,6 @@ class Mender : public Mending {
         return tables_.image.take(bytes, alignment, offset);
     }
     void put_off(const MendFrame& frame) { tables_.stack.push_back(frame); }
-    // `link` is called with the container's image when the walk is over. Keys that it compares may
-    // be of nodes that other references met, which wait for their walk until then.
-    void link_later(void (*link)(Mending&, std::byte*), std::byte* image) {
-        tables_.to_link.push_back({link, image});
-    }
     // `is_valid` is called with the object when the graph is whole.
     template <class E>
     void validate_later(const E* object, bool (*is_valid)(const std::byte*)) {

@@ -122,6 +122,11 @@ class Mending {
     // Everything is void; the sender begins anew.
     void restart();
 
+    // `link` is called with the container's image when the walk is over. Keys that it compares may
+    // be of nodes that other references met, which wait for their walk until then.
+    void link_later(void (*link)(Mending&, std::byte*), std::byte* image) {
+        tables_.to_link.push_back({link, image});
+    }
     // Walks as far as it was told. True once the graph is whole and checked.
     bool run() { return run_(*this); }
     bool is_done() const noexcept { return done_; }

@@ -191,7 +191,7 @@ struct NodeMending {
         if (count == now && !(Linker::kIsKeyed && kWalksNodes<R, Node>)) linker.finish();
     }
     static void finish(typename R::Walk& walk, const typename R::Frame& frame) {
-        static_cast<R&>(walk).link_later(&link, frame.at);
+        walk.link_later(&link, frame.at);
     }
     static void link(typename R::Walk& walk, std::byte* image) { Linker(walk, image).finish(); }
 };
