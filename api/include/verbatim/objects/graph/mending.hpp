@@ -68,8 +68,9 @@ struct ToValidate {
     const TypeKey* type = nullptr;
 };
 
-// A container that is linked when all of its nodes are mended.
 class Mending;
+
+// A container that is linked when all of its nodes are mended.
 struct ToLink {
     void (*link)(Mending&, std::byte*) = nullptr;
     std::byte* image = nullptr;
