@@ -124,7 +124,7 @@ bool LentWindows::bind(const wire::Binding& binding, HeldSlots& slots) noexcept 
         !window.memory->all_are(binding.slot, binding.count, WindowMemory::with_peer))
         return false;
     for (std::uint32_t i = 0; i < binding.count; ++i)
-        window.memory->set(binding.slot + i, WindowMemory::held);
+        window.memory->set(binding.slot + i, WindowMemory::filled);
     peer_slots_ -= binding.count;
     slots = {window.memory, binding.slot, binding.count};
     return true;
@@ -235,7 +235,7 @@ bool LentWindows::withdraw(Connection& connection) noexcept {
 
 bool LentWindows::is_idle(const Window& window) const noexcept {
     for (std::uint32_t slot = 0; slot < window.memory->slots(); ++slot)
-        if (window.memory->at(slot) == WindowMemory::held) return false;
+        if (window.memory->at(slot) == WindowMemory::filled) return false;
     return true;
 }
 

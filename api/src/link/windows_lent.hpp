@@ -21,7 +21,7 @@ using ReleaseCount = std::shared_ptr<std::atomic<std::uint64_t>>;
 // The memory of a window. Alive while its grant has not ended or a received graph lies in it.
 class WindowMemory {
   public:
-    enum Slot : std::uint8_t { with_peer, held, released };
+    enum Slot : std::uint8_t { with_peer, filled, released };
 
     // `data`: memory of the arena for so many slots, which becomes its own.
     WindowMemory(std::shared_ptr<Arena> arena, std::byte* data, std::uint32_t slots,
