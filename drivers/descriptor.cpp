@@ -38,14 +38,18 @@ void after_fork_in_child() {
 }
 
 void remember(int fd) {
-    static const bool handlers =
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
-    static_cast<void>(handlers);
+    count_forks();
     const std::lock_guard lock(registry().mutex);
     registry().open.push_back(fd);
 }
 
 }  // namespace
+
+void count_forks() {
+    static const bool handlers =
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+    static_cast<void>(handlers);
+}
 
 std::mutex& mapping_mutex() {
     static std::mutex* const instance = new std::mutex;

@@ -21,8 +21,8 @@
 namespace verbatim::objects {
 namespace {
 
-// Placement keeps the highest bit of a number for itself.
-constexpr std::size_t kMostTypes = 0x7fff;
+// Placement keeps the highest bit of a number for itself, and 0x7fff for no type.
+constexpr std::size_t kMostTypes = 0x7ffe;
 
 struct OpenTypes {
     std::array<const TypeKey*, kMostTypes> keys{};
@@ -41,7 +41,7 @@ class Registry {
         if (!is_new) return at->second;
         if (numbers_.size() > kMostTypes)
             throw Error(Errc::unsupported, "type " + readable_name(id),
-                        "it is the 32,768th type of open graphs in this process",
+                        "it is the 32,767th type of open graphs in this process",
                         "send fewer types");
         at->second = static_cast<std::uint16_t>(numbers_.size());
         open_types.keys[at->second - 1u] = type.key;

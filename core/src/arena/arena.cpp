@@ -165,6 +165,10 @@ Arena::Arena(const ArenaOptions& options)
 Arena::~Arena() = default;
 
 void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
+    if (state_->memory.is_inherited()) [[unlikely]]
+        throw Error(Errc::unsupported, "arena " + options_.name,
+                    "it is the parent's: a forked child has none of its memory",
+                    "make a context, or an arena, in the child");
     if (bytes > options_.max_bytes || alignment > kSmallPageBytes)
         throw Error(
             Errc::out_of_memory, "arena " + options_.name,
@@ -232,6 +236,8 @@ std::uint64_t Arena::grow_and_allocate(std::uint64_t granules, std::uint64_t ali
 }
 
 void Arena::do_deallocate(void* p, std::size_t bytes, std::size_t) {
+    if (state_->memory.is_inherited()) [[unlikely]]
+        return;
     const std::size_t offset = offset_of(p);
     const bool ours = offset % kGranuleBytes == 0 && offset < options_.max_bytes &&
                       bytes <= options_.max_bytes - offset;

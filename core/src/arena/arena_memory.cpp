@@ -60,6 +60,7 @@ void unmap(std::byte* at, std::size_t bytes) noexcept {
 
 ArenaMemory::ArenaMemory(const ArenaOptions& options, Pages pages)
     : options_(options), pages_(pages), huge_page_bytes_(huge_size_for(options)) {
+    count_forks();
     check_lockable();
     reserve();
 }
@@ -78,7 +79,7 @@ void ArenaMemory::check_lockable() const {
 }
 
 ArenaMemory::~ArenaMemory() {
-    munmap(base_, options_.max_bytes);
+    if (!is_inherited()) munmap(base_, options_.max_bytes);
     if (huge_file_ >= 0) close(huge_file_);
     if (base_file_ >= 0) close(base_file_);
 }

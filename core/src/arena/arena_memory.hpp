@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/driver/descriptor.hpp>
 
 namespace verbatim {
 
@@ -35,6 +36,8 @@ class ArenaMemory {
     std::size_t page_bytes() const noexcept;
     // The leading part that lies on huge pages.
     std::size_t huge_bytes() const noexcept { return huge_bytes_; }
+    // It is the parent's: a forked child has none of it, and may have other memory there.
+    bool is_inherited() const noexcept { return generation_ != fork_generation(); }
     int file_at(std::size_t offset) const noexcept {
         return offset < huge_bytes_ ? huge_file_ : base_file_;
     }
@@ -70,6 +73,7 @@ class ArenaMemory {
     std::size_t populated_ = 0;
     std::size_t huge_bytes_ = 0;  // the leading part that lies on huge pages
     int huge_file_ = -1, base_file_ = -1;
+    const std::uint64_t generation_ = fork_generation();
 };
 
 }  // namespace verbatim

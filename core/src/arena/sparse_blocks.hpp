@@ -57,6 +57,7 @@ class SparseBlocks {
     std::vector<std::unique_ptr<File>> files_;  // the last one has room
     std::size_t next_bytes_ = kFirstFile;
     std::map<std::size_t, std::vector<Block>> free_;  // by length: there are few
+    const std::uint64_t generation_ = fork_generation();
 };
 
 }  // namespace verbatim

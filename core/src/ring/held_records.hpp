@@ -18,23 +18,24 @@ class HeldRecords {
 
     // A record that ends at this position; not when full. Returns its number.
     std::uint32_t add(std::uint64_t end) noexcept {
-        ends_[next_ % kMost] = {end, true};
+        ends_[next_ % kMost] = end;
+        held_ |= bit(next_);
         return next_++;
     }
     // The position up to which everything was given back; `before`: while that is nothing new.
     std::uint64_t give_back(std::uint32_t number, std::uint64_t before) noexcept {
-        ends_[number % kMost].held = false;
-        while (first_ != next_ && !ends_[first_ % kMost].held)
-            before = ends_[first_++ % kMost].position;
+        held_ &= ~bit(number);
+        while (first_ != next_ && (held_ & bit(first_)) == 0) before = ends_[first_++ % kMost];
         return before;
     }
 
   private:
-    struct End {
-        std::uint64_t position;
-        bool held;
-    };
-    std::array<End, kMost> ends_{};
+    static std::uint64_t bit(std::uint32_t number) noexcept {
+        return std::uint64_t{1} << number % kMost;
+    }
+
+    std::array<std::uint64_t, kMost> ends_{};
+    std::uint64_t held_ = 0;  // a bit for each of them
     std::uint32_t first_ = 0, next_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "ring_sender.hpp"
 
@@ -48,7 +49,11 @@ class RingClaims {
         const std::size_t to_end = sender_.at().to_end(next_), before = slot > to_end ? to_end : 0;
         if (!sender_.at().has_room_until(next_ + before + slot)) return Errc::would_block;
         place = {end_, sender_.payload_at(next_ + before)};
-        at(end_++) = {message, before, slot, 0, false, false};
+        at(end_++) = {.before = static_cast<std::uint32_t>(before),
+                      .bytes = static_cast<std::uint32_t>(slot),
+                      .channel = message.channel,
+                      .kind = message.kind,
+                      .frame = message.frame};
         next_ += before + slot;
         return Errc::ok;
     }
@@ -71,13 +76,16 @@ class RingClaims {
     }
 
   private:
+    // Every connection has kMost of them.
     struct Slot {
-        OutgoingMessage message;
-        std::size_t before = 0;  // bytes to skip: the rest of the lap
-        std::size_t bytes = 0;   // of the ring
-        std::size_t used = 0;    // of the payload
+        std::uint32_t before = 0;  // bytes to skip: the rest of the lap
+        std::uint32_t bytes = 0;   // of the ring
+        std::uint32_t used = 0;    // of the payload
+        std::uint8_t channel = 0, kind = 0;
+        ring::Frame frame = ring::Frame::message;
         bool closed = false, empty = false;
     };
+    static_assert(ring::kMaxRing <= std::numeric_limits<std::uint32_t>::max());
 
     Slot& at(std::uint32_t number) noexcept { return slots_[number % kMost]; }
     const Slot& at(std::uint32_t number) const noexcept { return slots_[number % kMost]; }
@@ -86,11 +94,12 @@ class RingClaims {
         if (number - first_ >= end_ - first_ || at(number).closed) return;
         Slot& slot = at(number);
         slot.closed = true;
-        slot.used = used;
+        slot.used = static_cast<std::uint32_t>(used);
         slot.empty = abandoned;
         if (number + 1 != end_) return;
         // Nothing is behind it: it takes no more than it uses.
-        const std::size_t wanted = abandoned ? 0 : ring::slot_bytes(used);
+        const auto wanted =
+            abandoned ? 0 : static_cast<std::uint32_t>(ring::slot_bytes(used));
         next_ -= slot.bytes - wanted;
         slot.bytes = wanted;
         if (!abandoned) return;
@@ -102,19 +111,21 @@ class RingClaims {
     Errc post(Slot& slot, std::uint32_t credit, bool& told) noexcept {
         if (const Errc error = skip(slot.before); error != Errc::ok) return error;
         if (!slot.empty) {
-            const Errc error = sender_.send_filled(slot.message, slot.used, credit);
+            const Errc error = sender_.send_filled(
+                {.channel = slot.channel, .kind = slot.kind, .frame = slot.frame}, slot.used,
+                credit);
             if (error != Errc::ok) return error;
             told = true;
             ++sender_.counts().claims;
             sender_.counts().claimed_bytes += slot.used;
-            slot.bytes -= ring::slot_bytes(slot.used);
+            slot.bytes -= static_cast<std::uint32_t>(ring::slot_bytes(slot.used));
             slot.empty = true;
         }
         return skip(slot.bytes);
     }
-    Errc skip(std::size_t& bytes) noexcept {
+    Errc skip(std::uint32_t& bytes) noexcept {
         while (bytes != 0) {
-            const std::size_t piece = std::min(bytes, ring::kLongestPad);
+            const auto piece = std::min(bytes, static_cast<std::uint32_t>(ring::kLongestPad));
             if (const Errc error = sender_.skip(piece); error != Errc::ok) return error;
             bytes -= piece;
         }

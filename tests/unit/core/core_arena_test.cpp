@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,24 @@ std::size_t bytes_present(int file) {
     return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
+// True if `check` is in a forked child.
+template <class Check>
+bool holds_in_child(Check&& check) {
+    const pid_t child = fork();
+    if (child == 0) _exit(check() ? 0 : 1);
+    int status = -1;
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
+// Memory of a child's own where its parent has pages of a file.
+constexpr std::byte kOther{9};
+std::byte* map_at(std::byte* place) {
+    void* const memory = mmap(place, 4096, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != place) _exit(2);
+    return static_cast<std::byte*>(std::memset(memory, static_cast<int>(kOther), 4096));
+}
+
 TEST(SparseBlocks, take_pages_when_they_are_touched_and_give_them_back) {
     SparseBlocks blocks("test", {});
     const auto first = blocks.take(MiB), second = blocks.take(MiB);
@@ -70,14 +89,11 @@ TEST(SparseBlocks, of_a_parent_stay_as_they_are_when_a_child_gives_them_back) {
     SparseBlocks blocks("test", {});
     const auto block = blocks.take(MiB);
     block.at[0] = std::byte{7};
-    const pid_t child = fork();
-    if (child == 0) {
+    EXPECT_TRUE(holds_in_child([&] {
+        const std::byte* const other = map_at(block.at);
         blocks.give_back(block);
-        _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
+        return *other == kOther;
+    }));
     EXPECT_EQ(block.at[0], std::byte{7});
 }
 
@@ -266,12 +282,24 @@ TEST(Arena, is_not_there_in_a_forked_child) {
     Arena arena(small_arena());
     take(arena, 16);
     ASSERT_TRUE(maps_the_memory_file());
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) _exit(maps_the_memory_file() ? 1 : 0);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(holds_in_child([] { return !maps_the_memory_file(); }));
+}
+
+TEST(Arena, of_a_parent_leaves_alone_what_a_child_has_at_its_addresses) {
+    auto arena = std::make_unique<Arena>(small_arena());
+    std::byte* const block = take(*arena, 16);
+    EXPECT_TRUE(holds_in_child([&] {
+        const std::byte* const other = map_at(arena->base());
+        arena->deallocate(block, 16);
+        bool is_refused = false;
+        try {
+            take(*arena, 16);
+        } catch (const Error& error) {
+            is_refused = error.code() == Errc::unsupported;
+        }
+        arena.reset();
+        return is_refused && *other == kOther;
+    }));
 }
 
 #ifndef NDEBUG

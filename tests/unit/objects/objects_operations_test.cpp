@@ -2,7 +2,11 @@
 // leaves.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -232,6 +236,26 @@ TEST(Operations, a_cycle_that_was_called_acyclic_is_an_error_and_the_connection_
     test::says(error, "Loop");
     const Numbers next{1};
     EXPECT_EQ(*pair.transfer(next), next);
+}
+
+// An order of the program, which fails where a graph is received.
+struct Failing {
+    static inline std::function<void()> fail;
+    bool operator()(int a, int b) const {
+        if (fail) fail();
+        return a < b;
+    }
+};
+
+TEST(Operations, a_comparator_that_throws_drops_the_graph_and_the_connection_goes_on) {
+    Pair pair;
+    const std::map<int, int, Failing> map{{1, 10}, {2, 20}, {3, 30}};
+    Failing::fail = [] { throw std::range_error("no order"); };
+    EXPECT_THROW(pair.transfer(map), std::range_error);
+    Failing::fail = [] { throw std::bad_alloc(); };
+    EXPECT_EQ(test::error_code_of([&] { pair.transfer(map); }), Errc::out_of_memory);
+    Failing::fail = nullptr;
+    EXPECT_EQ(*pair.transfer(map), map);
 }
 
 }  // namespace

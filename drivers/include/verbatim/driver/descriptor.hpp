@@ -11,12 +11,14 @@
 
 namespace verbatim {
 
-// Moves in every forked child. Objects remember the value at their birth. Inline, because the data
-// path asks for it.
+// Moves in every forked child, once count_forks() was called; a Descriptor calls it. Objects
+// remember the value at their birth. Inline, because the data path asks for it.
 inline constinit std::atomic<std::uint64_t> g_fork_generation{0};
 inline std::uint64_t fork_generation() noexcept {
     return g_fork_generation.load(std::memory_order_relaxed);
 }
+
+void count_forks();
 
 // Guards the process-wide list of mappings; lives here because fork() must not happen while it is
 // held. Taken before the lock that Descriptor takes.

@@ -30,7 +30,7 @@ struct Named {
 // Not noexcept, so nodes keep what it returns; Quick's are made anew.
 struct Hashes {
     std::size_t operator()(const Place& place) const {
-        return static_cast<std::size_t>(place.x * 31 + place.y);
+        return static_cast<std::size_t>(place.x) * 31 + static_cast<std::size_t>(place.y);
     }
     std::size_t operator()(const Named& named) const {
         return std::hash<std::string>{}(named.name) ^ (*this)(named.place);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -48,9 +49,14 @@ class ReceiveOperation {
         } catch (const Error& error) {
             inbound_.drop(error);
             throw;
+        } catch (const std::bad_alloc&) {
+            const Error error(Errc::out_of_memory, "received graph",
+                              "this process has no memory for the tables of the walk",
+                              "release other memory, and have the graph sent again");
+            inbound_.drop(error);
+            throw error;
         } catch (const std::exception& other) {
-            // Of a comparator or a hash function of the program, or for want of memory: the walk
-            // cannot go on from here.
+            // Of a comparator or a hash function of the program: the walk cannot go on from here.
             inbound_.drop(Error(Errc::corrupt_message, "received graph", other.what()));
             throw;
         }
