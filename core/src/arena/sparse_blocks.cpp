@@ -42,8 +42,8 @@ void SparseBlocks::add_file(std::size_t bytes) {
     next_bytes_ = std::min(next_bytes_ * 2, kLastFile);
 }
 
-// The pages go back to the machine, or, where they are locked, are zeroed. In a forked child nothing
-// happens: they are the parent's, and the child may have other memory at their addresses.
+// The pages go back to the machine, or, where they are locked, are zeroed. In a forked child
+// nothing happens: they are the parent's, and the child may have other memory at their addresses.
 void SparseBlocks::give_back(const Block& block) noexcept {
     if (block.at == nullptr || generation_ != fork_generation()) return;
     if (madvise(block.at, block.bytes, MADV_REMOVE) != 0) {

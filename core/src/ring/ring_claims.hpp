@@ -98,8 +98,7 @@ class RingClaims {
         slot.empty = abandoned;
         if (number + 1 != end_) return;
         // Nothing is behind it: it takes no more than it uses.
-        const auto wanted =
-            abandoned ? 0 : static_cast<std::uint32_t>(ring::slot_bytes(used));
+        const auto wanted = abandoned ? 0 : static_cast<std::uint32_t>(ring::slot_bytes(used));
         next_ -= slot.bytes - wanted;
         slot.bytes = wanted;
         if (!abandoned) return;
