@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,8 +68,9 @@ class Incoming {
     LentWindows lent_;
     Arrivals arrivals_;
     std::uint64_t room_slots_ = 0;  // wanted for messages that are being composed
-    std::deque<Message> held_;
-    std::deque<Refused> refused_;  // of which the sender was not told yet
+    // Lists take no memory while they are empty.
+    std::list<Message> held_;
+    std::list<Refused> refused_;  // of which the sender was not told yet
     ToldTypes types_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,8 +101,9 @@ class Outgoing {
     std::vector<std::uint64_t> told_;
     std::vector<TakenSlots*> placed_;
     std::uint64_t asked_ = 0;  // changes of the windows when room was asked for, and one
-    std::deque<std::uint64_t> cancelled_;    // not told yet
-    std::deque<wire::WindowId> given_back_;  // not told yet
+    // Not told yet. Lists take no memory while they are empty.
+    std::list<std::uint64_t> cancelled_;
+    std::list<wire::WindowId> given_back_;
 };
 
 }  // namespace verbatim::objects

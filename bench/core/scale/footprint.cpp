@@ -49,12 +49,16 @@ void report(Side& side, const MemoryCount& before, const MemoryCount& after, dou
     each(5, before.mappings, after.mappings);
 }
 
-// The first connection is not counted: with it came what all others share.
+// The first connections are not counted: with them came what all others share, as the pages of the
+// program's code.
+constexpr unsigned kUncounted = 32;
+
 template <Use use>
 void footprint(Side& side, const Case& of) {
     Many many(side);
     const std::array<pid_t, 2> both{getpid(), std::stoi(side.exchange(std::to_string(getpid())))};
-    many.add(1);
+    many.add(kUncounted);
+    use_all(side, many, load_of(use, of));
     MemoryCount before;
     if (side.first()) before = count_memory(both);
     many.add(of.connections);

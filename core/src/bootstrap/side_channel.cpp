@@ -40,6 +40,7 @@ std::optional<Frame> FrameReader::next(const std::string& object) {
     const auto begin = bytes_.begin(), end = begin + static_cast<std::ptrdiff_t>(whole);
     Frame frame{header.type, {begin + FrameHeader::kBytes, end}};
     bytes_.erase(begin, end);
+    if (bytes_.empty()) bytes_ = {};  // mostly nothing more comes: an idle connection keeps none
     return frame;
 }
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -96,8 +96,8 @@ class Dispatcher {
         none.fill(kNone);
         return none;
     }();
-    Message waiting_;           // the first one without a handler
-    std::deque<Message> kept_;  // before it
+    Message waiting_;          // the first one without a handler
+    std::list<Message> kept_;  // before it; a list takes no memory while it is empty
     std::size_t kept_bytes_ = 0;
     unsigned looks_in_vain_ = 0;
     bool handling_ = false, closed_ = false, watches_ = false;
