@@ -92,7 +92,6 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
     } catch (const Error& error) {
         budget_->give(count * wire::kSlotBytes);
         if (error.code() != Errc::out_of_memory) throw;
-        if (count > wish.slots) return lend(connection, {wish.slots, 0, wish.is_oldest});
         return Lent::no_memory;
     } catch (...) {
         budget_->give(count * wire::kSlotBytes);

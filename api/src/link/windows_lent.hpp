@@ -71,7 +71,7 @@ class LentWindows {
     enum class Lent : std::uint8_t { yes, over_budget, no_memory, growing };
     struct Wish {
         std::uint64_t slots = 0;          // side by side
-        std::uint64_t welcome_slots = 0;  // if there is budget and memory for more
+        std::uint64_t welcome_slots = 0;  // if there is budget for more
         bool is_oldest = false;           // the graph that wants them is the context's oldest
     };
     // Begins to lend. growing: memory was populated for it, or must be, a part at a time. Throws

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <verbatim/driver/log.hpp>
 
 #include "waiting.hpp"
@@ -12,6 +14,14 @@ namespace verbatim {
 namespace {
 
 bool is_of_layers(std::uint8_t channel) noexcept { return channel >= kLayerChannels; }
+
+[[noreturn]] void refuse_long(const Connection::Impl& impl, std::size_t bytes,
+                              std::size_t longest) {
+    impl.check();
+    throw Error(Errc::message_too_large, "message to " + impl.channel.name(),
+                fmt::format("it has {} bytes, and the peer takes {}", bytes, longest),
+                "raise longest_message in the receiver's section [ring], or send a graph");
+}
 
 // One at a time: the receiver puts one message together.
 void send_fragments(Connection::Impl& impl, const OutgoingMessage& message, Deadline deadline) {
@@ -49,6 +59,11 @@ Connection& Connection::operator=(Connection&& other) noexcept {
 
 Connection::~Connection() {
     if (impl_ == nullptr) return;
+    // It is the parent's. Nothing of it can be ended here, so the child's copy stays where it is.
+    if (impl_->lane->is_inherited()) {
+        (void)impl_.release();
+        return;
+    }
     const std::shared_ptr<Lane::Impl> lane = impl_->lane;  // goes last
     const std::shared_ptr<Context::Impl> context = impl_->context;
     const auto guard = lane->enter();
@@ -117,7 +132,8 @@ void Connection::send_message(std::uint8_t channel, std::span<const std::byte> h
     const auto guard = enter(*impl_);
     if (is_of_layers(channel)) refuse_channel(channel);
     const std::size_t bytes = head.size() + body.size();
-    if (bytes > max_message_bytes() && bytes <= longest_message_bytes()) [[unlikely]]
+    if (bytes > longest_message_bytes()) refuse_long(*impl_, bytes, longest_message_bytes());
+    if (bytes > max_message_bytes()) [[unlikely]]
         return send_fragments(*impl_, {channel, 0, head, body}, deadline);
     wait_for(*impl_, deadline, [&] { return impl_->try_send({channel, 0, head, body}); });
 }

@@ -59,6 +59,14 @@ void Connection::Impl::settle_end() noexcept {
     told.state = end_.why();
 }
 
+void Connection::Impl::inherit() noexcept {
+    if (told.state == Errc::permission_denied) return;
+    end_.note(Errc::permission_denied);
+    told.state = Errc::permission_denied;
+    dispatcher.close();
+    member.end();
+}
+
 void supersede(Connection::Impl& impl) noexcept {
     if (impl.told.state == Errc::ok) {
         (void)impl.judge(Errc::peer_lost);
@@ -128,6 +136,9 @@ void Connection::Impl::check() const {
     if (told.state == Errc::ok) return;
     const std::string object = "connection to " + channel.name();
     if (told.closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
+    if (lane->is_inherited())
+        throw Error(told.state, object, "it is the parent's: a forked child cannot use it",
+                    "make a context in the child, and connect");
     if (told.state == Errc::idle)
         throw Error(Errc::idle, object, std::string(describe(Errc::idle)));
     std::string why = endpoint->queue_pair().failure_text();

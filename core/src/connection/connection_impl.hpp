@@ -65,6 +65,8 @@ struct Connection::Impl {
     };
     // The program has ended it. It deletes itself when it has closed and no call uses it.
     void abandon() noexcept;
+    // In a forked child, which has none of its memory: it has ended there.
+    void inherit() noexcept;
 
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;

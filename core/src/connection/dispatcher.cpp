@@ -80,7 +80,7 @@ bool Dispatcher::keep(Message&& message) noexcept {
 }
 
 Errc Dispatcher::handle_all() noexcept {
-    if (handling_) return Errc::would_block;
+    if (handling_ || closed_) return Errc::would_block;
     Errc error = Errc::would_block;
     do {
         if (waiting_ && !keep(std::move(waiting_))) return Errc::out_of_memory;
@@ -99,6 +99,7 @@ void Dispatcher::drop() noexcept {
 
 // Of what has come already, or not now.
 Errc Dispatcher::receive_kept(Message& message) noexcept {
+    if (closed_) return Errc::would_block;
     if (!kept_.empty()) {
         message = std::move(kept_.front());
         kept_.pop_front();

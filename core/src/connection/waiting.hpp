@@ -11,7 +11,10 @@ namespace verbatim {
 // Inside a call: of the lane's thread, and not to be destroyed.
 class Inside {
   public:
-    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {}
+    explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {
+        if (impl.lane->is_inherited()) [[unlikely]]
+            impl.inherit();
+    }
 
   private:
     Connection::Impl::Use use_;  // ends last, as it may end the lane

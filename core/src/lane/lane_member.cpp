@@ -116,6 +116,8 @@ Errc LaneMember::try_claim(const OutgoingMessage& message, std::size_t bytes,
 }
 
 Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
+    if (polled_->is_inherited()) [[unlikely]]
+        return Errc::permission_denied;
     const auto guard = polled_->enter("a lane whose claim is committed");
     --claims_;
     if (has_left_ || ended_) return Errc::peer_lost;
@@ -127,6 +129,8 @@ Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
 }
 
 void LaneMember::abandon(std::uint32_t claim) noexcept {
+    if (polled_->is_inherited()) [[unlikely]]
+        return;
     const auto guard = polled_->enter("a lane whose claim is abandoned");
     --claims_;
     if (has_left_ || ended_) return;
@@ -143,6 +147,8 @@ Errc Claim::commit(std::size_t used) noexcept {
 void Claim::abandon() noexcept { std::exchange(owner_, nullptr)->abandon(number_); }
 
 void LaneMember::release(std::uint32_t number) noexcept {
+    if (polled_->is_inherited()) [[unlikely]]
+        return;
     const auto guard = polled_->enter("a lane whose message is given back");
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]

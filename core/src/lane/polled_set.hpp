@@ -39,6 +39,8 @@ class PolledSet {
         counts.connections = connections;
         counts.polled = polled_.size();
     }
+    // It is the parent's: a forked child has none of the memory that members look at.
+    bool is_inherited() const noexcept { return generation_ != fork_generation(); }
     // For what members do outside of calls of their connections.
     auto enter(const char* object) noexcept { return one_thread_.enter(object); }
 
@@ -58,6 +60,7 @@ class PolledSet {
     std::uint64_t poll_ = 0;
     std::size_t hot_now_ = 0;  // as of the last poll
     OneThread& one_thread_;
+    const std::uint64_t generation_ = fork_generation();
 };
 
 }  // namespace verbatim

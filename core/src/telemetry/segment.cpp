@@ -127,6 +127,7 @@ bool Segment::has_memory(std::size_t offset, std::size_t bytes) noexcept {
 }
 
 Slot Segment::take(Section section) noexcept try {
+    if (generation_ != fork_generation()) return {};
     const std::lock_guard lock(mutex_);
     Slots& slots = slots_[static_cast<std::size_t>(section)];
     const SectionPlan& plan = plan_of(section);
@@ -153,6 +154,7 @@ Slot Segment::take(Section section) noexcept try {
 }
 
 void Segment::give_back(Section section, std::uint32_t index) noexcept {
+    if (generation_ != fork_generation()) return;  // a thread of the parent may have the lock
     const std::lock_guard lock(mutex_);
     slots_[static_cast<std::size_t>(section)].free.push_back(index);  // has room
 }

@@ -38,8 +38,9 @@ class Descriptor {
     }
     ~Descriptor() { close(); }
 
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
+    // -1 in a forked child: the number may be that of another file there.
+    int get() const noexcept { return generation_ == fork_generation() ? fd_ : -1; }
+    explicit operator bool() const noexcept { return get() >= 0; }
     void close() noexcept;
 
   private:
