@@ -19,9 +19,19 @@
 namespace verbatim::objects {
 namespace {
 
+// What its parts ask of a type.
+std::size_t natural_alignment(const TypeInfo& type) {
+    std::size_t alignment = 1;
+    for (const PartInfo& part : type.parts) alignment = std::max(alignment, part.type().alignment);
+    return alignment;
+}
+
 // Every byte of a described type must belong to a member or be padding that alignment explains.
+// alignas() of a member is not known, but that some member has it is.
 void check_complete(const TypeInfo& type) {
     if (type.is_polymorphic) check_bases(type);
+    if (type.is_empty) return;
+    const bool is_over_aligned = type.alignment > natural_alignment(type);
     auto parts = type.parts;
     std::sort(parts.begin(), parts.end(),
               [](const PartInfo& a, const PartInfo& b) { return a.offset < b.offset; });
@@ -33,7 +43,8 @@ void check_complete(const TypeInfo& type) {
                     "list every data member in VERBATIM_DESCRIBE");
     };
     for (const PartInfo& part : parts) {
-        gap(part.offset, part.type().alignment);
+        const bool may_be_aligned = is_over_aligned && part.offset % type.alignment == 0;
+        gap(part.offset, may_be_aligned ? type.alignment : part.type().alignment);
         end = std::max(end, part.offset + part.type().bytes);
     }
     gap(type.bytes, type.alignment);

@@ -114,9 +114,9 @@ bool Inbound::keep(std::shared_ptr<KeptImage>& image) {
     auto kept = std::make_shared<KeptImage>();
     kept->root = &root_;
     try {
-        arrival_->copy_into(*kept, link_->here().arena_ptr());
+        arrival_->copy_into(*kept, link_->tables().arena());
     } catch (const Error&) {
-        return true;
+        return true;  // the arena has no room
     }
     image = std::move(kept);
     return true;

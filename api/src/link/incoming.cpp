@@ -210,7 +210,7 @@ bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
     }
     if (binding.segment != arrival.streamed.bases.size()) return false;
     // Its sender has found room meanwhile, of what was given back; it asks again for more.
-    arrival.want.slots = arrival.want.lent = 0;
+    arrival.want.slots = 0;
     arrival.want.until = Deadline::never();
     arrival.streamed.image->slots.push_back(slots);
     const std::uint64_t bytes = slots.bytes();
@@ -321,13 +321,9 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
                     "raise max_graph_bytes in the receiver's section [objects]");
     // Before the attempt: what others release after it may be what is missing.
     const ArenaUsage usage = arena_->usage();
-    const std::uint64_t before = lent_.peer_bytes();
-    // A sender that holds all of its graph back binds nothing before it has room for all.
-    const std::uint64_t welcome = std::max(arrival.streamed.bases.size(), arrival.want.lent);
-    const auto lent = lent_.lend(
-        connection, {arrival.want.slots, welcome, budget_->is_oldest(arrival.want.ticket)});
+    const auto lent = lent_.lend(connection, {arrival.want.slots, arrival.streamed.bases.size(),
+                                              budget_->is_oldest(arrival.want.ticket)});
     if (lent == LentWindows::Lent::yes) {
-        arrival.want.lent += (lent_.peer_bytes() - before) / kSegmentBytes;
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();
     }

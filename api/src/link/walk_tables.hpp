@@ -19,6 +19,8 @@ class WalkTables {
     WalkTables(std::shared_ptr<Arena> arena, std::shared_ptr<SentClasses> sent,
                std::shared_ptr<ToldClasses> told);
 
+    // The connection's, also after its end.
+    const std::shared_ptr<Arena>& arena() const noexcept { return arena_; }
     std::unique_ptr<PackTables> lend_pack();
     void give_back(std::unique_ptr<PackTables> tables) noexcept;
     std::unique_ptr<MendTables> lend_mend();

@@ -1,9 +1,13 @@
-// Polymorphic objects over a connection: announcements of classes, refusals, several graphs at a
-// time.
+// Classes over a connection: announcements of polymorphic ones, several graphs at a time; classes
+// without members, and with members that have an alignment of their own.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "objects_pair.hpp"
@@ -11,6 +15,43 @@
 
 namespace verbatim {
 namespace {
+
+struct Idle {};
+struct Running {
+    int process = 0;
+};
+struct Tagged : Idle {
+    int number = 0;
+};
+VERBATIM_DESCRIBE_DERIVED(Tagged, (Idle), number)
+struct Packed {
+    [[no_unique_address]] Idle idle;
+    int number = 0;
+};
+VERBATIM_DESCRIBE(Packed, idle, number)
+struct States {
+    std::vector<Idle> many;
+    std::map<int, Idle> by_number;
+    std::variant<Idle, Running> state;
+    std::optional<Idle> maybe;
+    std::pair<Idle, int> two;
+    Idle one;
+    std::vector<Tagged> tagged;
+    std::vector<Packed> packed;
+};
+
+struct Counters {
+    alignas(64) long sent = 0;
+    alignas(64) long received = 0;
+    int last = 0;
+};
+VERBATIM_DESCRIBE(Counters, sent, received, last)
+struct Forgetful {
+    long sent = 0;
+    long forgotten[2] = {};
+    alignas(16) long received = 0;
+};
+VERBATIM_DESCRIBE(Forgetful, sent, received)
 
 using test::Pair;
 using namespace shapes;
@@ -66,6 +107,33 @@ TEST(Classes, graphs_under_way_at_the_same_time_share_their_numbers) {
     }
     EXPECT_TRUE(told_by(*first.take()) == told_by(large));  // too long to be printed
     EXPECT_EQ(told_by(*second.take()), told_by(small));
+}
+
+TEST(Classes, without_members_arrive) {
+    const States states{
+        std::vector<Idle>(3), {{1, {}}, {7, {}}}, Running{42}, Idle{}, {{}, 5}, {}, {{{}, 8}},
+        {{{}, 9}, {{}, 10}}};
+    Pair pair;
+    const auto received = pair.transfer(states);
+    EXPECT_EQ(received->many.size(), 3u);
+    EXPECT_TRUE(received->by_number.contains(1) && received->by_number.contains(7));
+    EXPECT_EQ(std::get<Running>(received->state).process, 42);
+    EXPECT_TRUE(received->maybe.has_value());
+    EXPECT_EQ(received->two.second, 5);
+    EXPECT_EQ(received->tagged.at(0).number, 8);
+    EXPECT_EQ(received->packed.at(1).number, 10);
+    EXPECT_TRUE(std::holds_alternative<Idle>(pair.transfer(States{})->state));
+}
+
+TEST(Classes, with_an_alignment_of_their_members_arrive) {
+    Pair pair;
+    const std::vector<Counters> all{{1, 2, 3}, {4, 5, 6}};
+    const auto received = pair.transfer(all);
+    EXPECT_EQ(received->at(1).sent, 4);
+    EXPECT_EQ(received->at(1).received, 5);
+    EXPECT_EQ(received->at(1).last, 6);
+    EXPECT_EQ(test::error_code_of([&] { pair.transfer(Forgetful{}); }), Errc::unsupported)
+        << "one member is not described";
 }
 
 }  // namespace

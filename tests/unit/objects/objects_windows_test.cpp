@@ -64,19 +64,6 @@ TEST(Windows, of_graphs_that_come_one_by_one_are_lent_once) {
     EXPECT_EQ(used(), after_the_first);
 }
 
-// Of 25 segments, of which the sender binds none before it has room for all.
-TEST(Windows, of_a_cyclic_graph_that_is_held_back_are_few) {
-    struct Node {
-        Node *next, *other;
-    };
-    std::vector<Node> nodes(400'000);
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-        nodes[i] = {&nodes[(i + 1) % nodes.size()], &nodes[i * 7919 % nodes.size()]};
-    Pair pair;
-    pair.transfer(nodes[0]);
-    EXPECT_LE(objects::object_link(*pair.sender)->outgoing().windows.count(), 8u);
-}
-
 TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_them) {
     Pair pair;
     pair.transfer(Numbers(kMany, 7));

@@ -15,6 +15,9 @@
 #if !defined(_GLIBCXX_USE_CXX11_ABI) || !_GLIBCXX_USE_CXX11_ABI
 #error "verbatim needs libstdc++ with the C++11 string ABI (_GLIBCXX_USE_CXX11_ABI=1)"
 #endif
+#if !defined(__GXX_RTTI)
+#error "verbatim compares types by typeid: build without -fno-rtti"
+#endif
 #if defined(_GLIBCXX_DEBUG)
 #error "verbatim cannot send containers of libstdc++'s debug mode: build without _GLIBCXX_DEBUG"
 #endif

@@ -25,10 +25,11 @@ struct PartInfo {
 
 struct TypeInfo {
     std::string (*spelled)() = nullptr;  // "vector<Point> pmr"
-    const std::type_info* id = nullptr;  // null where the language's own is turned off
+    const std::type_info* id = nullptr;  // null: it is no type of the language
     std::size_t bytes = 0;
     std::size_t alignment = 1;
     bool is_class = false;        // of the program: its members are listed in layouts
+    bool is_empty = false;        // a class without members: its byte means nothing
     bool is_polymorphic = false;  // it has virtual functions
     bool is_dynamic = false;      // and may have derived classes
     std::vector<PartInfo> parts;  // objects that it always holds

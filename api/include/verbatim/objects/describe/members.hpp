@@ -101,10 +101,13 @@ consteval std::size_t count_members() {
         return boost::pfr::tuple_size_v<T>;
 }
 
+// A first member that can be made of anything can be made of that, too.
+struct NoBase {};
 template <class T>
 inline constexpr bool kHasBase = requires {
     T{AnyBaseOf<T>{}};
-};
+}
+&&!requires { T{NoBase{}}; };
 
 // Can the initialiser at position sizeof...(Before) be a braced pair, with that many initialisers
 // after it?
@@ -190,7 +193,8 @@ consteval bool aggregate_members_are_known() {
         "std::array");
     static_assert(count > 0 || std::is_empty_v<T>,
                   "verbatim: this struct has a reference member, which cannot be re-seated at the "
-                  "receiver; use a pointer");
+                  "receiver; use a pointer. Or its first member can be made of anything; then add "
+                  "VERBATIM_DESCRIBE(Type, member, ...) after it");
     if constexpr (array || (count == 0 && !std::is_empty_v<T>))
         return false;
     else if constexpr (count >= 1 && count <= kMaxBound)

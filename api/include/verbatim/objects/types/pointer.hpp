@@ -8,8 +8,20 @@
 
 namespace verbatim::objects {
 
+namespace detail {
+
+template <class T>
+concept Complete = std::is_void_v<T> || std::is_function_v<T> || requires {
+    sizeof(T);
+};
+
+}  // namespace detail
+
 template <class T>
 struct Trait<T*> {
+    static_assert(detail::Complete<T>,
+                  "verbatim: a pointer to a class that is only declared here cannot be sent; "
+                  "include its definition, or mark the member as transient");
     static_assert(!std::is_function_v<T>,
                   "verbatim: a function pointer means nothing in another process; send an index or "
                   "a name");

@@ -49,6 +49,8 @@ struct ProductTrait {
         Unmade<T> storage;
         each([&]<std::size_t I>() {
             const auto& part = Listed::template get<I>(storage.value());
+            static_assert(!std::is_volatile_v<std::remove_reference_t<decltype(part)>>,
+                          "verbatim: volatile members cannot be sent");
             info.parts.push_back({std::string(Listed::template name<I>()),
                                   static_cast<std::size_t>(
                                       reinterpret_cast<const std::byte*>(&part) - storage.bytes),
@@ -206,7 +208,7 @@ consteval bool is_class_of_the_program() {
     constexpr bool is_standard = is_class && !Described<T> && names_standard_class<T>();
     static_assert(is_class,
                   "verbatim: this type cannot be sent (references, member pointers and nullptr_t "
-                  "have no meaning elsewhere)");
+                  "have no meaning elsewhere; __int128 and vector types are no numbers of C++)");
     static_assert(!is_standard || !names_path<T>(),
                   "verbatim: std::filesystem::path cannot be sent; send its string()");
     static_assert(!is_standard || names_path<T>(),

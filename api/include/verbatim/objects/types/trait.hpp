@@ -164,11 +164,10 @@ const TypeInfo& type_info() {
         made.spelled = &TraitOf<T>::spell;
         made.bytes = sizeof(T);
         made.alignment = alignof(T);
+        made.is_empty = std::is_empty_v<T>;
         made.is_polymorphic = std::is_polymorphic_v<T>;
         made.is_dynamic = kIsDynamic<T>;
-#if defined(__GXX_RTTI)
         made.id = &typeid(T);
-#endif
         return made;
     }();
     return info;
