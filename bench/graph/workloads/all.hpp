@@ -3,6 +3,7 @@
 
 #include "links.hpp"
 #include "meshes.hpp"
+#include "networks.hpp"
 #include "packages.hpp"
 #include "sequences.hpp"
 
@@ -36,11 +37,18 @@ void for_each_mesh(Visit visit) {
 }
 
 template <class Visit>
+void for_each_network(Visit visit) {
+    visit(Network{{"network_250k"}});
+    visit(Network{{"network_250k_heap", Place::heap}});
+}
+
+template <class Visit>
 void for_each_graph(Visit visit) {
     for (const Packages& packages : kPackages) visit(packages);
     for_each_sequence(visit);
     for_each_linked(visit);
     for_each_mesh(visit);
+    for_each_network(visit);
 }
 
 // First transfers, beside the warm ones of the case without "_cold".

@@ -110,6 +110,11 @@ void OneSided::check_may_wait() const { refuse_in_handler(impl_); }
 
 void OneSided::wait_for_room(unsigned round, Errc error, Deadline deadline) {
     const auto guard = enter(impl_);
+    if (error == Errc::invalid_argument)
+        throw Error(error, "one-sided operation to " + impl_.channel.name(),
+                    "its local memory is in no arena of the context and under no lease, or its "
+                    "length is 0 or not the remote one's",
+                    "allocate it in connection.arena(), or take a lease of a RegistrationCache");
     if (error != Errc::would_block) raise(impl_, error);
     wait_once(impl_, round, deadline);
 }
