@@ -60,7 +60,7 @@ Connection& Connection::operator=(Connection&& other) noexcept {
 Connection::~Connection() {
     if (impl_ == nullptr) return;
     // It is the parent's. Nothing of it can be ended here, so the child's copy stays where it is.
-    if (impl_->lane->is_inherited()) {
+    if (impl_->lane->polled().is_inherited()) {
         (void)impl_.release();
         return;
     }

@@ -59,12 +59,12 @@ void Connection::Impl::settle_end() noexcept {
     told.state = end_.why();
 }
 
-void Connection::Impl::inherit() noexcept {
-    if (told.state == Errc::permission_denied) return;
-    end_.note(Errc::permission_denied);
-    told.state = Errc::permission_denied;
-    dispatcher.close();
-    member.end();
+void inherit(Connection::Impl& impl) noexcept {
+    if (impl.told.state == Errc::permission_denied) return;
+    impl.end_.note(Errc::permission_denied);
+    impl.told.state = Errc::permission_denied;
+    impl.dispatcher.close();
+    impl.member.end();
 }
 
 void supersede(Connection::Impl& impl) noexcept {
@@ -136,7 +136,7 @@ void Connection::Impl::check() const {
     if (told.state == Errc::ok) return;
     const std::string object = "connection to " + channel.name();
     if (told.closed) throw Error(Errc::peer_lost, object, "the peer closed it", "connect again");
-    if (lane->is_inherited())
+    if (lane->polled().is_inherited())
         throw Error(told.state, object, "it is the parent's: a forked child cannot use it",
                     "make a context in the child, and connect");
     if (told.state == Errc::idle)

@@ -66,7 +66,7 @@ struct Connection::Impl {
     // The program has ended it. It deletes itself when it has closed and no call uses it.
     void abandon() noexcept;
     // In a forked child, which has none of its memory: it has ended there.
-    void inherit() noexcept;
+    friend void inherit(Impl& impl) noexcept;
 
     // Messages, as Connection declares them.
     Errc try_send(const OutgoingMessage& message) noexcept;
@@ -144,6 +144,7 @@ struct Connection::Impl {
 
 // Lets its lane count it, from when it joins. Throws std::bad_alloc.
 void begin_telemetry(Connection::Impl& connection);
+void inherit(Connection::Impl& impl) noexcept;
 // The peer has dialled again: nothing more of this connection is handed out.
 void supersede(Connection::Impl& impl) noexcept;
 

@@ -12,8 +12,8 @@ namespace verbatim {
 class Inside {
   public:
     explicit Inside(Connection::Impl& impl) noexcept : use_(impl), guard_(impl.lane->enter()) {
-        if (impl.lane->is_inherited()) [[unlikely]]
-            impl.inherit();
+        if (impl.lane->polled().is_inherited()) [[unlikely]]
+            inherit(impl);
     }
 
   private:

@@ -58,7 +58,7 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
 
 // Others keep the lane. Each has a deadline.
 Lane::Impl::~Impl() {
-    while (kept_.has_closing() && !is_inherited()) {
+    while (kept_.has_closing() && !polled_.is_inherited()) {
         (void)queue_.poll();
         (void)take_sockets(0);
         (void)pending_.look();
@@ -90,7 +90,7 @@ std::size_t Lane::Impl::poll() noexcept {
 }
 
 std::size_t Lane::Impl::poll_once() noexcept {
-    if (in_handler_ || is_inherited()) [[unlikely]]
+    if (in_handler_ || polled_.is_inherited()) [[unlikely]]
         return 0;
     // Tasks may do what handlers may not.
     std::size_t happened = inbox_.take();

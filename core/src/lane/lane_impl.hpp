@@ -48,7 +48,6 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
 
     auto enter() noexcept { return one_thread_.enter("a lane"); }
     bool in_handler() const noexcept { return in_handler_; }
-    bool is_inherited() const noexcept { return polled_.is_inherited(); }
     // Marks that a handler runs.
     class InHandler {
       public:

@@ -39,13 +39,13 @@ bool Lane::Impl::settle_down() noexcept {
 
 // What woke the caller's loop is read first: else it would wake it again.
 bool Lane::Impl::prepare_to_sleep() noexcept {
-    if (in_handler_ || is_inherited()) return false;
+    if (in_handler_ || polled_.is_inherited()) return false;
     (void)take_sockets(0);
     return settle_down();
 }
 
 void Lane::Impl::pause(unsigned round, Deadline deadline) noexcept {
-    if (is_inherited()) return;
+    if (polled_.is_inherited()) return;
     const bool is_news = patience_.is_news(counts_.events), spins = patience_.spins(round);
     const bool sleeps = !is_news && !spins && settle_down();
     if (Awaited::any() && (sleeps || round % Awaited::kPollsPerLook == 0)) {
