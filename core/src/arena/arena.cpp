@@ -123,6 +123,7 @@ struct Arena::State {
         if (first == GranuleHeap::kNone) {
             const std::lock_guard lock(mutex);
             if (!cache.refill(heap)) return first;
+            peak = std::max(peak, heap.taken());
             first = cache.take(granules);
         }
         bits.set(first, granules, LiveBits::Writers::many);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "arena/sparse_blocks.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -45,12 +46,8 @@ std::size_t bytes_present(int file) {
 }
 
 // True if `check` is in a forked child.
-template <class Check>
-bool holds_in_child(Check&& check) {
-    const pid_t child = fork();
-    if (child == 0) _exit(check() ? 0 : 1);
-    int status = -1;
-    return waitpid(child, &status, 0) == child && status == 0;
+bool holds_in_child(const std::function<bool()>& check) {
+    return softnic::test::Child([&](softnic::test::Wire&) { return check() ? 0 : 1; }).reap() == 0;
 }
 
 // A page of a child's own where its parent has pages of a file. Nothing where a sanitizer has
@@ -463,7 +460,7 @@ TEST(ArenaThreads, that_meet_get_caches_which_go_with_them) {
     EXPECT_EQ(usage.thread_caches, 0u) << "the thread has ended";
     EXPECT_EQ(usage.cached_bytes, 0u);
     EXPECT_EQ(usage.allocated_bytes, 16u);
-    EXPECT_GE(usage.peak_bytes, 16u) << "what a cache serves may be no part of it";
+    EXPECT_GE(usage.peak_bytes, 32u);
 }
 
 TEST(ArenaThreads, have_neighbours_of_their_own) {

@@ -73,11 +73,11 @@ TEST_F(ConfigEnvironment, no_two_keys_have_the_same_variable) {
 }
 
 TEST_F(ConfigEnvironment, wins_over_the_file_and_the_rest_of_the_file_stays) {
-    write("verbatim.toml", "[ring]\nbytes = '8K'\nsend_blocks = 128\n");
+    write("verbatim.toml", "[ring]\nbytes = '8K'\nsend_blocks = 32\n");
     set("VERBATIM_RING_BYTES", "64K");
     for (const Config& config : {Config::found(), Config::from_file("verbatim.toml")}) {
         EXPECT_EQ(config.ring.bytes, 65536u);
-        EXPECT_EQ(config.ring.send_blocks, 128u);
+        EXPECT_EQ(config.ring.send_blocks, 32u);
     }
     EXPECT_EQ(Config::from_text("[ring]\nbytes = '8K'\n").ring.bytes, 8192u);
 }
@@ -180,7 +180,7 @@ TEST_F(ConfigEnvironment, a_contradiction_is_found_where_it_was_set) {
 }
 
 TEST_F(ConfigEnvironment, is_named_as_the_place_of_its_values) {
-    write("verbatim.toml", "[ring]\nbytes = '8K'\nsend_blocks = 128\n");
+    write("verbatim.toml", "[ring]\nbytes = '8K'\nsend_blocks = 32\n");
     set("VERBATIM_RING_BYTES", "64K");
     const TracedConfig traced = TracedConfig::found();
     EXPECT_EQ(traced.file, "verbatim.toml");

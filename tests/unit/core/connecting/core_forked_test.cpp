@@ -1,14 +1,15 @@
 // Connections of a parent in a forked child: they have ended there, and go on here.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "core_fault.hpp"
 #include "objects_pair.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -22,16 +23,12 @@ std::span<const std::byte> bytes() { return std::as_bytes(std::span(kText)); }
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
 
 // How a child ends that runs `act`.
-template <class Act>
-int status_in_child(Act&& act) {
-    const pid_t child = fork();
-    if (child == 0) {
+int status_in_child(const std::function<int()>& act) {
+    softnic::test::Child child([&](softnic::test::Wire&) {
         alarm(30);
-        _exit(act());
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    return status;
+        return act();
+    });
+    return child.reap();
 }
 
 // The number of the first call that is not refused.
