@@ -101,13 +101,14 @@ consteval std::size_t count_members() {
         return boost::pfr::tuple_size_v<T>;
 }
 
+template <class T, class From>
+concept MadeOf = requires {
+    T{From{}};
+};
 // A first member that can be made of anything can be made of that, too.
 struct NoBase {};
 template <class T>
-inline constexpr bool kHasBase = requires {
-    T{AnyBaseOf<T>{}};
-}
-&&!requires { T{NoBase{}}; };
+inline constexpr bool kHasBase = MadeOf<T, AnyBaseOf<T>> && !MadeOf<T, NoBase>;
 
 // Can the initialiser at position sizeof...(Before) be a braced pair, with that many initialisers
 // after it?
