@@ -46,8 +46,8 @@ void add_connection_keys(ConfigTable& table) {
                       {16, 32768, Shape::power_of_two}),
         "Length of the send queue in 64-byte blocks. A block costs 96 bytes and more of "
         "each connection, and on RDMA devices 64 in its lane's completion queue. "
-        "Benchmark group core was as fast with 32 as with 256. Not below 64 over tcp and udp: "
-        "a sender that sleeps may miss there that it has room again.");
+        "Benchmark group core was as fast with 32 as with 256, but for lists of 100 reads, "
+        "which gain 4 % with 64.");
 }
 
 }  // namespace verbatim

@@ -59,7 +59,7 @@ Lane::Impl::Impl(LaneResources resources, const Config::LaneSection& config)
 // Others keep the lane. Each has a deadline.
 Lane::Impl::~Impl() {
     while (kept_.has_closing() && !polled_.is_inherited()) {
-        (void)queue_.poll();
+        queue_.poll();
         (void)take_sockets(0);
         (void)pending_.look();
         sched_yield();
@@ -97,7 +97,7 @@ std::size_t Lane::Impl::poll_once() noexcept {
     if (!stalled_.empty()) [[unlikely]]
         stalled_.retry();
     const InHandler inside(*this);
-    happened += queue_.poll();
+    queue_.poll();
     if (queue_.has_news()) [[unlikely]] {
         for (QueueUser* user : queue_.take_news())
             if (void* const owner = user->owner()) static_cast<LaneMember*>(owner)->take_news();
@@ -107,7 +107,7 @@ std::size_t Lane::Impl::poll_once() noexcept {
     if (counts_.polls % kPollsPerClock == 1) happened += look_seldom();
     if (!pending_.empty()) [[unlikely]]
         happened += pending_.look();
-    return happened;
+    return happened + queue_.take_count();
 }
 
 std::size_t Lane::Impl::look_seldom() noexcept {

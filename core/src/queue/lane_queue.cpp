@@ -97,10 +97,8 @@ void LaneQueue::detach(QueueUser& user, SharedCompletions& completions) noexcept
     free_slots_.push_back(user.slot());
 }
 
-std::size_t LaneQueue::poll_further() noexcept {
-    std::size_t count = 0;
-    for (const auto& one : further_) count += poll(*one);
-    return count;
+void LaneQueue::poll_further() noexcept {
+    for (const auto& one : further_) poll(*one);
 }
 
 bool LaneQueue::arm() noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <verbatim/driver/device.hpp>
@@ -43,11 +44,14 @@ class LaneQueue {
     std::span<QueueUser* const> all_users() const noexcept { return users_; }
     std::size_t users() const noexcept { return users_.size() - free_slots_.size(); }
 
-    // Takes what has finished, a batch of each queue at most; returns its number. Data path.
-    std::size_t poll() noexcept {
-        const std::size_t count = poll(first_);
-        return further_.empty() ? count : count + poll_further();
+    // Takes what has finished, a batch of each queue at most. Data path.
+    void poll() noexcept {
+        poll(first_);
+        if (!further_.empty()) poll_further();
     }
+    // Completions that were taken since the last call. A post that found its queue half full took
+    // some outside of the lane's own poll: each may be the room that a caller waits for.
+    std::size_t take_count() noexcept { return std::exchange(count_, 0); }
     // Users with news since the last call, each once. Stays valid until the next poll().
     std::span<QueueUser* const> take_news() noexcept {
         for (QueueUser* user : news_) user->attended();
@@ -63,12 +67,12 @@ class LaneQueue {
     void take_events() noexcept;
 
   private:
-    std::size_t poll(SharedCompletions& completions) noexcept {
+    void poll(SharedCompletions& completions) noexcept {
         const std::size_t count = completions.poll(finished_);
         for (std::size_t i = 0; i < count; ++i) note(finished_[i]);
-        return count;
+        count_ += count;
     }
-    [[gnu::noinline]] std::size_t poll_further() noexcept;
+    [[gnu::noinline]] void poll_further() noexcept;
     void note(const mlx5::Completion& completion) noexcept {
         QueueUser* const user = users_[completion.id >> QueueUser::kNumberBits];
         if (user->note(completion) && user->wants_attention()) [[unlikely]]
@@ -83,6 +87,7 @@ class LaneQueue {
     std::vector<std::unique_ptr<SharedCompletions>> further_;
     // Of one poll. On its stack they would be set to zero each time.
     std::array<mlx5::Completion, 16> finished_;
+    std::size_t count_ = 0;
     std::vector<QueueUser*> users_;  // by slot; null: free
     std::vector<std::uint32_t> free_slots_;
     // Room for all users is reserved when they are attached: noting allocates nothing.

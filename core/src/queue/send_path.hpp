@@ -147,7 +147,7 @@ class SendPath {
 
     // Polls the lane's queue. The first error of this queue pair, if any, for good.
     Errc poll() noexcept {
-        (void)lane_queue_->poll();
+        lane_queue_->poll();
         return error();
     }
     // Polls only where the queue is half full: one look at the completion queue serves many posts.

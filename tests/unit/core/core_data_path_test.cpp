@@ -55,12 +55,14 @@ bool await(const OneSided& one_sided, Connection& connection, const Operation& o
     return one_sided.result(operation) == Errc::ok;
 }
 
+constexpr std::size_t kReadsOfList = 20;
+
 // Reads, writes, lists and atomics of typed memory.
 bool exercise_one_sided(test::Pair& pair, const RemoteExtent& extent, std::byte* local) {
     OneSided one_sided(*pair.sender);
     const RemoteSpan<std::uint64_t> remote(extent);
     const std::span words(reinterpret_cast<std::uint64_t*>(local), remote.size());
-    std::array<RemoteRead, 40> reads;
+    std::array<RemoteRead, kReadsOfList> reads;
     for (std::size_t i = 0; i < reads.size(); ++i) reads[i] = {remote[i].extent(), local + 8 * i};
     for (std::size_t i = 0; i < 300; ++i) {
         Operation read, write, all, add;
@@ -92,7 +94,8 @@ struct PreparedAll {
     static std::vector<RemoteRead> reads_of(const RemoteExtent& extent, std::byte* local) {
         const RemoteSpan<std::uint64_t> remote(extent);
         std::vector<RemoteRead> reads;
-        for (std::size_t i = 0; i < 40; ++i) reads.push_back({remote[i].extent(), local + 8 * i});
+        for (std::size_t i = 0; i < kReadsOfList; ++i)
+            reads.push_back({remote[i].extent(), local + 8 * i});
         return reads;
     }
     bool exercise() {

@@ -64,7 +64,7 @@ struct Config {
     } connect;
     struct RingSection {
         std::size_t bytes = std::size_t{1} << 20;  // each direction, power of two, 4 KiB .. 64 MiB
-        std::uint32_t send_blocks = 64;            // send queue length in 64-byte blocks
+        std::uint32_t send_blocks = 32;            // send queue length in 64-byte blocks
         // Longest message that a peer may send; it is kept in memory of its own where it is longer
         // than a quarter of the ring.
         std::size_t longest_message = std::size_t{16} << 20;

@@ -74,7 +74,7 @@ inline std::string other_value(const ConfigKey& key) {
         {"idle_timeout", "\"9s\""},
         {"loopback_only", "false"},
         {"bytes", "\"4K\""},
-        {"send_blocks", "32"},
+        {"send_blocks", "64"},
         {"longest_message", "\"1M\""},
         {"spin", "\"5us\""},
         {"mode", "\"busy\""},

@@ -222,8 +222,7 @@ TEST(TelemetryCounts, of_a_connection_that_ended_stay_with_its_lane) {
     ends.receive(4);
     ends.pair.sender.reset();
     ends.pair.receiver.reset();
-    (void)ends.pair.sender_context.lane().prepare_to_sleep();
-    (void)ends.pair.receiver_context.lane().prepare_to_sleep();
+    ends.settle();
     std::uint64_t ended = 0, sent = 0, received = 0, connections = 0;
     for (const telemetry::Process& process : ends.SegmentDirectory::read()) {
         connections += process.connections.size();
