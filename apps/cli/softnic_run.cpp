@@ -120,7 +120,7 @@ void SoftnicRun::add_to(CLI::App& softnic) {
                    "can reach")
         ->check(CLI::ValidIPV4 | CLI::Validator(is_ipv6, "IPV6"));
     run.add_option("--capture", wire_.capture,
-                   "file to which the packets of port udp are appended, as pcapng");
+                   "file to which the packets are appended, as pcapng; of shm made up");
     run.add_option("command", command_, "the program and its arguments, behind --")->required();
     run.positionals_at_end();
 }

@@ -41,7 +41,7 @@ void Options::add_to(CLI::App& app) {
     app.add_option("--port", port, "the software NIC's way to the other side")
         ->check(CLI::IsMember({"auto", "shm", "tcp", "udp"}));
     app.add_option("--capture", capture,
-                   "file to which the packets of port udp are appended, as pcapng");
+                   "file to which the packets are appended, as pcapng; of shm and tcp made up");
     app.add_option("--timeout", timeout_seconds, "seconds to wait for the other side")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();

@@ -1,6 +1,9 @@
 // The states of a queue pair, one function each.
 #include "queue_pair_states.hpp"
 
+#include <new>
+
+#include "ports/captured/captured_port.hpp"
 #include "ports/roce_port.hpp"
 #include "ports/tcp_port.hpp"
 #include "queue_pair.hpp"
@@ -19,9 +22,20 @@ void drive(void* context) noexcept {
     connection.wake_peer();
 }
 
-std::unique_ptr<Port> port_of(const StreamSetup::Meeting& meeting) {
+// Null: there is no file, or no memory, and nothing is captured.
+std::unique_ptr<Port> captured(CaptureFile* file, Port& port, std::unique_ptr<Port>& owned,
+                               const CapturedEnds& ends) noexcept {
+    if (file == nullptr) return nullptr;
+    return std::unique_ptr<Port>(new (std::nothrow)
+                                     CapturedPort(port, std::move(owned), *file, ends));
+}
+
+std::unique_ptr<Port> port_of(const StreamSetup::Meeting& meeting, CaptureFile* file,
+                              const CapturedEnds& ends) {
     if (meeting.flow != nullptr) return std::make_unique<RocePort>(*meeting.peer, *meeting.flow);
-    return std::make_unique<TcpPort>(*meeting.peer, *meeting.stream);
+    std::unique_ptr<Port> port = std::make_unique<TcpPort>(*meeting.peer, *meeting.stream);
+    std::unique_ptr<Port> both = captured(file, *port, port, ends);
+    return both != nullptr ? std::move(both) : std::move(port);
 }
 
 }  // namespace
@@ -160,7 +174,7 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing,
     queue_pair_.setup().bind(std::move(link), std::move(outgoing), std::move(waker));
     QueuePairConnection& connection = shared().connection;
     connection.outgoing.set_attached();
-    engines().requester().bind(nullptr);
+    bind_shm();
     if (turns_.send_completions().may_sleep()) connection.outgoing.set_sleeps();
     // A message may have failed already where receiving began before.
     if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
@@ -175,12 +189,24 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing,
     if (!core_.options().parked) turns_.execute();
 }
 
+void QueuePairStates::bind_shm() noexcept {
+    ShmPort& port = engines().requester().bind();
+    if (!shared().traits.reliable() || shared().traits.datagrams() || shared().traits.names_queues)
+        return;
+    const std::array<std::uint8_t, 16> here = loopback_address();
+    std::unique_ptr<Port> none;
+    auto both = captured(queue_pair_.setup().streams().capture(), port, none,
+                         {here, here, queue_pair_.view().number, shared().connection.peer_number});
+    if (both != nullptr) engines().requester().bind(std::move(both));
+}
+
 void QueuePairStates::start(PortKind wire, const QueuePairAddress& own,
                             const QueuePairAddress& peer, Instant deadline) {
     StreamSetup& streams = queue_pair_.setup().streams();
     const bool parked = core_.options().parked;
     auto meeting = streams.meet(wire, own, peer, deadline, {parked ? nullptr : drive, &turns_});
-    auto port = port_of(meeting);
+    auto port = port_of(meeting, streams.capture(),
+                        {own.stream_address, peer.stream_address, own.number, peer.number});
     engines().stop();
     {
         const auto held = queue_pair_.setup().lock();

@@ -40,14 +40,13 @@ void add_connection_keys(ConfigTable& table) {
               size_access(member_at(&Config::ring, &Ring::longest_message), {0, 4 * kGibi}),
               "Longest message that a peer may send. Fragments are put together in memory of this "
               "size, for each connection.");
-    table.add(
-        "send_blocks",
-        number_access(member_at(&Config::ring, &Ring::send_blocks),
-                      {16, 32768, Shape::power_of_two}),
-        "Length of the send queue in 64-byte blocks. A block costs 96 bytes and more of "
-        "each connection, and on RDMA devices 64 in its lane's completion queue. "
-        "Benchmark group core was as fast with 32 as with 256, but for lists of 100 reads, "
-        "which gain 4 % with 64.");
+    table.add("send_blocks",
+              number_access(member_at(&Config::ring, &Ring::send_blocks),
+                            {16, 32768, Shape::power_of_two}),
+              "Length of the send queue in 64-byte blocks. A block costs 96 bytes and more of "
+              "each connection, and on RDMA devices 64 in its lane's completion queue. "
+              "Benchmark group core was as fast with 32 as with 256, but for lists of 100 reads, "
+              "which gain 4 % with 64.");
 }
 
 }  // namespace verbatim

@@ -106,9 +106,9 @@ void add_software_nic(ConfigTable& table) {
               "else tcp (docs/tcp-port.md). The log says which and why. The two sides must have "
               "one in common.");
     table.add("capture", text_access(member_at(&Config::softnic, &Config::SoftnicSection::capture)),
-              "File to which the packets of the udp port and the dpdk port are appended, as pcapng "
-              "for Wireshark and tshark (docs/roce-port.md). Costs a system call for each packet. "
-              "Empty: none.");
+              "File to which packets are appended, as pcapng for Wireshark and tshark: those of "
+              "the udp and dpdk ports, and what requests of the shm and tcp ports would be on a "
+              "RoCE wire (docs/roce-port.md). Costs a system call for each packet. Empty: none.");
     add_dpdk(table);
 }
 

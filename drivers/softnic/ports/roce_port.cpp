@@ -6,27 +6,13 @@
 
 #include <verbatim/mlx5/encode.hpp>
 
+#include "roce/packets/message_opcodes.hpp"
+
 namespace verbatim::softnic {
 
 using mlx5::Opcode;
 
 namespace {
-
-PacketOpcode send_opcode(Opcode opcode, bool first, bool last) noexcept {
-    using enum PacketOpcode;
-    if (!last) return first ? send_first : send_middle;
-    if (opcode == Opcode::send_immediate) return first ? send_only_immediate : send_last_immediate;
-    if (opcode == Opcode::send_invalidate)
-        return first ? send_only_invalidate : send_last_invalidate;
-    return first ? send_only : send_last;
-}
-
-PacketOpcode write_opcode(bool immediate, bool first, bool last) noexcept {
-    using enum PacketOpcode;
-    if (!last) return first ? write_first : write_middle;
-    if (immediate) return first ? write_only_immediate : write_last_immediate;
-    return first ? write_only : write_last;
-}
 
 // The first message of a write to memory that begins within a word ends at one, so that no packet
 // of the second one ends within a word.

@@ -47,6 +47,8 @@ class StreamSetup {
     // A flow to a peer that is no software NIC of ours, or is taken for none: only its address, its
     // number and PSNs are known. Throws Error(device_error): the RoCE port is taken.
     Meeting meet_foreign(const FlowOptions& options, const PeerStream::Driver& driver);
+    // Null: nothing is captured.
+    CaptureFile* capture() const noexcept { return wires_.packets.capture(); }
     // Inside both gates: the queue pair's from now on.
     void bind(std::unique_ptr<PeerStream> stream) noexcept;
     // No round comes to the queue pair: the engine thread does not either any more.

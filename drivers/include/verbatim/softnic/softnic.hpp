@@ -75,8 +75,9 @@ struct PacketFaults {
 struct PacketOptions {
     // The time without a sign of a peer after which it is taken for lost.
     std::chrono::milliseconds timeout{60000};
-    // File to which packets that are sent and received are appended, as pcapng; empty: none. Costs
-    // a system call for each packet.
+    // File to which packets that are sent and received are appended, as pcapng; empty: none. Of the
+    // shm and tcp ports: what the udp port would have sent for their requests. Costs a system call
+    // for each packet.
     std::string capture{};
     DpdkOptions dpdk{};  // of PortKind::dpdk
 };

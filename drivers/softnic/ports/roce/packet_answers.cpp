@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "packet_feeder.hpp"
+#include "packets/message_opcodes.hpp"
 #include "packets/not_ready_time.hpp"
 
 namespace verbatim::softnic {
@@ -42,18 +43,6 @@ class RunReader {
     std::size_t at_ = 0, taken_ = 0;
 };
 
-std::uint8_t answer_of(std::uint8_t syndrome) noexcept {
-    if (syndrome == static_cast<std::uint8_t>(mlx5::Syndrome::remote_invalid)) return kWrongRequest;
-    return syndrome == static_cast<std::uint8_t>(mlx5::Syndrome::remote_access) ? kNoAccess
-                                                                                : kFailedOperation;
-}
-
-AnswerHeader answer_header(std::uint8_t syndrome, std::uint64_t number) noexcept {
-    constexpr int kSyndromeShift = 24;
-    return {mlx5::be32(std::uint32_t{syndrome} << kSyndromeShift |
-                       (static_cast<std::uint32_t>(number) & kSequenceMask))};
-}
-
 }  // namespace
 
 PacketOpcode PacketFeeder::Reads::opcode_of(std::uint64_t number) noexcept {
@@ -61,8 +50,7 @@ PacketOpcode PacketFeeder::Reads::opcode_of(std::uint64_t number) noexcept {
     if (begun == answered || number < oldest.first) return PacketOpcode::atomic_acknowledge;
     const bool first = number == oldest.first, last = number == oldest.last;
     if (last) ++answered;
-    if (first) return last ? PacketOpcode::response_only : PacketOpcode::response_first;
-    return last ? PacketOpcode::response_last : PacketOpcode::response_middle;
+    return response_opcode(first, last);
 }
 
 // Results leave the queue whole, and in the order of their numbers.
@@ -144,7 +132,7 @@ void PacketFeeder::tell_progress(PacketOutput& output, Says says, FlowTime now) 
     const std::uint64_t done = acknowledgeable(), taken = feeder_.taken();
     if (done == told_.acknowledged) told_.complete = now;
     if (words_.refused != 0) {
-        if (told_.again || told_.refused == 0) tell(output, done + 1, answer_of(words_.refused));
+        if (told_.again || told_.refused == 0) tell(output, done + 1, refusal_of(words_.refused));
         told_.refused = words_.refused;
     } else if (words_.waits != 0) {
         const auto time = std::chrono::nanoseconds(words_.not_ready_for);

@@ -3,24 +3,9 @@
 
 #include <algorithm>
 
+#include "packets/message_opcodes.hpp"
+
 namespace verbatim::softnic {
-namespace {
-
-constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
-
-bool is_plain(const RemoteAtomic& operation) noexcept {
-    return operation.bytes == sizeof(std::uint64_t) && operation.field_ends == 0 &&
-           (operation.swaps == 0 ||
-            (operation.swap_mask == kAllBits && operation.compare_mask == kAllBits));
-}
-
-AtomicHeader header_of(const RemoteAtomic& operation) noexcept {
-    return {SplitWord(operation.address), mlx5::be32(operation.key),
-            SplitWord(operation.swap_or_add), SplitWord(operation.compare)};
-}
-
-}  // namespace
-
 std::uint64_t PacketFetches::ask(std::uint64_t address, std::uint32_t key,
                                  const PieceList& into) noexcept {
     FetchList::Fetch& fetch = list_.newest();
@@ -61,15 +46,11 @@ std::uint64_t PacketFetches::ask(const RemoteAtomic& operation) noexcept {
     if (results_.room() < kAtomicResult || !packets_.fits(sizeof operation) ||
         !list_.begin(kAtomicResult))
         return 0;
-    const bool plain = is_plain(operation);
-    const PacketOpcode opcode = !plain                 ? PacketOpcode::masked_atomic
-                                : operation.swaps != 0 ? PacketOpcode::compare_swap
-                                                       : PacketOpcode::fetch_add;
-    const std::size_t bytes = plain ? sizeof(AtomicHeader) : sizeof operation;
+    const AtomicPacket packet(operation);
     results_.note_question(packets_.next_number(), kAtomicResult);
-    last_ = packets_.begin({.bytes = static_cast<std::uint16_t>(bytes), .opcode = opcode});
-    const AtomicHeader header = header_of(operation);
-    packets_.add(plain ? static_cast<const void*>(&header) : &operation, bytes);
+    last_ = packets_.begin(
+        {.bytes = static_cast<std::uint16_t>(packet.bytes()), .opcode = packet.opcode()});
+    packets_.add(packet.data(), packet.bytes());
     packets_.commit();
     news_ = true;
     list_.newest().atomic = true;

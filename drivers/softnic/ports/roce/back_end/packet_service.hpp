@@ -24,6 +24,8 @@ class PacketService {
     // The same back end, or one that is captured, and makes faults. Throws std::bad_alloc.
     std::unique_ptr<PacketBackEnd> over(std::unique_ptr<PacketBackEnd> back_end,
                                         const StreamPlace& own, const StreamPlace& peer);
+    // Null: nothing is captured.
+    CaptureFile* capture() const noexcept { return capture_.get(); }
     // Of the dpdk port; null: packets go through sockets.
     const std::shared_ptr<EthernetLink>& link() const noexcept { return link_; }
 
