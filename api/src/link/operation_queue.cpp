@@ -69,14 +69,15 @@ void OperationQueue::forget(DrivenOperation& operation) noexcept {
 }
 
 bool OperationQueue::is_idle() const noexcept {
-    return sends_.empty() && posted_.empty() && landing_.empty() && receives_.empty();
+    return sends_.empty() && posted_.empty() && landing_.empty() && receives_.empty() &&
+           ending_.empty();
 }
 
 // No message of the peer may tell of what they wait for.
 bool OperationQueue::needs_looks() const noexcept {
     return link_.connection() != nullptr &&
-           (again_ || !sends_.empty() || !posted_.empty() || !landing_.empty() || receiving_ != 0 ||
-            with_deadline_ != 0 || link_.must_settle());
+           (again_ || !sends_.empty() || !posted_.empty() || !landing_.empty() ||
+            !ending_.empty() || receiving_ != 0 || with_deadline_ != 0 || link_.must_settle());
 }
 
 void OperationQueue::look() noexcept {
@@ -101,6 +102,7 @@ void OperationQueue::drive() noexcept {
     int rounds = 0;
     do {
         again_ = false;
+        end_failed();
         retire();
         land();
         send();
@@ -163,6 +165,14 @@ void OperationQueue::retire() noexcept {
     }
 }
 
+// Only now the receiver can be told, and goes on with the graphs behind it.
+void OperationQueue::end_failed() noexcept {
+    for (DrivenOperation* at = ending_.first(); at != nullptr; at = next_) {
+        next_ = OperationList::after(*at);
+        if (at->step_(*at, DrivenOperation::Order::drop) == Stage::sent) ending_.remove(*at);
+    }
+}
+
 // Requests retire in order.
 void OperationQueue::land() noexcept {
     while (!landing_.empty()) {
@@ -199,7 +209,8 @@ void OperationQueue::finish(DrivenOperation& operation) noexcept {
 void OperationQueue::fail(DrivenOperation& operation, const Error& error) noexcept {
     if (next_ == &operation) next_ = operation.next_;
     operation.list_->remove(operation);
-    (void)operation.step_(operation, DrivenOperation::Order::drop);
+    const Stage left = operation.step_(operation, DrivenOperation::Order::drop);
+    if (operation.inbound_ == nullptr && left != Stage::sent) ending_.add(operation);
     if (operation.is_over_) return;  // its graph was free already
     receiving_ -= operation.inbound_ != nullptr && operation.stage_ == Stage::under_way;
     operation.error_ = std::make_unique<Error>(error);

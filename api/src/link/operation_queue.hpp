@@ -71,6 +71,7 @@ class OperationQueue {
     void take_in() noexcept;
     void send() noexcept;
     void retire() noexcept;
+    void end_failed() noexcept;
     void land() noexcept;
     void receive() noexcept;
     void watch_time() noexcept;
@@ -85,6 +86,7 @@ class OperationQueue {
     OperationList posted_;             // their writes are under way, from copies
     OperationList landing_;            // sent, and to be told when they have landed
     OperationList receives_;           // the next one's graph first
+    OperationList ending_;             // sends that have failed while their writes were under way
     DrivenOperation* next_ = nullptr;  // of the list that is gone through
     bool is_driving_ = false, again_ = false;
     unsigned looks_ = 0;

@@ -91,6 +91,7 @@ Outbound::~Outbound() {
 }
 
 void Outbound::begin_step() {
+    if (phase_ != Phase::retire) (void)link_.here();
     if (phase_ == Phase::walk && id_ == 0 && ++link_.outgoing().sends % kSendsUnseen != 0) return;
     link_.pump();
     if (id_ != 0)

@@ -1,11 +1,13 @@
 // Asynchronous operations: what drives them, in which order they end, and with what.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <coroutine>
 #include <deque>
 #include <list>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -210,6 +212,26 @@ TEST(AsyncOperations, a_deadline_ends_an_operation_and_the_others_go_on) {
     behind.wait();
 }
 
+TEST(AsyncOperations, a_deadline_in_the_midst_of_writes_holds_nothing_up_while_the_handle_lives) {
+    Pair pair;
+    const std::vector<double> large(3'000'000, 1), small{2};
+    for (int time = 0; time < 12; ++time) {
+        Sending<std::vector<double>> late(
+            *pair.sender, large, {.deadline = Deadline::after(std::chrono::milliseconds(time))});
+        Sending<std::vector<double>> behind(*pair.sender, small, {.until = Until::delivered});
+        ASSERT_TRUE(poll_until(pair, [&] { return late.test(); }));
+        std::optional<Receiving<std::vector<double>>> first(std::in_place, *pair.receiver);
+        ASSERT_TRUE(poll_until(pair, [&] { return first->test(); })) << time;
+        if (late.error() == nullptr) {
+            EXPECT_EQ(first->take()->size(), large.size());
+            first.emplace(*pair.receiver);
+            ASSERT_TRUE(poll_until(pair, [&] { return first->test(); })) << time;
+        }
+        EXPECT_EQ(*first->take(), small) << time;
+        ASSERT_TRUE(poll_until(pair, [&] { return behind.test(); }));
+    }
+}
+
 TEST(AsyncOperations, a_receive_whose_sender_stops_in_the_middle_fails_and_leaves_the_graph) {
     Config config = test::small_config();
     config.objects.timeout = 500ms;
@@ -322,6 +344,26 @@ TEST(AsyncOperations, each_ends_once_when_the_program_ends_the_connection_even_i
         EXPECT_EQ(count_failed(receiving), 100);
         EXPECT_FALSE(pair.receiver);
     }
+}
+
+struct Web {
+    std::array<Web*, 4> links{};
+};
+
+TEST(AsyncOperations, a_walk_that_has_sent_nothing_yet_fails_at_the_end_of_the_connection) {
+    Pair pair;
+    std::vector<Web> webs(100'000);
+    std::mt19937 random(1);
+    for (Web& web : webs)
+        for (Web*& link : web.links) link = &webs[random() % webs.size()];
+    int told = 0;
+    const WhenSent<Web, Count> first(*pair.sender, webs[0], {}, Count{&told}),
+        second(*pair.sender, webs[1], {}, Count{&told});
+    ASSERT_EQ(told, 0);
+    pair.sender.reset();
+    EXPECT_EQ(told, 2);
+    ASSERT_NE(first.error(), nullptr);
+    ASSERT_NE(second.error(), nullptr);
 }
 
 TEST(AsyncOperations, a_handler_may_end_an_operation_while_it_is_driven) {

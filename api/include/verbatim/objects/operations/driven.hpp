@@ -49,6 +49,8 @@ class DrivenOperation {
         sent,       // of a send: nothing of it is left here
         received,
     };
+    // A send that is dropped is sent once nothing of it is left here; till then it is dropped
+    // again.
     enum class Order : std::uint8_t { go_on, drop };
     using Step = Stage (*)(DrivenOperation&, Order);  // may throw Error, unless it drops
     // Once it is over; may end the operation.

@@ -72,7 +72,7 @@ class Sending : public objects::DrivenOperation {
             report_ = operation_->report();
             operation_.reset();
         }
-        return Stage::queued;
+        return operation_ ? Stage::under_way : Stage::sent;
     }
 
     const T& root_;
