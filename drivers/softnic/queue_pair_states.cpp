@@ -30,6 +30,17 @@ std::unique_ptr<Port> captured(CaptureFile* file, Port& port, std::unique_ptr<Po
                                      CapturedPort(port, std::move(owned), *file, ends));
 }
 
+void bind_shm(QueuePairEngines& engines, CaptureFile* file, std::uint32_t number) noexcept {
+    ShmPort& port = engines.requester().bind(nullptr);
+    const QueuePairShared& shared = engines.shared();
+    if (!shared.traits.reliable() || shared.traits.datagrams() || shared.traits.names_queues)
+        return;
+    const std::array<std::uint8_t, 16> here = loopback_address();
+    std::unique_ptr<Port> none;
+    auto both = captured(file, port, none, {here, here, number, shared.connection.peer_number});
+    if (both != nullptr) (void)engines.requester().bind(std::move(both));
+}
+
 std::unique_ptr<Port> port_of(const StreamSetup::Meeting& meeting, CaptureFile* file,
                               const CapturedEnds& ends) {
     if (meeting.flow != nullptr) return std::make_unique<RocePort>(*meeting.peer, *meeting.flow);
@@ -174,7 +185,7 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing,
     queue_pair_.setup().bind(std::move(link), std::move(outgoing), std::move(waker));
     QueuePairConnection& connection = shared().connection;
     connection.outgoing.set_attached();
-    bind_shm();
+    bind_shm(engines(), queue_pair_.setup().streams().capture(), queue_pair_.view().number);
     if (turns_.send_completions().may_sleep()) connection.outgoing.set_sleeps();
     // A message may have failed already where receiving began before.
     if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
@@ -189,17 +200,6 @@ void QueuePairStates::start(std::shared_ptr<Link> link, ChannelSender outgoing,
     if (!core_.options().parked) turns_.execute();
 }
 
-void QueuePairStates::bind_shm() noexcept {
-    ShmPort& port = engines().requester().bind();
-    if (!shared().traits.reliable() || shared().traits.datagrams() || shared().traits.names_queues)
-        return;
-    const std::array<std::uint8_t, 16> here = loopback_address();
-    std::unique_ptr<Port> none;
-    auto both = captured(queue_pair_.setup().streams().capture(), port, none,
-                         {here, here, queue_pair_.view().number, shared().connection.peer_number});
-    if (both != nullptr) engines().requester().bind(std::move(both));
-}
-
 void QueuePairStates::start(PortKind wire, const QueuePairAddress& own,
                             const QueuePairAddress& peer, Instant deadline) {
     StreamSetup& streams = queue_pair_.setup().streams();
@@ -212,7 +212,7 @@ void QueuePairStates::start(PortKind wire, const QueuePairAddress& own,
         const auto held = queue_pair_.setup().lock();
         streams.bind(std::move(meeting.peer));
     }
-    engines().requester().bind(std::move(port));
+    (void)engines().requester().bind(std::move(port));
     shared().state.store(QueuePairState::ready);
     engines().leave_gates();
     turns_.attention().heat();
@@ -241,7 +241,7 @@ void QueuePairStates::send_packets(const FlowStart& start) {
     flow_->begin_sending(start);
     auto port = std::make_unique<RocePort>(*peer, *flow_);
     engines().stop();
-    engines().requester().bind(std::move(port));
+    (void)engines().requester().bind(std::move(port));
     if (!shared().is(QueuePairState::error)) shared().state.store(QueuePairState::ready);
     engines().leave_gates();
     turns_.attention().heat();

@@ -59,7 +59,6 @@ class QueuePairStates {
     void attach();
     void detach() noexcept;
     void write_no_more() noexcept;
-    void bind_shm() noexcept;
     QueuePairEngines& engines() noexcept { return turns_.engines(); }
     QueuePairShared& shared() noexcept { return turns_.engines().shared(); }
     void end_reset(const std::shared_ptr<AccessWord>& ring) noexcept;

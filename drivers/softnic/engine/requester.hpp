@@ -61,12 +61,11 @@ class Requester {
     const RequestFaults& faults() const noexcept { return faults_; }
 
     // Control path, gate closed.
-    // To the peer by shared memory; or by this port, until reset().
-    ShmPort& bind() noexcept {
-        port_.shm().bind();
+    // To the peer by this port, until reset(); null: by shared memory. The shm port in any case.
+    ShmPort& bind(std::unique_ptr<Port> port) {
+        port != nullptr ? port_.use(std::move(port)) : port_.shm().bind();
         return port_.shm();
     }
-    void bind(std::unique_ptr<Port> port) noexcept { port_.use(std::move(port)); }
     void reset() noexcept;
     DatagramSender& datagrams() noexcept { return executor_.datagrams(); }
 
