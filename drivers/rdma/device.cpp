@@ -50,13 +50,15 @@ class Region final : public MemoryRegion {
     }
     ~Region() override {
         if (region_ == nullptr) return;
-        port_->keys.remove(region_.get());
+        // A thread of the parent may have the lock of the keys.
+        if (!port_->is_inherited()) port_->keys.remove(region_.get());
         mark_released();
         port_->count_invalidation();
     }
 
     // The device knows of its windows, and refuses.
     void release() override {
+        port_->check_own();
         if (const int cause = ibv_dereg_mr(region_.get()); cause != 0)
             throw call_error(fmt::format("memory region {:#x}", local_key_),
                              "ibv_dereg_mr (is a memory window open onto it?)", cause);
@@ -80,7 +82,9 @@ class Window final : public MemoryWindow {
         key_ = window_->rkey;
         port_->keys.add(key_, window_.get());
     }
-    ~Window() override { port_->keys.remove(window_.get()); }
+    ~Window() override {
+        if (!port_->is_inherited()) port_->keys.remove(window_.get());
+    }
 
   private:
     std::shared_ptr<Port> port_;
@@ -106,9 +110,11 @@ class RdmaDevice final : public Device {
     std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                   Access access,
                                                   MemoryBacking /*backing*/) override {
+        port_->check_own();
         return std::make_unique<Region>(port_, address, bytes, access);
     }
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        port_->check_own();
         return std::make_unique<Window>(port_, type);
     }
     using Device::create_completion_queue;
@@ -127,6 +133,7 @@ class RdmaDevice final : public Device {
         return std::make_unique<SharedReceiveQueue>(port_, options);
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        port_->check_own();
         if (!port_->mlx5_queues) return std::make_unique<VerbsQueuePair>(port_, options);
         return std::make_unique<QueuePair>(port_, options);
     }

@@ -104,7 +104,15 @@ std::unique_ptr<Port> find_port(const DeviceList& devices, int count, const Opti
 
 }  // namespace
 
+void Port::check_own() const {
+    if (is_inherited())
+        throw Error(Errc::permission_denied, name,
+                    "it is the parent's: a forked child cannot use it",
+                    "open a device in the child");
+}
+
 std::unique_ptr<Port> open_port(const Options& options) {
+    count_forks();
     int count = 0;
     const DeviceList devices(ibv_get_device_list(&count));
     const int list_errno = devices == nullptr ? errno : 0;

@@ -37,6 +37,10 @@ struct Port {
     GidEntry gid_for(const std::array<std::uint8_t, 16>& address) const noexcept {
         return choose_gid(gids, {options.gid_index, address}).value_or(gid);
     }
+    // It is the parent's: a forked child has its descriptors, and must not use them.
+    bool is_inherited() const noexcept { return context.get_deleter().is_inherited(); }
+    // Throws Error(permission_denied) in a forked child.
+    void check_own() const;
     bool is_infiniband() const noexcept {
         return port_attributes.link_layer == IBV_LINK_LAYER_INFINIBAND;
     }

@@ -57,7 +57,9 @@ void CompletionChannel::add(Source& source) {
     sources_.push_back(&source);
 }
 
+// A thread of the parent may have the lock: a forked child leaves the list as it is.
 void CompletionChannel::remove(const Source& source) {
+    if (!counter_) return;
     const std::lock_guard lock(mutex_);
     std::erase(sources_, &source);
 }
@@ -70,6 +72,7 @@ void CompletionChannel::raise(Source& source) noexcept {
 }
 
 CompletionQueueHandle* CompletionChannel::take_event() {
+    if (!counter_) return nullptr;
     const std::lock_guard lock(mutex_);
     CompletionQueueHandle* woken = nullptr;
     const bool counted = doors_.empty() || look(woken);

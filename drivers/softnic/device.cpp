@@ -33,6 +33,14 @@ void check(const Options& options) {
     for (const FaultRule& rule : options.faults.rules) check(rule, options.name);
 }
 
+// What a forked child makes would be in its parent's memory.
+void check_own(const DeviceCore& core) {
+    if (core.inherited())
+        throw Error(Errc::permission_denied, core.options().name,
+                    "it is the parent's: a forked child cannot use it",
+                    "open a device in the child");
+}
+
 class Region final : public MemoryRegion {
   public:
     Region(std::shared_ptr<DeviceCore> core, std::byte* address, std::size_t bytes, Access access,
@@ -116,9 +124,11 @@ class SoftDevice final : public Device {
     const DeviceInfo& info() const noexcept override { return info_; }
     std::unique_ptr<MemoryRegion> register_memory(std::byte* address, std::size_t bytes,
                                                   Access access, MemoryBacking backing) override {
+        check_own(*core_);
         return std::make_unique<Region>(core_, address, bytes, access, backing);
     }
     std::unique_ptr<MemoryWindow> create_memory_window(WindowType type) override {
+        check_own(*core_);
         return std::make_unique<Window>(core_, type);
     }
     std::unique_ptr<RevocationBarrier> begin_barrier() override {
@@ -145,6 +155,7 @@ class SoftDevice final : public Device {
                                                     core_->numbers().next_shared_receive_queue());
     }
     std::unique_ptr<QueuePairHandle> create_queue_pair(const QueuePairOptions& options) override {
+        check_own(*core_);
         auto queue_pair = std::make_unique<QueuePair>(core_, own_parts(options));
         queue_pair->setup().streams().set_local_address(options.local_address);
         queue_pair->setup().set_carries_messages(options.carries_messages);

@@ -121,4 +121,13 @@ class Child {
     std::optional<Wire> wire_;
 };
 
+// How a child ends that runs `act`. One that hangs is ended by its alarm: minus SIGALRM.
+inline int status_in_child(const std::function<int()>& act) {
+    Child child([&](Wire&) {
+        alarm(20);
+        return act();
+    });
+    return child.reap();
+}
+
 }  // namespace verbatim::softnic::test

@@ -65,11 +65,12 @@ CmBridge::Events CmBridge::open_events() {
 }
 
 CmBridge::~CmBridge() {
-    // A forked child has neither the thread nor the identifiers.
+    // A forked child has neither the thread nor the identifiers. A thread that is not there can be
+    // neither joined nor detached.
     if (born_ != fork_generation()) {
         for (auto& [id, one] : ones_) (void)one.connection.release();
         (void)events_.release();
-        thread_.detach();
+        (void)new std::thread(std::move(thread_));
         return;
     }
     stop();

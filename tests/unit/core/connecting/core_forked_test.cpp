@@ -1,8 +1,6 @@
 // Connections of a parent in a forked child: they have ended there, and go on here.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 namespace verbatim {
 namespace {
 
+using softnic::test::status_in_child;
 using test::error_code_of;
 using test::Pair;
 
@@ -21,15 +20,6 @@ constexpr Errc kRefused = Errc::permission_denied;
 const std::string kText = "a text that is too long to be short";
 std::span<const std::byte> bytes() { return std::as_bytes(std::span(kText)); }
 Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
-
-// How a child ends that runs `act`.
-int status_in_child(const std::function<int()>& act) {
-    softnic::test::Child child([&](softnic::test::Wire&) {
-        alarm(30);
-        return act();
-    });
-    return child.reap();
-}
 
 // The number of the first call that is not refused.
 int first_call_that_goes_on(Connection& connection) {
