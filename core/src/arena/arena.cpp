@@ -163,7 +163,10 @@ Arena::Arena(const ArenaOptions& options)
     if (options_.initial_bytes != 0) state_->grow_to(granules_of(options_.initial_bytes));
 }
 
-Arena::~Arena() = default;
+// A thread of the parent may have been in the midst of a change: a forked child leaves its copy.
+Arena::~Arena() {
+    if (state_->memory.is_inherited()) (void)state_.release();
+}
 
 void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
     if (state_->memory.is_inherited()) [[unlikely]]
@@ -186,7 +189,7 @@ void* Arena::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void* Arena::allocate_part(std::size_t bytes, std::size_t alignment, bool& may_populate) {
-    if (bytes <= options_.max_bytes) {
+    if (bytes <= options_.max_bytes && !state_->memory.is_inherited()) {
         const std::lock_guard lock(state_->mutex);
         const std::size_t step = bytes >= kPageAligned ? kSmallPageBytes : alignment;
         if (!state_->populate_part(granules_of(bytes),
@@ -266,6 +269,7 @@ bool Arena::all_live(std::uint64_t first, std::uint64_t granules) const noexcept
 }
 
 ArenaUsage Arena::usage() const {
+    if (state_->memory.is_inherited()) return {.reserved_bytes = options_.max_bytes};
     const std::lock_guard lock(state_->mutex);
     const std::uint64_t cached = state_->caches.held();
     return {.allocated_bytes = (state_->heap.taken() - cached) * kGranuleBytes,
@@ -279,6 +283,7 @@ ArenaUsage Arena::usage() const {
 }
 
 std::size_t Arena::segment_count() const noexcept {
+    if (state_->memory.is_inherited()) return 0;
     const std::lock_guard lock(state_->mutex);
     return state_->memory.mapped_bytes() / options_.segment_bytes;
 }

@@ -1,16 +1,31 @@
 // Caches of threads, and what ends first: the thread or the arena.
 #include "thread_caches.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 namespace verbatim {
 namespace {
 
-// Held while a cache is joined to an arena or leaves it. Never destroyed: threads end late.
+// Never destroyed: threads end late.
+alignas(std::mutex) std::byte g_joining[sizeof(std::mutex)];
+
+// A thread of the parent may hold it, and is not there in a forked child to give it back. What it
+// guards belongs to the parent's arenas, and is not looked at there.
+void renew_joining() { new (g_joining) std::mutex; }
+
+// Held while a cache is joined to an arena or leaves it.
 std::mutex& joining() {
-    static std::mutex* const mutex = new std::mutex;
-    return *mutex;
+    static const bool is_made = [] {
+        renew_joining();
+        return pthread_atfork(nullptr, nullptr, renew_joining) == 0;
+    }();
+    static_cast<void>(is_made);
+    return *std::launder(reinterpret_cast<std::mutex*>(g_joining));
 }
 
 struct Recent {
@@ -31,7 +46,7 @@ struct CachesOfThread {
         t_recent = {};
         const std::lock_guard lock(joining());
         for (const auto& cache : list)
-            if (cache->owner_ != nullptr) cache->owner_->leave(*cache);
+            if (cache->owner_ != nullptr && !cache->is_inherited()) cache->owner_->leave(*cache);
     }
     CachesOfThread(const CachesOfThread&) = delete;
     CachesOfThread& operator=(const CachesOfThread&) = delete;

@@ -15,6 +15,8 @@
 #include <mutex>
 #include <vector>
 
+#include <verbatim/driver/descriptor.hpp>
+
 #include "free_queue.hpp"
 #include "granule_heap.hpp"
 
@@ -39,6 +41,8 @@ class ThreadCache {
     // Granules that are free in it. Any thread.
     std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
     std::uint64_t arena() const noexcept { return arena_; }
+    // Its arena is the parent's: a thread of that one may have been in the midst of a change.
+    bool is_inherited() const noexcept { return generation_ != fork_generation(); }
 
   private:
     friend class ThreadCaches;
@@ -56,6 +60,7 @@ class ThreadCache {
     std::array<FreeQueue, GranuleHeap::kSmall + 1> freed_;
     std::uint64_t freed_granules_ = 0;
     std::atomic<std::uint64_t> held_{0};
+    const std::uint64_t generation_ = fork_generation();
 };
 
 // The caches of one arena.
