@@ -90,7 +90,7 @@ rdma::CmStreams& Context::Impl::streams(const std::string& address) {
 
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section) {
-    auto lane = std::make_shared<Lane::Impl>(
+    auto lane = make_own<Lane::Impl>(
         LaneResources{context, *context->device, *context->quarantine, context->events,
                       std::make_shared<NotePool>(context->posted),
                       context->config.connect.idle_timeout, &context->telemetry},
@@ -100,6 +100,7 @@ std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& cont
 }
 
 void check_lane(const Context::Impl& context, const Lane& lane) {
+    if (lane.impl() != nullptr) refuse_inherited(*lane.impl(), "context");
     if (lane.impl() != nullptr && lane.impl()->resources().keeps.get() == &context) return;
     throw Error(Errc::invalid_argument, "lane", "it belongs to another context",
                 "give a lane or a poller of the context that connects or listens");
@@ -115,7 +116,8 @@ void refuse_in_handler_of(const Lane::Impl& lane) {
 Context::Context() : Context(Config::found()) {}
 Context::Context(const Config& config) : Context(config, open_configured_device(config)) {}
 Context::Context(const Config& config, std::unique_ptr<Device> device)
-    : impl_(std::make_shared<Impl>(config, std::move(device))), lane_(make_lane()) {
+    : impl_(make_own<Impl>(config, std::move(device))),
+      lane_(verbatim::make_lane(impl_, config.lane)) {
     for (Config::PollerSection section : config.pollers) {
         if (section.name.empty()) section.name = "poller " + std::to_string(pollers_.size());
         pollers_.push_back(std::make_unique<Poller>(section, lane_of(impl_, section)));
@@ -123,7 +125,10 @@ Context::Context(const Config& config, std::unique_ptr<Device> device)
 }
 Context::~Context() = default;
 
-Lane Context::make_lane() { return Lane(verbatim::make_lane(impl_, impl_->config.lane)); }
+Lane Context::make_lane() {
+    refuse_inherited(*lane_.impl(), "context");
+    return Lane(verbatim::make_lane(impl_, impl_->config.lane));
+}
 
 Poller& Context::poller(std::string_view name) const {
     for (const auto& poller : pollers_)
@@ -179,6 +184,7 @@ void Context::connect(std::string_view address, Poller& poller,
 }
 
 Listener Context::listen(std::string_view address) {
+    refuse_inherited(*lane_.impl(), "context");
     const Address at = parse_address(address);
     Listener::Impl::Bound bound;
     if (const auto* name = std::get_if<UnixName>(&at))
@@ -206,6 +212,7 @@ std::shared_ptr<void> SharedStates::find_or_make(const void* key, LayerAccess::M
 
 std::shared_ptr<void> LayerAccess::shared_state(Connection& connection, const void* key,
                                                 MakeState make) {
+    if (impl_of(connection).lane->polled().is_inherited()) connection.check();
     Context::Impl& context = *impl_of(connection).context;
     return context.states.find_or_make(key, make, context.config);
 }

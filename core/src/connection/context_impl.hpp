@@ -11,6 +11,7 @@
 
 #include <verbatim/core/config.hpp>
 #include <verbatim/core/context.hpp>
+#include <verbatim/driver/descriptor.hpp>
 #include <verbatim/rdma/cm_streams.hpp>
 
 #include "../arena/region_tables.hpp"
@@ -67,12 +68,24 @@ struct Context::Impl {
     std::unique_ptr<rdma::CmStreams> streams_;
 };
 
+// An own object is shared by what keeps it, and deleted in the process that made it only. A forked
+// child leaves its copy as it is: threads, locks and shared memory in it are the parent's.
+template <class T, class... Arguments>
+std::shared_ptr<T> make_own(Arguments&&... arguments) {
+    count_forks();
+    return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...),
+                              [generation = fork_generation()](T* object) {
+                                  if (generation == fork_generation()) delete object;
+                              });
+}
+
 // A lane of the context. Throws what the device throws.
 std::shared_ptr<Lane::Impl> make_lane(const std::shared_ptr<Context::Impl>& context,
                                       const Config::LaneSection& section);
 
 // Throws Error(invalid_argument) unless this context made the lane: queue pairs finish on its
-// completion queue, which belongs to one device.
+// completion queue, which belongs to one device. Throws Error(permission_denied): the lane is that
+// of the parent, and this process a forked child.
 void check_lane(const Context::Impl& context, const Lane& lane);
 
 // Throws Error(would_deadlock) in a handler of the lane. In the lane's thread.

@@ -181,8 +181,15 @@ void Listener::Impl::add_callers_to(WaitList& list, const Target& target) const 
 
 Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Listener::Listener(Listener&&) noexcept = default;
-Listener& Listener::operator=(Listener&&) noexcept = default;
-Listener::~Listener() = default;
+Listener& Listener::operator=(Listener&& other) noexcept {
+    const Listener ended(std::move(*this));
+    impl_ = std::move(other.impl_);
+    return *this;
+}
+// The parent's is not ended by a forked child, which has none of its threads: its copy stays.
+Listener::~Listener() {
+    if (impl_ != nullptr && impl_->lane.impl()->polled().is_inherited()) (void)impl_.release();
+}
 Connection Listener::accept(Deadline deadline) { return impl_->accept(impl_->lane, deadline); }
 Connection Listener::accept(const Lane& lane, Deadline deadline) {
     return impl_->accept(lane, deadline);

@@ -75,6 +75,7 @@ void Connection::move_to(const Lane& lane) {
     const std::string object = "connection to " + impl_->channel.name();
     const auto guard = own->enter();
     if (own == other) return;
+    if (own->polled().is_inherited()) check();
     const auto outcome = std::make_shared<MoveOutcome>();
     if (begin_move(*impl_, lane, outcome)) {
         Moving& moving = impl_->moving;

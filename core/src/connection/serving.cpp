@@ -22,6 +22,7 @@ void host(Meeting meeting, const std::function<void(Connection&)>& setup) {
 }
 
 void Listener::Impl::serve(std::vector<Lane> lanes, std::function<void(Connection&)> setup) {
+    refuse_inherited(*lane.impl(), "listener");
     if (lanes.empty() || server_.joinable())
         throw Error(Errc::invalid_argument, "listener",
                     lanes.empty() ? "it has no poller to serve with" : "it serves already",

@@ -3,10 +3,20 @@
 
 #include <verbatim/core/context.hpp>
 
+#include "../lane/lane_impl.hpp"
 #include "cached_regions.hpp"
 #include "copy_limit.hpp"
 
 namespace verbatim {
+
+namespace {
+
+Device& own_device(Context& context) {
+    refuse_inherited(*context.lane().impl(), "registration cache");
+    return context.device();
+}
+
+}  // namespace
 
 void Registered::release() noexcept {
     if (region_ != nullptr) regions_->release(*entry_);
@@ -18,7 +28,7 @@ RegistrationCache::RegistrationCache(Context& context)
     : RegistrationCache(context, context.config().foreign) {}
 
 RegistrationCache::RegistrationCache(Context& context, const RegistrationOptions& options)
-    : regions_(std::make_shared<CachedRegions>(context.device(), options)) {}
+    : regions_(std::make_shared<CachedRegions>(own_device(context), options)) {}
 
 Registered RegistrationCache::acquire(void* memory, std::size_t bytes, Access access) {
     Registered lease;

@@ -12,6 +12,13 @@ constexpr std::chrono::seconds kHandedOver{2};
 
 }  // namespace
 
+void refuse_inherited(Lane::Impl& lane, const char* object) {
+    if (lane.polled().is_inherited())
+        throw Error(Errc::permission_denied, object,
+                    "it is the parent's: a forked child cannot use it",
+                    "make a context in the child");
+}
+
 Lane::Lane(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 
 std::size_t Lane::poll() noexcept {
@@ -22,7 +29,8 @@ std::size_t Lane::poll() noexcept {
 bool Lane::wait(Deadline deadline) noexcept {
     const auto guard = impl_->enter();
     const std::uint64_t before = impl_->counts().events;
-    for (unsigned round = 0; !impl_->in_handler(); ++round) {
+    const bool may_wait = !impl_->in_handler() && !impl_->polled().is_inherited();
+    for (unsigned round = 0; may_wait; ++round) {
         (void)impl_->poll();
         if (impl_->counts().events != before) return true;
         if (deadline.passed(round)) return false;
@@ -38,6 +46,7 @@ bool Lane::prepare_to_sleep() noexcept {
 
 void Lane::push(InboxItem* task) {
     try {
+        refuse_inherited(*impl_, "lane");
         impl_->inbox().push(*task);
     } catch (...) {
         task->drop(*task);

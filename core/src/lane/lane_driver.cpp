@@ -82,6 +82,7 @@ WaitingLanes::WaitingLanes(const Lane& lane, Config::LaneSection section) {
 }
 
 Lane::Wait Lane::begin_wait() const {
+    refuse_inherited(*impl_, "lane");
     LaneDriver* const driver = LaneDriver::of_thread();
     if (driver == nullptr) return {};
     if (driver->in_handler())

@@ -115,6 +115,10 @@ struct Lane::Impl : std::enable_shared_from_this<Lane::Impl> {
     SeldomLooks seldom_;
 };
 
+// Throws Error(permission_denied) about `object` in a forked child, where the lane is the parent's:
+// nobody drives it there.
+void refuse_inherited(Lane::Impl& lane, const char* object);
+
 // Room in a lane's inbox for an item that comes again and again. Any thread.
 class InboxPlace {
   public:

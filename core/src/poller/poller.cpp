@@ -182,7 +182,10 @@ void Poller::Impl::remove(const Lane& lane) {
 
 Poller::Poller(const Config::PollerSection& section, Lane lane)
     : impl_(std::make_unique<Impl>(section, std::move(lane))) {}
-Poller::~Poller() = default;
+// A forked child has neither its thread nor its connections: the copy stays where it is.
+Poller::~Poller() {
+    if (impl_->lane().impl()->polled().is_inherited()) (void)impl_.release();
+}
 
 const std::string& Poller::name() const noexcept { return impl_->name(); }
 Lane Poller::lane() const noexcept { return impl_->lane(); }
