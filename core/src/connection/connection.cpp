@@ -226,8 +226,14 @@ void Connection::pause(unsigned round, Deadline deadline) {
     impl_->lane->pause(round, deadline);
 }
 
-Errc Connection::state() const noexcept { return impl_->told.state; }
-void Connection::check() const { impl_->check(); }
+Errc Connection::state() const noexcept {
+    if (impl_->lane->polled().is_inherited()) [[unlikely]]
+        inherit(*impl_);
+    return impl_->told.state;
+}
+void Connection::check() const {
+    if (state() != Errc::ok) impl_->check();
+}
 bool Connection::peer_closed() const noexcept { return impl_->told.closed; }
 bool Connection::peer_took_all() const noexcept {
     MessageRing& ring = impl_->member.ring();

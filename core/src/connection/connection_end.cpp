@@ -65,6 +65,8 @@ void inherit(Connection::Impl& impl) noexcept {
     impl.told.state = Errc::permission_denied;
     impl.dispatcher.close();
     impl.member.end();
+    impl.member.path().user().inherit();
+    if (impl.sending.sender != nullptr) impl.sending.sender->end(Errc::permission_denied);
 }
 
 void supersede(Connection::Impl& impl) noexcept {

@@ -88,7 +88,6 @@ LentPiece Grants::take_window() {
 }
 
 void Grants::end(LentMemory& lent) noexcept {
-    if (lane_->polled().is_inherited()) return;  // it is the parent's grant
     const auto guard = lane_->enter();
     begin_end(lent, peer_hears_ && lent.notice == EndNotice::sent && !member_.has_ended());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <verbatim/core/grant.hpp>
+#include <verbatim/driver/descriptor.hpp>
 #include <verbatim/driver/device.hpp>
 #include <verbatim/mlx5/work_request.hpp>
 
@@ -39,6 +40,8 @@ struct LentMemory {
         ended,       // nothing of the peer can land here
     };
 
+    // It is the parent's grant: what the peer writes lands there, and nothing in a forked child.
+    bool is_inherited() const noexcept { return generation != fork_generation(); }
     // Nothing of the peer can land here: windows and owner go.
     void let_go() noexcept {
         pieces.clear();
@@ -55,6 +58,7 @@ struct LentMemory {
     std::atomic<Phase> phase{Phase::opening};
     Grants* grants = nullptr;  // while the connection lives
     std::weak_ptr<Quarantine> quarantine;
+    const std::uint64_t generation = fork_generation();
 };
 
 }  // namespace verbatim

@@ -63,6 +63,13 @@ class QueueUser {
         return immediate_;
     }
 
+    // In a forked child, where nothing of the parent's retires: what is under way has failed there.
+    void inherit() noexcept {
+        error_ = Errc::permission_denied;
+        first_failed_ = std::min(first_failed_, retired_ + 1);
+        retired_ = ~std::uint64_t{0} >> 1;
+    }
+
     // Requests that have failed. They have retired.
     std::uint64_t failed() const noexcept {
         return retired_ < first_failed_ ? 0 : retired_ - first_failed_ + 1;

@@ -67,6 +67,9 @@ Errc Reconnecting::Impl::state() const noexcept {
 
 void Reconnecting::Impl::go_on() noexcept try {
     if (ended || lane.impl()->in_handler()) return;
+    if (lane.impl()->polled().is_inherited())
+        (void)calling_.release();  // a thread may use it there
+    refuse_inherited(*lane.impl(), "reconnecting");
     if (connection) {
         if (connection->state() == Errc::ok) return settle();
         end_connection();
@@ -143,7 +146,7 @@ void Reconnecting::Impl::failed(const Error& error) {
 }
 
 Errc Reconnecting::Impl::try_send(const OutgoingMessage& message) noexcept {
-    if (state() != Errc::ok) [[unlikely]]
+    if (!connection || ended || now().told.state != Errc::ok) [[unlikely]]
         return state();
     const Errc error =
         connection->try_send(message.channel, message.head, message.body, message.kind);
@@ -161,8 +164,15 @@ Reconnecting::Reconnecting(const Lane& lane, std::string_view address,
     impl_ = std::make_unique<Impl>(lane, parse_address(address), options);
 }
 Reconnecting::Reconnecting(Reconnecting&&) noexcept = default;
-Reconnecting& Reconnecting::operator=(Reconnecting&&) noexcept = default;
-Reconnecting::~Reconnecting() = default;
+Reconnecting& Reconnecting::operator=(Reconnecting&& other) noexcept {
+    const Reconnecting ended(std::move(*this));
+    impl_ = std::move(other.impl_);
+    return *this;
+}
+// A forked child has no thread of an attempt that is under way: its copy stays where it is.
+Reconnecting::~Reconnecting() {
+    if (impl_ != nullptr && impl_->lane.impl()->polled().is_inherited()) (void)impl_.release();
+}
 
 void Reconnecting::set_handler(std::uint8_t channel, ChannelHandler handler) {
     if (impl_->connection) impl_->connection->set_handler(channel, handler);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "../connection/connection_impl.hpp"
+#include "../connection/waiting.hpp"
 
 namespace verbatim {
 namespace {
@@ -48,11 +48,11 @@ void wait_executed(Connection::Impl& impl) {
 
 Grant Grant::begin(Connection& connection, const LocalMemory& local, std::span<std::byte> memory,
                    Access access, GrantTerms terms) {
-    const Connection::Impl::Use impl(*connection.impl_);  // lending may let go what ends it
-    const auto guard = impl->lane->enter();
-    if (impl->has_ended()) raise_end(*impl.operator->());
+    Connection::Impl& impl = *connection.impl_;
+    const auto guard = enter(impl);  // lending may let go what ends it
+    if (impl.has_ended()) raise_end(impl);
     Grant grant;
-    grant.lent_ = impl->grants.lend(local, memory, access, std::move(terms));
+    grant.lent_ = impl.grants.lend(local, memory, access, std::move(terms));
     return grant;
 }
 
@@ -109,15 +109,16 @@ std::span<const RemoteExtent> Grant::extents() const noexcept {
 }
 
 bool Grant::is_ready() const noexcept {
-    return lent_ && lent_->phase.load(std::memory_order_relaxed) == Phase::open;
+    return lent_ && !lent_->is_inherited() &&
+           lent_->phase.load(std::memory_order_relaxed) == Phase::open;
 }
 
 void Grant::end() noexcept {
-    if (lent_ && lent_->grants != nullptr) lent_->grants->end(*lent_);
+    if (lent_ && !lent_->is_inherited() && lent_->grants != nullptr) lent_->grants->end(*lent_);
 }
 
 bool Grant::has_ended() const noexcept {
-    if (!lent_) return true;
+    if (!lent_ || lent_->is_inherited()) return true;
     const Phase phase = lent_->phase.load(std::memory_order_acquire);
     if (phase == Phase::quarantine)
         if (const auto quarantine = lent_->quarantine.lock()) quarantine->sweep();

@@ -88,7 +88,9 @@ Errc execute_atomic(PreparedOperation::State* state, std::size_t index,
 
 void PreparedOperation::End::operator()(State* state) const noexcept { delete state; }
 
-bool PreparedOperation::valid() const noexcept { return state_ != nullptr && state_->valid; }
+bool PreparedOperation::valid() const noexcept {
+    return state_ != nullptr && state_->may_execute();
+}
 
 Operation PreparedOperation::last() const noexcept {
     return {.number = state_ == nullptr ? 0 : state_->number};
@@ -122,7 +124,7 @@ Errc PreparedTransfer::execute_write(std::size_t first) noexcept {
 
 // Reads and writes are told apart by their encoded request only.
 Errc PreparedTransfer::set_local_bytes(std::span<const std::byte> local) noexcept {
-    if (!valid()) return Errc::invalid_prepared;
+    if (!valid()) return state_ == nullptr ? Errc::invalid_prepared : state_->refusal();
     mlx5::Element& element = state_->targets[0].local;
     PreparedTarget other;
     if (local.size() != element.bytes) return Errc::invalid_argument;

@@ -11,8 +11,9 @@
 
 namespace verbatim {
 
-// Throws Error(peer_lost): nothing can be prepared any more.
+// Throws Error(peer_lost), or what a forked child is told: nothing can be prepared any more.
 inline void refuse_to_prepare(const Connection::Impl& connection) {
+    if (connection.lane->polled().is_inherited()) connection.check();
     if (connection.handle == nullptr || connection.has_ended())
         throw Error(Errc::peer_lost, "prepared operation", "its connection has ended",
                     "connect again");
@@ -21,12 +22,20 @@ inline void refuse_to_prepare(const Connection::Impl& connection) {
 struct PreparedOperation::State : PreparedLink {
     explicit State(Connection::Impl& of) noexcept : connection(&of) {}
     virtual ~State() {
-        if (is_listed) connection->one_sided.prepared().remove(*this);
+        if (is_listed && !is_inherited()) connection->one_sided.prepared().remove(*this);
     }
     // From now on polls take the peer's notices, whether or not the program takes messages.
     void enlist() noexcept {
         connection->one_sided.prepared().add(*this);
         connection->dispatcher.watch();
+    }
+
+    // It is the parent's: a forked child must not ring that one's doorbells.
+    bool is_inherited() const noexcept { return generation != fork_generation(); }
+    bool may_execute() const noexcept { return valid && !is_inherited(); }
+    // Why it may not.
+    Errc refusal() const noexcept {
+        return is_inherited() ? Errc::permission_denied : Errc::invalid_prepared;
     }
 
     // Outcome of the last request. It may end the connection.
@@ -37,6 +46,7 @@ struct PreparedOperation::State : PreparedLink {
     }
 
     Connection::Impl* connection;  // while it is listed
+    const std::uint64_t generation = fork_generation();
 };
 
 // Of one request, whose remote memory is one of the places that follow `target.remote` at each
@@ -49,8 +59,8 @@ struct SingleState final : PreparedOperation::State {
     // At the place of that number.
     template <class Payload>
     Errc execute(std::size_t place, const Payload& payload) noexcept {
-        if (!valid) [[unlikely]]
-            return Errc::invalid_prepared;
+        if (!may_execute()) [[unlikely]]
+            return refusal();
         if (place > last_place) [[unlikely]]
             return Errc::invalid_argument;
         [[maybe_unused]] const auto guard = connection->lane->enter();

@@ -38,11 +38,10 @@ Errc Sender::Impl::try_send(const OutgoingMessage& message) noexcept {
     const std::size_t bytes = message.head.size() + message.body.size();
     if (bytes > most_ || bytes < message.head.size()) return Errc::message_too_large;
     std::uint32_t index = 0;
-    if (!free_.pop(index)) return Errc::would_block;
+    if (!free_.pop(index)) return refusal();
     fill(index, message);
     filled_.push(index);
-    announce();
-    return Errc::ok;
+    return announce();
 }
 
 void Sender::Impl::fill(std::uint32_t index, const OutgoingMessage& message) noexcept {
@@ -55,12 +54,21 @@ void Sender::Impl::fill(std::uint32_t index, const OutgoingMessage& message) noe
 }
 
 // Once in the inbox, until the lane takes it out: it then looks for all that was filled before.
-void Sender::Impl::announce() noexcept {
-    if (queued_.exchange(true)) return;
+Errc Sender::Impl::announce() noexcept {
+    if (queued_.exchange(true)) return Errc::ok;
     const std::shared_ptr<Lane::Impl> lane = place_.lane();
-    if (lane == nullptr) return;  // so the connection has ended
+    if (lane == nullptr) return Errc::ok;  // so the connection has ended
+    if (generation_ != fork_generation()) [[unlikely]]
+        return refusal();
     self_ = shared_from_this();
     lane->inbox().push(*this);
+    return Errc::ok;
+}
+
+Errc Sender::Impl::refusal() noexcept {
+    if (generation_ == fork_generation()) return Errc::would_block;
+    end(Errc::permission_denied);
+    return Errc::permission_denied;
 }
 
 // While it is blocked, the lane retries it anyway, once.

@@ -54,7 +54,9 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     };
     using Indices = boost::lockfree::queue<std::uint32_t, boost::lockfree::capacity<kSlots>>;
     void fill(std::uint32_t index, const OutgoingMessage& message) noexcept;
-    void announce() noexcept;
+    Errc announce() noexcept;
+    // Why there is no room: the lane empties it, but never in a forked child.
+    Errc refusal() noexcept;
     void leave_inbox() noexcept;
     void wait_for_room() noexcept;
     bool post(std::uint32_t index) noexcept;
@@ -74,6 +76,7 @@ class Sender::Impl : public InboxItem, public std::enable_shared_from_this<Sende
     std::uint32_t next_ = 0;  // blocked: the slot that found no room
     bool blocked_ = false;
     bool parks_ = false, is_parked_ = false;  // between lanes: `queued_` stays set
+    const std::uint64_t generation_ = fork_generation();
 };
 
 }  // namespace verbatim
