@@ -30,7 +30,12 @@ TomlDocument::TomlDocument(std::string_view text, std::string_view name, std::st
 
 std::string TomlDocument::read_file(const std::string& path, const std::string& remedy) {
     std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string text;
+    try {
+        text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    } catch (const std::ios_base::failure&) {  // a folder
+        file.setstate(std::ios_base::badbit);
+    }
     if (!file.is_open() || file.bad())
         throw Error(Errc::config_error, path, "cannot read this configuration file", remedy);
     return text;

@@ -15,14 +15,14 @@ constexpr const char* kNoMemory = "a message that no memory was left for";
 std::shared_ptr<ObjectLink> object_link(Connection& connection) {
     struct End {
         std::shared_ptr<ObjectLink> link;
-        ~End() { link->end(); }
+        ~End() { link->end(false); }
     };
     const bool is_there = LayerAccess::has_handler(connection, ObjectLink::kChannel);
     auto link = connection.layer<ObjectLink>();
     if (!is_there)
         connection.add_end_handler(
-            {[](void* state, Connection&) noexcept { static_cast<End*>(state)->link->end(); },
-             std::shared_ptr<End>(new End{link})});
+            {[](void* state, Connection&) noexcept { static_cast<End*>(state)->link->end(true); },
+             std::shared_ptr<End>(new End{link}), true});
     return link;
 }
 
@@ -83,13 +83,16 @@ Error ObjectLink::end_error() const {
                  "keep the connection until its operations are over");
 }
 
-void ObjectLink::end() noexcept {
+void ObjectLink::end(bool by_peer) noexcept {
     if (impl_ == nullptr) return;
     if (Connection* const connection = this->connection()) {
         landed_ = LayerRequests::landed(*connection);
         all_taken_ = connection->peer_took_all();
         try {
             connection->check();
+            if (by_peer)  // messages of the program wait still
+                throw Error(Errc::peer_lost, "connection to " + connection->peer_name(),
+                            "the peer closed it, or died", "connect again");
         } catch (const Error& error) {
             end_ = error;
         }

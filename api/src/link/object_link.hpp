@@ -49,8 +49,8 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     Error end_error() const;
     // Before the connection moves: true once neither side lends to the other.
     bool withdraw() noexcept;
-    // Nothing comes any more; the connection may go.
-    void end() noexcept;
+    // Nothing comes any more; the connection may go. `by_peer`: and else this program ended it.
+    void end(bool by_peer) noexcept;
     // It has ended, and the peer had taken everything that was sent.
     bool ended_with_all_taken() const noexcept { return all_taken_; }
     // Grows whenever a transfer of this connection gets on.

@@ -53,10 +53,14 @@ void Connection::Impl::settle_end() noexcept {
     const RingReceiver& ring = member.ring().receiver();
     // Notices are none of the program's: it may never ask for what is in the ring.
     if (take_notices(member) > Errc::would_block) return void(told.state = end_.why());
-    if (dispatcher.has_message() || ring.ready()) return;
-    if (end_.may_be_early(ring.position())) return;
+    if (dispatcher.has_message() || !has_all()) return;
     told.closed = end_.is_whole(ring.position());
     told.state = end_.why();
+}
+
+bool Connection::Impl::has_all() noexcept {
+    const RingReceiver& ring = member.ring().receiver();
+    return end_.noticed() && !ring.ready() && !end_.may_be_early(ring.position());
 }
 
 void inherit(Connection::Impl& impl) noexcept {
@@ -95,6 +99,8 @@ void Connection::Impl::go_on() noexcept {
     const bool is_done = go_on_with_grants() && !moving.is_busy() && one_sided.waiters().empty();
     if (handle == nullptr) return;  // an owner of lent memory ended it
     settle_end();
+    if (told.state == Errc::ok && has_all()) tell_early();
+    if (handle == nullptr) return;
     if (is_done && (!end_.noticed() || told.state != Errc::ok)) lane->pending().remove(member);
     if (told.state != Errc::ok) tell_end();
 }
@@ -106,6 +112,17 @@ bool Connection::Impl::go_on_with_grants() noexcept {
     const bool is_done = grants.progress();
     context->quarantine->sweep();
     return is_done;
+}
+
+// Once. Messages wait for the program, which may never ask for them.
+void Connection::Impl::tell_early() noexcept {
+    while (handle != nullptr) {
+        const auto at = std::ranges::find(told.handlers, true, &EndHandler::early);
+        if (at == told.handlers.end()) return;
+        const EndHandler handler = std::move(*at);
+        told.handlers.erase(at);
+        handler.call(handler.state.get(), *handle);
+    }
 }
 
 // Once.

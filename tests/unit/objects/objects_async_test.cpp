@@ -322,6 +322,40 @@ TEST(AsyncOperations, each_ends_once_when_the_peer_ends_the_connection) {
               Errc::peer_lost);
 }
 
+TEST(AsyncOperations, hear_of_the_peers_end_while_a_message_of_the_program_waits) {
+    for (const bool waits : {false, true}) {
+        Pair pair;
+        const std::byte text[5]{};
+        pair.sender->send_message(3, text, {}, Deadline::after(20s));
+        int told = 0;
+        const WhenReceived<Numbers, Count> receiving(*pair.receiver, {}, Count{&told});
+        pair.sender.reset();
+        if (waits) {
+            EXPECT_EQ(error_code_of([&] { receive<Numbers>(*pair.receiver); }), Errc::peer_lost);
+        }
+        ASSERT_TRUE(poll_until(pair, [&] { return told == 1; }));
+        ASSERT_NE(receiving.error(), nullptr);
+        EXPECT_EQ(receiving.error()->code(), Errc::peer_lost);
+        EXPECT_EQ(pair.receiver->state(), Errc::ok) << "the message can be received";
+        EXPECT_EQ(pair.receiver->receive_message(Deadline::after(20s)).payload().size(), 5u);
+        ASSERT_TRUE(poll_until(pair, [&] { return pair.receiver->state() != Errc::ok; }));
+        EXPECT_TRUE(pair.receiver->peer_closed());
+    }
+}
+
+TEST(AsyncOperations, graphs_that_came_are_received_behind_the_peers_end) {
+    Pair pair;
+    const Numbers large(kLong, 7);
+    Sending<Numbers> sending(*pair.sender, large, {.until = Until::delivered});
+    ASSERT_TRUE(poll_until(pair, [&] { return sending.test(); }));
+    pair.sender->send_message(3, {}, {}, Deadline::after(20s));
+    pair.sender.reset();
+    for (int i = 0; i < 1000; ++i) (void)pair.receiver_context.lane().poll();
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver), large);
+    EXPECT_EQ(error_code_of([&] { receive<Numbers>(*pair.receiver); }), Errc::peer_lost);
+    EXPECT_EQ(pair.receiver->receive_message(Deadline::after(20s)).channel(), 3);
+}
+
 TEST(AsyncOperations, each_ends_once_when_the_program_ends_the_connection_even_in_a_callback) {
     for (const bool in_callback : {false, true}) {
         Pair pair;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <deque>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -193,6 +195,37 @@ TEST(Composed, small_ones_go_in_one_message_of_the_ring) {
         EXPECT_EQ(got->numbers.back(), static_cast<std::uint64_t>(3 + i));
         EXPECT_EQ(got->next, got.get());
         message->numbers.push_back(static_cast<std::uint64_t>(4 + i));
+    }
+}
+
+// Its first buffers may lie right behind the last one, which is full: texts within strings take no
+// room between them.
+TEST(Composed, deques_that_grew_at_their_front_end_where_they_ended) {
+    Pair pair;
+    for (int size = 0; size < 100; ++size) {
+        auto message = compose<Cabinet>(*pair.sender);
+        for (int i = 0; i < size; ++i) message->words.emplace_front(std::to_string(i));
+        const auto [got, report] = pass_on(pair, message);
+        EXPECT_TRUE(report.composed);
+        ASSERT_TRUE(std::ranges::equal(got->words, message->words)) << size;
+        ASSERT_TRUE(std::equal(got->words.rbegin(), got->words.rend(), message->words.rbegin()));
+    }
+}
+
+TEST(Composed, messages_can_be_put_in_another_order) {
+    Pair pair;
+    std::vector<ComposedMessage<Chain>> messages;
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        messages.push_back(compose<Chain>(*pair.sender));
+        messages.back()->numbers.assign(100, i);
+    }
+    std::swap(messages[0], messages[3]);
+    messages.erase(messages.begin() + 1);
+    for (const std::uint64_t number : {3u, 2u, 0u}) {
+        const auto [got, report] = pass_on(pair, messages.front());
+        EXPECT_TRUE(report.composed);
+        EXPECT_EQ(got->numbers.back(), number);
+        messages.erase(messages.begin());
     }
 }
 

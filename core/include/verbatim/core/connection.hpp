@@ -41,6 +41,8 @@ struct ChannelHandler {
 struct EndHandler {
     void (*call)(void* state, Connection& connection) noexcept = nullptr;
     std::shared_ptr<void> state;
+    // Told already when nothing more comes, though messages wait that the program has not received.
+    bool early = false;
 };
 
 // A layer channel is one of any number, for Verbatim's own layers: as Connection has these

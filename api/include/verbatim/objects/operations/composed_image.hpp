@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <verbatim/objects/composed/composed_map.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
@@ -20,7 +21,12 @@ class ComposePlace {
     ComposePlace(Connection& connection, std::uint64_t bytes);
     ~ComposePlace();
     ComposePlace(ComposePlace&&) noexcept = default;
-    ComposePlace& operator=(ComposePlace&&) = delete;
+    ComposePlace& operator=(ComposePlace&& other) noexcept {
+        std::swap(link_, other.link_);
+        std::swap(slots_, other.slots_);
+        std::swap(address_, other.address_);
+        return *this;
+    }
 
     // Of the first byte, at the receiver; 0: it is not known, or none that was set aside.
     std::uint64_t address() const noexcept { return address_; }

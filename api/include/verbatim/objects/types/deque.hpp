@@ -141,7 +141,7 @@ struct Trait<std::deque<E, A>> : detail::ContainerTrait<A, E, OwnedArray> {
             entry = buffer;
         }
         const std::uint64_t last = first + extents.entries;
-        if (extents.tail == 0) image.map[last] = moved(image.map[last - 1], bytes_of(kBuffer));
+        if (extents.tail == 0) image.map[last] = place_of_end(image, last);
         image.start = end_at(image, first, moved(image.map[first], bytes_of(extents.start)));
         image.finish = end_at(image, last, moved(image.map[last], bytes_of(extents.tail)));
     }
@@ -153,13 +153,18 @@ struct Trait<std::deque<E, A>> : detail::ContainerTrait<A, E, OwnedArray> {
         std::byte* const start = image.map[0];
         image.map[0] = moved(start, -static_cast<std::int64_t>(extents.start * sizeof(E)));
         const std::uint64_t last = extents.buffers();
-        image.map[last] = moved(image.map[last - 1], kBuffer * sizeof(E));
+        image.map[last] = place_of_end(image, last);
         image.map_entries = last + 1;
         image.start = end_at(image, 0, start);
         const std::uint64_t entry = extents.end / kBuffer;
         image.finish = end_at(
             image, entry,
             moved(image.map[entry], static_cast<std::int64_t>(extents.end % kBuffer * sizeof(E))));
+    }
+    // An end behind a full buffer has a place of its own, in the map: no buffer begins there, while
+    // one may begin where the full one ends.
+    static std::byte* place_of_end(const DequeImage& image, std::uint64_t entry) noexcept {
+        return reinterpret_cast<std::byte*>(image.map + entry);
     }
     static DequeEnd end_at(DequeImage& image, std::uint64_t entry, std::byte* at) noexcept {
         std::byte* const first = image.map[entry];
