@@ -345,7 +345,9 @@ TEST(AsyncOperations, hear_of_the_peers_end_while_a_message_of_the_program_waits
 
 TEST(AsyncOperations, graphs_that_came_are_received_behind_the_peers_end) {
     Pair pair;
-    const Numbers large(kLong, 7);
+    const Numbers small{1}, large(kLong, 7);
+    send(*pair.sender, small);
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver), small);
     Sending<Numbers> sending(*pair.sender, large, {.until = Until::delivered});
     ASSERT_TRUE(poll_until(pair, [&] { return sending.test(); }));
     pair.sender->send_message(3, {}, {}, Deadline::after(20s));
