@@ -57,6 +57,17 @@ void open_channel(QueuePair& queue_pair, std::shared_ptr<Link> link, std::uint32
     queue_pair.states().start(std::move(link), std::move(outgoing), std::move(waker));
 }
 
+// Nobody answers on this host, where the peer was: it has ended since.
+std::shared_ptr<Link> link_to(DeviceCore& core, const QueuePairAddress& own,
+                              const QueuePairAddress& peer, Instant deadline) try {
+    return core.link_to(peer, deadline);
+} catch (const Error& error) {
+    const bool is_here = own.home.host != HostName{} && own.home.host == peer.home.host;
+    if (error.code() != Errc::unsupported || !is_here) throw;
+    throw Error(Errc::peer_lost, error.object(),
+                "no software NIC answers there any more: the peer has ended", "start it again");
+}
+
 }  // namespace
 
 QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
@@ -174,7 +185,7 @@ void QueuePair::connect(const QueuePairAddress& peer, int timeout_ms) {
                       choice.reason);
             return states_.start(choice.port, own, peer, deadline);
         }
-        open_channel(*this, core_->link_to(peer, deadline), peer.number, deadline);
+        open_channel(*this, link_to(*core_, own, peer, deadline), peer.number, deadline);
     } catch (...) {
         setup_.withdraw();
         throw;

@@ -82,14 +82,14 @@ void expect_service(End& served) {
     EXPECT_EQ(connect_error(other, served.address(), text), Errc::ok) << text;
 }
 
-TEST(Link, nobody_at_the_address_is_unsupported_with_the_reason) {
+TEST(Link, nobody_at_the_address_means_a_peer_that_has_ended) {
     End end;
     EndAddress absent = end.address();
     absent.queue_pair.local_socket[20] ^= 1;
     End other;
     std::string text;
-    EXPECT_EQ(connect_error(other, absent, text), Errc::unsupported);
-    EXPECT_NE(text.find("another host"), std::string::npos) << text;
+    EXPECT_EQ(connect_error(other, absent, text), Errc::peer_lost);
+    EXPECT_NE(text.find("has ended"), std::string::npos) << text;
 }
 
 TEST(Link, another_identity_at_the_address_is_refused) {
