@@ -7,6 +7,26 @@
 #include "connection_impl.hpp"
 
 namespace verbatim {
+namespace {
+
+// The connection has ended, and all that came before is here.
+bool has_all(Connection::Impl& impl) noexcept {
+    const RingReceiver& ring = impl.member.ring().receiver();
+    return impl.has_ended() && !ring.ready() && !impl.end().may_be_early(ring.position());
+}
+
+// Once. Messages wait for the program, which may never ask for them.
+void tell_early(Connection::Impl& impl) noexcept {
+    while (impl.handle != nullptr) {
+        const auto at = std::ranges::find(impl.told.handlers, true, &EndHandler::early);
+        if (at == impl.told.handlers.end()) return;
+        const EndHandler handler = std::move(*at);
+        impl.told.handlers.erase(at);
+        handler.call(handler.state.get(), *impl.handle);
+    }
+}
+
+}  // namespace
 
 Errc Connection::Impl::progress() noexcept {
     (void)lane->poll();
@@ -53,14 +73,9 @@ void Connection::Impl::settle_end() noexcept {
     const RingReceiver& ring = member.ring().receiver();
     // Notices are none of the program's: it may never ask for what is in the ring.
     if (take_notices(member) > Errc::would_block) return void(told.state = end_.why());
-    if (dispatcher.has_message() || !has_all()) return;
+    if (dispatcher.has_message() || !has_all(*this)) return;
     told.closed = end_.is_whole(ring.position());
     told.state = end_.why();
-}
-
-bool Connection::Impl::has_all() noexcept {
-    const RingReceiver& ring = member.ring().receiver();
-    return end_.noticed() && !ring.ready() && !end_.may_be_early(ring.position());
 }
 
 void inherit(Connection::Impl& impl) noexcept {
@@ -99,7 +114,7 @@ void Connection::Impl::go_on() noexcept {
     const bool is_done = go_on_with_grants() && !moving.is_busy() && one_sided.waiters().empty();
     if (handle == nullptr) return;  // an owner of lent memory ended it
     settle_end();
-    if (told.state == Errc::ok && has_all()) tell_early();
+    if (told.state == Errc::ok && has_all(*this)) tell_early(*this);
     if (handle == nullptr) return;
     if (is_done && (!end_.noticed() || told.state != Errc::ok)) lane->pending().remove(member);
     if (told.state != Errc::ok) tell_end();
@@ -112,17 +127,6 @@ bool Connection::Impl::go_on_with_grants() noexcept {
     const bool is_done = grants.progress();
     context->quarantine->sweep();
     return is_done;
-}
-
-// Once. Messages wait for the program, which may never ask for them.
-void Connection::Impl::tell_early() noexcept {
-    while (handle != nullptr) {
-        const auto at = std::ranges::find(told.handlers, true, &EndHandler::early);
-        if (at == told.handlers.end()) return;
-        const EndHandler handler = std::move(*at);
-        told.handlers.erase(at);
-        handler.call(handler.state.get(), *handle);
-    }
 }
 
 // Once.

@@ -132,9 +132,6 @@ struct Connection::Impl {
     // Of a poll: what the connection still has to do.
     void go_on() noexcept;
     void tell_end() noexcept;
-    void tell_early() noexcept;
-    // The connection has ended, and all that came before is here.
-    bool has_all() noexcept;
     MemberEvents events() noexcept;
 
     // It closes with the lane's polls, and does not keep the lane: `lane` owns nothing.
