@@ -91,8 +91,8 @@ void ObjectLink::end(bool by_peer) noexcept {
         try {
             connection->check();
             if (by_peer)  // messages of the program wait still
-                throw Error(Errc::peer_lost, "connection to " + connection->peer_name(),
-                            "the peer closed it, or died", "connect again");
+                end_.emplace(Errc::peer_lost, "connection to " + connection->peer_name(),
+                             "the peer closed it, or died", "connect again");
         } catch (const Error& error) {
             end_ = error;
         }

@@ -25,14 +25,12 @@ std::uint32_t seed_of(const ClientIdentity& client) noexcept {
     return seed;
 }
 
-// Another attempt would end in the same way. `has_met`: there was a connection before. Then a
-// software NIC that does not answer any more belongs to a peer that has just died.
-bool is_for_good(Errc code, bool has_met) noexcept {
+// Another attempt would end in the same way.
+bool is_for_good(Errc code) noexcept {
     switch (code) {
-        case Errc::unsupported:
-            return !has_met;
         case Errc::permission_denied:
         case Errc::version_mismatch:
+        case Errc::unsupported:
         case Errc::config_error:
         case Errc::invalid_argument:
         case Errc::no_device:
@@ -105,7 +103,6 @@ void Reconnecting::Impl::take_calling() {
 
 void Reconnecting::Impl::begin(Meeting meeting) {
     connection.emplace(std::make_unique<Connection::Impl>(std::move(meeting)));
-    has_met_ = true;
     for (const auto& [channel, handler] : handlers.channels)
         connection->set_handler(channel, handler);
     pauses_.reset();
@@ -140,7 +137,7 @@ void Reconnecting::Impl::failed(const Error& error) {
     calling_.reset();
     log::debug("{}", error.what());
     const auto limit = options.give_up_after;
-    if (is_for_good(error.code(), has_met_))
+    if (is_for_good(error.code()))
         ended = error;
     else if (limit.count() != 0 && Clock::now() - lost_at_ >= limit)
         ended.emplace(Errc::timeout, error.object(), "no connection in time: " + error.cause(),

@@ -56,7 +56,6 @@ struct Reconnecting::Impl final : Awaited {
     ReconnectPause pauses_;
     Clock::time_point next_attempt_, lost_at_;
     std::unique_ptr<Calling> calling_;  // an attempt that is under way
-    bool has_met_ = false;
 };
 
 }  // namespace verbatim

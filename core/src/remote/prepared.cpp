@@ -124,7 +124,7 @@ Errc PreparedTransfer::execute_write(std::size_t first) noexcept {
 
 // Reads and writes are told apart by their encoded request only.
 Errc PreparedTransfer::set_local_bytes(std::span<const std::byte> local) noexcept {
-    if (!valid()) return state_ == nullptr ? Errc::invalid_prepared : state_->refusal();
+    if (!valid()) return State::refusal_of(state_.get());
     mlx5::Element& element = state_->targets[0].local;
     PreparedTarget other;
     if (local.size() != element.bytes) return Errc::invalid_argument;

@@ -45,7 +45,7 @@ std::size_t PreparedReads::size() const noexcept {
 }
 
 Errc PreparedReads::set(std::size_t index, const RemoteRead& read) noexcept {
-    if (!valid()) return state_ == nullptr ? Errc::invalid_prepared : state_->refusal();
+    if (!valid()) return State::refusal_of(state_.get());
     if (index >= size()) return Errc::invalid_argument;
     if (list_of(*state_).done != 0) return Errc::would_block;
     PreparedTarget& target = state_->targets[index];
@@ -53,7 +53,7 @@ Errc PreparedReads::set(std::size_t index, const RemoteRead& read) noexcept {
 }
 
 Errc PreparedReads::execute() noexcept {
-    if (!valid()) return state_ == nullptr ? Errc::invalid_prepared : state_->refusal();
+    if (!valid()) return State::refusal_of(state_.get());
     ListState& list = list_of(*state_);
     const auto guard = enter(*list.connection);
     return post_one_sided(*list.connection, [&](OneSidedRequests& requests) {

@@ -33,9 +33,10 @@ struct PreparedOperation::State : PreparedLink {
     // It is the parent's: a forked child must not ring that one's doorbells.
     bool is_inherited() const noexcept { return generation != fork_generation(); }
     bool may_execute() const noexcept { return valid && !is_inherited(); }
-    // Why it may not.
-    Errc refusal() const noexcept {
-        return is_inherited() ? Errc::permission_denied : Errc::invalid_prepared;
+    // Why it may not; null: nothing was prepared.
+    static Errc refusal_of(const State* state) noexcept {
+        return state != nullptr && state->is_inherited() ? Errc::permission_denied
+                                                         : Errc::invalid_prepared;
     }
 
     // Outcome of the last request. It may end the connection.
@@ -60,7 +61,7 @@ struct SingleState final : PreparedOperation::State {
     template <class Payload>
     Errc execute(std::size_t place, const Payload& payload) noexcept {
         if (!may_execute()) [[unlikely]]
-            return refusal();
+            return refusal_of(this);
         if (place > last_place) [[unlikely]]
             return Errc::invalid_argument;
         [[maybe_unused]] const auto guard = connection->lane->enter();

@@ -23,7 +23,10 @@ class CaptureOutput final : public PacketBackEnd {
                         std::span<std::size_t>) noexcept override {
         return 0;
     }
-    std::size_t send(std::span<const PacketPieces> packets) noexcept override;
+    std::size_t send(std::span<const PacketPieces> packets) noexcept override {
+        for (const PacketPieces& packet : packets) file_.add(direction_, headers_, packet);
+        return packets.size();
+    }
     std::uint32_t refusals() const noexcept override { return 0; }
     std::uint64_t foreign() const noexcept override { return 0; }
 

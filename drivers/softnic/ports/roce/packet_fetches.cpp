@@ -6,6 +6,7 @@
 #include "packets/message_opcodes.hpp"
 
 namespace verbatim::softnic {
+
 std::uint64_t PacketFetches::ask(std::uint64_t address, std::uint32_t key,
                                  const PieceList& into) noexcept {
     FetchList::Fetch& fetch = list_.newest();

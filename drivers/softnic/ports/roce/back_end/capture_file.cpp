@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -64,19 +65,22 @@ CaptureFile::CaptureFile(const std::string& path)
                     "name a file that can be written");
 }
 
-void CaptureFile::add(Direction direction, std::span<const std::byte> headers,
+void CaptureFile::add(Direction direction, const PacketHeaders& headers,
                       PacketPieces datagram) noexcept {
     constexpr std::size_t kMostPieces = 8;
     std::array<iovec, kMostPieces + 4> pieces;
     if (datagram.size() > kMostPieces) return;
     PacketBlock block;
-    std::size_t count = 2, bytes = headers.size();
-    pieces[0] = {&block, sizeof block};
-    pieces[1] = {const_cast<std::byte*>(headers.data()), headers.size()};
+    std::size_t count = 2, bytes = 0;
     for (const iovec& piece : datagram) {
         pieces[count++] = piece;
         bytes += piece.iov_len;
     }
+    std::array<std::byte, PacketHeaders::kMostBytes> room;
+    const std::span<const std::byte> before = headers.write(room, bytes);
+    bytes += before.size();
+    pieces[0] = {&block, sizeof block};
+    pieces[1] = {const_cast<std::byte*>(before.data()), before.size()};
     const std::uint32_t zero = 0;
     const std::size_t padding = -bytes & 3;
     PacketBlockEnd end;

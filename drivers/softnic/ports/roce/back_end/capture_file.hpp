@@ -4,10 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "../../../host/descriptor.hpp"
+#include "../packets/packet_headers.hpp"
 #include "packet_back_end.hpp"
 
 namespace verbatim::softnic {
@@ -19,9 +19,8 @@ class CaptureFile {
     explicit CaptureFile(const std::string& path);
 
     enum class Direction : std::uint32_t { inbound = 1, outbound = 2 };
-    // One system call, which is one block. What fails is left out.
-    void add(Direction direction, std::span<const std::byte> headers,
-             PacketPieces datagram) noexcept;
+    // A datagram with these headers. One system call, which is one block. What fails is left out.
+    void add(Direction direction, const PacketHeaders& headers, PacketPieces datagram) noexcept;
 
   private:
     Descriptor file_;

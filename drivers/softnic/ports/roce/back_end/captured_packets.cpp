@@ -6,24 +6,18 @@ namespace verbatim::softnic {
 std::size_t CapturedPackets::receive(std::span<std::byte> into, std::size_t each,
                                      std::span<std::size_t> lengths) noexcept {
     const std::size_t count = inner_->receive(into, each, lengths);
-    std::array<std::byte, PacketHeaders::kMostBytes> headers;
     for (std::size_t i = 0; i < count; ++i) {
         if (lengths[i] == 0) continue;  // another's
         const iovec piece{into.data() + i * each, lengths[i]};
-        file_.add(CaptureFile::Direction::inbound, incoming_.write(headers, lengths[i]),
-                  PacketPieces(&piece, 1));
+        file_.add(CaptureFile::Direction::inbound, incoming_, PacketPieces(&piece, 1));
     }
     return count;
 }
 
 std::size_t CapturedPackets::send(std::span<const PacketPieces> packets) noexcept {
     const std::size_t taken = inner_->send(packets);
-    std::array<std::byte, PacketHeaders::kMostBytes> headers;
-    for (const PacketPieces& packet : packets.first(taken)) {
-        std::size_t bytes = 0;
-        for (const iovec& piece : packet) bytes += piece.iov_len;
-        file_.add(CaptureFile::Direction::outbound, outgoing_.write(headers, bytes), packet);
-    }
+    for (const PacketPieces& packet : packets.first(taken))
+        file_.add(CaptureFile::Direction::outbound, outgoing_, packet);
     return taken;
 }
 

@@ -1,5 +1,5 @@
-// The opcodes of packets that requests and their answers become, by the place of a packet in its
-// message. Threads: any; nothing changes.
+// Opcodes and headers of the packets that requests and their answers become. Opcodes depend on the
+// place of a packet in its message. Threads: any; nothing changes.
 #pragma once
 
 #include <cstdint>
