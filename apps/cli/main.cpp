@@ -1,5 +1,6 @@
 // verbatim: the command line of the library.
 #include <cstdio>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -11,6 +12,19 @@
 #include "softnic_info.hpp"
 #include "softnic_run.hpp"
 #include "stat.hpp"
+
+namespace {
+
+// CLI11 says of an unknown word only that a subcommand is missing.
+int refuse_unknown(const CLI::App& app, int argc, char** argv) {
+    const std::string word = argc > 1 ? argv[1] : "-";
+    const auto is_named = [&word](const CLI::App* command) { return command->check_name(word); };
+    if (word.starts_with('-') || !app.get_subcommands(is_named).empty()) return 0;
+    std::fprintf(stderr, "verbatim: no subcommand '%s'; see verbatim --help\n", word.c_str());
+    return 2;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     CLI::App app("Verbatim: object graphs over RDMA, and a NIC in software.", "verbatim");
@@ -29,6 +43,7 @@ int main(int argc, char** argv) {
     info.add_to(softnic);
     cli::Stat stat;
     stat.add_to(app);
+    if (const int status = refuse_unknown(app, argc, argv); status != 0) return status;
     CLI11_PARSE(app, argc, argv);
     try {
         if (doctor.chosen()) return doctor();

@@ -50,7 +50,7 @@ void Stat::add_to(CLI::App& app) {
         ->check(CLI::Range(0.01, 3600.0));
     top_->add_option("--rounds", rounds_, "so many rounds; 0: until Ctrl-C");
     for (CLI::App* const command : {stat_, top_}) {
-        command->add_option("pid", process_, "of one process alone");
+        command->add_option("pid", process_, "of one process alone")->check(CLI::Range(1, 1 << 22));
         command->add_option("--directory", directory_,
                             "where the segments are: directory of [telemetry]");
     }
@@ -58,8 +58,13 @@ void Stat::add_to(CLI::App& app) {
 
 int Stat::print_once() const {
     const Processes all = read_all(directory_, process_);
+    const bool is_missing = process_ != 0 && all.empty();
+    if (is_missing)
+        fmt::print(stderr, "verbatim: process {} is no program of yours with telemetry\n",
+                   process_);
+    if (is_missing && !json_ && !prometheus_) return 1;
     print(json_ ? to_json(all) : prometheus_ ? to_prometheus(all) : to_table(all));
-    return process_ != 0 && all.empty() ? 1 : 0;
+    return is_missing ? 1 : 0;
 }
 
 // A terminal shows each round in the place of the one before.

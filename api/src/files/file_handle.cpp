@@ -25,10 +25,12 @@ Errc code_of(int error) noexcept {
     }
 }
 
-const char* remedy_of(Errc code) noexcept {
+const char* remedy_of(Errc code, bool has_path) noexcept {
     if (code == Errc::permission_denied) return "allow this user the access, or choose another";
     if (code == Errc::out_of_memory) return "make room on its file system";
-    return "name a file in a folder that exists";
+    return has_path ? "name a file in a folder that exists"
+                    : "give the descriptor of a regular file, open for reading, and for writing to "
+                      "save";
 }
 
 }  // namespace
@@ -37,9 +39,17 @@ FileHandle::~FileHandle() {
     if (is_owned_ && file_ >= 0) close(file_);
 }
 
+std::string FileHandle::checked_path(const std::string& path) {
+    const std::size_t zero = path.find('\0');
+    if (zero == std::string::npos) return path;
+    throw Error(Errc::invalid_argument, "file " + path.substr(0, zero),
+                "a zero byte follows in its path", "give a path without one");
+}
+
 void FileHandle::refuse(const std::string& call, int error) const {
     const Errc code = code_of(error);
-    throw Error(code, "file " + name_, call + ": " + std::strerror(error), remedy_of(code));
+    throw Error(code, "file " + name_, call + ": " + std::strerror(error),
+                remedy_of(code, is_owned_));
 }
 
 }  // namespace verbatim::objects

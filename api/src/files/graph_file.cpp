@@ -24,10 +24,11 @@ constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 30;
 
 // A pipe must not make it wait.
 int open_to_read(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int file =
+        ::open(FileHandle::checked_path(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file >= 0) return file;
     const int error = errno;
-    FileHandle(-1, path, false).refuse("it cannot be opened", error);
+    FileHandle(-1, path, true).refuse("it cannot be opened", error);
 }
 
 }  // namespace

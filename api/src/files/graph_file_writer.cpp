@@ -40,11 +40,11 @@ constexpr bool kMayChoose = true;
 #endif
 
 int make_temporary(std::string& name, const std::string& path) {
-    name = path + ".XXXXXX";
+    name = FileHandle::checked_path(path) + ".XXXXXX";
     const int file = mkostemp(name.data(), O_CLOEXEC);
     if (file >= 0) return file;
     const int error = errno;
-    FileHandle(-1, path, false).refuse("it cannot be made", error);
+    FileHandle(-1, path, true).refuse("it cannot be made", error);
 }
 
 PrivateBlock reserve_place(std::uint64_t bytes) {

@@ -59,8 +59,8 @@ void SideChannel::send(FrameType type, std::span<const std::byte> body, Deadline
 void SideChannel::ended() {
     if (reader_.silent())
         throw Error(Errc::protocol_error, name_,
-                    "what listens there closed without a word: it is not Verbatim",
-                    "check host and port");
+                    "what listens there closed without a word: it has ended, or is not Verbatim",
+                    "start it again, or check host and port");
     throw Error(Errc::peer_lost, name_, "the peer closed", "see what the peer's own messages say");
 }
 

@@ -57,7 +57,7 @@ class SideChannel {
     }
     // The next frame, which must be of that type; nothing while it is incomplete. Throws Error:
     // timeout (then the deadline has passed), what a refusal says, version_mismatch, unsupported,
-    // protocol_error (also where the peer closes without a word: what listens there is not
+    // protocol_error (also where the peer closes without a word: it has ended, or is not
     // Verbatim), peer_lost.
     std::optional<Frame> receive(FrameType type, Deadline deadline);
     // The next frame if one is complete; throws Error(peer_lost) at the end of the stream, or

@@ -43,8 +43,8 @@ void add_object_keys(ConfigTable& table) {
     table.add("max_graph_bytes",
               size_access(member_at(&Config::objects, &Objects::max_graph_bytes),
                           {256 * kKibi, 32 * kGibi}),
-              "Longest graph that is received, at most window_budget. A sender of a longer one is "
-              "told.");
+              "Longest graph that is received. A sender of a longer one is told. A window_budget "
+              "below it counts as equal.");
     table.add("window_wait",
               duration_access(member_at(&Config::objects, &Objects::window_wait), 1ms, 1000s),
               "How long a graph waits for room in the receive arena, which received graphs hold, "

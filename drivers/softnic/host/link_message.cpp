@@ -12,6 +12,8 @@ Received judge(const LinkMessage& message, const Packet& packet) noexcept {
     constexpr std::size_t kCommon = offsetof(LinkMessage, sequence);
     if (packet.bytes < kCommon || message.magic != kLinkMagic) return Received::malformed;
     if (message.version != kLinkVersion) return Received::other_version;
+    if (packet.state == Packet::State::lossy && packet.bytes == sizeof message)
+        return Received::no_descriptors;
     const bool whole = packet.state == Packet::State::whole && packet.bytes == sizeof message;
     return whole ? Received::message : Received::malformed;
 }

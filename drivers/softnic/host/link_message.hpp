@@ -88,7 +88,15 @@ struct LinkMessage {
 };
 static_assert(std::is_trivially_copyable_v<LinkMessage>);
 
-enum class Received : std::uint8_t { message, nothing, closed, malformed, other_version };
+// no_descriptors: the message is right, but this process has too few for what came with it.
+enum class Received : std::uint8_t {
+    message,
+    nothing,
+    closed,
+    malformed,
+    no_descriptors,
+    other_version
+};
 
 // Sends without blocking. False: the peer is gone or does not read.
 bool send_message(int socket, const LinkMessage& message, std::span<const int> files = {}) noexcept;

@@ -65,6 +65,13 @@ void take_descriptors(msghdr& header, std::vector<Descriptor>& files) {
     }
 }
 
+// The kernel leaves out what the peer sent too much of, and what finds no number here.
+Packet::State state_of(const msghdr& header, std::size_t files) noexcept {
+    if ((header.msg_flags & MSG_TRUNC) != 0) return Packet::State::cut;
+    if ((header.msg_flags & MSG_CTRUNC) == 0) return Packet::State::whole;
+    return files < kFilesPerPacket ? Packet::State::lossy : Packet::State::cut;
+}
+
 }  // namespace
 
 int open_local_socket(Descriptor& made) {
@@ -146,9 +153,10 @@ Packet receive_packet(int socket, std::span<std::byte> into, std::vector<Descrip
     } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {Packet::State::nothing};
     if (got <= 0) return {Packet::State::ended};
+    const std::size_t before = files == nullptr ? 0 : files->size();
     if (files != nullptr) take_descriptors(header, *files);
-    const bool cut = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-    return {cut ? Packet::State::cut : Packet::State::whole, static_cast<std::size_t>(got)};
+    return {state_of(header, files == nullptr ? kFilesPerPacket : files->size() - before),
+            static_cast<std::size_t>(got)};
 }
 
 bool wait_readable(int socket, Instant deadline) noexcept {

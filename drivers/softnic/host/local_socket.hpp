@@ -43,8 +43,9 @@ std::optional<NamedSockets> named_sockets(std::string_view prefix);
 inline constexpr std::size_t kFilesPerPacket = 32;
 
 struct Packet {
-    // Cut: it was longer than the place for it, or more descriptors came with it.
-    enum class State : std::uint8_t { whole, cut, nothing, ended } state;
+    // Cut: it was longer than the place for it, or more descriptors came with it. Lossy: this
+    // process had no room for all of its descriptors.
+    enum class State : std::uint8_t { whole, cut, lossy, nothing, ended } state;
     std::size_t bytes = 0;  // that are in that place
 };
 

@@ -132,6 +132,10 @@ bool LinkQuestions::receive(Answer& answer, Instant deadline) {
             lose();
             throw Error(Errc::peer_lost, object_, "the peer closed the link");
         }
+        if (got == Received::no_descriptors)
+            throw Error(Errc::out_of_memory, object_,
+                        "this process has no descriptor left for what the peer sent",
+                        "raise the limit of open files (ulimit -n)");
         if (got == Received::malformed)
             throw Error(Errc::protocol_error, object_, "the peer sent a malformed answer");
         if (!wait_readable(socket_.get(), deadline)) return false;

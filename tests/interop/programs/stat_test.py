@@ -88,7 +88,20 @@ class Stat(unittest.TestCase):
         self.assertRegex(text, r"(?m)^  1 +127\.0\.0\.1:\d+ +shm +%d " % MESSAGES)
         alone = self.stat(str(client.pid))
         self.assertNotIn("process %d " % server.pid, alone)
-        self.assertEqual(self.stat("1", code=1), "none of your programs has telemetry\n")
+        self.assertEqual(self.stat("1", code=1), "")
+        self.assertEqual(json.loads(self.stat("--json", "1", code=1))["processes"], [])
+
+    def test_a_process_that_is_none_is_named(self):
+        other = os.getpid()
+        done = subprocess.run((VERBATIM, "stat", "--directory", self.segments, str(other)), capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("process %d is" % other, done.stderr)
+
+    def test_an_unknown_subcommand_is_named(self):
+        done = subprocess.run((VERBATIM, "sta"), capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("'sta'", done.stderr)
 
     def test_prometheus_text_is_well_formed(self):
         _, client = self.pair()

@@ -199,9 +199,25 @@ TEST_F(Saved, a_graph_is_saved_into_a_descriptor) {
     const std::string before = bytes();
     for (const int flags : {O_RDONLY, O_WRONLY, O_RDWR | O_APPEND}) {
         const int wrong = open(path_.c_str(), flags);
-        EXPECT_EQ(error_of([&] { save(wrong, make_store(1)); }).code(), Errc::invalid_argument);
+        const Error error = error_of([&] { save(wrong, make_store(1)); });
+        EXPECT_EQ(error.code(), Errc::invalid_argument);
+        EXPECT_NE(error.remedy().find("descriptor"), std::string::npos);
         close(wrong);
     }
+    EXPECT_EQ(bytes(), before);
+    for (const int none : {-1, 1 << 20}) {
+        const Error error = error_of([&] { (void)map<Store>(none); });
+        EXPECT_EQ(error.code(), Errc::invalid_argument);
+        EXPECT_NE(error.remedy().find("descriptor"), std::string::npos);
+    }
+}
+
+TEST_F(Saved, a_path_with_a_zero_byte_names_no_other_file) {
+    save(path_, make_store(1));
+    const std::string before = bytes();
+    const std::string longer = path_ + std::string("\0.old", 5);
+    EXPECT_EQ(error_of([&] { save(longer, make_store(2)); }).code(), Errc::invalid_argument);
+    EXPECT_EQ(error_of([&] { (void)map<Store>(longer); }).code(), Errc::invalid_argument);
     EXPECT_EQ(bytes(), before);
 }
 

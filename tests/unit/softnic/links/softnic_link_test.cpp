@@ -1,9 +1,11 @@
 // Links: who may come in, who answers too late, and peers that talk nonsense to the control thread.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 
@@ -262,6 +264,28 @@ TEST(Link, connections_leave_no_descriptors_behind) {
         // The last link and session may still be closing.
         EXPECT_LE(open_descriptors(), with_one + 1);
     }
+}
+
+// Else the peer would be blamed for a message that the kernel has cut.
+TEST(Link, descriptors_that_find_no_number_here_are_told_apart_from_a_malformed_message) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    const Descriptor ours(ends[0]), theirs(ends[1]);
+    const LinkMessage message;
+    const std::array<int, 3> files{ours.get(), theirs.get(), ours.get()};
+    ASSERT_TRUE(send_message(theirs.get(), message, files));
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = ::dup(ours.get());
+    ::close(next);
+    const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+    LinkMessage got;
+    std::vector<Descriptor> taken;
+    const Received received = receive_message(ours.get(), got, taken);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(received, Received::no_descriptors);
+    EXPECT_LT(taken.size(), files.size());
 }
 
 TEST(Link, foreign_file_without_seals_is_not_mapped) {

@@ -48,6 +48,9 @@ class FileHandle {
     FileHandle& operator=(FileHandle&&) = delete;
     ~FileHandle();
 
+    // The system would read a path only as far as a zero byte. Throws Error(invalid_argument).
+    static std::string checked_path(const std::string& path);
+
     int file() const noexcept { return file_; }
     const std::string& name() const noexcept { return name_; }
     // Throws Error(code of errno).
