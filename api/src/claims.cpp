@@ -39,7 +39,7 @@ static_assert(Claims::kFree == 0 && Claims::kFreed == ~Claims::Word{0});
 
 }  // namespace
 
-Claims::Claims(const Arena& arena) : arena_(arena) {}
+Claims::Claims(const Arena& arena) : arena_(arena), arena_words_(arena) {}
 
 Claims::Word* Claims::new_words() {
     if (spare_.empty()) {
@@ -101,12 +101,18 @@ Claims::Word* Claims::make_words(std::uint64_t address) {
     Page& at = region.pages[page % kRegionPages];
     if (at.words == nullptr) {
         if (at.first != kFree) return nullptr;  // one object covers it
-        at.words = new_words();
+        at.words = arena_words_.use(address);
+        if (at.words == nullptr)
+            at.words = new_words();
+        else
+            fetch_page(at.words + kPageGranules);
         touched_.emplace_back(&region, static_cast<std::uint32_t>(page % kRegionPages));
         begin_words(address, at.words);
     }
-    last_page_ = page;
-    last_words_ = at.words;
+    if (!arena_words_.view().holds(address)) {
+        last_page_ = page;
+        last_words_ = at.words;
+    }
     return at.words;
 }
 
@@ -242,10 +248,15 @@ void Claims::claim_apart(std::uint64_t address, std::uint64_t bytes, std::uint64
 void Claims::clear() noexcept {
     for (const auto& [region, index] : touched_) {
         Page& page = region->pages[index];
-        if (page.words != nullptr) spare_.push_back(page.words);
+        const std::uint64_t address = (region->number * kRegionPages + index) * kPageBytes;
+        if (page.words != nullptr && arena_words_.has(address, page.words))
+            arena_words_.leave(address);
+        else if (page.words != nullptr)
+            spare_.push_back(page.words);
         if (page.fine != nullptr) spare_fine_.push_back(page.fine);
         page = {};
     }
+    arena_words_.trim();
     last_page_ = kNoPage;
     touched_.clear();
     has_apart_ = false;

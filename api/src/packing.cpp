@@ -49,7 +49,7 @@ void Packing::begin_walk() {
 }
 
 void Packing::set_announced() {
-    tables_.staging.set_announced();
+    tables_.staging.set_announced(!tables_.targets.is_void());
     told_records_ += tables_.places.size() + tables_.arrays.size();
     tables_.places.clear();
     tables_.arrays.clear();

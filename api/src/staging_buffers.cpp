@@ -44,8 +44,13 @@ void StagingBuffers::set_retired() {
     under_way_.clear();
 }
 
-void StagingBuffers::shrink() noexcept {
-    while (spare_.size() > kKept) {
+void StagingBuffers::take_over(StagingBuffers& from) {
+    under_way_.insert(under_way_.end(), from.under_way_.begin(), from.under_way_.end());
+    from.under_way_.clear();
+}
+
+void StagingBuffers::shrink(std::size_t kept) noexcept {
+    while (spare_.size() > kept) {
         release(*arena_, spare_.back());
         spare_.pop_back();
     }
@@ -71,9 +76,8 @@ void Excerpts::add(const Piece& source, std::vector<Piece>& pieces, StagingBuffe
     last_ = pieces.back();
 }
 
-void Excerpts::end(StagingBuffers& to) {
-    for (std::byte* const buffer : buffers_) to.put_under_way(buffer);
-    buffers_.clear();
+void Excerpts::end(StagingBuffers& to, void (StagingBuffers::*put)(std::byte*)) {
+    for (; !buffers_.empty(); buffers_.pop_back()) (to.*put)(buffers_.back());
     bytes_ = 0;
     last_ = {};
 }

@@ -2,6 +2,7 @@
 // types and of the walks, without a connection.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,6 +37,8 @@ class Loopback {
             carry(packer, mender, done);
             if (mender.run() != done) Mending::corrupt("the two walks differ");
         }
+        expect_unchanged();
+        packer.staging().set_retired();
         image_bytes = packer.image_bytes();
         objects = packer.objects();
         sent_counts = packer.class_counts();
@@ -65,6 +68,8 @@ class Loopback {
     }
     void carry(Packing& packer, Mending& mender, bool done) {
         Staging& staging = packer.staging();
+        expect_unchanged();
+        staging.set_retired();
         const std::uint64_t segments = segment_of(staging.cursor() + kSegmentBytes - 1);
         if (told_segments_ == 0) bases_.clear();
         if (const std::uint64_t more = segments - told_segments_; more > 0) {
@@ -73,15 +78,25 @@ class Loopback {
             for (std::uint64_t i = 0; i < more; ++i) bases_.push_back(memory + i * kSegmentBytes);
             told_segments_ = segments;
         }
-        for (const Piece& piece : staging.pieces()) put(piece.offset, piece.from, piece.bytes);
+        for (const Piece& piece : staging.pieces()) {
+            put(piece.offset, piece.from, piece.bytes);
+            if (piece.is_staged)
+                posted_.push_back({piece.from, {piece.from, piece.from + piece.bytes}});
+        }
         for (const Patch& patch : staging.patches()) put(patch.offset, patch.data, patch.bytes);
         test::tell_classes(packing_, mending_.told_classes());
         records += packer.places().size() + packer.arrays().size();
         mender.add_records(packer.places(), packer.arrays());
         mender.advance_to({staging.cursor(), packer.steps(), packer.references(), done});
         packer.set_announced();
-        staging.set_retired();
         if (done) told_segments_ = 0;
+    }
+    // A device may read what was posted until its retirement.
+    void expect_unchanged() {
+        for (const Posted& posted : posted_)
+            if (!std::equal(posted.bytes.begin(), posted.bytes.end(), posted.from))
+                Mending::corrupt("a buffer was filled again before it was read");
+        posted_.clear();
     }
     // Stale bytes of other graphs are what windows hold.
     std::byte* new_memory(std::uint64_t bytes) {
@@ -96,11 +111,17 @@ class Loopback {
         if (tamper) tamper(offset, to, bytes);
     }
 
+    struct Posted {
+        const std::byte* from = nullptr;
+        std::vector<std::byte> bytes;
+    };
+
     std::shared_ptr<Arena> arena_;
     PackTables packing_;
     MendTables mending_;
     std::vector<Memory> memory_;
     std::vector<std::byte*> bases_;
+    std::vector<Posted> posted_;  // since the last retirement
     std::uint64_t told_segments_ = 0;
 };
 

@@ -97,6 +97,34 @@ TEST(PointerGraphs, a_fan_of_an_array_that_is_met_later_begins_the_walk_anew) {
     expect_equal_rings(both.fans[0], got.fans[0], fans.size());
 }
 
+// A part of it has left by then: those bytes must stay until they were read.
+TEST(PointerGraphs, a_walk_that_begins_anew_fills_no_buffer_that_is_under_way) {
+    struct Tree {
+        Tree* next = nullptr;
+        std::vector<Tree> kids;
+        std::string name;
+    };
+    Tree owner;
+    owner.kids.resize(20'000);
+    std::vector<std::unique_ptr<Tree>> apart(10'000);
+    for (std::size_t i = 0; i < owner.kids.size(); ++i)
+        owner.kids[i] = {nullptr, {}, "a name that is not short at all " + std::to_string(i)};
+    for (std::size_t i = 0; i < apart.size(); ++i)
+        apart[i] = std::make_unique<Tree>(
+            Tree{i == 0 ? &owner.kids[7] : apart[i - 1].get(), {}, std::string(40, 'x')});
+    apart[0]->next = &owner.kids[7];
+    std::vector<Tree*> roots{apart.back().get(), &owner.kids[3], &owner};
+    Loopback<std::vector<Tree*>> loopback;
+    const std::vector<Tree*>& got = loopback.send(roots);
+    EXPECT_GT(loopback.restarts, 0u);
+    const Tree* last = got[0];
+    for (std::size_t i = 1; i < apart.size(); ++i) last = last->next;
+    EXPECT_EQ(last->next, &got[2]->kids[7]);
+    EXPECT_EQ(got[1], &got[2]->kids[3]);
+    for (std::size_t i = 0; i < owner.kids.size(); ++i)
+        ASSERT_EQ(got[2]->kids[i].name, owner.kids[i].name);
+}
+
 struct Corner;
 struct Edge {
     Edge* next = nullptr;

@@ -1,6 +1,7 @@
 // The claims say of every granule of the sender's memory which granule of the image holds its copy.
-// They are a radix directory with a word for each 16 bytes: one load tells new from seen. It has a
-// page of words for each 4 KiB of memory that objects were met in. Pages that lie inside one large
+// They have a word for each 16 bytes: one load tells new from seen. The words of the arena lie side
+// by side (arena_words.hpp). A radix directory leads to the others: it has a page of words for each
+// 4 KiB of memory that objects were met in. Pages that lie inside one large
 // object have no words but the number of their first granule. Objects that do not start on a
 // granule, or share one with others, lie apart: their pages have fine words, for each 4 bytes one.
 // The few that fit no such words are in a table.
@@ -18,23 +19,27 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/graph/arena_words.hpp>
 #include <verbatim/objects/graph/image.hpp>
 
 namespace verbatim::objects {
 
 class Claims {
   public:
-    using Word = std::uint32_t;
+    using Word = ArenaWords::Word;
     static constexpr Word kFree = 0;
     static constexpr Word kShared = 0xfffffffe;  // of objects that lie apart
     static constexpr Word kFreed = 0xffffffff;   // arena memory that is not allocated
-    static constexpr std::uint64_t kPageBytes = 4096, kPageGranules = kPageBytes / kImageGranule;
+    static constexpr std::uint64_t kPageBytes = ArenaWords::kPageBytes,
+                                   kPageGranules = ArenaWords::kPageWords;
 
     // Granules of `arena` that are not allocated cannot be claimed.
     explicit Claims(const Arena& arena);
 
     // The words of the page of `address`, or null: there are none yet, or it has none.
     [[gnu::always_inline]] Word* words(std::uint64_t address) noexcept {
+        const ArenaWords::View& arena = arena_words_.view();
+        if (arena.holds(address)) return arena.find(address);
         const std::uint64_t page = address / kPageBytes;
         if (page == last_page_) return last_words_;
         const Region* const region = recent_regions_[page / kRegionPages % kRecentRegions];
@@ -45,10 +50,12 @@ class Claims {
     [[gnu::always_inline]] Word* words_or_make(std::uint64_t address) {
         Word* const words = this->words(address);
         if (words == nullptr) return make_words(address);
+        if (arena_words_.view().holds(address)) return words;
         last_page_ = address / kPageBytes;
         last_words_ = words;
         return words;
     }
+    const ArenaWords::View& arena_words() const noexcept { return arena_words_.view(); }
     static std::uint64_t granule(std::uint64_t address) noexcept {
         return address / kImageGranule % kPageGranules;
     }
@@ -119,6 +126,7 @@ class Claims {
     void begin_words(std::uint64_t address, Word* words) const noexcept;
 
     const Arena& arena_;
+    ArenaWords arena_words_;
     std::uint64_t last_page_ = kNoPage;
     Word* last_words_ = nullptr;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Region>> regions_;

@@ -84,7 +84,7 @@ struct ClassReferences {
             return false;
         }
         if (meeting.met == Targets::Met::covers) {
-            if (targets.take_news()) packer.push(whole, 0, 1);
+            if (targets.take_news()) packer.push(whole, Packer::kNowhere, 1);
             return false;
         }
         const Extent* const container =

@@ -20,7 +20,7 @@
 #include <verbatim/objects/graph/image_cursor.hpp>
 #include <verbatim/objects/graph/placement.hpp>
 #include <verbatim/objects/graph/records.hpp>
-#include <verbatim/objects/graph/size_queues.hpp>
+#include <verbatim/objects/size_queues.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {

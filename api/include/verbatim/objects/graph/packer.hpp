@@ -275,7 +275,7 @@ class Packer : public Packing {
         if (meeting.met == Met::seen) return refer(word, wanted.reference, meeting.offset);
         if (meeting.met == Met::covers) {
             // This walk is void, and goes on to learn more.
-            if (targets.take_news()) push<E>(first, 0, count);
+            if (targets.take_news()) push<E>(first, Packing::kNowhere, count);
             return;
         }
         const Extent* const container =
@@ -367,8 +367,7 @@ class Packer : public Packing {
             if (wants_flush() && !must_begin_search()) {
                 check_size();
                 if (!tables_.targets.is_void()) return false;
-                set_announced();  // nothing of this walk will be sent
-                tables_.staging.set_retired();
+                set_announced();
             }
             if (!tables_.stack.empty())
                 run_frames();

@@ -15,9 +15,9 @@
 #include <verbatim/objects/classes/static_table.hpp>
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/graph/cycle_search.hpp>
-#include <verbatim/objects/graph/size_queues.hpp>
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
+#include <verbatim/objects/size_queues.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -95,7 +95,7 @@ class Packing {
     std::span<const ArrayRecord> arrays() const noexcept { return tables_.arrays.span(); }
     std::uint64_t steps() const noexcept { return steps_; }
     std::uint64_t references() const noexcept { return references_; }
-    // All of it was told.
+    // All of it was told; of a void walk, none of it will be.
     void set_announced();
     // True after the walk has begun anew, because an object turned out to lie inside a larger one:
     // the receiver must forget everything of the graph. Resets itself.
@@ -114,6 +114,8 @@ class Packing {
             std::size_t inner_types, PackOptions options);
     ~Packing() = default;
 
+    // Where the fields of an object lie that a void walk only looks at: in no segment.
+    static constexpr std::uint64_t kNowhere = std::uint64_t{1} << 62;
     static constexpr std::uint64_t kMostRestarts = 64;
     static constexpr std::size_t kMostRecords = 8192;  // between two announcements
 

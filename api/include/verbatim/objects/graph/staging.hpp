@@ -75,9 +75,10 @@ class Staging {
     const Excerpts& excerpts() const noexcept { return excerpts_; }
     // Bytes of an image that was made before, right behind the last ones.
     void list(const std::byte* from, std::uint64_t bytes);
-    // Where the bytes at `offset` may still be changed; null once they are on their way.
+    // Where the bytes at `offset` may still be changed; null once they are on their way. A void
+    // walk asks for offsets that nothing was placed at.
     [[gnu::always_inline]] std::byte* staged(std::uint64_t offset) const noexcept {
-        if (offset >= announced_)
+        if (offset - announced_ < cursor_ - announced_)
             if (std::byte* const segment = segments_[segment_of(offset)])
                 return segment + offset % kSegmentBytes;
         return excerpts_.staged(offset);
@@ -92,7 +93,8 @@ class Staging {
     std::span<const Piece> pieces();
     std::span<const Patch> patches() const noexcept { return patches_; }
     // All of that was accepted by the connection and announced to the receiver.
-    void set_announced();
+    // Or, of a void walk, none of it ever will be: then no write reads its buffers.
+    void set_announced(bool is_sent = true);
     // All accepted writes have retired: buffers may be filled again.
     void set_retired() { buffers_.set_retired(); }
     StagingBuffers& buffers() noexcept { return buffers_; }
@@ -109,7 +111,8 @@ class Staging {
     std::uint64_t end_ = 0;         // of the segment that is filled
     std::byte* base_ = nullptr;     // its buffer, less the offset of its start
     std::uint64_t begun_ = 0;       // of it, what was not listed yet
-    std::uint64_t announced_ = 0;   // everything before is on its way
+    std::uint64_t announced_ = 0;   // everything before is on its way, or was dropped
+    std::uint64_t written_ = 0;     // everything before is on its way
     Column<std::byte*> segments_;   // their buffers; null for those without
     std::uint64_t first_kept_ = 0;  // segment; buffers before are under way or free
     std::vector<Piece> pieces_;

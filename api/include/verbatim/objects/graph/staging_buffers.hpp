@@ -24,14 +24,17 @@ class StagingBuffers {
     bool reserve(std::size_t count) noexcept;
     // The device may read it until set_retired().
     void put_under_way(std::byte* buffer) { under_way_.push_back(buffer); }
+    // Nothing of it was written: others before may still be under way.
+    void put_back(std::byte* buffer) { spare_.push_back(buffer); }
     void set_retired();
     std::size_t under_way() const noexcept { return under_way_.size(); }
+    // Those that are under way there are so here from now on. Of the same arena.
+    void take_over(StagingBuffers& from);
     // Gives memory back to the arena, but for a few buffers.
-    void shrink() noexcept;
+    static constexpr std::size_t kKept = 4;
+    void shrink(std::size_t kept = kKept) noexcept;
 
   private:
-    static constexpr std::size_t kKept = 4;
-
     std::shared_ptr<Arena> arena_;
     std::vector<std::byte*> spare_, under_way_;
 };
@@ -61,8 +64,8 @@ class Excerpts {
     }
     // At most a segment. Excerpts that follow each other, as those of one array do, are one piece.
     void add(const Piece& source, std::vector<Piece>& pieces, StagingBuffers& from);
-    // They were announced, or dropped.
-    void end(StagingBuffers& to);
+    // They were announced, or dropped, where `put` says what becomes of their buffers.
+    void end(StagingBuffers& to, void (StagingBuffers::*put)(std::byte*));
 
   private:
     std::vector<std::byte*> buffers_;  // the last one is being filled

@@ -1,0 +1,126 @@
+// The claims of a walk: what they know of arena and heap memory, and what becomes of their own.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <verbatim/objects/graph/claims.hpp>
+
+#include "sanitized.hpp"
+
+namespace verbatim::objects {
+namespace {
+
+std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uint64_t>(memory); }
+
+// Blocks of 48 bytes, each at its place in an image.
+void expect_known(Claims& claims, const std::vector<std::byte*>& blocks) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        std::uint64_t offset = 0;
+        ASSERT_TRUE(claims.find(address_of(blocks[i]) + 20, offset)) << i;
+        ASSERT_EQ(offset, i * 64 + 20);
+    }
+}
+void claim_all(Claims& claims, const std::vector<std::byte*>& blocks) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        ASSERT_EQ(claims.look_up(address_of(blocks[i]), 48).found, Claims::Found::free);
+        claims.claim(address_of(blocks[i]), 48, i * 64);
+    }
+}
+
+TEST(Claims, of_arena_and_heap_are_found_until_they_are_cleared) {
+    Arena arena(ArenaOptions{});
+    std::vector<std::byte> heap(200'000);
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 3000; ++i) {
+        blocks.push_back(static_cast<std::byte*>(arena.allocate(48, 16)));
+        const std::size_t at = (address_of(heap.data()) + 15) / 16 * 16 - address_of(heap.data());
+        blocks.push_back(heap.data() + at + static_cast<std::size_t>(i) * 64);
+    }
+    Claims claims(arena);
+    for (int round = 0; round < 3; ++round) {
+        claim_all(claims, blocks);
+        expect_known(claims, blocks);
+        claims.clear();
+        std::uint64_t offset = 0;
+        for (const std::byte* const block : blocks)
+            ASSERT_FALSE(claims.find(address_of(block), offset));
+    }
+}
+
+TEST(Claims, of_freed_arena_memory_are_refused_as_it_is_at_the_first_look) {
+    Arena arena(ArenaOptions{});
+    void* const kept = arena.allocate(48, 16);
+    void* const freed = arena.allocate(48, 16);
+    arena.deallocate(freed, 48, 16);
+    Claims claims(arena);
+    EXPECT_EQ(claims.look_up(address_of(freed), 48).found, Claims::Found::freed);
+    claims.claim(address_of(kept), 48, 0);
+    EXPECT_EQ(claims.word_at(address_of(freed)), Claims::kFreed);
+    claims.clear();
+    void* const again = arena.allocate(48, 16);
+    ASSERT_EQ(again, freed);
+    claims.claim(address_of(kept), 48, 0);
+    EXPECT_EQ(claims.word_at(address_of(again)), Claims::kFree);
+}
+
+std::uint64_t resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t all = 0, resident = 0;
+    file >> all >> resident;
+    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Graphs that wander through a large arena: each claims another part of it.
+TEST(Claims, of_a_large_arena_do_not_keep_the_memory_of_all_of_it) {
+    if (test::kSanitized) GTEST_SKIP() << "a sanitizer's shadow counts, too";
+    constexpr std::uint64_t kPart = std::uint64_t{4} << 20, kParts = 64;
+    Arena arena({.max_bytes = 2 * kPart * kParts});
+    auto* const memory = static_cast<std::byte*>(arena.allocate(kPart * kParts, 4096));
+    Claims claims(arena);
+    const std::uint64_t before = resident_bytes();
+    for (std::uint64_t part = 0; part < kParts; ++part) {
+        for (std::uint64_t at = 0; at < kPart; at += 4096)
+            claims.claim(address_of(memory + part * kPart + at), 48, at);
+        claims.clear();
+    }
+    // Words for 256 MiB are 64 MiB.
+    EXPECT_LT(resident_bytes(), before + (std::uint64_t{24} << 20));
+    arena.deallocate(memory, kPart * kParts, 4096);
+}
+
+TEST(Claims, work_where_the_system_refuses_addresses_for_a_word_of_each_granule) {
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers need the addresses";
+    Arena arena({.max_bytes = std::size_t{64} << 30});
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 1000; ++i)
+        blocks.push_back(static_cast<std::byte*>(arena.allocate(48, 16)));
+    const pid_t child = fork();
+    if (child == 0) {
+        std::ifstream file("/proc/self/statm");
+        std::uint64_t pages = 0;
+        file >> pages;
+        const rlimit limit{pages * 4096 + (std::uint64_t{1} << 30), RLIM_INFINITY};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+        Claims claims(arena);
+        claims.claim(address_of(blocks[0]), 48, 0);
+        if (claims.arena_words().words != nullptr) _exit(2);
+        claims.clear();
+        claim_all(claims, blocks);
+        expect_known(claims, blocks);
+        _exit(testing::Test::HasFailure() ? 3 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace verbatim::objects
