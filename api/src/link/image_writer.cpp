@@ -39,7 +39,7 @@ ImageWriter::~ImageWriter() {
 }
 
 void ImageWriter::put_copy() noexcept {
-    if (copy_.bytes != nullptr) outgoing_.bounce.put(std::exchange(copy_.bytes, nullptr));
+    if (copy_.bytes != nullptr) outgoing_.buffers->bounce.put(std::exchange(copy_.bytes, nullptr));
 }
 
 void ImageWriter::restart() noexcept {
@@ -51,9 +51,9 @@ void ImageWriter::restart() noexcept {
 }
 
 void ImageWriter::untake() noexcept {
-    for (const wire::Binding& binding : bindings_)
+    for (const wire::Binding& binding : std::span(bindings_).subspan(told_))
         outgoing_.windows.untake({binding.window, binding.slot, binding.count});
-    bindings_.clear();
+    set_told();
     prefer({});
 }
 
@@ -157,8 +157,10 @@ bool ImageWriter::copy_there(const Piece& piece) {
 // The next bytes of a piece outside of the arena, by way of a buffer.
 bool ImageWriter::write_copy(const Piece& piece) {
     if (copy_.bytes == nullptr) {
-        copy_.bytes = outgoing_.bounce.take();
-        if (copy_.bytes == nullptr && retire()) copy_.bytes = outgoing_.bounce.take();
+        copy_.bytes = outgoing_.buffers->bounce.take();
+        // They may be those of a send before that did not wait for them.
+        under_way_ = under_way_ || copy_.bytes == nullptr;
+        if (copy_.bytes == nullptr && retire()) copy_.bytes = outgoing_.buffers->bounce.take();
         if (copy_.bytes == nullptr) return false;
         copy_.count = std::min<std::uint64_t>(piece.bytes - at_, BounceBuffers::kBytes);
         std::memcpy(copy_.bytes, piece.from + at_, copy_.count);
@@ -231,7 +233,7 @@ bool ImageWriter::retire() {
         }
     }
     under_way_ = reads_graph_ = false;
-    outgoing_.bounce.set_retired();
+    outgoing_.buffers->bounce.set_retired();
     leases_.clear();
     return true;
 }

@@ -33,7 +33,12 @@ class ImageWriter {
     void prefer(const TakenSlots& slots) noexcept;
     // What the receiver was not told yet.
     std::span<const wire::Binding> bindings() const noexcept { return bindings_; }
-    void set_told() noexcept { bindings_.clear(); }
+    // The first so many are known to the receiver, which frees them.
+    void set_told(std::size_t bindings) noexcept { told_ = bindings; }
+    void set_told() noexcept {
+        bindings_.clear();
+        told_ = 0;
+    }
 
     // Writes on. True once all pieces are on their way. False: the send queue is full, or it is
     // time for a sign of life. Throws Error.
@@ -72,6 +77,7 @@ class ImageWriter {
     Outgoing& outgoing_;
     std::vector<Place> places_;  // by segment
     std::vector<wire::Binding> bindings_;
+    std::size_t told_ = 0;  // of them
     TakenSlots preferred_;
     std::size_t piece_ = 0;
     std::uint64_t at_ = 0;  // of the piece

@@ -52,10 +52,11 @@ ObjectLink::ObjectLink(Connection& connection)
       incoming_(connection),
       outgoing_(connection),
       operations_(*this),
-      tables_(connection.arena_ptr(), outgoing_.classes, incoming_.types().classes()) {
+      tables_(connection.arena_ptr(), outgoing_.classes, incoming_.types().classes(),
+              outgoing_.buffers) {
     LayerAccess::set_move_handler(
         connection, [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); },
-        this);
+        this, outgoing_.buffers);
 }
 
 bool ObjectLink::withdraw() noexcept try {
@@ -175,6 +176,9 @@ void ObjectLink::go_on(Errc handled) {
 }
 
 void ObjectLink::take_in() {
+    if (tables_.has_unretired())
+        if (Connection* const connection = this->connection())
+            if (connection->try_flush() == Errc::ok) tables_.set_retired();
     if (broken_ == nullptr) {
         try {
             incoming_.take_held();

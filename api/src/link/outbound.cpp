@@ -76,14 +76,15 @@ Outbound::~Outbound() {
     if (phase_ == Phase::done || !writer_) return;
     const bool is_told = phase_ == Phase::retire && walked_;
     try {
-        // The device may still read the graph.
+        // The device may still read the graph. Copies of it are kept until it has read them.
         const Deadline deadline = Deadline::after(connection().config().objects.timeout);
-        for (unsigned round = 0; !writer_->retire() && !deadline.passed(round); ++round) {
+        for (unsigned round = 0;
+             !writer_->retire() && writer_->reads_graph() && !deadline.passed(round); ++round) {
             if (connection().progress() != Errc::ok) break;
             std::this_thread::yield();
         }
     } catch (const Error&) {
-        // The connection is over: the queue pair has failed, and what was posted with it.
+        // The connection is over. It keeps the copies until it has drained.
     }
     if (!writer_->has_retired()) link_.tables().note_unretired();
     writer_.reset();
@@ -117,7 +118,7 @@ bool Outbound::is_reusable() const noexcept {
 }
 
 bool Outbound::is_quiet() noexcept try {
-    return phase_ == Phase::done || !writer_ || writer_->retire();
+    return phase_ == Phase::done || !writer_ || writer_->retire() || !writer_->reads_graph();
 } catch (const Error&) {
     return true;  // the connection is over
 }
@@ -376,6 +377,7 @@ bool Outbound::tell_part(bool& is_all) {
     }
     if (!send(wire::kFragment, wire::bytes_of(head), body)) return false;
     told_.bindings += bindings.size();
+    writer_->set_told(told_.bindings);
     told_.places += places.size();
     told_.arrays += arrays.size();
     told_.patches += patches.size();

@@ -25,7 +25,8 @@ void BounceBuffers::set_retired() noexcept {
     while (under_way_count_ != 0) free_[free_count_++] = under_way_[--under_way_count_];
 }
 
-Outgoing::Outgoing(Connection& connection) : bounce(connection.arena_ptr()) {}
+Outgoing::Outgoing(Connection& connection)
+    : buffers(std::make_shared<SentBuffers>(connection.arena_ptr())) {}
 
 void Outgoing::receive(Connection& connection, const Message& message) {
     const std::span payload = message.payload();
@@ -98,6 +99,7 @@ TakenSlots Outgoing::take_placed(TakenSlots& slots) noexcept {
 
 bool Outgoing::withdraw(Connection& connection) {
     if (!open_.empty()) return false;
+    asked_ = 0;  // room is lent anew behind the move
     for (TakenSlots* const slots : std::vector(placed_)) unplace(*slots);
     for (std::uint32_t window = 0; window < windows.count(); ++window)
         if (windows.give_up(window)) given_back_.push_back({window, wire::kForGood});

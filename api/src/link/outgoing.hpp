@@ -11,6 +11,7 @@
 
 #include <verbatim/core/connection.hpp>
 #include <verbatim/objects/classes/sent_classes.hpp>
+#include <verbatim/objects/graph/staging_buffers.hpp>
 
 #include "windows_borrowed.hpp"
 
@@ -45,6 +46,14 @@ class BounceBuffers {
     std::size_t made_ = 0;
     std::array<std::byte*, kMost> free_{}, under_way_{};
     std::size_t free_count_ = 0, under_way_count_ = 0;
+};
+
+// Copies that writes may read after the operation and the link have ended: the connection has them
+// until it has drained.
+struct SentBuffers {
+    explicit SentBuffers(const std::shared_ptr<Arena>& arena) : bounce(arena), parked(arena) {}
+    BounceBuffers bounce;
+    StagingBuffers parked;
 };
 
 class Outgoing {
@@ -86,7 +95,7 @@ class Outgoing {
     // Of all walks, also of those whose tables outlive the connection.
     const std::shared_ptr<SentClasses> classes = std::make_shared<SentClasses>();
     BorrowedWindows windows;
-    BounceBuffers bounce;
+    const std::shared_ptr<SentBuffers> buffers;
     std::vector<std::byte> scratch;  // of messages
     std::uint32_t sends = 0;         // eager ones
     const void* teller = nullptr;    // the operation that tells a layout

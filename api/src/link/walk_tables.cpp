@@ -6,8 +6,11 @@
 namespace verbatim::objects {
 
 WalkTables::WalkTables(std::shared_ptr<Arena> arena, std::shared_ptr<SentClasses> sent,
-                       std::shared_ptr<ToldClasses> told)
-    : arena_(std::move(arena)), sent_(std::move(sent)), told_(std::move(told)) {
+                       std::shared_ptr<ToldClasses> told, std::shared_ptr<SentBuffers> buffers)
+    : arena_(std::move(arena)),
+      sent_(std::move(sent)),
+      told_(std::move(told)),
+      buffers_(std::move(buffers)) {
     pack_.reserve(kMostKept);
 }
 
@@ -28,15 +31,21 @@ std::unique_ptr<PackTables> WalkTables::lend_pack() {
 void WalkTables::give_back(std::unique_ptr<PackTables> tables) noexcept {
     if (std::exchange(unretired_, false)) {
         try {
-            unusable_.push_back(std::move(tables));
+            tables->staging.begin();
+            buffers_->parked.take_over(tables->staging.buffers());
         } catch (const std::bad_alloc&) {
             (void)tables.release();  // lost, rather than reused
+            return;
         }
-        return;
     }
     tables->staging.buffers().shrink();
     // More than a walk and the sends before it need are not kept.
     if (pack_.size() < pack_.capacity()) pack_.push_back(std::move(tables));
+}
+
+void WalkTables::set_retired() {
+    buffers_->parked.set_retired();
+    buffers_->parked.shrink(0);
 }
 
 std::unique_ptr<MendTables> WalkTables::lend_mend() {

@@ -11,13 +11,15 @@
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/packing.hpp>
 
+#include "outgoing.hpp"
+
 namespace verbatim::objects {
 
 class WalkTables {
   public:
     // With the classes that either side of the connection has told of.
     WalkTables(std::shared_ptr<Arena> arena, std::shared_ptr<SentClasses> sent,
-               std::shared_ptr<ToldClasses> told);
+               std::shared_ptr<ToldClasses> told, std::shared_ptr<SentBuffers> buffers);
 
     // The connection's, also after its end.
     const std::shared_ptr<Arena>& arena() const noexcept { return arena_; }
@@ -27,8 +29,11 @@ class WalkTables {
     void give_back(std::unique_ptr<MendTables> tables) noexcept { mend_ = std::move(tables); }
     // Of walks over composed messages that came, which do not stop on their way.
     ComposedTables& composed();
-    // Writes of a sender that has given up may still read its buffers: they are not used again.
+    // Writes of a sender that has given up may still read the buffers of the tables that come back
+    // next: these are not used again before set_retired().
     void note_unretired() noexcept { unretired_ = true; }
+    bool has_unretired() const noexcept { return buffers_->parked.under_way() != 0; }
+    void set_retired();
 
   private:
     static constexpr std::size_t kMostKept = 2;
@@ -39,7 +44,7 @@ class WalkTables {
     std::vector<std::unique_ptr<PackTables>> pack_;  // that are not lent
     std::unique_ptr<MendTables> mend_;
     std::unique_ptr<ComposedTables> composed_;
-    std::vector<std::unique_ptr<PackTables>> unusable_;
+    std::shared_ptr<SentBuffers> buffers_;
     bool unretired_ = false;
 };
 

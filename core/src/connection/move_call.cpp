@@ -25,6 +25,14 @@ void poll_until(Lane::Impl& own, Done done, Deadline deadline = Deadline::never(
     }
 }
 
+// A layer asks again for what its peer could not give back at first: nothing wakes this side then.
+void await_layer(Connection::Impl& impl, Lane::Impl& own) {
+    const auto is_ready = [&] { return impl.handle == nullptr || impl.moving.layer.is_ready(); };
+    const Deadline all = Deadline::after(impl.context->config.connect.timeout / 2);
+    while (!is_ready() && !all.passed())
+        poll_until(own, is_ready, Deadline::after(std::chrono::milliseconds(2)));
+}
+
 // True: the connection is ready to leave its lane. False: the outcome is known.
 bool begin_move(Connection::Impl& impl, const Lane& lane,
                 const std::shared_ptr<MoveOutcome>& outcome) {
@@ -32,9 +40,7 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     Moving& moving = impl.moving;
     Lane::Impl& own = *impl.lane;
     moving.check(lane, false);
-    poll_until(
-        own, [&] { return impl.handle == nullptr || moving.layer.is_ready(); },
-        Deadline::after(impl.context->config.connect.timeout / 2));
+    await_layer(impl, own);
     if (impl.handle != nullptr) moving.check(lane, true);
     std::optional<Reservation> room;
     visit(lane.impl(), own,
@@ -65,8 +71,8 @@ void await(const MoveOutcome& outcome, Lane::Impl& own, Lane::Impl& other) {
 }  // namespace
 
 void LayerAccess::set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
-                                   void* state) noexcept {
-    impl_of(connection).moving.layer = {call, state};
+                                   void* state, std::shared_ptr<void> buffers) noexcept {
+    impl_of(connection).moving.layer = {call, state, std::move(buffers)};
 }
 
 void Connection::move_to(const Lane& lane) {
@@ -84,7 +90,10 @@ void Connection::move_to(const Lane& lane) {
         await(*outcome, *own, *other);
     }
     if (outcome->code() != Errc::ok)
-        throw Error(outcome->code(), object, outcome->text(), "see docs/moving.md");
+        throw Error(outcome->code(), object, outcome->text(),
+                    scope_of(outcome->code()) == Scope::request
+                        ? "move when that has been mended; the connection goes on (docs/moving.md)"
+                        : "connect again");
 }
 
 }  // namespace verbatim

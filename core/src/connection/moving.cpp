@@ -125,7 +125,8 @@ void Moving::begin(NextQueuePair next, std::shared_ptr<MoveOutcome> outcome) {
 void Moving::go_on() noexcept {
     if (asked_) hear_asked();
     if (move_ == nullptr) return;
-    if (impl_.has_ended() && move_->state != State::ended) end("the connection ended meanwhile");
+    if (impl_.has_ended() && move_->state != State::ended)
+        end("it ended before it had moved: " + std::string(describe(impl_.why_ended())));
     try {
         step();
     } catch (const std::exception& error) {
@@ -233,7 +234,9 @@ void Moving::resume(Errc code, std::string text) noexcept {
 }
 
 void Moving::give_up() noexcept {
-    if (move_ == nullptr || move_->outcome == nullptr || move_->state == State::joined) return;
+    if (move_ == nullptr || move_->outcome == nullptr || move_->state == State::joined ||
+        move_->state == State::ended)
+        return;
     if (move_->state == State::draining && !move_->heard)
         return resume(Errc::peer_lost, "a handler ended it during the call");
     lose("a handler ended it during the move");
@@ -271,7 +274,7 @@ void Moving::check(const Lane& lane, bool with_grants) const {
     if (impl_.has_ended()) throw Error(impl_.why_ended(), object, "it has ended", "connect again");
     if (with_grants && impl_.grants.lends())
         throw Error(Errc::invalid_argument, object, "a grant has not ended",
-                    "move before it begins, or when it has ended");
+                    "move before it begins, or when it has ended; a graph on its way has one, too");
     if ((impl_.endpoint->peer().features & Hello::kMoves) == 0)
         throw Error(Errc::unsupported, object, "the peer's version cannot move",
                     "run the same version of Verbatim on both sides");

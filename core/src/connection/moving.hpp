@@ -27,6 +27,7 @@ class Moving {
     struct Layer {
         bool (*call)(void* state) noexcept = nullptr;
         void* state = nullptr;
+        std::shared_ptr<void> buffers;
         // It lends nothing any more. Else once more, after a poll.
         bool is_ready() const noexcept { return call == nullptr || call(state); }
     };

@@ -2,8 +2,10 @@
 // leaves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <new>
 #include <random>
 #include <stdexcept>
@@ -150,6 +152,51 @@ TEST(Operations, a_send_that_ends_early_is_forgotten_by_its_receiver) {
     send(*pair.sender, next, {soon()});
     finish(receiving);
     EXPECT_EQ(*receiving.take(), next);
+}
+
+// Its flushes have many records, and are told by several messages, for which the ring has room by
+// and by.
+TEST(Operations, a_send_that_ends_early_within_a_flush_leaves_the_connection_as_it_was) {
+    struct Crossing {
+        Crossing* next = nullptr;
+        Crossing* any = nullptr;
+    };
+    using Roots = std::vector<Crossing*>;
+    std::mt19937 random(5);
+    std::vector<std::unique_ptr<Crossing>> crossings(60'000);
+    for (auto& crossing : crossings) crossing = std::make_unique<Crossing>();
+    Roots roots;
+    for (std::size_t i = 0; i < crossings.size(); ++i) {
+        *crossings[i] = {crossings[(i + 1) % crossings.size()].get(),
+                         crossings[random() % crossings.size()].get()};
+        roots.push_back(crossings[i].get());
+    }
+    std::shuffle(roots.begin(), roots.end(), random);
+    Config config = test::small_config();
+    config.ring.bytes = 4096;
+    Config sending_config = config;
+    sending_config.arena.max_bytes = std::size_t{8} << 20;  // little may be held back
+    Pair pair(sending_config, config);
+    std::uint64_t records = 0;
+    for (std::uint16_t steps = 1; steps < 400; steps = static_cast<std::uint16_t>(steps + 7)) {
+        // Of a channel of its own: it may have arrived whole.
+        std::optional<SendOperation<Roots>> sending(std::in_place, *pair.sender, roots,
+                                                    SendOptions{.channel = steps});
+        ReceiveOperation<Roots> receiving(*pair.receiver, {.channel = steps});
+        bool is_sent = false;
+        for (int i = 0; i < steps && !is_sent; ++i) {
+            is_sent = sending->step();
+            (void)receiving.step();
+        }
+        if (is_sent) records = sending->report().records;
+        sending.reset();
+        ASSERT_EQ(*pair.transfer(Numbers{steps}), Numbers{steps});
+    }
+    SendOperation<Roots> sending(*pair.sender, roots);
+    ReceiveOperation<Roots> receiving(*pair.receiver);
+    finish(sending, receiving);
+    EXPECT_EQ(receiving.take()->size(), roots.size());
+    EXPECT_GT(sending.report().records + records, 1000u);
 }
 
 TEST(Operations, a_second_walk_at_the_same_time_has_tables_of_its_own) {
