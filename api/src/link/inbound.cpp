@@ -191,27 +191,45 @@ void check_series(const SeriesEnd& end, std::uint64_t received) {
                     "receive the channel in one place");
 }
 
+void Patience::fail(Errc code, const std::string& cause, const char* remedy) const {
+    throw Error(code, of_ == Of::send ? "send of a graph" : "receive of a graph", cause, remedy);
+}
+
 void Patience::wait(bool begun) {
     Connection& connection = link_.here();
     if (const std::uint64_t activity = link_.activity(); activity != activity_) {
         activity_ = activity;
         round_ = 0;
-        stalled_ = Deadline::never();
+        stalled_ = starved_ = Deadline::never();
     }
-    if (deadline_.passed(round_))
-        throw Error(Errc::timeout, std::string(what_) + " of a graph",
-                    fmt::format("the deadline passed while waiting for {}", connection.peer_name()),
-                    "check that the other side calls receive() or send(), or allow more time");
-    if (begun && stalled_.when == Deadline::never().when)
-        stalled_ = Deadline::after(connection.config().objects.timeout);
-    if (begun && stalled_.passed(round_))
-        throw Error(Errc::timeout, std::string(what_) + " of a graph",
-                    fmt::format("{} stopped in mid-transfer", connection.peer_name()),
-                    "close the connection; objects.timeout sets how long to wait");
-    auto until = std::min(deadline_.when, stalled_.when);
+    check(begun);
+    auto until = std::min({deadline_.when, stalled_.when, starved_.when});
     if (link_.incoming().must_settle())
         until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
     connection.pause(round_++, {until});
+}
+
+void Patience::check(bool begun) {
+    const auto& options = link_.here().config().objects;
+    const std::string& peer = link_.here().peer_name();
+    const bool is_starved = of_ == Of::receive && link_.incoming().is_starved();
+    // Runs on while it is so; the other one waits for a peer that could go on.
+    const auto keep = [](Deadline& deadline, bool runs, std::chrono::nanoseconds time) {
+        if (!runs) deadline = Deadline::never();
+        if (runs && deadline.when == Deadline::never().when) deadline = Deadline::after(time);
+    };
+    keep(starved_, is_starved, options.window_wait);
+    keep(stalled_, begun && !is_starved, options.timeout);
+    if (deadline_.passed(round_))
+        fail(Errc::timeout, fmt::format("the deadline passed while waiting for {}", peer),
+             "check that the other side calls receive() or send(), or allow more time");
+    if (stalled_.passed(round_))
+        fail(Errc::timeout, fmt::format("{} stopped in mid-transfer", peer),
+             "close the connection; objects.timeout sets how long to wait");
+    if (starved_.passed(round_))
+        fail(Errc::out_of_memory,
+             "graphs that came before it were not received, and no more of them are kept",
+             "receive them, on their channels, or raise max_graph_bytes");
 }
 
 }  // namespace verbatim::objects

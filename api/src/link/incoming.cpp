@@ -21,6 +21,16 @@ void end_need(Budget& budget, Arrival& arrival) noexcept {
     if (arrival.want.ticket != 0) budget.end(std::exchange(arrival.want.ticket, 0));
 }
 
+bool wants_slots(const Arrivals& arrivals) noexcept {
+    const auto open = arrivals.open();
+    return std::any_of(open.begin(), open.end(),
+                       [](const Arrival* arrival) { return arrival->want.slots != 0; });
+}
+// Else the program must receive graphs first.
+bool may_lend(const Arrivals& arrivals, const Config::ObjectsSection& options) noexcept {
+    return arrivals.waiting_bytes() < options.max_graph_bytes;
+}
+
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
@@ -291,7 +301,7 @@ void Incoming::take_need(std::span<const std::byte> payload) {
 
 void Incoming::settle(Connection& connection) {
     if (!send_refusals(connection)) return;
-    if (arrivals_.waiting_bytes() < options_.max_graph_bytes) lend(connection);
+    if (may_lend(arrivals_, options_)) lend(connection);
     lent_.tell(connection);
 }
 
@@ -301,16 +311,19 @@ void Incoming::lend(Connection& connection) {
         for (Arrival* const arrival : arrivals_.open()) arrival->want.slots = 0;
     for (Arrival* const arrival : arrivals_.open())
         if (arrival->want.slots != 0) serve(connection, *arrival);
-    if (const std::uint64_t slots = std::exchange(room_slots_, 0);
-        slots != 0 && connection.state() == Errc::ok)
-        lent_.lend_ahead(connection, slots);
+    if (room_slots_ != 0 &&
+        (connection.state() != Errc::ok || lent_.lend_ahead(connection, room_slots_)))
+        room_slots_ = 0;
     if (arrivals_.open().empty()) lent_.reclaim(connection);
 }
 
+bool Incoming::is_starved() const noexcept {
+    if (!held_.empty() && !arrivals_.has_room()) return true;
+    return !may_lend(arrivals_, options_) && wants_slots(arrivals_);
+}
+
 bool Incoming::must_settle() const noexcept {
-    const auto open = arrivals_.open();
-    return std::any_of(open.begin(), open.end(),
-                       [](const Arrival* arrival) { return arrival->want.slots != 0; }) ||
+    return wants_slots(arrivals_) || (room_slots_ != 0 && may_lend(arrivals_, options_)) ||
            lent_.has_untold() || !refused_.empty() || (!held_.empty() && arrivals_.has_room());
 }
 

@@ -37,6 +37,8 @@ class Incoming {
     // An answer waits for room, or for memory that others may release, in any thread: no message
     // tells of that.
     bool must_settle() const noexcept;
+    // Nothing more can come in before the program has received graphs that are there.
+    bool is_starved() const noexcept;
     // Not this graph; the sender is told if it is still at it.
     void refuse(Arrival& arrival, const Error& error);
 

@@ -107,13 +107,13 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
     return static_cast<std::byte*>(arena_->allocate_part(bytes, 4096, may_grow_));
 }
 
-void LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
+bool LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
     const std::uint64_t wanted = std::min(slots, most_slots_);
-    if (peer_slots_ >= wanted) return;
+    if (peer_slots_ >= wanted) return true;
     try {
-        (void)lend(connection, {.slots = wanted});
+        return lend(connection, {.slots = wanted}) != Lent::growing;
     } catch (const Error&) {
-        // Whether it is needed will be seen: then its sender is told.
+        return true;  // whether it is needed will be seen: then its sender is told
     }
 }
 
@@ -225,6 +225,8 @@ bool LentWindows::take_back(std::uint32_t number, bool for_good) noexcept {
 
 bool LentWindows::withdraw(Connection& connection) noexcept {
     std::erase_if(ending_, [](const Grant& grant) { return grant.has_ended(); });
+    // The peer cannot give back what it was not told of.
+    tell(connection);
     if (lent_ == 0) return ending_.empty();
     if (Clock::now() < asks_again_) return false;
     asks_again_ = Clock::now() + std::chrono::milliseconds(1);

@@ -79,8 +79,9 @@ class LentWindows {
     Lent lend(Connection& connection, const Wish& wish);
     // A segment of the arena may be populated, once.
     void allow_growth(bool is_allowed) noexcept { may_grow_ = is_allowed; }
-    // One more window, if the peer has fewer slots left: for messages that are composed.
-    void lend_ahead(Connection& connection, std::uint64_t slots);
+    // One more window, if the peer has fewer slots left: for messages that are composed. False: it
+    // is to be called again, since memory is populated for it.
+    bool lend_ahead(Connection& connection, std::uint64_t slots);
     // The slots become a graph's. False: they are not with the peer.
     bool bind(const wire::Binding& binding, HeldSlots& slots) noexcept;
     // An unfinished graph has come in, or was dropped: its slots count no more.

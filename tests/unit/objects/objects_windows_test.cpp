@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <deque>
 #include <forward_list>
 #include <future>
 #include <optional>
@@ -242,6 +244,64 @@ TEST(Windows, of_both_sides_come_back_before_a_connection_moves) {
     peer.join();
     EXPECT_EQ(*kept, numbers);
     EXPECT_EQ(**answer, numbers);
+}
+
+// Its sender is still at the end of the send when it is asked.
+TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
+    Pair pair;
+    const Numbers numbers(200'000, 1);
+    constexpr int kMoves = 20;
+    std::jthread peer([&] {
+        for (int i = 0; i < kMoves; ++i) {
+            send(*pair.sender, numbers, {in_time()});
+            (void)pair.sender->receive_message(in_time());
+        }
+    });
+    const std::array<Lane, 2> lanes{pair.receiver_context.make_lane(),
+                                    pair.receiver_context.make_lane()};
+    for (int i = 0; i < kMoves; ++i) {
+        EXPECT_EQ(receive<Numbers>(*pair.receiver, {in_time()})->size(), numbers.size());
+        EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
+        pair.receiver->send_message(1, {}, {}, in_time());
+    }
+}
+
+// Memory for it must be populated first, which only calls of the program do.
+TEST(Windows, for_a_message_that_is_composed_are_lent_when_there_is_memory) {
+    if (!SetAside::kIsUsable) GTEST_SKIP() << "the sanitizer has other uses for the addresses";
+    Pair pair;
+    { const objects::ComposePlace wish(*pair.sender, wire::kSlotBytes); }
+    const auto link = objects::object_link(*pair.receiver);
+    for (const Deadline deadline = in_time(); link->activity() == 0;) {
+        ASSERT_FALSE(deadline.passed());
+        (void)pair.receiver->progress();
+    }
+    std::uint64_t address = 0;
+    for (const Deadline deadline = in_time(); address == 0;) {
+        ASSERT_FALSE(deadline.passed());
+        (void)readable(*pair.receiver);
+        (void)readable(*pair.sender);
+        address = objects::ComposePlace(*pair.sender, wire::kSlotBytes).address();
+    }
+}
+
+// The next ones could come in once these are received: it is no fault of the peer.
+TEST(Windows, of_graphs_that_nobody_receives_starve_others_with_an_error_that_says_so) {
+    Config config = limited_config(std::size_t{8} << 20, std::size_t{4} << 20);
+    config.objects.window_wait = 50ms;
+    Pair pair(small_config(), config);
+    const Numbers numbers(kMany / 2, 3);
+    std::jthread peer([&] {
+        std::deque<Sending<Numbers>> sendings;
+        for (std::uint16_t channel = 0; channel < 4; ++channel)
+            sendings.emplace_back(*pair.sender, numbers, SendOptions{.channel = channel});
+        for (Sending<Numbers>& sending : sendings) sending.wait();
+    });
+    const Error error = error_of([&] { (void)receive<Numbers>(*pair.receiver, {in_time(), 3}); });
+    EXPECT_EQ(error.code(), Errc::out_of_memory);
+    says(error, "max_graph_bytes");
+    for (std::uint16_t channel = 0; channel < 4; ++channel)
+        EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time(), channel}), numbers);
 }
 
 // One that only its lane's polls drive, here or in a thread that sleeps.

@@ -119,7 +119,7 @@ template <class M>
 requires(objects::kIsComposedMessage<M>) SendReport
     send(Connection& connection, const M& message, SendOptions options = {}) {
     const auto link = objects::object_link(connection);
-    objects::Patience patience(*link, options.deadline, "send");
+    objects::Patience patience(*link, options.deadline, objects::Patience::Of::send);
     while (objects::others_send(*link)) patience.wait(false);
     ComposedSendOperation operation(connection, message, options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());

@@ -60,7 +60,9 @@ SendEachReport send_each(Connection& connection, Range&& range, SendOptions opti
 }
 
 // Elements of one send_each() as they come in: an input range, once. No other receive of that
-// channel may be under way. One that ends early leaves the rest as the next graphs of the channel.
+// channel may be under way. One that ends early leaves the rest as the next graphs of the channel,
+// and behind them the graph that says how many there were. A second one that goes on gets the rest,
+// and then Error(corrupt_message): it has counted fewer.
 // Threads: the connection's.
 template <class T>
 class ReceivingEach {
@@ -73,7 +75,7 @@ class ReceivingEach {
     // has failed in the midst.
     std::optional<Received<T>> next() {
         if (is_over_) return std::nullopt;
-        objects::Patience patience(connection_, options_.deadline, "receive");
+        objects::Patience patience(connection_, options_.deadline, objects::Patience::Of::receive);
         std::optional<std::uint64_t> root;
         while (!(root = objects::next_root(connection_, options_.channel))) patience.wait(false);
         if (*root != objects::root_type<objects::SeriesEnd>().layout.fingerprint) {

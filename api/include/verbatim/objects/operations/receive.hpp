@@ -94,7 +94,8 @@ template <class T>
 Received<T> receive(Connection& connection, ReceiveOptions options = {}) {
     if (ReceiveOperation<T> operation(connection, options);
         !objects::others_receive(operation.link())) {
-        objects::Patience patience(operation.link(), options.deadline, "receive");
+        objects::Patience patience(operation.link(), options.deadline,
+                                   objects::Patience::Of::receive);
         while (!operation.step()) patience.wait(operation.has_begun());
         return operation.take();
     }

@@ -122,7 +122,8 @@ SendReport send(Connection& connection, const T& root, SendOptions options = {})
     if (options.until != Until::delivered) {
         SendOperation<T> operation(connection, root, options);
         if (!objects::others_send(operation.link())) {
-            objects::Patience patience(operation.link(), options.deadline, "send");
+            objects::Patience patience(operation.link(), options.deadline,
+                                       objects::Patience::Of::send);
             while (!operation.step()) patience.wait(!operation.awaits_receiver());
             return operation.report();
         }
@@ -138,7 +139,7 @@ template <class T>
 SendReport send(Connection& connection, const Received<T>& graph, SendOptions options = {}) {
     if (!graph.is_forwardable()) return send(connection, *graph, options);
     const auto link = objects::object_link(connection);
-    objects::Patience patience(*link, options.deadline, "send");
+    objects::Patience patience(*link, options.deadline, objects::Patience::Of::send);
     while (objects::others_send(*link)) patience.wait(false);
     ForwardOperation operation(connection, graph.image(), options);
     while (!operation.step()) patience.wait(!operation.awaits_receiver());

@@ -29,7 +29,8 @@ struct SendReport {
 };
 
 struct SendOptions {
-    // For the whole transfer, including the wait for the receiver's memory.
+    // For the whole transfer, including the wait for the receiver's memory. A graph whose send has
+    // failed with timeout may have arrived whole nevertheless (docs/graphs.md, "Owners").
     Deadline deadline = Deadline::never();
     // Graphs of one channel are received in the order in which they were sent; receivers choose
     // theirs.

@@ -269,21 +269,26 @@ std::optional<std::uint64_t> next_root(Connection& connection, std::uint16_t cha
 // does not move for config objects.timeout.
 class Patience {
   public:
-    Patience(Connection& connection, Deadline deadline, const char* what)
-        : owned_(object_link(connection)), link_(*owned_), deadline_(deadline), what_(what) {}
+    enum class Of : std::uint8_t { send, receive };
+    Patience(Connection& connection, Deadline deadline, Of of)
+        : owned_(object_link(connection)), link_(*owned_), deadline_(deadline), of_(of) {}
     // Of an operation, which outlives this.
-    Patience(ObjectLink& link, Deadline deadline, const char* what)
-        : link_(link), deadline_(deadline), what_(what) {}
+    Patience(ObjectLink& link, Deadline deadline, Of of)
+        : link_(link), deadline_(deadline), of_(of) {}
     void wait(bool begun);
 
   private:
+    void check(bool begun);
+    [[noreturn]] void fail(Errc code, const std::string& cause, const char* remedy) const;
+
     std::shared_ptr<ObjectLink> owned_;
     ObjectLink& link_;
     Deadline deadline_;
-    const char* what_;
+    Of of_;
     unsigned round_ = 0;          // pauses since the transfer last got on
     std::uint64_t activity_ = 0;  // of the link, then
     Deadline stalled_;            // when it must have got on; none before it has begun
+    Deadline starved_;            // when graphs of other channels must have been received
 };
 
 }  // namespace verbatim::objects
