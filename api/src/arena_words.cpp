@@ -23,9 +23,8 @@ void ArenaWords::reserve() noexcept {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
     view.words = static_cast<Word*>(memory);
-    pages_ = static_cast<std::uint8_t*>(memory) + words;
-    view.pages = pages_;
-    if (mprotect(pages_, view.bytes / kPageBytes, PROT_READ | PROT_WRITE) != 0)
+    view.pages = static_cast<std::uint8_t*>(memory) + words;
+    if (mprotect(view.pages, view.bytes / kPageBytes, PROT_READ | PROT_WRITE) != 0)
         return void(munmap(memory, words + view.bytes / kPageBytes));
     view_ = view;
 }
@@ -37,7 +36,7 @@ bool ArenaWords::make_usable(std::uint64_t page) noexcept {
     Word* const words = view_.words + first * kPageWords;
     const std::uint64_t bytes = (end - first) * kPageWords * sizeof(Word);
     if (mprotect(words, bytes, PROT_READ | PROT_WRITE) != 0) return false;
-    for (std::uint64_t i = first; i < end; ++i) pages_[i] |= kUsable;
+    for (std::uint64_t i = first; i < end; ++i) view_.pages[i] |= kUsable;
     return true;
 }
 
@@ -47,7 +46,7 @@ ArenaWords::Word* ArenaWords::use(std::uint64_t address) noexcept {
     is_refused_ = view_.words == nullptr;
     if (is_refused_) return nullptr;
     const std::uint64_t page = (address - view_.base) / kPageBytes;
-    std::uint8_t& state = pages_[page];
+    std::uint8_t& state = view_.pages[page];
     if ((state & kUsable) == 0 && !make_usable(page)) return nullptr;
     with_memory_ += (state & kHasMemory) == 0;
     ++used_;
@@ -55,8 +54,11 @@ ArenaWords::Word* ArenaWords::use(std::uint64_t address) noexcept {
     return view_.find(address);
 }
 
-void ArenaWords::leave(std::uint64_t address) noexcept {
-    pages_[(address - view_.base) / kPageBytes] = kHasMemory | kUsable;
+bool ArenaWords::leave(std::uint64_t address, const Word* words) noexcept {
+    if (!view_.holds(address) || words != view_.word(address / kPageBytes * kPageBytes))
+        return false;
+    view_.pages[(address - view_.base) / kPageBytes] = kHasMemory | kUsable;
+    return true;
 }
 
 // Graphs that wander through a large arena would in the end have touched the words of all of it.
@@ -68,7 +70,8 @@ void ArenaWords::trim() noexcept {
     if (madvise(view_.words, words_bytes(), MADV_DONTNEED) != 0) return;
     with_memory_ = 0;
     for (std::uint64_t i = 0; i < view_.bytes / kPageBytes; ++i)
-        if ((pages_[i] & kHasMemory) != 0) pages_[i] = kUsable;  // else it stays without memory
+        if ((view_.pages[i] & kHasMemory) != 0)
+            view_.pages[i] = kUsable;  // else it stays without memory
 }
 
 }  // namespace verbatim::objects

@@ -249,9 +249,7 @@ void Claims::clear() noexcept {
     for (const auto& [region, index] : touched_) {
         Page& page = region->pages[index];
         const std::uint64_t address = (region->number * kRegionPages + index) * kPageBytes;
-        if (page.words != nullptr && arena_words_.has(address, page.words))
-            arena_words_.leave(address);
-        else if (page.words != nullptr)
+        if (page.words != nullptr && !arena_words_.leave(address, page.words))
             spare_.push_back(page.words);
         if (page.fine != nullptr) spare_fine_.push_back(page.fine);
         page = {};

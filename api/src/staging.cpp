@@ -12,10 +12,10 @@ void Staging::begin() {
     opener_ = nullptr;
     remote_ = Remote::no;
     if (segments_.empty() && pieces_.empty()) return;
-    excerpts_.end(buffers_, &StagingBuffers::put_under_way);
+    excerpts_.end(buffers_, true);
     excerpts_.set_any(false);
     for (std::uint64_t segment = first_kept_; segment < segments_.size(); ++segment)
-        if (std::byte* const buffer = segments_[segment]) buffers_.put_under_way(buffer);
+        if (std::byte* const buffer = segments_[segment]) buffers_.put(buffer, true);
     segments_.clear();
     pieces_.clear();
     patches_.clear();
@@ -111,19 +111,17 @@ std::span<const Piece> Staging::pieces() {
 }
 
 void Staging::set_announced(bool is_sent) {
-    const auto put = is_sent ? &StagingBuffers::put_under_way : &StagingBuffers::put_back;
     if (is_sent) written_ = cursor_;
     pieces_.clear();
     patches_.clear();
-    excerpts_.end(buffers_, put);
+    excerpts_.end(buffers_, is_sent);
     announced_ = cursor_;
     // The segment that is being filled stays.
     const std::uint64_t current = base_ == nullptr ? segments_.size() : segments_.size() - 1;
     for (; first_kept_ < current; ++first_kept_) {
         // The first part of a segment may have been written before the rest was dropped.
-        const bool is_written = first_kept_ * kSegmentBytes < written_;
         if (std::byte* const buffer = segments_[first_kept_])
-            (buffers_.*(is_written ? &StagingBuffers::put_under_way : put))(buffer);
+            buffers_.put(buffer, first_kept_ * kSegmentBytes < written_);
         segments_[first_kept_] = nullptr;
     }
 }

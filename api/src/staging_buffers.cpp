@@ -76,8 +76,8 @@ void Excerpts::add(const Piece& source, std::vector<Piece>& pieces, StagingBuffe
     last_ = pieces.back();
 }
 
-void Excerpts::end(StagingBuffers& to, void (StagingBuffers::*put)(std::byte*)) {
-    for (; !buffers_.empty(); buffers_.pop_back()) (to.*put)(buffers_.back());
+void Excerpts::end(StagingBuffers& to, bool are_written) {
+    for (; !buffers_.empty(); buffers_.pop_back()) to.put(buffers_.back(), are_written);
     bytes_ = 0;
     last_ = {};
 }

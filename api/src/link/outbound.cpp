@@ -78,8 +78,7 @@ Outbound::~Outbound() {
     try {
         // The device may still read the graph. Copies of it are kept until it has read them.
         const Deadline deadline = Deadline::after(connection().config().objects.timeout);
-        for (unsigned round = 0;
-             !writer_->retire() && writer_->reads_graph() && !deadline.passed(round); ++round) {
+        for (unsigned round = 0; !is_quiet() && !deadline.passed(round); ++round) {
             if (connection().progress() != Errc::ok) break;
             std::this_thread::yield();
         }

@@ -6,8 +6,7 @@
 
 #include <cstdint>
 #include <fstream>
-#include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include <verbatim/objects/graph/claims.hpp>
@@ -70,43 +69,44 @@ TEST(Claims, of_freed_arena_memory_are_refused_as_it_is_at_the_first_look) {
     EXPECT_EQ(claims.word_at(address_of(again)), Claims::kFree);
 }
 
-std::uint64_t resident_bytes() {
+// Of addresses, and of memory.
+std::pair<std::uint64_t, std::uint64_t> process_bytes() {
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     std::ifstream file("/proc/self/statm");
     std::uint64_t all = 0, resident = 0;
     file >> all >> resident;
-    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return {all * page, resident * page};
 }
 
 // Graphs that wander through a large arena: each claims another part of it.
 TEST(Claims, of_a_large_arena_do_not_keep_the_memory_of_all_of_it) {
-    if (test::kSanitized) GTEST_SKIP() << "a sanitizer's shadow counts, too";
+    if (test::kSanitized)
+        GTEST_SKIP() << "a sanitizer's shadow counts, too: it runs in the release build";
     constexpr std::uint64_t kPart = std::uint64_t{4} << 20, kParts = 64;
     Arena arena({.max_bytes = 2 * kPart * kParts});
     auto* const memory = static_cast<std::byte*>(arena.allocate(kPart * kParts, 4096));
     Claims claims(arena);
-    const std::uint64_t before = resident_bytes();
+    const std::uint64_t before = process_bytes().second;
     for (std::uint64_t part = 0; part < kParts; ++part) {
         for (std::uint64_t at = 0; at < kPart; at += 4096)
             claims.claim(address_of(memory + part * kPart + at), 48, at);
         claims.clear();
     }
     // Words for 256 MiB are 64 MiB.
-    EXPECT_LT(resident_bytes(), before + (std::uint64_t{24} << 20));
+    EXPECT_LT(process_bytes().second, before + (std::uint64_t{24} << 20));
     arena.deallocate(memory, kPart * kParts, 4096);
 }
 
 TEST(Claims, work_where_the_system_refuses_addresses_for_a_word_of_each_granule) {
-    if (test::kSanitized) GTEST_SKIP() << "sanitizers need the addresses";
+    if (test::kSanitized)
+        GTEST_SKIP() << "sanitizers need the addresses: it runs in the release build";
     Arena arena({.max_bytes = std::size_t{64} << 30});
     std::vector<std::byte*> blocks;
     for (int i = 0; i < 1000; ++i)
         blocks.push_back(static_cast<std::byte*>(arena.allocate(48, 16)));
     const pid_t child = fork();
     if (child == 0) {
-        std::ifstream file("/proc/self/statm");
-        std::uint64_t pages = 0;
-        file >> pages;
-        const rlimit limit{pages * 4096 + (std::uint64_t{1} << 30), RLIM_INFINITY};
+        const rlimit limit{process_bytes().first + (std::uint64_t{1} << 30), RLIM_INFINITY};
         if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
         Claims claims(arena);
         claims.claim(address_of(blocks[0]), 48, 0);

@@ -268,7 +268,8 @@ TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
 
 // Memory for it must be populated first, which only calls of the program do.
 TEST(Windows, for_a_message_that_is_composed_are_lent_when_there_is_memory) {
-    if (!SetAside::kIsUsable) GTEST_SKIP() << "the sanitizer has other uses for the addresses";
+    if (!SetAside::kIsUsable)
+        GTEST_SKIP() << "this sanitizer has other uses for the addresses; all other builds run it";
     Pair pair;
     { const objects::ComposePlace wish(*pair.sender, wire::kSlotBytes); }
     const auto link = objects::object_link(*pair.receiver);

@@ -25,7 +25,7 @@ class ArenaWords {
     struct View {
         std::uint64_t base = 0, bytes = 0;  // of the arena
         Word* words = nullptr;
-        const std::uint8_t* pages = nullptr;  // their states
+        std::uint8_t* pages = nullptr;  // their states
 
         [[gnu::always_inline]] bool holds(std::uint64_t address) const noexcept {
             return address - base < bytes;
@@ -47,11 +47,8 @@ class ArenaWords {
     // The words of the page of `address`, which hold anything. Null: it is no page of the arena, or
     // the system refuses the addresses (ulimit -v).
     Word* use(std::uint64_t address) noexcept;
-    void leave(std::uint64_t address) noexcept;
-    // The words of its page are these.
-    bool has(std::uint64_t address, const Word* words) const noexcept {
-        return view_.holds(address) && view_.word(address / kPageBytes * kPageBytes) == words;
-    }
+    // False: these are no words of its page.
+    bool leave(std::uint64_t address, const Word* words) noexcept;
     // No page is in use. Gives memory back if the last graph needed little of it.
     void trim() noexcept;
 
@@ -68,7 +65,6 @@ class ArenaWords {
 
     const Arena& arena_;
     View view_;
-    std::uint8_t* pages_ = nullptr;
     bool is_refused_ = false;
     std::uint64_t with_memory_ = 0;  // pages
     std::uint64_t used_ = 0;         // pages, since the last trim()

@@ -1,10 +1,10 @@
 // The claims say of every granule of the sender's memory which granule of the image holds its copy.
 // They have a word for each 16 bytes: one load tells new from seen. The words of the arena lie side
 // by side (arena_words.hpp). A radix directory leads to the others: it has a page of words for each
-// 4 KiB of memory that objects were met in. Pages that lie inside one large
-// object have no words but the number of their first granule. Objects that do not start on a
-// granule, or share one with others, lie apart: their pages have fine words, for each 4 bytes one.
-// The few that fit no such words are in a table.
+// 4 KiB of memory that objects were met in. Pages that lie inside one large object have no words
+// but the number of their first granule. Objects that do not start on a granule, or share one with
+// others, lie apart: their pages have fine words, for each 4 bytes one. The few that fit no such
+// words are in a table.
 //
 // clear() costs what was touched. Threads: one at a time.
 #pragma once

@@ -10,6 +10,7 @@
 
 #include <verbatim/objects/graph/claims.hpp>
 #include <verbatim/objects/graph/packing.hpp>
+#include <verbatim/objects/graph/pointer_runs.hpp>
 #include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
@@ -105,12 +106,11 @@ struct PointerFans {
             TraitOf<T>::each_pointer(
                 object, [&]<std::size_t>(auto* target) __attribute__((always_inline)) {
                     const std::uint64_t address = address_of(target);
-                    const bool is_near = address - address_of(&object) + kNear < 2 * kNear;
+                    const bool is_far = PointerRuns<Packer>::is_far(&object, target);
                     const ArenaWords::View& words = packer.tables_.targets.claims.arena_words();
                     __builtin_prefetch(
-                        reinterpret_cast<const void*>(is_near ? address + kAhead : address));
-                    if (!is_near && words.holds(address))
-                        __builtin_prefetch(words.word(address), 1);
+                        reinterpret_cast<const void*>(is_far ? address : address + kAhead));
+                    if (is_far && words.holds(address)) __builtin_prefetch(words.word(address), 1);
                 });
     }
     template <class T, bool IsPointer>
@@ -141,7 +141,7 @@ struct PointerFans {
             __builtin_prefetch(reinterpret_cast<const std::byte*>(target) + sizeof(T) - 1);
     }
 
-    static constexpr std::uint64_t kNear = 2048, kAhead = 1024;
+    static constexpr std::uint64_t kAhead = 1024;
 
     // Never written: it is not free.
     static inline Claims::Word elsewhere_ = Claims::kShared;

@@ -22,10 +22,10 @@ class StagingBuffers {
     std::byte* take();
     // The next ones need no memory. False: there is none.
     bool reserve(std::size_t count) noexcept;
-    // The device may read it until set_retired().
-    void put_under_way(std::byte* buffer) { under_way_.push_back(buffer); }
-    // Nothing of it was written: others before may still be under way.
-    void put_back(std::byte* buffer) { spare_.push_back(buffer); }
+    // `is_written`: the device may read it until set_retired(). Else nothing of it was, or will be.
+    void put(std::byte* buffer, bool is_written) {
+        (is_written ? under_way_ : spare_).push_back(buffer);
+    }
     void set_retired();
     std::size_t under_way() const noexcept { return under_way_.size(); }
     // Those that are under way there are so here from now on. Of the same arena.
@@ -64,8 +64,8 @@ class Excerpts {
     }
     // At most a segment. Excerpts that follow each other, as those of one array do, are one piece.
     void add(const Piece& source, std::vector<Piece>& pieces, StagingBuffers& from);
-    // They were announced, or dropped, where `put` says what becomes of their buffers.
-    void end(StagingBuffers& to, void (StagingBuffers::*put)(std::byte*));
+    // They were announced, and written or dropped.
+    void end(StagingBuffers& to, bool are_written);
 
   private:
     std::vector<std::byte*> buffers_;  // the last one is being filled
