@@ -69,16 +69,12 @@ TEST(Windows, of_graphs_that_come_one_by_one_are_lent_once) {
 TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_them) {
     Pair pair;
     pair.transfer(Numbers(kMany, 7));
-    std::optional<objects::ComposePlace> place;
-    for (const Deadline deadline = in_time(); !place || place->address() == 0;) {
-        ASSERT_FALSE(deadline.passed());
-        (void)(readable(*pair.sender) || readable(*pair.receiver));
-        place.emplace(*pair.sender, wire::kSlotBytes);
-        if (!SetAside::kIsUsable) break;
+    while (readable(*pair.sender) || readable(*pair.receiver)) {
     }
+    const objects::ComposePlace place(*pair.sender, wire::kSlotBytes);
     if (SetAside::kIsUsable) {
-        EXPECT_GE(place->address(), SetAside::kFirst);
-        EXPECT_LT(place->address(), SetAside::kEnd);
+        EXPECT_GE(place.address(), SetAside::kFirst);
+        EXPECT_LT(place.address(), SetAside::kEnd);
     }
     for (std::uint32_t window = 0; window < 8; ++window)
         ASSERT_EQ(
@@ -91,7 +87,7 @@ TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_t
         ASSERT_FALSE(deadline.passed());
         (void)readable(*pair.sender);
     }
-    EXPECT_EQ(place->take(*link).count, 0u);
+    EXPECT_EQ(place.take(*link).count, 0u);
     pair.transfer(Numbers(kMany, 8));
 }
 
@@ -268,32 +264,6 @@ TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
         EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
         pair.receiver->send_message(1, {}, {}, in_time());
     }
-}
-
-// There is no moment without a graph on its way unless its sender makes one.
-TEST(Windows, come_back_for_moves_while_graph_follows_graph) {
-    Pair pair;
-    constexpr int kMoves = 20;
-    constexpr std::size_t kAhead = 4;
-    std::atomic<bool> has_moved{false};
-    std::jthread peer([&] {
-        std::deque<std::pair<Numbers, std::optional<Sending<Numbers>>>> sendings;
-        for (int next = 0; !has_moved; sendings.pop_front()) {
-            for (; sendings.size() < kAhead; ++next) {
-                auto& [numbers, sending] =
-                    sendings.emplace_back(Numbers(200'000, next), std::nullopt);
-                sending.emplace(*pair.sender, numbers, SendOptions{in_time()});
-            }
-            while (!sendings.front().second->test() && !has_moved) (void)pair.sender->progress();
-        }
-    });
-    const std::array<Lane, 2> lanes{pair.receiver_context.make_lane(),
-                                    pair.receiver_context.make_lane()};
-    for (int i = 0; i < kMoves; ++i) {
-        EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), Numbers(200'000, i));
-        EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
-    }
-    has_moved = true;
 }
 
 // Memory for it must be populated first, which only calls of the program do.
