@@ -90,6 +90,12 @@ class Child {
     Wire& wire() { return *wire_; }
     pid_t pid() const { return pid_; }
     void kill(int signal) const { ::kill(pid_, signal); }
+    // Returns when it has stopped. False: it has ended.
+    bool stop() const {
+        kill(SIGSTOP);
+        int status = 0;
+        return waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
+    }
     // Waits for the end. The exit code, or minus the signal.
     int reap() {
         int status = 0;

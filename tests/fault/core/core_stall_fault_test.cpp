@@ -68,10 +68,7 @@ class PeerStops : public testing::Test {
             EXPECT_TRUE(write_all());
         }
         while (victim_->try_flush() == Errc::would_block) (void)victim_->progress();
-        child_.kill(SIGSTOP);
-        int status = 0;
-        ASSERT_EQ(waitpid(child_.pid(), &status, WUNTRACED), child_.pid());
-        ASSERT_TRUE(WIFSTOPPED(status));
+        ASSERT_TRUE(child_.stop());
     }
     virtual bool asks_before() const { return true; }
     // False: there is no room.
