@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <verbatim/driver/log.hpp>
 
 #include "waiting.hpp"
 
@@ -141,18 +140,7 @@ void Connection::send_message(std::uint8_t channel, std::span<const std::byte> h
 Message Connection::receive_message(Deadline deadline) {
     const auto guard = enter(*impl_);
     Message message;
-    bool warned = false;
-    wait_for(*impl_, deadline, [&] {
-        const Errc error = impl_->try_receive(message);
-        if (error == Errc::would_block && !warned && impl_->member.holds_up_fragments()) {
-            log::warn(
-                "{}: a message is held while one arrives that is longer than the ring; "
-                "release it first",
-                impl_->channel.name());
-            warned = true;
-        }
-        return error;
-    });
+    wait_for(*impl_, deadline, [&] { return impl_->try_receive(message); });
     return message;
 }
 

@@ -1,6 +1,8 @@
 // Messages of a connection, and its place on a lane.
 #include "connection_impl.hpp"
 
+#include <verbatim/driver/log.hpp>
+
 namespace verbatim {
 namespace {
 
@@ -48,6 +50,7 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self) noexcept {
                 const Use use(*static_cast<Impl*>(self));
                 (void)use->judge(use->dispatcher.handle());
+                use->warn_of_held();
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
             [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },
@@ -83,6 +86,13 @@ void Connection::Impl::Use::end_last() noexcept {
     // The lane ends what is still closing, when nobody has the lane any more.
     const std::shared_ptr<Lane::Impl> owned =
         std::exchange(impl_.lane, {std::shared_ptr<void>(), impl_.lane.get()});
+}
+
+void Connection::Impl::warn_of_held() noexcept {
+    if (!dispatcher.finds_held_up()) [[likely]]
+        return;
+    log::warn("{}: {} messages are held and keep the next ones from coming; release them",
+              channel.name(), member.ring().receiver().held());
 }
 
 Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {

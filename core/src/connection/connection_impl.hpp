@@ -96,6 +96,8 @@ struct Connection::Impl {
 
     Errc progress() noexcept;
     void check() const;
+    // Logs, once, that held messages keep others from coming in.
+    void warn_of_held() noexcept;
 
     Connection* handle = nullptr;  // the program's; null: abandoned
     std::shared_ptr<Lane::Impl> lane;

@@ -51,6 +51,11 @@ class Dispatcher {
     // After a look in vain: a program may do nothing else, so the lane is polled every so often in
     // a row, or each time.
     bool wants_poll(bool each_time) noexcept { return ++looks_in_vain_ % 64 == 0 || each_time; }
+    // Held messages keep others from coming in. True once.
+    bool finds_held_up() noexcept {
+        if (found_held_up_ || !member_.holds_up()) return false;
+        return found_held_up_ = true;
+    }
     // Something is there to be received.
     bool has_message() const noexcept { return waiting_ || !kept_.empty(); }
     // Takes what comes, also where no channel has a handler: notices lie between messages.
@@ -100,7 +105,7 @@ class Dispatcher {
     std::list<Message> kept_;  // before it; a list takes no memory while it is empty
     std::size_t kept_bytes_ = 0;
     unsigned looks_in_vain_ = 0;
-    bool handling_ = false, closed_ = false, watches_ = false;
+    bool handling_ = false, closed_ = false, watches_ = false, found_held_up_ = false;
 };
 
 }  // namespace verbatim

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "connection_impl.hpp"
 
 namespace verbatim {
@@ -54,15 +56,25 @@ inline void refuse_ended(const Connection::Impl& impl) {
                     "a handler ended it during the call", "connect again");
 }
 
+// Held messages may be why a peer does nothing more.
+[[noreturn]] inline void raise_timeout(const Connection::Impl& impl) {
+    const RingReceiver& receiver = impl.member.ring().receiver();
+    const bool is_held_up = receiver.is_full() || receiver.holds_half();
+    throw Error(Errc::timeout, "connection to " + impl.channel.name(),
+                is_held_up ? fmt::format("messages that are held keep others from coming: {} {} held",
+                                         receiver.held(), receiver.held() == 1 ? "is" : "are")
+                           : "the peer did not act in time",
+                is_held_up ? "release some, the oldest first"
+                           : "see whether the peer is busy or stopped, or allow more time");
+}
+
 // One round of a wait, after an attempt that would block. `round`: how many came before it.
 inline void wait_once(Connection::Impl& impl, unsigned round, Deadline deadline) {
     refuse_in_handler(impl);
-    if (deadline.passed(round))
-        throw Error(Errc::timeout, "connection to " + impl.channel.name(),
-                    "the peer did not act in time",
-                    "see whether the peer is busy or stopped, or allow more time");
+    if (deadline.passed(round)) raise_timeout(impl);
     (void)impl.progress();
     refuse_ended(impl);
+    impl.warn_of_held();
     impl.lane->pause(round, deadline);
     refuse_ended(impl);  // a pause polls, too
 }

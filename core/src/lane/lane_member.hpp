@@ -120,9 +120,12 @@ class LaneMember {
     bool has_ended() const noexcept { return ended_; }
     // Messages and claims that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
-    // A long message comes in, and held ones keep ring space that its fragments need.
-    bool holds_up_fragments() const noexcept {
-        return fragments_.is_begun() && ring_.receiver().holds_half();
+    // Held messages keep others from coming in: as many are held as can be, or they keep ring space
+    // that the fragments of a long message need.
+    bool holds_up() const noexcept {
+        const RingReceiver& receiver = ring_.receiver();
+        return (receiver.is_full() && receiver.ready()) ||
+               (fragments_.is_begun() && receiver.holds_half());
     }
     // The queue pair is gone; held messages are still given back.
     void leave() noexcept { has_left_ = true; }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace verbatim {
@@ -12,31 +13,43 @@ class HeldRecords {
   public:
     static constexpr std::uint32_t kMost = 64;
 
-    bool full() const noexcept { return next_ - first_ == kMost; }
-    bool empty() const noexcept { return next_ == first_; }
-    std::uint32_t count() const noexcept { return next_ - first_; }
-
-    // A record that ends at this position; not when full. Returns its number.
-    std::uint32_t add(std::uint64_t end) noexcept {
-        ends_[next_ % kMost] = end;
-        held_ |= bit(next_);
-        return next_++;
+    bool full() const noexcept { return held_ == ~std::uint64_t{0}; }
+    bool empty() const noexcept { return held_ == 0; }
+    std::uint32_t count() const noexcept {
+        return static_cast<std::uint32_t>(std::popcount(held_));
     }
-    // The position up to which everything was given back; `before`: while that is nothing new.
-    std::uint64_t give_back(std::uint32_t number, std::uint64_t before) noexcept {
-        held_ &= ~bit(number);
-        while (first_ != next_ && (held_ & bit(first_)) == 0) before = ends_[first_++ % kMost];
-        return before;
+
+    // A record that starts at this position, behind all others; not when full. Returns its number.
+    std::uint32_t add(std::uint64_t start) noexcept {
+        const auto number = static_cast<std::uint32_t>(__builtin_ctzll(~held_));
+        const std::uint8_t newest = before_[kNone];
+        held_ |= std::uint64_t{1} << number;
+        starts_[number] = start;
+        before_[number] = newest;
+        after_[number] = kNone;
+        after_[newest] = before_[kNone] = static_cast<std::uint8_t>(number);
+        return number;
+    }
+    // The position up to which everything was given back; `end`: that of the last record.
+    std::uint64_t give_back(std::uint32_t number, std::uint64_t end) noexcept {
+        held_ &= ~(std::uint64_t{1} << number);
+        after_[before_[number]] = after_[number];
+        before_[after_[number]] = before_[number];
+        return held_ == 0 ? end : starts_[after_[kNone]];
     }
 
   private:
-    static std::uint64_t bit(std::uint32_t number) noexcept {
-        return std::uint64_t{1} << number % kMost;
-    }
+    static constexpr std::uint8_t kNone = kMost;  // behind the newest and before the oldest one
 
-    std::array<std::uint64_t, kMost> ends_{};
-    std::uint64_t held_ = 0;  // a bit for each of them
-    std::uint32_t first_ = 0, next_ = 0;
+    std::uint64_t held_ = 0;  // a bit for each number
+    std::array<std::uint64_t, kMost> starts_{};
+    std::array<std::uint8_t, kMost + 1> before_ = none(), after_ = none();
+
+    static constexpr std::array<std::uint8_t, kMost + 1> none() noexcept {
+        std::array<std::uint8_t, kMost + 1> all{};
+        all.fill(kNone);
+        return all;
+    }
 };
 
 }  // namespace verbatim

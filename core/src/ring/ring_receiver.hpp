@@ -39,9 +39,7 @@ class RingReceiver {
     }
     // Gives a record's space back.
     void release(std::uint32_t number) noexcept {
-        consumed_ = held_.give_back(number, consumed_);
-        // Nothing held: pads behind the last record are consumed, too.
-        if (held_.empty()) consumed_ = position_;
+        consumed_ = held_.give_back(number, position_);
     }
 
     // Passes pads, whose space is given back then even where no message is asked for.
@@ -153,7 +151,8 @@ class RingReceiver {
         const std::size_t slot = slot_of(word, at);
         if (slot == 0) [[unlikely]]
             return Errc::protocol_error;
-        const bool is_new = position_ >= seen_;
+        const std::uint64_t start = position_;
+        const bool is_new = start >= seen_;
         if (word.frame == ring::Frame::batch) return begin_batch(record, word, is_new);
         pass(slot);
         is_pad = word.frame == ring::Frame::pad;
@@ -166,7 +165,7 @@ class RingReceiver {
                   word.credit,
                   is_new,
                   word.frame,
-                  held_.add(position_),
+                  held_.add(start),
                   {memory_ + at + ring::kWordBytes, word.length}};
         return Errc::ok;
     }
@@ -189,6 +188,7 @@ class RingReceiver {
         if (word.frame != ring::Frame::message || bytes > batch_left_) [[unlikely]]
             return Errc::protocol_error;
         const std::byte* const payload = memory_ + batch_at_ + ring::kWordBytes;
+        const std::uint64_t start = position_;  // of the batch
         batch_at_ += bytes;
         batch_left_ -= bytes;
         // No record begins before it ends, so this is where the next one does.
@@ -199,7 +199,7 @@ class RingReceiver {
                   batch_credit_,
                   false,
                   word.frame,
-                  held_.add(position_),
+                  held_.add(start),
                   {payload, word.length}};
         return Errc::ok;
     }

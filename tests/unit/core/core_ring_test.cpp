@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -139,10 +141,34 @@ TEST(RingReceiver, gives_space_back_up_to_the_first_record_that_is_held) {
     receiver.release(held[0].number);
     EXPECT_EQ(receiver.consumed(), ends[1]);
     receiver.release(held[4].number);
-    EXPECT_EQ(receiver.held(), 3u);
+    EXPECT_EQ(receiver.held(), 1u);
     receiver.release(held[2].number);
     EXPECT_EQ(receiver.consumed(), ends[4]);
     EXPECT_EQ(receiver.held(), 0u);
+}
+
+TEST(HeldRecords, give_back_what_a_model_says_in_any_order) {
+    HeldRecords records;
+    std::map<std::uint64_t, std::uint32_t> model;  // by position
+    std::mt19937 random(7);
+    std::uint64_t end = 0, most = 0;
+    for (int i = 0; i < 200'000; ++i) {
+        ASSERT_EQ(records.count(), model.size());
+        ASSERT_EQ(records.full(), model.size() == HeldRecords::kMost);
+        most = std::max<std::uint64_t>(most, model.size());
+        const bool grows = random() % 1000 < (i % 2000 < 1000 ? 600 : 400);
+        if (grows && !records.full()) {
+            model[end] = records.add(end);
+            end += 1 + random() % 100;
+        } else if (!model.empty()) {
+            const auto chosen = std::next(model.begin(), static_cast<int>(random() % model.size()));
+            const std::uint32_t number = chosen->second;
+            model.erase(chosen);
+            const std::uint64_t free = model.empty() ? end : model.begin()->first;
+            ASSERT_EQ(records.give_back(number, end), free);
+        }
+    }
+    EXPECT_EQ(most, HeldRecords::kMost);
 }
 
 TEST(RingReceiver, tells_whether_memory_holds_all_records_up_to_a_position) {

@@ -77,6 +77,14 @@ class Packer : public Packing {
             take_in(first, count);
         }
     }
+    // `count` objects that lie inside of their holder, where no other reference leads to them. The
+    // receiver's owned() has them outside of it.
+    template <class E>
+    void owned_inside(const E* first, std::uint64_t count) {
+        if (count == 0) return;
+        if constexpr (Types::template claims<E>()) ++references_;
+        take_in<E, false>(first, count);
+    }
     // A raw or shared pointer; `word` is the field of 8 bytes that has its address.
     template <class E>
     [[gnu::always_inline]] void pointer(const E* target, Slot word) {
@@ -179,8 +187,9 @@ class Packer : public Packing {
             take_in(&root_, 1);
     }
 
-    // Copies new objects into the image. Those that refer to others are walked later.
-    template <class E>
+    // Copies new objects into the image. Those that refer to others are walked later. `IsClaimed`:
+    // other references may lead to them.
+    template <class E, bool IsClaimed = Types::template claims<E>()>
     [[gnu::always_inline]] std::uint64_t take_in(const E* first, std::uint64_t count) {
         std::uint64_t offset = 0;
         const std::uint64_t bytes = count * sizeof(E);
@@ -195,7 +204,7 @@ class Packer : public Packing {
             offset = LargeArrays<Packer>::take_in(*this, first, count);
         }
         ++objects_;
-        if constexpr (Types::template claims<E>()) note<E>(first, count, offset);
+        if constexpr (IsClaimed) note<E>(first, count, offset);
         return offset;
     }
     template <class E>
