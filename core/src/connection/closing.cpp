@@ -17,6 +17,7 @@ void Closing::begin() noexcept {
     impl_.moving.give_up();
     leaves_messages_ = impl_.dispatcher.has_message();
     impl_.member.end();
+    impl_.grants.hold_ends();  // of layers, too, which go before the bye is said
     // What the program gave, which may hold the lane.
     told.handlers.clear();
     if (impl_.sending.sender) impl_.sending.sender->end(Errc::peer_lost);

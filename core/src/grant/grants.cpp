@@ -88,6 +88,7 @@ LentPiece Grants::take_window() {
 }
 
 void Grants::end(LentMemory& lent) noexcept {
+    if (holds_ends_) return;
     const auto guard = lane_->enter();
     begin_end(lent, peer_hears_ && lent.notice == EndNotice::sent && !member_.has_ended());
 }
@@ -105,6 +106,7 @@ void Grants::begin_end(LentMemory& lent, bool peer_hears) noexcept {
 }
 
 void Grants::end_all() noexcept {
+    holds_ends_ = false;
     notices_.clear();  // the bye says it
     if (lent_ == nullptr) return;
     for (const auto& lent : lent_->list) begin_end(*lent, false);

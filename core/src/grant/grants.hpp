@@ -37,6 +37,8 @@ class Grants {
     // Begins the end.
     void end(LentMemory& lent) noexcept;
     void end_all() noexcept;
+    // The program closes the connection: no grant ends before end_all(), which follows the bye.
+    void hold_ends() noexcept { holds_ends_ = true; }
     // Goes on with what found no room, and lets go what has ended. True: nothing is left to do.
     bool progress() noexcept;
     // The queue pair has failed or gone: all that is lent goes to the quarantine.
@@ -85,6 +87,7 @@ class Grants {
     std::list<Quarantine::Lot> lot_;
     std::size_t busy_ = 0;  // of them, opening or ending
     bool peer_hears_;
+    bool holds_ends_ = false;
     EndNotices notices_;
 };
 

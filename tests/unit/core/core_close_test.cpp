@@ -1,6 +1,7 @@
 // The close of a connection: everything accepted arrives first. In a handler, and on a lane that a
 // poller drives, nobody waits for that.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 
@@ -140,6 +141,54 @@ TEST(Close, in_a_handler_makes_later_calls_of_the_same_round_say_so) {
     const Deadline deadline = soon();
     while (pair.sender && !deadline.passed()) (void)lane.poll();
     EXPECT_EQ(claim.commit(8), Errc::peer_lost);
+}
+
+// Layers, and programs, let grants go as soon as their connection is gone. The peer would find its
+// writes refused, and no bye yet that says why.
+TEST(Close, on_a_poller_ends_no_grant_before_its_bye) {
+    Config config = small_ring();
+    config.pollers.push_back({.name = "p"});
+    Context context(config), peers(small_ring());
+    Listener listener = peers.listen("127.0.0.1:0");
+    std::optional<Connection> peer;
+    std::thread accepting([&] { peer.emplace(listener.accept(soon())); });
+    std::atomic<bool> closed = false, looked_at = false;
+    std::vector<RemoteExtent> extents;
+    Grant grant;
+    auto handler = [&](Connection& one, Message&) {
+        const auto lent = grant.extents();
+        extents.assign(lent.begin(), lent.end());
+        EXPECT_EQ(one.try_send(3, {}), Errc::ok);  // which the close waits for
+        { const Connection ended(std::move(one)); }
+        grant.end();
+        closed = true;
+        for (const Deadline limit = soon(); !looked_at && !limit.passed();) sched_yield();
+    };
+    context.connect("127.0.0.1:" + std::to_string(listener.port()), context.poller("p"),
+                    [&](Connection& connection) {
+                        auto* const memory = connection.receive_arena().allocate(64, 64);
+                        grant = Grant::begin(connection, {static_cast<std::byte*>(memory), 64},
+                                             Access::remote_write);
+                        connection.on(2, handler);
+                    });
+    accepting.join();
+    ASSERT_EQ(peer->try_send(2, {}), Errc::ok);
+    const Deadline limit = soon();
+    while (!closed && !limit.passed()) sched_yield();
+    const auto* const source = static_cast<std::byte*>(peer->arena().allocate(64, 64));
+    const auto write = [&] {
+        std::size_t written = 0;
+        const Errc error =
+            peer->try_write(source, 64, extents[0].address, extents[0].remote_key, written);
+        return error == Errc::ok ? peer->try_flush() : error;
+    };
+    Errc error = write();
+    while (error == Errc::would_block && !limit.passed()) error = write();
+    EXPECT_EQ(error, Errc::ok);
+    looked_at = true;
+    while (error <= Errc::would_block && !limit.passed()) error = write();
+    EXPECT_EQ(receive_all(*peer), 1);
+    EXPECT_TRUE(peer->peer_closed());
 }
 
 }  // namespace
