@@ -27,7 +27,8 @@ struct verbatim::objects::Trait<boost::container::small_vector<E, N>> {
     static TypeInfo info() { return Trait<std::vector<E>>::info(); }
     template <class S>
     static void pack(S& sender, const Vector& vector, Slot) {
-        if (vector.data() == static_cast<const void*>(reinterpret_cast<const Image&>(vector).inside))
+        if (vector.data() ==
+            static_cast<const void*>(reinterpret_cast<const Image&>(vector).inside))
             sender.template owned_inside<E>(vector.data(), vector.size());
         else
             sender.template owned<E>(vector.data(), vector.size());

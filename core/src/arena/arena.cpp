@@ -214,10 +214,7 @@ std::uint64_t Arena::take(std::uint64_t granules, std::uint64_t step) {
 std::uint64_t Arena::allocate_locked(std::uint64_t granules, std::uint64_t step) {
     GranuleHeap& heap = state_->heap;
     std::uint64_t first = heap.allocate(granules, step);
-    // Merging small free blocks takes time in proportion to their number: only when a good part is
-    // in them.
-    if (first == GranuleHeap::kNone && heap.small_free_granules() > heap.populated() / 4 &&
-        heap.consolidate())
+    if (first == GranuleHeap::kNone && heap.is_merge_due() && heap.consolidate())
         first = heap.allocate(granules, step);
     if (first == GranuleHeap::kNone) first = grow_and_allocate(granules, step);
     state_->peak = std::max(state_->peak, heap.taken());

@@ -11,6 +11,7 @@ namespace verbatim {
 class FreeQueue {
   public:
     bool empty() const noexcept { return head_ == blocks_.size(); }
+    std::uint64_t front() const noexcept { return blocks_[head_]; }
     std::uint64_t pop() noexcept {
         const std::uint64_t block = blocks_[head_++];
         if (head_ == blocks_.size()) clear();

@@ -15,7 +15,8 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) n
 }  // namespace
 
 std::uint64_t GranuleHeap::allocate(std::uint64_t granules, std::uint64_t alignment) {
-    if (granules <= kSmall && alignment == 1 && !small_[granules].empty()) {
+    if (granules <= kSmall && !small_[granules].empty() &&
+        small_[granules].front() % alignment == 0) {
         small_free_ -= granules;
         taken_ += granules;
         return small_[granules].pop();
@@ -95,6 +96,7 @@ void GranuleHeap::add_free(std::uint64_t first, std::uint64_t granules) {
     if (granules > kSmall) return add_hole(first, granules);
     small_[granules].push(first);
     small_free_ += granules;
+    ++freed_small_;
 }
 
 void GranuleHeap::add_hole(std::uint64_t first, std::uint64_t granules) {
@@ -123,7 +125,7 @@ void GranuleHeap::erase_hole(Holes::iterator hole) {
 void GranuleHeap::forget_all_free() noexcept {
     if (small_free_ != 0)
         for (FreeQueue& queue : small_) queue.clear();
-    small_free_ = 0;
+    small_free_ = unmerged_ = 0;
     holes_.clear();
     holes_by_length_.clear();
 }
@@ -138,6 +140,7 @@ bool GranuleHeap::consolidate() {
     std::sort(blocks.begin(), blocks.end());
     forget_all_free();
     run_ = {0, 0};
+    freed_small_ = 0;  // counts those that stay small
     for (std::size_t i = 0;
          i < blocks.size();) {  // merge neighbours before any of them becomes small again
         const std::uint64_t first = blocks[i].first;
@@ -145,6 +148,7 @@ bool GranuleHeap::consolidate() {
         for (; i < blocks.size() && blocks[i].first == end; ++i) end += blocks[i].second;
         add_free(first, end - first);
     }
+    unmerged_ = std::exchange(freed_small_, 0);
     return true;
 }
 

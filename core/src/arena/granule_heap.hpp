@@ -45,8 +45,12 @@ class GranuleHeap {
 
     std::uint64_t taken() const noexcept { return taken_; }
     std::uint64_t populated() const noexcept { return populated_; }
-    // Free granules that only a request of their exact size can have, until consolidate().
-    std::uint64_t small_free_granules() const noexcept { return small_free_; }
+    // As many small blocks were freed since the last consolidate() as the next one has to look at,
+    // or a quarter of the memory is in them. So its time is in proportion to that of the frees, and
+    // small blocks between holes do not let the memory grow without end.
+    bool is_merge_due() const noexcept {
+        return freed_small_ > unmerged_ + holes_.size() || small_free_ > populated_ / 4;
+    }
 
   private:
     struct Run {
@@ -62,7 +66,10 @@ class GranuleHeap {
     void erase_hole(Holes::iterator hole);
     void forget_all_free() noexcept;
 
-    std::uint64_t populated_ = 0, taken_ = 0, small_free_ = 0;
+    std::uint64_t populated_ = 0, taken_ = 0;
+    std::uint64_t small_free_ = 0;   // granules that only a request of their exact size can have
+    std::uint64_t freed_small_ = 0;  // blocks since the last consolidate(), which left `unmerged_`
+    std::uint64_t unmerged_ = 0;
     Run run_;
     std::array<FreeQueue, kSmall + 1> small_;
     Holes holes_;

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-
 #include "waiting.hpp"
 
 namespace verbatim {

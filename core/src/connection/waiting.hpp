@@ -61,9 +61,10 @@ inline void refuse_ended(const Connection::Impl& impl) {
     const RingReceiver& receiver = impl.member.ring().receiver();
     const bool is_held_up = receiver.is_full() || receiver.holds_half();
     throw Error(Errc::timeout, "connection to " + impl.channel.name(),
-                is_held_up ? fmt::format("messages that are held keep others from coming: {} {} held",
-                                         receiver.held(), receiver.held() == 1 ? "is" : "are")
-                           : "the peer did not act in time",
+                is_held_up
+                    ? fmt::format("messages that are held keep others from coming: {} {} held",
+                                  receiver.held(), receiver.held() == 1 ? "is" : "are")
+                    : "the peer did not act in time",
                 is_held_up ? "release some, the oldest first"
                            : "see whether the peer is busy or stopped, or allow more time");
 }

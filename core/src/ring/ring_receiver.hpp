@@ -38,9 +38,7 @@ class RingReceiver {
         return held_.full() ? Errc::would_block : next_of_batch(record);
     }
     // Gives a record's space back.
-    void release(std::uint32_t number) noexcept {
-        consumed_ = held_.give_back(number, position_);
-    }
+    void release(std::uint32_t number) noexcept { consumed_ = held_.give_back(number, position_); }
 
     // Passes pads, whose space is given back then even where no message is asked for.
     // True: a notice is next.
@@ -194,13 +192,8 @@ class RingReceiver {
         // No record begins before it ends, so this is where the next one does.
         if (batch_left_ == 0) [[unlikely]]
             move_by(ring::round_up(batch_at_ + ring::kWordBytes, ring::kAlignment) - offset());
-        record = {word.channel,
-                  word.kind,
-                  batch_credit_,
-                  false,
-                  word.frame,
-                  held_.add(start),
-                  {payload, word.length}};
+        record = {word.channel, word.kind,        batch_credit_,         false,
+                  word.frame,   held_.add(start), {payload, word.length}};
         return Errc::ok;
     }
 

@@ -215,6 +215,33 @@ TEST(Arena, merges_small_free_blocks_before_it_gives_up) {
     EXPECT_NO_THROW(take(arena, 60 * KiB));
 }
 
+// Few bytes lie in small blocks, but they part the holes that larger ones need.
+TEST(Arena, grows_no_further_than_a_small_multiple_of_what_was_ever_live) {
+    for (const std::size_t alignment : {16UL, 64UL}) {
+        Arena arena(small_arena(2 * MiB, 1024 * MiB));
+        std::mt19937 random(1);
+        std::vector<std::pair<std::byte*, std::size_t>> live;
+        for (int i = 0; i < 30'000; ++i) {
+            const std::size_t bytes =
+                random() % 20 == 0 ? 16 * KiB + random() % MiB : 16 + random() % 8000;
+            live.emplace_back(take(arena, bytes, alignment), bytes);
+            if (live.size() <= 30) continue;
+            std::swap(live[random() % live.size()], live.back());
+            arena.deallocate(live.back().first, live.back().second, alignment);
+            live.pop_back();
+        }
+        EXPECT_LT(arena.usage().populated_bytes, 4 * arena.usage().peak_bytes) << alignment;
+    }
+}
+
+TEST(Arena, takes_freed_blocks_for_aligned_requests_of_their_size) {
+    Arena arena(small_arena(64 * KiB, 64 * KiB));
+    std::vector<std::byte*> all;
+    for (int i = 0; i < 8; ++i) all.push_back(take(arena, 64, 64));
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) arena.deallocate(all[i], 64, 64);
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) EXPECT_EQ(take(arena, 64, 64), all[i]);
+}
+
 TEST(Arena, reports_a_machine_without_enough_memory_instead_of_dying) {
     const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
     const std::size_t twice = std::bit_ceil(2 * 4096 * pages);
