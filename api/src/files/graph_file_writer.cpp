@@ -39,8 +39,25 @@ constexpr bool kMayChoose = true;
 constexpr bool kMayChoose = true;
 #endif
 
+// The name of the file that a save replaces: a link is followed, as programs expect of a name that
+// is written to. What is no file is not replaced.
+std::string followed(const std::string& path) {
+    struct stat status {};
+    if (lstat(FileHandle::checked_path(path).c_str(), &status) != 0) return path;
+    if (!S_ISLNK(status.st_mode)) {
+        if (!S_ISREG(status.st_mode))
+            FileHandle(-1, path, true).refuse("it is no regular file", EINVAL);
+        return path;
+    }
+    char* const real = realpath(path.c_str(), nullptr);
+    if (real == nullptr) FileHandle(-1, path, true).refuse("its link leads nowhere", errno);
+    std::string target = real;
+    std::free(real);
+    return followed(target);
+}
+
 int make_temporary(std::string& name, const std::string& path) {
-    name = FileHandle::checked_path(path) + ".XXXXXX";
+    name = path + ".XXXXXX";
     const int file = mkostemp(name.data(), O_CLOEXEC);
     if (file >= 0) return file;
     const int error = errno;
@@ -87,7 +104,7 @@ struct GraphFileWriter::Body {
 };
 
 GraphFileWriter::GraphFileWriter(const std::string& path)
-    : path_(path), handle_(make_temporary(temporary_, path), path, true) {}
+    : path_(followed(path)), handle_(make_temporary(temporary_, path_), path, true) {}
 
 GraphFileWriter::GraphFileWriter(int file)
     : handle_(file, "of descriptor " + std::to_string(file), false) {

@@ -50,7 +50,7 @@ MemberEvents Connection::Impl::events() noexcept {
             [](void* self) noexcept {
                 const Use use(*static_cast<Impl*>(self));
                 (void)use->judge(use->dispatcher.handle());
-                use->warn_of_held();
+                warn_of_held(*use.operator->());
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
             [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },
@@ -88,11 +88,11 @@ void Connection::Impl::Use::end_last() noexcept {
         std::exchange(impl_.lane, {std::shared_ptr<void>(), impl_.lane.get()});
 }
 
-void Connection::Impl::warn_of_held() noexcept {
-    if (!dispatcher.finds_held_up()) [[likely]]
+void warn_of_held(Connection::Impl& impl) noexcept {
+    if (!impl.dispatcher.finds_held_up()) [[likely]]
         return;
     log::warn("{}: {} messages are held and keep the next ones from coming; release them",
-              channel.name(), member.ring().receiver().held());
+              impl.channel.name(), impl.member.ring().receiver().held());
 }
 
 Errc Connection::Impl::try_send(const OutgoingMessage& message) noexcept {

@@ -96,8 +96,6 @@ struct Connection::Impl {
 
     Errc progress() noexcept;
     void check() const;
-    // Logs, once, that held messages keep others from coming in.
-    void warn_of_held() noexcept;
 
     Connection* handle = nullptr;  // the program's; null: abandoned
     std::shared_ptr<Lane::Impl> lane;
@@ -147,6 +145,8 @@ struct Connection::Impl {
 // Lets its lane count it, from when it joins. Throws std::bad_alloc.
 void begin_telemetry(Connection::Impl& connection);
 void inherit(Connection::Impl& impl) noexcept;
+// Logs, once, that held messages keep others from coming in.
+void warn_of_held(Connection::Impl& impl) noexcept;
 // The peer has dialled again: nothing more of this connection is handed out.
 void supersede(Connection::Impl& impl) noexcept;
 

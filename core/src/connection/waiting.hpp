@@ -75,7 +75,7 @@ inline void wait_once(Connection::Impl& impl, unsigned round, Deadline deadline)
     if (deadline.passed(round)) raise_timeout(impl);
     (void)impl.progress();
     refuse_ended(impl);
-    impl.warn_of_held();
+    warn_of_held(impl);
     impl.lane->pause(round, deadline);
     refuse_ended(impl);  // a pause polls, too
 }

@@ -221,6 +221,24 @@ TEST_F(Saved, a_path_with_a_zero_byte_names_no_other_file) {
     EXPECT_EQ(bytes(), before);
 }
 
+TEST_F(Saved, a_name_that_is_a_link_is_followed_and_what_is_no_file_stays) {
+    save(path_, make_store(1));
+    const fs::path link = folder_ / "link", pipe = folder_ / "pipe", lost = folder_ / "lost";
+    fs::create_symlink(path_, link);
+    save(link.string(), make_store(2));
+    EXPECT_TRUE(fs::is_symlink(link));
+    expect_store(*map<Store>(path_), 2);
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    fs::create_symlink(pipe, folder_ / "to_pipe");
+    fs::create_symlink(folder_ / "not there", lost);
+    for (const fs::path& name : {pipe, folder_ / "to_pipe", lost, folder_})
+        EXPECT_EQ(error_of([&] { save(name.string(), make_store(3)); }).code(),
+                  Errc::invalid_argument)
+            << name;
+    EXPECT_TRUE(fs::is_fifo(pipe));
+    EXPECT_TRUE(fs::is_symlink(lost));
+}
+
 TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_taken) {
     save_placed(path_, make_store(2'000));
     const std::string before = bytes();
