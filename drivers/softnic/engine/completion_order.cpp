@@ -151,8 +151,12 @@ bool CompletionOrder::retire(const ExecutedRequest& result) noexcept {
         shared_->failure.text.set(
             "the send completion queue is full: it must have room for all outstanding requests");
     // A peer that went is no surprise worth a line of its own: its completion says so.
-    if (result.syndrome != Syndrome::retry_exceeded)
+    if (result.syndrome != Syndrome::retry_exceeded) {
+        if (shared_->failure.text.view().empty())
+            shared_->failure.text.set("a request was refused with syndrome {:#x}",
+                                      static_cast<unsigned>(result.syndrome));
         log::warn("queue pair {}: {}", shared_->traits.number, shared_->failure.text.view());
+    }
     shared_->enter_error();
     if (!failed) {
         completions_->mark_overrun();
