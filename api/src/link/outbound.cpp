@@ -277,13 +277,12 @@ bool Outbound::begin() {
     if (!writer_) link_.pump();  // memory may have been freed
     const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
                            flags_of(options_), 0};
-    if (!writer_) {
-        writer_ = std::make_unique<ImageWriter>(link_, options_.foreign);
-        if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
-    }
+    if (!writer_) writer_ = std::make_unique<ImageWriter>(link_, options_.foreign);
     if (!send(wire::kBegin, wire::bytes_of(head), {})) return false;
     id_ = head.id;
     outgoing.begin_streamed();
+    // Not before: the receiver may have its windows back while no graph is on its way.
+    if (options_.place != nullptr) writer_->prefer(options_.place->take(link_));
     phase_ = Phase::bind;
     return true;
 }
