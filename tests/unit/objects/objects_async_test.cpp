@@ -14,7 +14,6 @@
 
 #include "core_fault.hpp"
 #include "objects_pair.hpp"
-#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -262,23 +261,6 @@ TEST(AsyncOperations, a_graph_that_is_refused_costs_no_other_one) {
     EXPECT_EQ(error_code_of([&] { first.wait(); }), Errc::type_mismatch);
     EXPECT_EQ(error_code_of([&] { wrong.take(); }), Errc::type_mismatch);
     EXPECT_EQ(*right.take(), text);
-}
-
-TEST(AsyncOperations, of_a_parent_have_ended_in_its_forked_child) {
-    Pair pair;
-    const Numbers large(kLong, 1);
-    Receiving<Numbers> receiving(*pair.receiver);
-    Sending<Numbers> sending(*pair.sender, large);
-    ASSERT_FALSE(receiving.test());
-    EXPECT_EQ(softnic::test::status_in_child([&] {
-                  if (error_code_of([&] { receiving.wait(); }) != Errc::permission_denied) return 1;
-                  if (!sending.test()) return 2;
-                  if (error_code_of([&] { sending.wait(); }) != Errc::permission_denied) return 3;
-                  return 0;
-              }),
-              0);
-    ASSERT_TRUE(poll_until(pair, [&] { return receiving.test() && sending.test(); }));
-    EXPECT_EQ(*receiving.take(), large);
 }
 
 TEST(AsyncOperations, handles_that_end_early_leave_the_others_as_they_were) {

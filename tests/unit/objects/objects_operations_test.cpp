@@ -15,6 +15,7 @@
 
 #include "core_fault.hpp"
 #include "objects_pair.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -303,6 +304,25 @@ TEST(Operations, a_comparator_that_throws_drops_the_graph_and_the_connection_goe
     EXPECT_EQ(test::error_code_of([&] { pair.transfer(map); }), Errc::out_of_memory);
     Failing::fail = nullptr;
     EXPECT_EQ(*pair.transfer(map), map);
+}
+
+TEST(Operations, of_a_parent_have_ended_in_its_forked_child) {
+    Pair pair;
+    const Numbers large(kMany, 1);
+    Receiving<Numbers> receiving(*pair.receiver);
+    Sending<Numbers> sending(*pair.sender, large);
+    ASSERT_FALSE(receiving.test());
+    constexpr Errc kRefused = Errc::permission_denied;
+    EXPECT_EQ(softnic::test::status_in_child([&] {
+                  if (error_of([&] { receiving.wait(); }).code() != kRefused) return 1;
+                  if (!sending.test()) return 2;
+                  if (error_of([&] { sending.wait(); }).code() != kRefused) return 3;
+                  return 0;
+              }),
+              0);
+    const Deadline limit = soon();
+    while (!receiving.test() && !limit.passed()) (void)sending.test();
+    EXPECT_EQ(*receiving.take(), large);
 }
 
 }  // namespace
