@@ -21,6 +21,13 @@ class HeldRecords {
 
     // A record that starts at this position, behind all others; not when full. Returns its number.
     std::uint32_t add(std::uint64_t start) noexcept {
+        if (held_ == 0) [[likely]] {
+            held_ = 1;
+            starts_[0] = start;
+            before_[0] = after_[0] = kNone;
+            before_[kNone] = after_[kNone] = 0;
+            return 0;
+        }
         const auto number = static_cast<std::uint32_t>(__builtin_ctzll(~held_));
         const std::uint8_t newest = before_[kNone];
         held_ |= std::uint64_t{1} << number;
@@ -33,9 +40,11 @@ class HeldRecords {
     // The position up to which everything was given back; `end`: that of the last record.
     std::uint64_t give_back(std::uint32_t number, std::uint64_t end) noexcept {
         held_ &= ~(std::uint64_t{1} << number);
+        if (held_ == 0) [[likely]]
+            return end;  // add() makes the links anew
         after_[before_[number]] = after_[number];
         before_[after_[number]] = before_[number];
-        return held_ == 0 ? end : starts_[after_[kNone]];
+        return starts_[after_[kNone]];
     }
 
   private:
@@ -43,13 +52,7 @@ class HeldRecords {
 
     std::uint64_t held_ = 0;  // a bit for each number
     std::array<std::uint64_t, kMost> starts_{};
-    std::array<std::uint8_t, kMost + 1> before_ = none(), after_ = none();
-
-    static constexpr std::array<std::uint8_t, kMost + 1> none() noexcept {
-        std::array<std::uint8_t, kMost + 1> all{};
-        all.fill(kNone);
-        return all;
-    }
+    std::array<std::uint8_t, kMost + 1> before_{}, after_{};  // numbers, while any are held
 };
 
 }  // namespace verbatim
