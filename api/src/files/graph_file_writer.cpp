@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
+#include <system_error>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/operations/graph_file.hpp>
@@ -42,18 +44,18 @@ constexpr bool kMayChoose = true;
 // The name of the file that a save replaces: a link is followed, as programs expect of a name that
 // is written to. What is no file is not replaced.
 std::string followed(const std::string& path) {
-    struct stat status {};
-    if (lstat(FileHandle::checked_path(path).c_str(), &status) != 0) return path;
-    if (!S_ISLNK(status.st_mode)) {
-        if (!S_ISREG(status.st_mode))
-            FileHandle(-1, path, true).refuse("it is no regular file", EINVAL);
-        return path;
+    namespace fs = std::filesystem;
+    std::error_code error;
+    fs::path real = FileHandle::checked_path(path);
+    fs::file_status status = fs::symlink_status(real, error);
+    if (fs::is_symlink(status)) {
+        real = fs::canonical(path, error);
+        if (error) FileHandle(-1, path, true).refuse("its link leads nowhere", error.value());
+        status = fs::status(real, error);
     }
-    char* const real = realpath(path.c_str(), nullptr);
-    if (real == nullptr) FileHandle(-1, path, true).refuse("its link leads nowhere", errno);
-    std::string target = real;
-    std::free(real);
-    return followed(target);
+    if (fs::exists(status) && !fs::is_regular_file(status))
+        FileHandle(-1, path, true).refuse("it is no regular file", EINVAL);
+    return real;
 }
 
 int make_temporary(std::string& name, const std::string& path) {

@@ -163,21 +163,13 @@ void ObjectLink::pump_arrived() {
     take_in();
 }
 
-// In a forked child, where no poll tells of an end.
-void ObjectLink::end_inherited(const Connection& connection) noexcept {
-    try {
-        connection.check();
-    } catch (const Error& error) {
-        operations_.fail_all(error);
-    }
-}
-
 // After the messages, one of whose handlers may have ended the connection.
 void ObjectLink::go_on(Errc handled) {
     must_go_on_ = false;
     Connection* const connection = this->connection();
     if (connection == nullptr) return;
-    if (handled == Errc::permission_denied) return end_inherited(*connection);
+    // In a forked child no poll tells of the end.
+    if (handled == Errc::permission_denied) return end(false);
     (void)connection->progress();
     if (handled != Errc::out_of_memory) return;
     throw Error(Errc::out_of_memory, "connection to " + here().peer_name(),

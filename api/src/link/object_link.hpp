@@ -75,7 +75,6 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     static constexpr std::uint32_t kLooks = 8;
 
     void go_on(Errc handled);
-    void end_inherited(const Connection& connection) noexcept;
     [[noreturn]] void refuse_all() const;
 
     Connection::Impl* impl_;  // null: it has ended

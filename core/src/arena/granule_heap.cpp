@@ -125,7 +125,7 @@ void GranuleHeap::erase_hole(Holes::iterator hole) {
 void GranuleHeap::forget_all_free() noexcept {
     if (small_free_ != 0)
         for (FreeQueue& queue : small_) queue.clear();
-    small_free_ = unmerged_ = 0;
+    small_free_ = freed_small_ = unmerged_ = 0;
     holes_.clear();
     holes_by_length_.clear();
 }
@@ -140,7 +140,6 @@ bool GranuleHeap::consolidate() {
     std::sort(blocks.begin(), blocks.end());
     forget_all_free();
     run_ = {0, 0};
-    freed_small_ = 0;  // counts those that stay small
     for (std::size_t i = 0;
          i < blocks.size();) {  // merge neighbours before any of them becomes small again
         const std::uint64_t first = blocks[i].first;
@@ -148,7 +147,7 @@ bool GranuleHeap::consolidate() {
         for (; i < blocks.size() && blocks[i].first == end; ++i) end += blocks[i].second;
         add_free(first, end - first);
     }
-    unmerged_ = std::exchange(freed_small_, 0);
+    unmerged_ = std::exchange(freed_small_, 0);  // those that stayed small
     return true;
 }
 

@@ -48,9 +48,10 @@ Connection::Impl::~Impl() {
 MemberEvents Connection::Impl::events() noexcept {
     return {this,
             [](void* self) noexcept {
-                const Use use(*static_cast<Impl*>(self));
-                (void)use->judge(use->dispatcher.handle());
-                warn_of_held(*use.operator->());
+                Impl& impl = *static_cast<Impl*>(self);
+                const Use use(impl);
+                (void)impl.judge(impl.dispatcher.handle());
+                warn_of_held(impl);
             },
             [](void* self, Errc why) noexcept { (void)static_cast<Impl*>(self)->fail(why); },
             [](void* self) noexcept { Use(*static_cast<Impl*>(self))->go_on(); },

@@ -33,6 +33,30 @@ int receive_all(Connection& connection) {
     return received;
 }
 
+// A context with a poller, and peers that it connects with there.
+class OnPoller {
+  public:
+    // The peer's end.
+    template <class SetUp>
+    Connection connect(SetUp set_up) {
+        std::optional<Connection> peer;
+        std::thread accepting([&] { peer.emplace(listener_.accept(soon())); });
+        context_.connect("127.0.0.1:" + std::to_string(listener_.port()), context_.poller("p"),
+                         set_up);
+        accepting.join();
+        return std::move(*peer);
+    }
+
+  private:
+    static Config with_poller() {
+        Config config = small_ring();
+        config.pollers.push_back({.name = "p"});
+        return config;
+    }
+    Context context_{with_poller()}, peers_{small_ring()};
+    Listener listener_ = peers_.listen("127.0.0.1:0");
+};
+
 TEST(Close, of_a_program_waits_until_everything_has_arrived) {
     Pair pair(small_ring(), small_ring());
     const int accepted = fill(*pair.sender);
@@ -98,37 +122,28 @@ TEST(Close, that_a_handler_began_is_finished_with_the_lane) {
 }
 
 TEST(Close, beside_a_silent_peer_leaves_other_connections_of_a_poller_alone) {
-    Config config = small_ring();
-    config.pollers.push_back({.name = "p"});
-    Context context(config), peers(small_ring());
-    Listener listener = peers.listen("127.0.0.1:0");
-    std::vector<Connection> accepted;
-    std::thread accepting([&] {
-        for (int i = 0; i < 2; ++i) accepted.push_back(listener.accept(soon()));
-    });
-    const std::string address = "127.0.0.1:" + std::to_string(listener.port());
+    OnPoller on_poller;
     std::atomic<bool> closed = false;
-    context.connect(address, context.poller("p"), [&](Connection& connection) {
+    Connection silent = on_poller.connect([&](Connection& connection) {
         connection.on(2, [&closed](Connection& one, Message&) {
             (void)fill(one);
             { const Connection ended(std::move(one)); }  // the peer does not read yet
             closed = true;
         });
     });
-    context.connect(address, context.poller("p"), [](Connection& connection) {
+    Connection other = on_poller.connect([](Connection& connection) {
         connection.on(
             3, [](Connection& one, Message& message) { (void)one.try_send(4, message.payload()); });
     });
-    accepting.join();
-    ASSERT_EQ(accepted[0].try_send(2, {}), Errc::ok);
+    ASSERT_EQ(silent.try_send(2, {}), Errc::ok);
     const auto began = Clock::now();
     for (int i = 0; i < 100; ++i) {
-        accepted[1].send_message(3, bytes_of("echo"), {}, soon());
-        EXPECT_EQ(text_of(accepted[1].receive_message(soon())), "echo");
+        other.send_message(3, bytes_of("echo"), {}, soon());
+        EXPECT_EQ(text_of(other.receive_message(soon())), "echo");
     }
     EXPECT_TRUE(closed);
-    EXPECT_LT(Clock::now() - began, config.connect.timeout / 2);
-    EXPECT_GT(receive_all(accepted[0]), 0);
+    EXPECT_LT(Clock::now() - began, small_ring().connect.timeout / 2);
+    EXPECT_GT(receive_all(silent), 0);
 }
 
 TEST(Close, in_a_handler_makes_later_calls_of_the_same_round_say_so) {
@@ -146,12 +161,7 @@ TEST(Close, in_a_handler_makes_later_calls_of_the_same_round_say_so) {
 // Layers, and programs, let grants go as soon as their connection is gone. The peer would find its
 // writes refused, and no bye yet that says why.
 TEST(Close, on_a_poller_ends_no_grant_before_its_bye) {
-    Config config = small_ring();
-    config.pollers.push_back({.name = "p"});
-    Context context(config), peers(small_ring());
-    Listener listener = peers.listen("127.0.0.1:0");
-    std::optional<Connection> peer;
-    std::thread accepting([&] { peer.emplace(listener.accept(soon())); });
+    OnPoller on_poller;
     std::atomic<bool> closed = false, looked_at = false;
     std::vector<RemoteExtent> extents;
     Grant grant;
@@ -164,31 +174,29 @@ TEST(Close, on_a_poller_ends_no_grant_before_its_bye) {
         closed = true;
         for (const Deadline limit = soon(); !looked_at && !limit.passed();) sched_yield();
     };
-    context.connect("127.0.0.1:" + std::to_string(listener.port()), context.poller("p"),
-                    [&](Connection& connection) {
-                        auto* const memory = connection.receive_arena().allocate(64, 64);
-                        grant = Grant::begin(connection, {static_cast<std::byte*>(memory), 64},
-                                             Access::remote_write);
-                        connection.on(2, handler);
-                    });
-    accepting.join();
-    ASSERT_EQ(peer->try_send(2, {}), Errc::ok);
+    Connection peer = on_poller.connect([&](Connection& connection) {
+        auto* const memory = connection.receive_arena().allocate(64, 64);
+        grant =
+            Grant::begin(connection, {static_cast<std::byte*>(memory), 64}, Access::remote_write);
+        connection.on(2, handler);
+    });
+    ASSERT_EQ(peer.try_send(2, {}), Errc::ok);
     const Deadline limit = soon();
     while (!closed && !limit.passed()) sched_yield();
-    const auto* const source = static_cast<std::byte*>(peer->arena().allocate(64, 64));
+    const auto* const source = static_cast<std::byte*>(peer.arena().allocate(64, 64));
     const auto write = [&] {
         std::size_t written = 0;
         const Errc error =
-            peer->try_write(source, 64, extents[0].address, extents[0].remote_key, written);
-        return error == Errc::ok ? peer->try_flush() : error;
+            peer.try_write(source, 64, extents[0].address, extents[0].remote_key, written);
+        return error == Errc::ok ? peer.try_flush() : error;
     };
     Errc error = write();
     while (error == Errc::would_block && !limit.passed()) error = write();
     EXPECT_EQ(error, Errc::ok);
     looked_at = true;
     while (error <= Errc::would_block && !limit.passed()) error = write();
-    EXPECT_EQ(receive_all(*peer), 1);
-    EXPECT_TRUE(peer->peer_closed());
+    EXPECT_EQ(receive_all(peer), 1);
+    EXPECT_TRUE(peer.peer_closed());
 }
 
 }  // namespace
