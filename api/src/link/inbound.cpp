@@ -204,8 +204,7 @@ void Patience::wait(bool begun) {
     }
     check(begun);
     auto until = std::min({deadline_.when, stalled_.when, starved_.when});
-    if (link_.incoming().must_settle())
-        until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
+    if (link_.must_settle()) until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
     connection.pause(round_++, {until});
 }
 

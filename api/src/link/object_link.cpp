@@ -62,6 +62,10 @@ ObjectLink::ObjectLink(Connection& connection)
 bool ObjectLink::withdraw() noexcept try {
     Connection* const connection = this->connection();
     if (connection == nullptr) return true;
+    // A graph on its way may need memory that only calls populate; this is part of one.
+    incoming_.lent().allow_growth(true);
+    settle();
+    incoming_.lent().allow_growth(false);
     const bool has_none = outgoing_.withdraw(*connection);
     return incoming_.lent().withdraw(*connection) && has_none;
 } catch (const std::bad_alloc&) {

@@ -5,6 +5,12 @@
 #include "messages/breach.hpp"
 
 namespace verbatim::objects {
+namespace {
+
+// The receiver asks each millisecond.
+constexpr std::chrono::milliseconds kWantedFor{50};
+
+}  // namespace
 
 BounceBuffers::~BounceBuffers() {
     set_retired();
@@ -63,13 +69,37 @@ void Outgoing::take_refusal(std::span<const std::byte> payload) {
 void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> payload) {
     wire::WindowId head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong reclaim"};
-    for (TakenSlots* const slots : std::vector(placed_))
-        if (slots->window == head.window) unplace(*slots);
+    unplace_in(head.window);
     // Else some of it is in use, and the receiver will ask again.
     const bool for_good = head.flags == wire::kForGood && open_.empty();
-    if (!(for_good ? windows.give_up(head.window) : windows.give_back(head.window))) return;
+    if (!(for_good ? windows.give_up(head.window) : windows.give_back(head.window))) {
+        if (head.flags == wire::kForGood && head.window < windows.count()) want(head.window);
+        return;
+    }
     given_back_.push_back({head.window, for_good ? wire::kForGood : 0});
     settle(connection);
+}
+
+void Outgoing::want(std::uint32_t window) {
+    wanted_.until = Deadline::after(kWantedFor);
+    if (std::find(wanted_.windows.begin(), wanted_.windows.end(), window) == wanted_.windows.end())
+        wanted_.windows.push_back(window);
+}
+
+void Outgoing::give_wanted() {
+    for (const std::uint32_t window : std::exchange(wanted_.windows, {})) {
+        unplace_in(window);
+        if (windows.give_up(window)) given_back_.push_back({window, wire::kForGood});
+    }
+}
+
+void Outgoing::forget_wanted() noexcept {
+    if (!wanted_.windows.empty() && wanted_.until.passed()) wanted_.windows.clear();
+}
+
+bool Outgoing::may_begin() noexcept {
+    forget_wanted();
+    return wanted_.windows.empty() && given_back_.empty() && open_.size() < wire::kMaxOpen;
 }
 
 bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t count) {
@@ -88,6 +118,11 @@ bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t co
     return slots.count != 0;
 }
 
+void Outgoing::unplace_in(std::uint32_t window) {
+    for (TakenSlots* const slots : std::vector(placed_))
+        if (slots->window == window) unplace(*slots);
+}
+
 void Outgoing::unplace(TakenSlots& slots) noexcept {
     if (const TakenSlots taken = take_placed(slots); taken.count != 0) windows.untake(taken);
 }
@@ -98,7 +133,8 @@ TakenSlots Outgoing::take_placed(TakenSlots& slots) noexcept {
 }
 
 bool Outgoing::withdraw(Connection& connection) {
-    if (!open_.empty()) return false;
+    // One that waits for windows may go on doing so behind the move.
+    if (!open_.empty() && windows.are_lent()) return false;
     asked_ = 0;  // room is lent anew behind the move
     for (TakenSlots* const slots : std::vector(placed_)) unplace(*slots);
     for (std::uint32_t window = 0; window < windows.count(); ++window)
@@ -108,6 +144,7 @@ bool Outgoing::withdraw(Connection& connection) {
 }
 
 void Outgoing::settle(Connection& connection) noexcept {
+    forget_wanted();
     const auto send = [&](std::uint8_t kind, const auto& head) {
         return LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {}, kind) ==
                Errc::ok;
@@ -121,9 +158,10 @@ void Outgoing::settle(Connection& connection) noexcept {
 void Outgoing::end(Connection* connection, std::uint64_t id, bool cancelled) noexcept {
     std::erase(open_, id);
     std::erase_if(refused_, [&](const RefusedGraph& refused) { return refused.id == id; });
-    if (!cancelled || connection == nullptr) return;
+    if (connection == nullptr) return;
     try {
-        cancelled_.push_back(id);
+        if (cancelled) cancelled_.push_back(id);
+        if (open_.empty()) give_wanted();
     } catch (const std::bad_alloc&) {
         return;  // the receiver keeps what came of it until the connection ends
     }

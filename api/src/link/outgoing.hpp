@@ -65,8 +65,11 @@ class Outgoing {
     }
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
-    bool must_settle() const noexcept { return !cancelled_.empty() || !given_back_.empty(); }
-    // Gives all windows back. False: a graph is on its way, or the receiver was not told yet.
+    bool must_settle() const noexcept {
+        return !cancelled_.empty() || !given_back_.empty() || !wanted_.windows.empty();
+    }
+    // Gives all windows back. False: a graph is on its way in them, or the receiver was not told
+    // yet.
     bool withdraw(Connection& connection);
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
@@ -75,7 +78,10 @@ class Outgoing {
     std::uint64_t next_id() const noexcept { return begun_ + 1; }
     void begin_eager() noexcept { ++begun_; }
     void begin_streamed() { open_.push_back(++begun_); }
-    bool may_begin() const noexcept { return open_.size() < wire::kMaxOpen; }
+    // Not while the receiver wants its windows back for good: with graph after graph there would
+    // be no moment for that. Nor before it was told of those given back: behind the beginning of
+    // a graph that is a breach.
+    bool may_begin() noexcept;
     // A streamed graph has ended; `cancelled`: the receiver must be told. Null: the connection has
     // ended.
     void end(Connection* connection, std::uint64_t id, bool cancelled) noexcept;
@@ -103,6 +109,10 @@ class Outgoing {
   private:
     void take_refusal(std::span<const std::byte> payload);
     void take_reclaim(Connection& connection, std::span<const std::byte> payload);
+    void want(std::uint32_t window);
+    void give_wanted();
+    void forget_wanted() noexcept;
+    void unplace_in(std::uint32_t window);
 
     std::uint64_t begun_ = 0;
     std::vector<std::uint64_t> open_;
@@ -113,6 +123,10 @@ class Outgoing {
     // Not told yet. Lists take no memory while they are empty.
     std::list<std::uint64_t> cancelled_;
     std::list<wire::WindowId> given_back_;
+    struct {
+        std::vector<std::uint32_t> windows;  // for good
+        Deadline until;                      // then they are not waited for
+    } wanted_;
 };
 
 }  // namespace verbatim::objects

@@ -66,6 +66,11 @@ bool BorrowedWindows::give_up(std::uint32_t number) noexcept {
     return true;
 }
 
+bool BorrowedWindows::are_lent() const noexcept {
+    return std::any_of(windows_.begin(), windows_.end(),
+                       [](const Window& window) { return !window.used.empty(); });
+}
+
 bool BorrowedWindows::take(std::uint32_t count, TakenSlots& slots) noexcept {
     for (std::size_t number = 0; number < windows_.size(); ++number) {
         Window& window = windows_[number];

@@ -30,6 +30,7 @@ class BorrowedWindows {
     // The same whatever was written there; no graph is on its way.
     bool give_up(std::uint32_t window) noexcept;
     std::size_t count() const noexcept { return windows_.size(); }
+    bool are_lent() const noexcept;  // some
 
     // The first room for so many slots side by side. False: there is none.
     bool take(std::uint32_t count, TakenSlots& slots) noexcept;

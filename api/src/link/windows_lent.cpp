@@ -8,6 +8,9 @@
 namespace verbatim::objects {
 namespace {
 
+// withdraw() is called in each poll of a move, which may sleep for 2 ms.
+constexpr std::chrono::milliseconds kWithdrawnFor{10};
+
 std::size_t room_for(const Connection& connection, std::size_t head, std::size_t item) {
     return (connection.max_message_bytes() - head) / item;
 }
@@ -64,6 +67,8 @@ std::size_t LentWindows::free_number() {
 }
 
 LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
+    // Graphs that have windows go on.
+    if (lent_ == 0 && Clock::now() < asks_again_ + kWithdrawnFor) return Lent::growing;
     auto count =
         static_cast<std::uint32_t>(std::max(wish.slots, std::min(wish.welcome_slots, most_slots_)));
     if (!budget_->take(count * wire::kSlotBytes, false)) {
@@ -227,9 +232,13 @@ bool LentWindows::withdraw(Connection& connection) noexcept {
     std::erase_if(ending_, [](const Grant& grant) { return grant.has_ended(); });
     // The peer cannot give back what it was not told of.
     tell(connection);
-    if (lent_ == 0) return ending_.empty();
-    if (Clock::now() < asks_again_) return false;
-    asks_again_ = Clock::now() + std::chrono::milliseconds(1);
+    const Clock::time_point now = Clock::now();
+    if (lent_ == 0) {
+        asks_again_ = now;
+        return ending_.empty();
+    }
+    if (now < asks_again_) return false;
+    asks_again_ = now + std::chrono::milliseconds(1);
     for (std::size_t i = 0; i < windows_.size(); ++i)
         if (windows_[i].told) ask(connection, i, wire::kForGood);
     return false;

@@ -74,8 +74,8 @@ class LentWindows {
         std::uint64_t welcome_slots = 0;  // if there is budget for more
         bool is_oldest = false;           // the graph that wants them is the context's oldest
     };
-    // Begins to lend. growing: memory was populated for it, or must be, a part at a time. Throws
-    // Error: what a grant does.
+    // Begins to lend. growing: not yet. Memory was populated for it, or must be, a part at a time;
+    // or all was withdrawn just now. Throws Error: what a grant does.
     Lent lend(Connection& connection, const Wish& wish);
     // A segment of the arena may be populated, once.
     void allow_growth(bool is_allowed) noexcept { may_grow_ = is_allowed; }
@@ -101,7 +101,8 @@ class LentWindows {
     // The peer gives a window back; `for_good`: it has finished all graphs that lie there. False:
     // it cannot.
     bool take_back(std::uint32_t window, bool for_good) noexcept;
-    // Asks for all of them. True: none is lent any more, and no key of them works.
+    // Asks for all of them. True: none is lent any more, and no key of them works. Then none is
+    // lent for the moment: a peer that streams graphs would at once have the next.
     bool withdraw(Connection& connection) noexcept;
 
     std::uint64_t bytes() const noexcept;  // of all windows

@@ -69,12 +69,16 @@ TEST(Windows, of_graphs_that_come_one_by_one_are_lent_once) {
 TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_them) {
     Pair pair;
     pair.transfer(Numbers(kMany, 7));
-    while (readable(*pair.sender) || readable(*pair.receiver)) {
+    std::optional<objects::ComposePlace> place;
+    for (const Deadline deadline = in_time(); !place || place->address() == 0;) {
+        ASSERT_FALSE(deadline.passed());
+        (void)(readable(*pair.sender) || readable(*pair.receiver));
+        place.emplace(*pair.sender, wire::kSlotBytes);
+        if (!SetAside::kIsUsable) break;
     }
-    const objects::ComposePlace place(*pair.sender, wire::kSlotBytes);
     if (SetAside::kIsUsable) {
-        EXPECT_GE(place.address(), SetAside::kFirst);
-        EXPECT_LT(place.address(), SetAside::kEnd);
+        EXPECT_GE(place->address(), SetAside::kFirst);
+        EXPECT_LT(place->address(), SetAside::kEnd);
     }
     for (std::uint32_t window = 0; window < 8; ++window)
         ASSERT_EQ(
@@ -87,7 +91,7 @@ TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_t
         ASSERT_FALSE(deadline.passed());
         (void)readable(*pair.sender);
     }
-    EXPECT_EQ(place.take(*link).count, 0u);
+    EXPECT_EQ(place->take(*link).count, 0u);
     pair.transfer(Numbers(kMany, 8));
 }
 
@@ -264,6 +268,100 @@ TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
         EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
         pair.receiver->send_message(1, {}, {}, in_time());
     }
+}
+
+// Sends until the ring is full; then window 0 is asked back.
+void ask_back_behind_a_full_ring(Pair& pair) {
+    const auto link = objects::object_link(*pair.sender);
+    const std::byte data[1024]{};
+    const Deadline full = in_time();
+    for (const std::size_t bytes : {sizeof data, std::size_t{0}})
+        while (pair.sender->try_send(0, {}, {data, bytes}) == Errc::ok)
+            while (pair.sender->try_flush() == Errc::would_block) {
+                ASSERT_FALSE(full.passed());
+                (void)pair.sender->progress();
+                (void)pair.receiver->progress();
+            }
+    const std::uint64_t activity = link->activity();
+    ASSERT_EQ(LayerChannel::try_send(*pair.receiver, wire::kChannel,
+                                     wire::bytes_of(wire::WindowId{0, wire::kForGood}), {},
+                                     wire::kReclaim),
+              Errc::ok);
+    for (const Deadline deadline = in_time(); link->activity() == activity;) {
+        ASSERT_FALSE(deadline.passed());
+        (void)pair.receiver->try_flush();
+        (void)pair.sender->handle_all();
+    }
+}
+
+// Behind its beginning the receiver would take them for windows of that graph.
+TEST(Windows, that_could_not_be_given_back_yet_come_before_the_next_graph) {
+    Pair pair;
+    const auto link = objects::object_link(*pair.sender);
+    // What was asked may bring credit, so that there is room for the answer.
+    for (bool was_given_back = true; was_given_back;) {
+        pair.transfer(Numbers(kMany, 7));
+        ASSERT_NO_FATAL_FAILURE(ask_back_behind_a_full_ring(pair));
+        was_given_back = !link->must_settle();
+        EXPECT_EQ(link->outgoing().may_begin(), was_given_back);
+        Message message;
+        for (const Deadline deadline = in_time();
+             pair.receiver->try_receive(message) == Errc::ok || link->must_settle();) {
+            ASSERT_FALSE(deadline.passed());
+            (void)readable(*pair.sender);
+        }
+    }
+    pair.transfer(Numbers(kMany, 8));
+}
+
+// There is no moment without a graph on its way unless its sender makes one.
+TEST(Windows, come_back_for_moves_while_graph_follows_graph) {
+    Pair pair;
+    constexpr int kMoves = 20;
+    constexpr std::size_t kAhead = 4;
+    std::atomic<bool> has_moved{false};
+    std::jthread peer([&] {
+        std::deque<std::pair<Numbers, std::optional<Sending<Numbers>>>> sendings;
+        for (int next = 0; !has_moved; sendings.pop_front()) {
+            for (; sendings.size() < kAhead; ++next) {
+                auto& [numbers, sending] =
+                    sendings.emplace_back(Numbers(200'000, next), std::nullopt);
+                sending.emplace(*pair.sender, numbers, SendOptions{in_time()});
+            }
+            while (!sendings.front().second->test() && !has_moved) (void)pair.sender->progress();
+        }
+    });
+    const std::array<Lane, 2> lanes{pair.receiver_context.make_lane(),
+                                    pair.receiver_context.make_lane()};
+    for (int i = 0; i < kMoves; ++i) {
+        EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), Numbers(200'000, i));
+        EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
+    }
+    has_moved = true;
+}
+
+// Nothing else would wake its sender then.
+TEST(Windows, that_are_wanted_back_in_vain_hold_up_other_graphs_for_a_moment_only) {
+    Pair pair;
+    const Numbers numbers(kMany, 4);
+    SendOperation<Numbers> unreceived(*pair.sender, numbers, {.channel = 1});
+    const auto link = objects::object_link(*pair.sender);
+    for (const Deadline deadline = in_time(); !link->outgoing().windows.are_lent();) {
+        ASSERT_FALSE(deadline.passed());
+        (void)unreceived.step();
+        (void)readable(*pair.receiver);
+    }
+    ASSERT_EQ(LayerChannel::try_send(*pair.receiver, wire::kChannel,
+                                     wire::bytes_of(wire::WindowId{0, wire::kForGood}), {},
+                                     wire::kReclaim),
+              Errc::ok);
+    for (const Deadline deadline = in_time(); !link->outgoing().must_settle();) {
+        ASSERT_FALSE(deadline.passed());
+        (void)pair.receiver->progress();
+        (void)readable(*pair.sender);
+    }
+    std::jthread peer([&] { send(*pair.sender, numbers, {.deadline = in_time(), .channel = 2}); });
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {.deadline = in_time(), .channel = 2}), numbers);
 }
 
 // Memory for it must be populated first, which only calls of the program do.
