@@ -334,8 +334,11 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
                     "raise max_graph_bytes in the receiver's section [objects]");
     // Before the attempt: what others release after it may be what is missing.
     const ArenaUsage usage = arena_->usage();
-    const auto lent = lent_.lend(connection, {arrival.want.slots, arrival.streamed.bases.size(),
-                                              budget_->is_oldest(arrival.want.ticket)});
+    std::optional<Error> lack;
+    const auto lent = lent_.lend(connection,
+                                 {arrival.want.slots, arrival.streamed.bases.size(),
+                                  budget_->is_oldest(arrival.want.ticket)},
+                                 lack);
     if (lent == LentWindows::Lent::yes) {
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();
@@ -353,11 +356,10 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
         arrival.want.until = Deadline::after(options_.window_wait);
     if (!never_fits && !arrival.want.until.passed()) return;
     throw Error(Errc::graph_too_large, "receiver's arena",
-                fmt::format("the graph needs {} bytes more, the arena has {} of {} in use",
+                fmt::format("the graph needs {} bytes more, the arena has {} of {} in use, and: {}",
                             arrival.want.slots * kSegmentBytes, usage.allocated_bytes,
-                            usage.reserved_bytes),
-                "release received graphs, or raise max_bytes in the receiver's section "
-                "[receive_arena]");
+                            usage.reserved_bytes, lack->cause()),
+                lack->remedy() + ", or release received graphs");
 } catch (const Error& error) {
     // A peer that has said all closes: the rest of the graph is here already.
     if (connection.state() != Errc::ok || scope_of(error.code()) == Scope::connection) return;

@@ -21,7 +21,34 @@ Error out_of_memory_error() {
                  "free memory, and repeat it");
 }
 
+// Of the exception that is handled. A comparator may throw anything.
+Error error_of_step() {
+    try {
+        throw;
+    } catch (const Error& error) {
+        return error;
+    } catch (const std::bad_alloc&) {
+        return out_of_memory_error();
+    } catch (const std::exception& other) {
+        return thrown_by_program(other.what());
+    } catch (...) {
+        return thrown_by_program(nullptr);
+    }
+}
+
 }  // namespace
+
+Error thrown_by_program(const char* what) {
+    return Error(Errc::corrupt_message, "operation on a graph",
+                 std::string("a function of the program threw ") +
+                     (what != nullptr ? what : "what is no std::exception"),
+                 "comparators, hash functions and validators must not throw");
+}
+
+void refuse_take() {
+    throw Error(Errc::invalid_argument, "received graph", "it has not come yet, or was taken",
+                "take it once, when the operation is over");
+}
 
 void OperationList::add(DrivenOperation& operation) noexcept {
     operation.list_ = this;
@@ -122,11 +149,8 @@ OperationQueue::Stage OperationQueue::step(DrivenOperation& operation) noexcept 
         receiving_ -= before == Stage::under_way;
     }
     return stage;
-} catch (const Error& error) {
-    fail(operation, error);
-    return Stage::queued;
-} catch (const std::exception&) {
-    fail(operation, out_of_memory_error());
+} catch (...) {
+    fail(operation, error_of_step());
     return Stage::queued;
 }
 

@@ -51,6 +51,17 @@ std::uint16_t flags_of(const OutboundOptions& options) noexcept {
                                       (options.composed ? wire::kComposed : 0));
 }
 
+// Before any look at the connection: its receiver may have closed right behind the refusal.
+void check_refusal(ObjectLink& link, std::uint64_t id) {
+    if (id == 0) return;
+    const RefusedGraph* const refusal = link.outgoing().refusal_of(id);
+    if (refusal == nullptr) return;
+    const Connection* const connection = link.connection();
+    throw Error(refusal->code,
+                connection != nullptr ? "receiver " + connection->peer_name() : "receiver",
+                "it refused the graph: " + refusal->reason, "do that at the receiver");
+}
+
 }  // namespace
 
 PackOptions pack_options(Connection& connection, bool acyclic) noexcept {
@@ -91,13 +102,11 @@ Outbound::~Outbound() {
 }
 
 void Outbound::begin_step() {
+    check_refusal(link_, id_);
     if (phase_ != Phase::retire) (void)link_.here();
     if (phase_ == Phase::walk && id_ == 0 && ++link_.outgoing().sends % kSendsUnseen != 0) return;
     link_.pump();
-    if (id_ != 0)
-        if (const RefusedGraph* const refusal = link_.outgoing().refusal_of(id_))
-            throw Error(refusal->code, "receiver " + connection().peer_name(),
-                        "it refused the graph: " + refusal->reason, "do that at the receiver");
+    check_refusal(link_, id_);
     if (phase_ != Phase::retire) link_.check();
 }
 

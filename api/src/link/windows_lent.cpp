@@ -66,7 +66,8 @@ std::size_t LentWindows::free_number() {
     return windows_.size() - 1;
 }
 
-LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
+LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish,
+                                    std::optional<Error>& lack) {
     // Graphs that have windows go on.
     if (lent_ == 0 && Clock::now() < asks_again_ + kWithdrawnFor) return Lent::growing;
     auto count =
@@ -97,6 +98,7 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish) {
     } catch (const Error& error) {
         budget_->give(count * wire::kSlotBytes);
         if (error.code() != Errc::out_of_memory) throw;
+        lack = error;
         return Lent::no_memory;
     } catch (...) {
         budget_->give(count * wire::kSlotBytes);
@@ -115,8 +117,9 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
 bool LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
     const std::uint64_t wanted = std::min(slots, most_slots_);
     if (peer_slots_ >= wanted) return true;
+    std::optional<Error> lack;
     try {
-        return lend(connection, {.slots = wanted}) != Lent::growing;
+        return lend(connection, {.slots = wanted}, lack) != Lent::growing;
     } catch (const Error&) {
         return true;  // whether it is needed will be seen: then its sender is told
     }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <verbatim/core/connection.hpp>
@@ -75,8 +76,9 @@ class LentWindows {
         bool is_oldest = false;           // the graph that wants them is the context's oldest
     };
     // Begins to lend. growing: not yet. Memory was populated for it, or must be, a part at a time;
-    // or all was withdrawn just now. Throws Error: what a grant does.
-    Lent lend(Connection& connection, const Wish& wish);
+    // or all was withdrawn just now. no_memory: `lack` is what the arena said. Throws Error: what a
+    // grant does.
+    Lent lend(Connection& connection, const Wish& wish, std::optional<Error>& lack);
     // A segment of the arena may be populated, once.
     void allow_growth(bool is_allowed) noexcept { may_grow_ = is_allowed; }
     // One more window, if the peer has fewer slots left: for messages that are composed. False: it

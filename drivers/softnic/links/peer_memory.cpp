@@ -83,6 +83,7 @@ Errc PeerMemory::fetch_file(std::uint64_t number) noexcept try {
     get.file = number;
     auto answer = questions_.ask_or_return(get, LinkOp::files, times_);
     if (!answer) return Errc::would_block;
+    if (answer->message.count == 0) return Errc::permission_denied;
     return add_files(std::move(*answer)) == number ? Errc::ok : Errc::protocol_error;
 } catch (const Error& error) {
     log::warn("{}", error.what());

@@ -36,7 +36,8 @@ class PeerMemory {
     void place_all(Instant deadline) noexcept;
 
     // Asks for a file that was registered later. ok: place() knows it now. would_block: the peer
-    // has not answered yet; again later. timeout: it has not for long.
+    // has not answered yet; again later. timeout: it has not for long. permission_denied: it gives
+    // none, since the memory has gone, or for want of a descriptor.
     Errc fetch_file(std::uint64_t number) noexcept;
     // Asks for the part of the key table that the key is in. ok: keys() knows it now. would_block,
     // timeout: as above.

@@ -109,18 +109,21 @@ Syndrome RemoteMemory::map_grant() noexcept {
         return kNoSyndrome;
     }
     if (grant_.file == 0) return kNoSyndrome;
+    bool is_given = true;
     base_ = link_->memory().place(grant_);
     if (base_ == nullptr && link_->may_fetch(grant_.file)) {
         const Errc fetched = link_->memory().fetch_file(grant_.file);
         if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
+        is_given = fetched != Errc::permission_denied;
         base_ = link_->memory().place(grant_);
     }
     // Memory like other private one then.
     if (base_ == nullptr && !grant_.may_vanish()) {
-        failure_->set(
-            "the memory file behind remote key {:#x} cannot be mapped here (the log says why)",
-            grant_.key);
+        failure_->set("the memory file behind remote key {:#x} {}", grant_.key,
+                      is_given ? "cannot be mapped here (the log says why)"
+                               : "was not given by the peer: it has ended that memory, or has no "
+                                 "descriptor left (ulimit -n)");
         return Syndrome::remote_access;
     }
     return kNoSyndrome;

@@ -1,6 +1,8 @@
 // Operations: several at a time, channels and their order, what an operation that ends early
 // leaves.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core_fault.hpp"
@@ -302,8 +305,72 @@ TEST(Operations, a_comparator_that_throws_drops_the_graph_and_the_connection_goe
     EXPECT_THROW(pair.transfer(map), std::range_error);
     Failing::fail = [] { throw std::bad_alloc(); };
     EXPECT_EQ(test::error_code_of([&] { pair.transfer(map); }), Errc::out_of_memory);
+    Failing::fail = [] { throw 7; };
+    EXPECT_THROW(pair.transfer(map), int);
     Failing::fail = nullptr;
     EXPECT_EQ(*pair.transfer(map), map);
+}
+
+TEST(Operations, a_comparator_that_throws_in_a_poll_fails_its_operation_alone) {
+    const auto throws_int = [] { throw 7; };
+    const auto throws_error = [] { throw std::range_error("no order"); };
+    Pair pair;
+    const std::map<int, int, Failing> map{{1, 10}, {2, 20}, {3, 30}};
+    for (const auto& [fail, text] : std::vector<std::pair<std::function<void()>, const char*>>{
+             {throws_int, "no std::exception"}, {throws_error, "no order"}}) {
+        send(*pair.sender, map, {soon()});
+        Failing::fail = fail;
+        Receiving<std::map<int, int, Failing>> failed(*pair.receiver, {soon()});
+        const Error error = error_of([&] { failed.wait(); });
+        Failing::fail = nullptr;
+        EXPECT_EQ(error.code(), Errc::corrupt_message);
+        test::says(error, text);
+        EXPECT_EQ(*pair.transfer(map), map);
+    }
+}
+
+TEST(Operations, a_graph_is_taken_once_and_when_it_is_there) {
+    Pair pair;
+    Receiving<Numbers> receiving(*pair.receiver, {soon()});
+    EXPECT_EQ(test::error_code_of([&] { receiving.take(); }), Errc::invalid_argument);
+    send(*pair.sender, Numbers{7}, {soon()});
+    receiving.wait();
+    EXPECT_EQ(*receiving.take(), Numbers{7});
+    EXPECT_EQ(test::error_code_of([&] { receiving.take(); }), Errc::invalid_argument);
+}
+
+// Both come with one poll where the receiver closes at once.
+TEST(Operations, a_refusal_is_heard_though_its_receiver_has_closed) {
+    Pair pair;
+    const Numbers numbers(kMany, 1);
+    SendOperation<Numbers> sending(*pair.sender, numbers);
+    ReceiveOperation<std::string> receiving(*pair.receiver);
+    const Error refusal = error_of([&] {
+        for (const Deadline deadline = soon(); !receiving.step() && !deadline.passed();)
+            (void)sending.step();
+    });
+    ASSERT_EQ(refusal.code(), Errc::type_mismatch);
+    pair.receiver.reset();
+    for (const Deadline deadline = soon(); pair.sender->progress() == Errc::ok;)
+        ASSERT_FALSE(deadline.passed());
+    const Error heard = error_of([&] { (void)sending.step(); });
+    EXPECT_EQ(heard.code(), Errc::type_mismatch) << heard.what();
+}
+
+// Not of its size: that may be far from its limit.
+TEST(Operations, a_receiver_without_descriptors_says_so) {
+    Pair pair;
+    (void)pair.sender->arena().allocate(64);  // has its file
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    close(next);
+    const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const Error error = error_of([&] { pair.transfer(Numbers(kMany, 1)); });
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    test::says(error, "ulimit -n");
+    EXPECT_EQ(pair.transfer(Numbers(kMany, 2))->size(), kMany);
 }
 
 TEST(Operations, of_a_parent_have_ended_in_its_forked_child) {

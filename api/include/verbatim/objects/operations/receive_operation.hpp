@@ -59,10 +59,17 @@ class ReceiveOperation {
             // Of a comparator or a hash function of the program: the walk cannot go on from here.
             inbound_.drop(Error(Errc::corrupt_message, "received graph", other.what()));
             throw;
+        } catch (...) {
+            inbound_.drop(objects::thrown_by_program(nullptr));
+            throw;
         }
     }
     bool has_begun() const noexcept { return inbound_.has_begun(); }
-    Received<T> take() { return std::move(*received_); }
+    // Once. Throws Error: there is none.
+    Received<T> take() {
+        if (!received_ || received_->get() == nullptr) objects::refuse_take();
+        return std::move(*received_);
+    }
     // ---- for receive() ----
     objects::ObjectLink& link() const noexcept { return inbound_.link(); }
 

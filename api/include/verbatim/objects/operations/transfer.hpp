@@ -192,6 +192,10 @@ class Outbound {
     std::unique_ptr<ImageWriter> writer_;  // once it is not eager
 };
 
+// A comparator, hash function or validator threw, on either side. Null: no std::exception.
+Error thrown_by_program(const char* what);
+[[noreturn]] void refuse_take();
+
 // The walk of a receiver over a graph that is not whole yet, kept with the graph.
 struct KeptWalk {
     explicit KeptWalk(std::unique_ptr<MendTables> own) noexcept : tables(std::move(own)) {}

@@ -153,9 +153,7 @@ void StreamDoors::accept_strangers(const Descriptor& door) {
     for (int budget = kNewcomersPerDoor; budget != 0; --budget) {
         bool full = false;
         Descriptor socket = accept_stream(door, full);
-        if (full && !std::exchange(full_, true))
-            log::warn(
-                "tcp port: no descriptor left for a peer's stream; raise the limit (ulimit -n)");
+        if (full && !std::exchange(full_, true)) tell_full();
         if (!socket) return;
         if (strangers_.size() >= kMostStreamStrangers) continue;
         Stranger stranger;
@@ -164,6 +162,15 @@ void StreamDoors::accept_strangers(const Descriptor& door) {
         thread_.watch(stranger.socket.get(), handler_.load(), false);
         strangers_.push_back(std::move(stranger));
     }
+}
+
+// Each tick finds it anew.
+void StreamDoors::tell_full() noexcept {
+    constexpr std::chrono::seconds kQuiet{30};
+    const Instant now = std::chrono::steady_clock::now();
+    if (full_told_ != Instant{} && now < full_told_ + kQuiet) return;
+    full_told_ = now;
+    log::warn("tcp port: no descriptor left for a peer's stream; raise the limit (ulimit -n)");
 }
 
 // False: it went, or never was a peer.

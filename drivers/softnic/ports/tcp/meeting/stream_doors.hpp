@@ -58,6 +58,7 @@ class StreamDoors final : EventThread::Handler {
     void accept_strangers(const Descriptor& door);
     static bool hear(Stranger& stranger) noexcept;
     void admit(Stranger& stranger);
+    void tell_full() noexcept;
     static Descriptor call(const QueuePairAddress& own, const QueuePairAddress& peer,
                            Instant deadline);
     void expect(const QueuePairAddress& own, const QueuePairAddress& peer, PeerStream& stream);
@@ -75,7 +76,8 @@ class StreamDoors final : EventThread::Handler {
     std::atomic<std::uint64_t> handler_{0};
     // Of the engine thread.
     std::vector<Stranger> strangers_;
-    bool full_ = false;  // the process may have no more descriptors
+    bool full_ = false;    // the process may have no more descriptors
+    Instant full_told_{};  // when that was last logged
 
     std::mutex mutex_;                                    // guards what follows
     std::map<std::array<std::uint8_t, 16>, Door> doors_;  // by the address asked for
