@@ -102,7 +102,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     add(wire::kNeed, wire::bytes_of(wire::Need{1, 2}));
     add(wire::kRestart, wire::bytes_of(wire::GraphId{1}));
     add(wire::kCancel, wire::bytes_of(wire::GraphId{1}));
-    add(wire::kReturn, wire::bytes_of(wire::WindowId{0, 0}));
+    add(wire::kReturn, wire::bytes_of(wire::Return{0, 0, 0, 0}));
     end();
     const wire::Lend lend{0, 1, 1, 1};
     add(wire::kLend, wire::bytes_of(lend),

@@ -42,6 +42,12 @@ std::uint64_t slots_in(std::span<const std::byte> payload) {
         throw Breach{"a wrong wish for room"};
     return head.slots;
 }
+void take_return(LentWindows& lent, std::span<const std::byte> payload, bool any_open) {
+    wire::Return head;
+    const bool is_good = wire::parse(payload, head) && payload.empty();
+    if (!is_good || (head.flags == wire::kForGood && any_open) || !lent.take_back(head))
+        throw Breach{"a window came back that is not free"};
+}
 // The first so many of the payload. False: there are fewer.
 template <class Record>
 bool take_records(std::span<const std::byte>& payload, std::size_t count,
@@ -114,16 +120,8 @@ bool Incoming::take(const Message& message) {
             // Copied out, a message has other addresses in any case.
             room_slots_ = options_.hostile ? 0 : slots_in(payload);
             return true;
-        case wire::kReturn: {
-            std::span rest = payload;
-            wire::WindowId head;
-            const bool is_good = wire::parse(rest, head);
-            const bool for_good = is_good && head.flags == wire::kForGood;
-            if (!is_good || (for_good && !arrivals_.open().empty()) ||
-                !lent_.take_back(head.window, for_good))
-                throw Breach{"a window came back that is not free"};
-            return true;
-        }
+        case wire::kReturn:
+            return take_return(lent_, payload, !arrivals_.open().empty()), true;
         default:
             throw Breach{"a message of unknown kind"};
     }

@@ -55,19 +55,24 @@ ObjectLink::ObjectLink(Connection& connection)
       tables_(connection.arena_ptr(), outgoing_.classes, incoming_.types().classes(),
               outgoing_.buffers) {
     LayerAccess::set_move_handler(
-        connection, [](void* link) noexcept { return static_cast<ObjectLink*>(link)->withdraw(); },
+        connection,
+        [](void* link, bool is_asked) noexcept {
+            return static_cast<ObjectLink*>(link)->withdraw(is_asked);
+        },
         this, outgoing_.buffers);
 }
 
-bool ObjectLink::withdraw() noexcept try {
+bool ObjectLink::withdraw(bool is_asked) noexcept try {
     Connection* const connection = this->connection();
     if (connection == nullptr) return true;
+    const bool is_taken = incoming_.lent().withdraw(*connection);
+    const bool is_given = outgoing_.withdraw(*connection, is_asked);
+    if (is_taken) return is_given;
     // A graph on its way may need memory that only calls populate; this is part of one.
     incoming_.lent().allow_growth(true);
     settle();
     incoming_.lent().allow_growth(false);
-    const bool has_none = outgoing_.withdraw(*connection);
-    return incoming_.lent().withdraw(*connection) && has_none;
+    return false;
 } catch (const std::bad_alloc&) {
     return false;
 }

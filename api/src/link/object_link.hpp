@@ -48,7 +48,7 @@ class ObjectLink : public std::enable_shared_from_this<ObjectLink> {
     void check() const;
     Error end_error() const;
     // Before the connection moves: true once neither side lends to the other.
-    bool withdraw() noexcept;
+    bool withdraw(bool is_asked) noexcept;
     // Nothing comes any more; the connection may go. `by_peer`: and else this program ended it.
     void end(bool by_peer) noexcept;
     // It has ended, and the peer had taken everything that was sent.

@@ -282,8 +282,8 @@ bool Outbound::send_eager() {
 
 bool Outbound::begin() {
     Outgoing& outgoing = link_.outgoing();
-    if (!outgoing.may_begin()) return false;
     if (!writer_) link_.pump();  // memory may have been freed
+    if (!outgoing.may_begin()) return false;
     const wire::Begin head{outgoing.next_id(), root_.layout.fingerprint, options_.channel,
                            flags_of(options_), 0};
     if (!writer_) writer_ = std::make_unique<ImageWriter>(link_, options_.foreign);

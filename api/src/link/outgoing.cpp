@@ -7,8 +7,8 @@
 namespace verbatim::objects {
 namespace {
 
-// The receiver asks each millisecond.
-constexpr std::chrono::milliseconds kWantedFor{50};
+// The receiver asks each millisecond; a move of this side does, too.
+constexpr std::chrono::milliseconds kWantedFor{50}, kMovingFor{10};
 
 }  // namespace
 
@@ -71,35 +71,44 @@ void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> p
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong reclaim"};
     unplace_in(head.window);
     // Else some of it is in use, and the receiver will ask again.
-    const bool for_good = head.flags == wire::kForGood && open_.empty();
-    if (!(for_good ? windows.give_up(head.window) : windows.give_back(head.window))) {
-        if (head.flags == wire::kForGood && head.window < windows.count()) want(head.window);
-        return;
+    if (head.flags != wire::kForGood) {
+        if (windows.give_back(head.window)) given_back_.push_back({head.window, 0, 0, 0});
+    } else if (open_.empty()) {
+        give_up(head.window);
+    } else if (windows.is_lent(head.window)) {
+        hold(kWantedFor);
+        hold_.is_wanted = true;
     }
-    given_back_.push_back({head.window, for_good ? wire::kForGood : 0});
     settle(connection);
 }
 
-void Outgoing::want(std::uint32_t window) {
-    wanted_.until = Deadline::after(kWantedFor);
-    if (std::find(wanted_.windows.begin(), wanted_.windows.end(), window) == wanted_.windows.end())
-        wanted_.windows.push_back(window);
+void Outgoing::hold(std::chrono::milliseconds time) noexcept {
+    hold_.is_on = true;
+    hold_.until = Deadline::after(time);
 }
 
-void Outgoing::give_wanted() {
-    for (const std::uint32_t window : std::exchange(wanted_.windows, {})) {
-        unplace_in(window);
-        if (windows.give_up(window)) given_back_.push_back({window, wire::kForGood});
-    }
+// The receiver may have dropped it meanwhile: what this side knows of tells it.
+void Outgoing::give_up(std::uint32_t window) {
+    if (!windows.is_lent(window)) return;
+    given_back_.push_back(
+        {window, wire::kForGood, static_cast<std::uint32_t>(windows.changes()), 0});
+    windows.give_up(window);
 }
 
-void Outgoing::forget_wanted() noexcept {
-    if (!wanted_.windows.empty() && wanted_.until.passed()) wanted_.windows.clear();
+// Also those that were lent since: the receiver wants all of them, and asks for no other reason.
+void Outgoing::give_all() {
+    for (TakenSlots* const slots : std::vector(placed_)) unplace(*slots);
+    for (std::uint32_t window = 0; window < windows.count(); ++window) give_up(window);
+    hold_.is_wanted = false;
+}
+
+void Outgoing::end_hold() noexcept {
+    if (hold_.is_on && hold_.until.passed()) hold_ = {};
 }
 
 bool Outgoing::may_begin() noexcept {
-    forget_wanted();
-    return wanted_.windows.empty() && given_back_.empty() && open_.size() < wire::kMaxOpen;
+    end_hold();
+    return !hold_.is_on && given_back_.empty() && open_.size() < wire::kMaxOpen;
 }
 
 bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t count) {
@@ -132,19 +141,19 @@ TakenSlots Outgoing::take_placed(TakenSlots& slots) noexcept {
     return std::exchange(slots, {});
 }
 
-bool Outgoing::withdraw(Connection& connection) {
-    // One that waits for windows may go on doing so behind the move.
-    if (!open_.empty() && windows.are_lent()) return false;
+bool Outgoing::withdraw(Connection& connection, bool is_asked) {
+    hold(kMovingFor);
+    // One that waits for windows may go on doing so behind a move of the receiver. Behind one of
+    // this side the receiver would wait for windows that it lends meanwhile.
+    if (!open_.empty() && !is_asked) return false;
     asked_ = 0;  // room is lent anew behind the move
-    for (TakenSlots* const slots : std::vector(placed_)) unplace(*slots);
-    for (std::uint32_t window = 0; window < windows.count(); ++window)
-        if (windows.give_up(window)) given_back_.push_back({window, wire::kForGood});
+    if (open_.empty()) give_all();
     settle(connection);
     return given_back_.empty();
 }
 
 void Outgoing::settle(Connection& connection) noexcept {
-    forget_wanted();
+    end_hold();
     const auto send = [&](std::uint8_t kind, const auto& head) {
         return LayerChannel::try_send(connection, wire::kChannel, wire::bytes_of(head), {}, kind) ==
                Errc::ok;
@@ -161,7 +170,10 @@ void Outgoing::end(Connection* connection, std::uint64_t id, bool cancelled) noe
     if (connection == nullptr) return;
     try {
         if (cancelled) cancelled_.push_back(id);
-        if (open_.empty()) give_wanted();
+        if (hold_.is_wanted && open_.empty()) {
+            hold(kMovingFor);  // the move follows
+            give_all();
+        }
     } catch (const std::bad_alloc&) {
         return;  // the receiver keeps what came of it until the connection ends
     }

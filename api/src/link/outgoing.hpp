@@ -66,11 +66,11 @@ class Outgoing {
     // A message of a receiver. Throws Breach.
     void receive(Connection& connection, const Message& message);
     bool must_settle() const noexcept {
-        return !cancelled_.empty() || !given_back_.empty() || !wanted_.windows.empty();
+        return !cancelled_.empty() || !given_back_.empty() || hold_.is_on;
     }
-    // Gives all windows back. False: a graph is on its way in them, or the receiver was not told
-    // yet.
-    bool withdraw(Connection& connection);
+    // Gives all windows back, and begins no graph for a moment. False: a graph is on its way, or
+    // the receiver was not told yet. `is_asked`: the receiver moves, and lends nothing any more.
+    bool withdraw(Connection& connection, bool is_asked);
     // Sends what found no room.
     void settle(Connection& connection) noexcept;
 
@@ -109,9 +109,10 @@ class Outgoing {
   private:
     void take_refusal(std::span<const std::byte> payload);
     void take_reclaim(Connection& connection, std::span<const std::byte> payload);
-    void want(std::uint32_t window);
-    void give_wanted();
-    void forget_wanted() noexcept;
+    void hold(std::chrono::milliseconds time) noexcept;
+    void give_up(std::uint32_t window);
+    void give_all();
+    void end_hold() noexcept;
     void unplace_in(std::uint32_t window);
 
     std::uint64_t begun_ = 0;
@@ -122,11 +123,12 @@ class Outgoing {
     std::uint64_t asked_ = 0;  // changes of the windows when room was asked for, and one
     // Not told yet. Lists take no memory while they are empty.
     std::list<std::uint64_t> cancelled_;
-    std::list<wire::WindowId> given_back_;
+    std::list<wire::Return> given_back_;
     struct {
-        std::vector<std::uint32_t> windows;  // for good
-        Deadline until;                      // then they are not waited for
-    } wanted_;
+        bool is_on = false;  // no graph begins
+        Deadline until;
+        bool is_wanted = false;  // the receiver wants all windows back
+    } hold_;
 };
 
 }  // namespace verbatim::objects

@@ -60,15 +60,10 @@ bool BorrowedWindows::give_back(std::uint32_t number) noexcept {
     return true;
 }
 
-bool BorrowedWindows::give_up(std::uint32_t number) noexcept {
-    if (number >= windows_.size() || windows_[number].used.empty()) return false;
-    windows_[number] = Window{};
-    return true;
-}
+void BorrowedWindows::give_up(std::uint32_t number) noexcept { windows_[number] = Window{}; }
 
-bool BorrowedWindows::are_lent() const noexcept {
-    return std::any_of(windows_.begin(), windows_.end(),
-                       [](const Window& window) { return !window.used.empty(); });
+bool BorrowedWindows::is_lent(std::uint32_t number) const noexcept {
+    return number < windows_.size() && !windows_[number].used.empty();
 }
 
 bool BorrowedWindows::take(std::uint32_t count, TakenSlots& slots) noexcept {

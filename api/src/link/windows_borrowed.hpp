@@ -28,9 +28,10 @@ class BorrowedWindows {
     // True if the window was given back: it had no slot in use.
     bool give_back(std::uint32_t window) noexcept;
     // The same whatever was written there; no graph is on its way.
-    bool give_up(std::uint32_t window) noexcept;
+    void give_up(std::uint32_t window) noexcept;
     std::size_t count() const noexcept { return windows_.size(); }
-    bool are_lent() const noexcept;  // some
+    // Or the receiver has dropped it, and said nothing: no slots of it were with this side.
+    bool is_lent(std::uint32_t window) const noexcept;
 
     // The first room for so many slots side by side. False: there is none.
     bool take(std::uint32_t count, TakenSlots& slots) noexcept;

@@ -9,7 +9,7 @@ namespace verbatim::objects {
 namespace {
 
 // withdraw() is called in each poll of a move, which may sleep for 2 ms.
-constexpr std::chrono::milliseconds kWithdrawnFor{10};
+constexpr std::chrono::milliseconds kWithdrawnFor{20};
 
 std::size_t room_for(const Connection& connection, std::size_t head, std::size_t item) {
     return (connection.max_message_bytes() - head) / item;
@@ -115,6 +115,7 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
 }
 
 bool LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
+    if (Clock::now() < asks_again_ + kWithdrawnFor) return false;
     const std::uint64_t wanted = std::min(slots, most_slots_);
     if (peer_slots_ >= wanted) return true;
     std::optional<Error> lack;
@@ -174,6 +175,7 @@ bool LentWindows::tell(Connection& connection, std::size_t number) {
         window.told_extents += count;
         window.told = is_last;
         changes_ += is_last;
+        window.told_at = static_cast<std::uint32_t>(changes_);
     }
     return true;
 }
@@ -224,10 +226,17 @@ void LentWindows::ask(Connection& connection, std::size_t number, std::uint32_t 
                                  wire::kReclaim);
 }
 
-bool LentWindows::take_back(std::uint32_t number, bool for_good) noexcept {
-    if (number >= windows_.size() || !windows_[number].told) return false;
-    if (!for_good && !is_idle(windows_[number])) return false;
-    drop(windows_[number]);
+bool LentWindows::take_back(const wire::Return& said) noexcept {
+    if (said.window >= windows_.size()) return false;
+    Window& window = windows_[said.window];
+    const bool is_known =
+        window.told && static_cast<std::int32_t>(said.changes - window.told_at) >= 0;
+    if (said.flags == wire::kForGood) {
+        if (is_known) drop(window);
+        return true;
+    }
+    if (said.flags != 0 || !window.told || !is_idle(window)) return false;
+    drop(window);
     return true;
 }
 

@@ -100,9 +100,9 @@ class LentWindows {
     std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
     // Asks for windows that the peer does not use, once for each time that memory was short.
     void reclaim(Connection& connection) noexcept;
-    // The peer gives a window back; `for_good`: it has finished all graphs that lie there. False:
-    // it cannot.
-    bool take_back(std::uint32_t window, bool for_good) noexcept;
+    // The peer gives a window back. For good: it has finished all graphs that lie there, and this
+    // side may have dropped the window meanwhile. False: it cannot.
+    bool take_back(const wire::Return& said) noexcept;
     // Asks for all of them. True: none is lent any more, and no key of them works. Then none is
     // lent for the moment: a peer that streams graphs would at once have the next.
     bool withdraw(Connection& connection) noexcept;
@@ -115,6 +115,7 @@ class LentWindows {
         Grant grant;
         std::size_t told_extents = 0;
         bool told = false;
+        std::uint32_t told_at = 0;  // changes then
     };
 
     std::size_t free_number();

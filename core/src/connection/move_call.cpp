@@ -27,7 +27,9 @@ void poll_until(Lane::Impl& own, Done done, Deadline deadline = Deadline::never(
 
 // A layer asks again for what its peer could not give back at first: nothing wakes this side then.
 void await_layer(Connection::Impl& impl, Lane::Impl& own) {
-    const auto is_ready = [&] { return impl.handle == nullptr || impl.moving.layer.is_ready(); };
+    const auto is_ready = [&] {
+        return impl.handle == nullptr || impl.moving.layer.is_ready(false);
+    };
     const Deadline all = Deadline::after(impl.context->config.connect.timeout / 2);
     while (!is_ready() && !all.passed())
         poll_until(own, is_ready, Deadline::after(std::chrono::milliseconds(2)));
@@ -45,7 +47,10 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     std::optional<Reservation> room;
     visit(lane.impl(), own,
           [&] { room.emplace(make_room_for_member(*lane.impl(), impl.context->config)); });
-    poll_until(own, [&] { return !moving.is_busy(); });  // with a move of the peer's
+    do {
+        poll_until(own, [&] { return !moving.is_busy(); });  // with a move of the peer's
+        await_layer(impl, own);                              // the polls since may have lent anew
+    } while (impl.handle != nullptr && moving.is_busy());
     if (impl.handle == nullptr) {
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");
         return false;
@@ -70,7 +75,7 @@ void await(const MoveOutcome& outcome, Lane::Impl& own, Lane::Impl& other) {
 
 }  // namespace
 
-void LayerAccess::set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
+void LayerAccess::set_move_handler(Connection& connection, bool (*call)(void* state, bool) noexcept,
                                    void* state, std::shared_ptr<void> buffers) noexcept {
     impl_of(connection).moving.layer = {call, state, std::move(buffers)};
 }

@@ -49,7 +49,7 @@ void Moving::hear_move(const Frame& frame) {
     const Hello said = parse_hello(frame.body, name);
     check_move(impl_.endpoint->peer(), said, name);
     if (asked_) surplus(name, "a second move");
-    if (move_ == nullptr && impl_.handle != nullptr && !layer.is_ready()) {
+    if (move_ == nullptr && impl_.handle != nullptr && !layer.is_ready(true)) {
         asked_ = said;
         asked_until_ = Deadline::after(impl_.context->config.connect.timeout / 2);
         impl_.lane->pending().add(impl_.member);
@@ -63,7 +63,7 @@ void Moving::hear_move(const Frame& frame) {
 
 // Refused, where the layer still lends by then.
 void Moving::hear_asked() noexcept {
-    if (impl_.handle != nullptr && !impl_.has_ended() && !layer.is_ready() &&
+    if (impl_.handle != nullptr && !impl_.has_ended() && !layer.is_ready(true) &&
         !asked_until_.passed())
         return;
     const std::optional<Hello> said = std::exchange(asked_, std::nullopt);

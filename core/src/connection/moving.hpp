@@ -25,11 +25,13 @@ class Moving {
 
     // The layer that lends by itself (LayerAccess).
     struct Layer {
-        bool (*call)(void* state) noexcept = nullptr;
+        bool (*call)(void* state, bool is_asked) noexcept = nullptr;
         void* state = nullptr;
         std::shared_ptr<void> buffers;
-        // It lends nothing any more. Else once more, after a poll.
-        bool is_ready() const noexcept { return call == nullptr || call(state); }
+        // It lends nothing any more. Else once more, after a poll. `is_asked`: the peer moves.
+        bool is_ready(bool is_asked) const noexcept {
+            return call == nullptr || call(state, is_asked);
+        }
     };
     Layer layer;
 

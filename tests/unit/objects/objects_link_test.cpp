@@ -240,7 +240,7 @@ std::vector<Send> wrong_messages() {
             },
             [](HandMadeSender& peer) { (void)peer.say(wire::kRestart, wire::GraphId{1}); },
             [](HandMadeSender& peer) {
-                (void)peer.say(wire::kReturn, wire::WindowId{3, 0});
+                (void)peer.say(wire::kReturn, wire::Return{3, 0, 0, 0});
             },
             [](HandMadeSender& peer) {
                 (void)peer.say(wire::kFree, wire::SlotRange{0, 0, 1, 0});

@@ -25,7 +25,7 @@ enum Kind : std::uint8_t {
     kRestart = 4,   // GraphId
     kCancel = 5,    // GraphId
     kNeed = 6,      // Need
-    kReturn = 7,    // WindowId
+    kReturn = 7,    // Return
     // Of a receiver.
     kLend = 8,      // Lend, RemoteExtents
     kFree = 9,      // SlotRanges
@@ -131,6 +131,13 @@ struct WindowId {
 };
 // Of a reclaim and its return: also a window that graphs lie in which have come in.
 inline constexpr std::uint32_t kForGood = 1;
+// One for good may concern a window that the receiver has dropped meanwhile, and lent anew.
+struct Return {
+    std::uint32_t window;
+    std::uint32_t flags;
+    std::uint32_t changes;  // of the windows, that the sender knows of
+    std::uint32_t zero;
+};
 
 struct Lend {
     std::uint32_t window;

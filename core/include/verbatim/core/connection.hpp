@@ -237,11 +237,13 @@ struct LayerAccess {
                 return std::make_shared<S>(config);
             }));
     }
-    // The layer that lends by itself: `call(state)` ends that before the connection moves. True: it
-    // lends nothing any more. Else it is asked again by polls.
-    // `buffers` go when nothing of the connection is read any more, after its end.
-    static void set_move_handler(Connection& connection, bool (*call)(void* state) noexcept,
-                                 void* state, std::shared_ptr<void> buffers) noexcept;
+    // The layer that lends by itself: `call(state, is_asked)` ends that before the connection
+    // moves. True: it lends nothing any more. Else it is asked again by polls. `is_asked`: the peer
+    // moves, and lends nothing. `buffers` go when nothing of the connection is read any more, after
+    // its end.
+    static void set_move_handler(Connection& connection,
+                                 bool (*call)(void* state, bool is_asked) noexcept, void* state,
+                                 std::shared_ptr<void> buffers) noexcept;
     using MakeState = std::shared_ptr<void> (*)(const Config& config);
     static std::shared_ptr<void> shared_state(Connection& connection, const void* key,
                                               MakeState make);
