@@ -39,7 +39,7 @@ Error error_of_step() {
 }  // namespace
 
 Error thrown_by_program(const char* what) {
-    return Error(Errc::corrupt_message, "received graph",
+    return Error(Errc::corrupt_message, "graph",
                  std::string("a function of the program threw ") +
                      (what != nullptr ? what : "what is no std::exception"),
                  "comparators, hash functions and validators must not throw");

@@ -128,9 +128,11 @@ TEST(Windows, come_back_for_moves_of_a_sender_in_the_midst_of_its_graphs) {
     Pair pair;
     constexpr int kMoves = 10, kAhead = 6;
     const Numbers numbers(200'000, 3);
+    std::atomic<bool> has_moved{false};
     std::jthread peer([&] {
         for (int i = 0; i < kMoves * kAhead; ++i)
             EXPECT_EQ(*receive<Numbers>(*pair.receiver, {within_time()}), numbers) << i;
+        while (!has_moved) (void)pair.receiver->progress();
     });
     const std::array<Lane, 2> lanes{pair.sender_context.make_lane(),
                                     pair.sender_context.make_lane()};
@@ -141,6 +143,7 @@ TEST(Windows, come_back_for_moves_of_a_sender_in_the_midst_of_its_graphs) {
         EXPECT_NO_THROW(pair.sender->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
         for (auto& sending : sendings) sending.wait();
     }
+    has_moved = true;
 }
 
 // There is no moment without a graph on its way unless its sender makes one.
