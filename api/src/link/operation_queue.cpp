@@ -21,7 +21,16 @@ Error out_of_memory_error() {
                  "free memory, and repeat it");
 }
 
-// Of the exception that is handled. A comparator may throw anything.
+// Null: no std::exception.
+Error thrown_by_program(const char* what) {
+    return Error(Errc::corrupt_message, "graph",
+                 std::string("a function of the program threw ") +
+                     (what != nullptr ? what : "what is no std::exception"),
+                 "comparators, hash functions and validators must not throw");
+}
+
+}  // namespace
+
 Error error_of_step() {
     try {
         throw;
@@ -34,15 +43,6 @@ Error error_of_step() {
     } catch (...) {
         return thrown_by_program(nullptr);
     }
-}
-
-}  // namespace
-
-Error thrown_by_program(const char* what) {
-    return Error(Errc::corrupt_message, "graph",
-                 std::string("a function of the program threw ") +
-                     (what != nullptr ? what : "what is no std::exception"),
-                 "comparators, hash functions and validators must not throw");
 }
 
 void refuse_take() {

@@ -69,7 +69,8 @@ void Outgoing::take_refusal(std::span<const std::byte> payload) {
 void Outgoing::take_reclaim(Connection& connection, std::span<const std::byte> payload) {
     wire::WindowId head;
     if (!wire::parse(payload, head) || !payload.empty()) throw Breach{"a wrong reclaim"};
-    unplace_in(head.window);
+    for (TakenSlots* const slots : std::vector(placed_))
+        if (slots->window == head.window) unplace(*slots);
     // Else some of it is in use, and the receiver will ask again.
     if (head.flags != wire::kForGood) {
         if (windows.give_back(head.window)) given_back_.push_back({head.window, 0, 0, 0});
@@ -125,11 +126,6 @@ bool Outgoing::place(Connection& connection, TakenSlots& slots, std::uint32_t co
                                wire::kRoom) == Errc::ok)
         asked_ = changes;
     return slots.count != 0;
-}
-
-void Outgoing::unplace_in(std::uint32_t window) {
-    for (TakenSlots* const slots : std::vector(placed_))
-        if (slots->window == window) unplace(*slots);
 }
 
 void Outgoing::unplace(TakenSlots& slots) noexcept {

@@ -113,7 +113,6 @@ class Outgoing {
     void give_up(std::uint32_t window);
     void give_all();
     void end_hold() noexcept;
-    void unplace_in(std::uint32_t window);
 
     std::uint64_t begun_ = 0;
     std::vector<std::uint64_t> open_;

@@ -42,14 +42,12 @@ bool begin_move(Connection::Impl& impl, const Lane& lane,
     Moving& moving = impl.moving;
     Lane::Impl& own = *impl.lane;
     moving.check(lane, false);
-    await_layer(impl, own);
-    if (impl.handle != nullptr) moving.check(lane, true);
     std::optional<Reservation> room;
     visit(lane.impl(), own,
           [&] { room.emplace(make_room_for_member(*lane.impl(), impl.context->config)); });
     do {
         poll_until(own, [&] { return !moving.is_busy(); });  // with a move of the peer's
-        await_layer(impl, own);                              // the polls since may have lent anew
+        await_layer(impl, own);
     } while (impl.handle != nullptr && moving.is_busy());
     if (impl.handle == nullptr) {
         outcome->tell(Errc::peer_lost, "a handler ended it during the call");

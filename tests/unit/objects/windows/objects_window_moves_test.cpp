@@ -8,28 +8,18 @@
 #include <thread>
 #include <vector>
 
-#include "link/object_link.hpp"
-#include "objects_pair.hpp"
+#include "windows/objects_windows.hpp"
 
 namespace verbatim {
 namespace {
 
-using namespace std::chrono_literals;
+using objects::wire::kForGood;
+using test::ask_back;
+using test::in_time;
+using test::kMany;
+using test::limited_config;
+using test::Numbers;
 using test::Pair;
-using test::small_config;
-namespace wire = objects::wire;
-using Numbers = std::vector<int>;
-
-constexpr std::size_t kNumbers = 1'000'000;
-Deadline within_time() { return Deadline::after(20s); }
-
-// Windows of released graphs are dropped.
-Config tight_config() {
-    Config config = small_config();
-    config.objects.window_budget = config.objects.max_graph_bytes = std::size_t{4} << 20;
-    config.objects.window_max = std::size_t{1} << 20;
-    return config;
-}
 
 // Its sender is still at the end of the send when it is asked.
 TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
@@ -38,16 +28,16 @@ TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
     constexpr int kMoves = 20;
     std::jthread peer([&] {
         for (int i = 0; i < kMoves; ++i) {
-            send(*pair.sender, numbers, {within_time()});
-            (void)pair.sender->receive_message(within_time());
+            send(*pair.sender, numbers, {in_time()});
+            (void)pair.sender->receive_message(in_time());
         }
     });
     const std::array<Lane, 2> lanes{pair.receiver_context.make_lane(),
                                     pair.receiver_context.make_lane()};
     for (int i = 0; i < kMoves; ++i) {
-        EXPECT_EQ(receive<Numbers>(*pair.receiver, {within_time()})->size(), numbers.size());
+        EXPECT_EQ(receive<Numbers>(*pair.receiver, {in_time()})->size(), numbers.size());
         EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
-        pair.receiver->send_message(1, {}, {}, within_time());
+        pair.receiver->send_message(1, {}, {}, in_time());
     }
 }
 
@@ -55,7 +45,7 @@ TEST(Windows, come_back_for_a_move_right_behind_a_graph) {
 void ask_back_behind_a_full_ring(Pair& pair) {
     const auto link = objects::object_link(*pair.sender);
     const std::byte data[1024]{};
-    const Deadline full = within_time();
+    const Deadline full = in_time();
     for (const std::size_t bytes : {sizeof data, std::size_t{0}})
         while (pair.sender->try_send(0, {}, {data, bytes}) == Errc::ok)
             while (pair.sender->try_flush() == Errc::would_block) {
@@ -66,11 +56,8 @@ void ask_back_behind_a_full_ring(Pair& pair) {
     const std::uint64_t activity = link->activity();
     const auto windows = static_cast<std::uint32_t>(link->outgoing().windows.count());
     for (std::uint32_t window = 0; window < windows; ++window)
-        ASSERT_EQ(LayerChannel::try_send(*pair.receiver, wire::kChannel,
-                                         wire::bytes_of(wire::WindowId{window, wire::kForGood}), {},
-                                         wire::kReclaim),
-                  Errc::ok);
-    for (const Deadline deadline = within_time(); link->activity() < activity + windows;) {
+        ASSERT_EQ(ask_back(*pair.receiver, window, kForGood), Errc::ok);
+    for (const Deadline deadline = in_time(); link->activity() < activity + windows;) {
         ASSERT_FALSE(deadline.passed());
         (void)pair.receiver->try_flush();
         (void)pair.sender->handle_all();
@@ -81,11 +68,11 @@ void ask_back_behind_a_full_ring(Pair& pair) {
 TEST(Windows, that_could_not_be_given_back_yet_come_before_the_next_graph) {
     Pair pair;
     const auto link = objects::object_link(*pair.sender);
-    const Numbers numbers(kNumbers, 8);
+    const Numbers numbers(kMany, 8);
     // What was asked may bring credit, so that there is room for the answer.
-    for (const Deadline all = within_time(); !link->must_settle();) {
+    for (const Deadline all = in_time(); !link->must_settle();) {
         ASSERT_FALSE(all.passed());
-        pair.transfer(Numbers(kNumbers, 7));
+        pair.transfer(Numbers(kMany, 7));
         ASSERT_NO_FATAL_FAILURE(ask_back_behind_a_full_ring(pair));
         EXPECT_EQ(link->outgoing().may_begin(), !link->must_settle());
         if (link->must_settle()) break;
@@ -95,7 +82,7 @@ TEST(Windows, that_could_not_be_given_back_yet_come_before_the_next_graph) {
     SendOperation<Numbers> sending(*pair.sender, numbers);
     ReceiveOperation<Numbers> receiving(*pair.receiver);
     bool is_sent = false;
-    for (const Deadline deadline = within_time(); !receiving.step() || !is_sent;) {
+    for (const Deadline deadline = in_time(); !receiving.step() || !is_sent;) {
         ASSERT_FALSE(deadline.passed());
         Message message;
         (void)pair.receiver->try_receive(message);
@@ -106,7 +93,8 @@ TEST(Windows, that_could_not_be_given_back_yet_come_before_the_next_graph) {
 
 // Their sender was not told, and gives them back for the move.
 TEST(Windows, that_were_dropped_for_want_of_budget_hold_no_move_up) {
-    Pair pair(small_config(), tight_config());
+    constexpr std::size_t kAll = std::size_t{4} << 20;  // so each that is released is dropped
+    Pair pair(test::small_config(), limited_config(kAll, kAll));
     const std::array<Lane, 2> lanes{pair.sender_context.make_lane(),
                                     pair.receiver_context.make_lane()};
     for (const bool is_sender : {true, false}) {
@@ -131,7 +119,7 @@ TEST(Windows, come_back_for_moves_of_a_sender_in_the_midst_of_its_graphs) {
     std::atomic<bool> has_moved{false};
     std::jthread peer([&] {
         for (int i = 0; i < kMoves * kAhead; ++i)
-            EXPECT_EQ(*receive<Numbers>(*pair.receiver, {within_time()}), numbers) << i;
+            EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), numbers) << i;
         while (!has_moved) (void)pair.receiver->progress();
     });
     const std::array<Lane, 2> lanes{pair.sender_context.make_lane(),
@@ -139,7 +127,7 @@ TEST(Windows, come_back_for_moves_of_a_sender_in_the_midst_of_its_graphs) {
     for (int i = 0; i < kMoves; ++i) {
         std::deque<Sending<Numbers>> sendings;
         for (int n = 0; n < kAhead; ++n)
-            sendings.emplace_back(*pair.sender, numbers, SendOptions{within_time()});
+            sendings.emplace_back(*pair.sender, numbers, SendOptions{in_time()});
         EXPECT_NO_THROW(pair.sender->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
         for (auto& sending : sendings) sending.wait();
     }
@@ -158,7 +146,7 @@ TEST(Windows, come_back_for_moves_while_graph_follows_graph) {
             for (; sendings.size() < kAhead; ++next) {
                 auto& [numbers, sending] =
                     sendings.emplace_back(Numbers(200'000, next), std::nullopt);
-                sending.emplace(*pair.sender, numbers, SendOptions{within_time()});
+                sending.emplace(*pair.sender, numbers, SendOptions{in_time()});
             }
             while (!sendings.front().second->test() && !has_moved) (void)pair.sender->progress();
         }
@@ -166,7 +154,7 @@ TEST(Windows, come_back_for_moves_while_graph_follows_graph) {
     const std::array<Lane, 2> lanes{pair.receiver_context.make_lane(),
                                     pair.receiver_context.make_lane()};
     for (int i = 0; i < kMoves; ++i) {
-        EXPECT_EQ(*receive<Numbers>(*pair.receiver, {within_time()}), Numbers(200'000, i));
+        EXPECT_EQ(*receive<Numbers>(*pair.receiver, {in_time()}), Numbers(200'000, i));
         EXPECT_NO_THROW(pair.receiver->move_to(lanes[static_cast<std::size_t>(i % 2)])) << i;
     }
     has_moved = true;
@@ -175,27 +163,22 @@ TEST(Windows, come_back_for_moves_while_graph_follows_graph) {
 // Nothing else would wake its sender then.
 TEST(Windows, that_are_wanted_back_in_vain_hold_up_other_graphs_for_a_moment_only) {
     Pair pair;
-    const Numbers numbers(kNumbers, 4);
+    const Numbers numbers(kMany, 4);
     SendOperation<Numbers> unreceived(*pair.sender, numbers, {.channel = 1});
     const auto link = objects::object_link(*pair.sender);
-    for (const Deadline deadline = within_time(); !link->outgoing().windows.is_lent(0);) {
+    for (const Deadline deadline = in_time(); !link->outgoing().windows.is_lent(0);) {
         ASSERT_FALSE(deadline.passed());
         (void)unreceived.step();
         (void)readable(*pair.receiver);
     }
-    ASSERT_EQ(LayerChannel::try_send(*pair.receiver, wire::kChannel,
-                                     wire::bytes_of(wire::WindowId{0, wire::kForGood}), {},
-                                     wire::kReclaim),
-              Errc::ok);
-    for (const Deadline deadline = within_time(); !link->outgoing().must_settle();) {
+    ASSERT_EQ(ask_back(*pair.receiver, 0, kForGood), Errc::ok);
+    for (const Deadline deadline = in_time(); !link->outgoing().must_settle();) {
         ASSERT_FALSE(deadline.passed());
         (void)pair.receiver->progress();
         (void)readable(*pair.sender);
     }
-    std::jthread peer(
-        [&] { send(*pair.sender, numbers, {.deadline = within_time(), .channel = 2}); });
-    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {.deadline = within_time(), .channel = 2}),
-              numbers);
+    std::jthread peer([&] { send(*pair.sender, numbers, {.deadline = in_time(), .channel = 2}); });
+    EXPECT_EQ(*receive<Numbers>(*pair.receiver, {.deadline = in_time(), .channel = 2}), numbers);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core_fault.hpp"
-#include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
 #include "objects_two_connections.hpp"
+#include "windows/objects_windows.hpp"
 
 namespace verbatim {
 namespace {
@@ -23,23 +23,15 @@ namespace {
 using namespace std::chrono_literals;
 using test::error_of;
 using test::HandMadeSender;
+using test::in_time;
+using test::kMany;
+using test::limited_config;
+using test::Numbers;
 using test::Pair;
 using test::says;
 using test::small_config;
 using test::TwoConnections;
 namespace wire = objects::wire;
-using Numbers = std::vector<int>;
-
-constexpr std::size_t kMany = 1'000'000;
-Deadline in_time() { return Deadline::after(20s); }
-
-Config limited_config(std::size_t budget, std::size_t graph) {
-    Config config = small_config();
-    config.objects.window_budget = budget;
-    config.objects.max_graph_bytes = graph;
-    config.objects.window_max = std::size_t{1} << 20;
-    return config;
-}
 
 std::uint64_t budget_of(Connection& connection) {
     return LayerAccess::shared_state<objects::Budget>(connection)->used();
@@ -81,10 +73,7 @@ TEST(Windows, of_a_message_that_is_composed_go_back_when_the_receiver_asks_for_t
         EXPECT_LT(place->address(), SetAside::kEnd);
     }
     for (std::uint32_t window = 0; window < 8; ++window)
-        ASSERT_EQ(
-            LayerChannel::try_send(*pair.receiver, wire::kChannel,
-                                   wire::bytes_of(wire::WindowId{window, 0}), {}, wire::kReclaim),
-            Errc::ok);
+        ASSERT_EQ(test::ask_back(*pair.receiver, window, 0), Errc::ok);
     const auto link = objects::object_link(*pair.sender);
     const std::uint64_t activity = link->activity();
     for (const Deadline deadline = in_time(); link->activity() < activity + 8;) {

@@ -46,21 +46,16 @@ class ReceiveOperation {
         try {
             if (inbound_.is_composed()) return verify();
             return inbound_.is_at_once() ? mend_at_once() : mend_on();
-        } catch (const Error& error) {
-            inbound_.drop(error);
-            throw;
         } catch (const std::bad_alloc&) {
             const Error error(Errc::out_of_memory, "received graph",
                               "this process has no memory for the tables of the walk",
                               "release other memory, and have the graph sent again");
             inbound_.drop(error);
             throw error;
-        } catch (const std::exception& other) {
-            // Of a comparator or a hash function of the program: the walk cannot go on from here.
-            inbound_.drop(Error(Errc::corrupt_message, "received graph", other.what()));
-            throw;
         } catch (...) {
-            inbound_.drop(objects::thrown_by_program(nullptr));
+            // Of a comparator or a hash function of the program, too: the walk cannot go on from
+            // here.
+            inbound_.drop(objects::error_of_step());
             throw;
         }
     }

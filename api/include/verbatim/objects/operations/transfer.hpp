@@ -192,8 +192,9 @@ class Outbound {
     std::unique_ptr<ImageWriter> writer_;  // once it is not eager
 };
 
-// A comparator, hash function or validator threw, on either side. Null: no std::exception.
-Error thrown_by_program(const char* what);
+// Of the exception that is handled, which a step of an operation threw. A comparator, hash function
+// or validator of the program may throw anything.
+Error error_of_step();
 [[noreturn]] void refuse_take();
 
 // The walk of a receiver over a graph that is not whole yet, kept with the graph.
