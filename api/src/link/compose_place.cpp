@@ -65,9 +65,15 @@ bool ComposedImage::run_all(Packing& packing) {
 ComposedOutbound::ComposedOutbound(Connection& connection, const ComposePlace& place,
                                    const ComposedBytes& bytes, const RootType& root,
                                    std::uint16_t channel)
-    : lease(connection),
-      image(*lease, bytes),
-      outbound(lease.link(), image, root, {.channel = channel, .composed = true, .place = &place}) {
+    : lease_(connection),
+      image_(*lease_, bytes),
+      outbound_(lease_.link(), image_, root,
+                {.channel = channel, .composed = true, .place = &place}) {}
+
+SendReport ComposedOutbound::report() const {
+    SendReport report{image_.objects(), 0, 0, image_.image_bytes(), outbound_.wire_bytes()};
+    report.composed = true;
+    return report;
 }
 
 }  // namespace verbatim::objects

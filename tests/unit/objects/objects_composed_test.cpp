@@ -440,7 +440,7 @@ TEST(Composed, bytes_that_are_wrong_are_refused_and_the_connection_goes_on) {
         if (part == 3) words[root + 4] += 8;     // a pointer between objects
         objects::ComposedOutbound sending(*pair.sender, message.place(), *bytes,
                                           objects::root_type<Chain>(), 0);
-        while (!sending.outbound.step()) {
+        while (!sending.outbound().step()) {
         }
         EXPECT_EQ(test::error_of([&] { (void)receive<Chain>(*pair.receiver, {soon()}); }).code(),
                   Errc::corrupt_message)

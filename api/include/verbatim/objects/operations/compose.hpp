@@ -68,62 +68,31 @@ class ComposedMessage {
     objects::Composition<T> composition_;
 };
 
-// Asked without making the class: send<T>() is called with types that cannot be composed.
-namespace objects {
-template <class T>
-inline constexpr bool kIsComposedMessage = false;
-template <class T>
-inline constexpr bool kIsComposedMessage<ComposedMessage<T>> = true;
-}  // namespace objects
-
 // Begins a message to the peer of a connection. Never blocks. Throws Error(out_of_memory).
 template <class T>
 ComposedMessage<T> compose(Connection& connection, ComposeOptions options = {}) {
     return {objects::ComposePlace(connection, options.expected_bytes), options};
 }
 
-// A composed message on its way. As SendOperation; `acyclic` means nothing here.
+// A composed message on its way: as it lies, or by a walk where some of its graph lies outside. As
+// SendOperation; `acyclic` is then of that walk. The message must not change until it is done.
 template <class T>
-class ComposedSendOperation {
+class ComposedSendOperation : public objects::EitherSendOperation<objects::ComposedOutbound, T> {
   public:
     ComposedSendOperation(Connection& connection, const ComposedMessage<T>& message,
                           SendOptions options = {}) {
         if (const auto bytes = message.finish())
-            composed_.emplace(connection, message.place(), *bytes, objects::root_type<T>(),
-                              options.channel);
+            this->direct_.emplace(connection, message.place(), *bytes, objects::root_type<T>(),
+                                  options.channel);
         else
-            ordinary_.emplace(connection, message.root(), options);
+            this->walked_.emplace(connection, message.root(), options);
     }
-
-    bool step() { return composed_ ? composed_->outbound.step() : ordinary_->step(); }
-    bool awaits_receiver() const noexcept {
-        return composed_ ? composed_->outbound.awaits_receiver() : ordinary_->awaits_receiver();
-    }
-    SendReport report() const {
-        if (ordinary_) return ordinary_->report();
-        SendReport report{composed_->image.objects(), 0, 0, composed_->image.image_bytes(),
-                          composed_->outbound.wire_bytes()};
-        report.composed = true;
-        return report;
-    }
-
-  private:
-    std::optional<objects::ComposedOutbound> composed_;
-    std::optional<SendOperation<T>> ordinary_;
 };
 
-// Sends the message as it lies. Where some of its graph lies outside, it is sent as by
-// send(connection, root). As that; the message must not change during the call, and is the
-// program's afterwards.
-template <class M>
-requires(objects::kIsComposedMessage<M>) SendReport
-    send(Connection& connection, const M& message, SendOptions options = {}) {
-    const auto link = objects::object_link(connection);
-    objects::Patience patience(*link, options.deadline, objects::Patience::Of::send);
-    while (objects::others_send(*link)) patience.wait(false);
-    ComposedSendOperation operation(connection, message, options);
-    while (!operation.step()) patience.wait(!operation.awaits_receiver());
-    return operation.report();
-}
+// send(), send_async() and Sending take the message itself, as a root.
+template <class T>
+struct objects::OperationOf<ComposedMessage<T>> {
+    using Type = ComposedSendOperation<T>;
+};
 
 }  // namespace verbatim

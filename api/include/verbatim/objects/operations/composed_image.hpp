@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <verbatim/objects/composed/composed_map.hpp>
+#include <verbatim/objects/operations/send_report.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 namespace verbatim::objects {
@@ -50,14 +51,21 @@ class ComposedImage final : public Packing {
     const ComposedMemory memory_;
 };
 
-// A message that leaves. As Outbound.
-struct ComposedOutbound {
+// A message that leaves as it lies. As SendOperation.
+class ComposedOutbound {
+  public:
     ComposedOutbound(Connection& connection, const ComposePlace& place, const ComposedBytes& bytes,
                      const RootType& root, std::uint16_t channel);
 
-    PackLease lease;
-    ComposedImage image;
-    Outbound outbound;
+    bool awaits_receiver() const noexcept { return outbound_.awaits_receiver(); }
+    SendReport report() const;
+    ObjectLink& link() const noexcept { return lease_.link(); }
+    Outbound& outbound() noexcept { return outbound_; }
+
+  private:
+    PackLease lease_;
+    ComposedImage image_;
+    Outbound outbound_;
 };
 
 }  // namespace verbatim::objects

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <verbatim/objects/operations/driven.hpp>
-#include <verbatim/objects/operations/received.hpp>
 #include <verbatim/objects/operations/send_operation.hpp>
 
 namespace verbatim {
@@ -14,8 +13,8 @@ namespace verbatim {
 // A handle of one graph on its way. It owns the operation: its end waits for writes that read the
 // graph, and the receiver forgets what was not sent. Hundreds may be under way on a connection.
 // They go one after the other, in the order of their making; only the first one takes memory for a
-// walk. `co_await` gives the report or throws the Error, in a poll of the lane. Threads: the
-// lane's.
+// walk. T: the root's type, Received<U> or ComposedMessage<U>, as in send(). `co_await` gives the
+// report or throws the Error, in a poll of the lane. Threads: the lane's.
 template <class T>
 class Sending : public objects::DrivenOperation {
   public:
@@ -57,18 +56,18 @@ class Sending : public objects::DrivenOperation {
     }
     Stage go_on() {
         if (!operation_) operation_.emplace(connection(), root_, options_);
-        if (operation_->outbound_.step(true)) {
+        if (operation_->outbound().step(true)) {
             drop();
             return Stage::sent;
         }
-        if (operation_->outbound_.is_reusable()) return Stage::reusable;
-        return operation_->outbound_.has_begun() && !operation_->awaits_receiver()
+        if (operation_->outbound().is_reusable()) return Stage::reusable;
+        return operation_->outbound().has_begun() && !operation_->awaits_receiver()
                    ? Stage::under_way
                    : Stage::queued;
     }
     // While writes read the graph, the operation stays.
     Stage drop() noexcept {
-        if (operation_ && operation_->outbound_.is_quiet()) {
+        if (operation_ && operation_->outbound().is_quiet()) {
             report_ = operation_->report();
             operation_.reset();
         }
@@ -77,7 +76,7 @@ class Sending : public objects::DrivenOperation {
 
     const T& root_;
     SendOptions options_;
-    std::optional<SendOperation<T>> operation_;  // while it is walked or written
+    std::optional<typename objects::OperationOf<T>::Type> operation_;  // while it is under way
     SendReport report_;
     std::coroutine_handle<> waiting_;
 };
@@ -117,10 +116,14 @@ template <class T, class Done>
 // lie, as those in options.foreign do; others are copied on the way. None is modified. Throws
 // Error; request-scope errors (bad_pointer, type_mismatch, graph_too_large, timeout) leave the
 // connection usable. Threads: the connection's; the graph must not change during the call.
+//
+// T may be Received<U>: one that is_forwardable() leaves as it came, for little more than a copy of
+// its bytes, and `acyclic` is its sender's; others are walked. Or ComposedMessage<U>: it leaves as
+// it lies, or by a walk where some of its graph lies outside.
 template <class T>
 SendReport send(Connection& connection, const T& root, SendOptions options = {}) {
     if (options.until != Until::delivered) {
-        SendOperation<T> operation(connection, root, options);
+        typename objects::OperationOf<T>::Type operation(connection, root, options);
         if (!objects::others_send(operation.link())) {
             objects::Patience patience(operation.link(), options.deadline,
                                        objects::Patience::Of::send);
@@ -131,19 +134,6 @@ SendReport send(Connection& connection, const T& root, SendOptions options = {})
     Sending<T> behind(connection, root, options);
     behind.wait();
     return behind.report();
-}
-
-// Sends a received graph on. One that is_forwardable() leaves as it came, for little more than a
-// copy of its bytes; `acyclic` is then its sender's. Others are walked.
-template <class T>
-SendReport send(Connection& connection, const Received<T>& graph, SendOptions options = {}) {
-    if (!graph.is_forwardable()) return send(connection, *graph, options);
-    const auto link = objects::object_link(connection);
-    objects::Patience patience(*link, options.deadline, objects::Patience::Of::send);
-    while (objects::others_send(*link)) patience.wait(false);
-    ForwardOperation operation(connection, graph.image(), options);
-    while (!operation.step()) patience.wait(!operation.awaits_receiver());
-    return operation.report();
 }
 
 }  // namespace verbatim

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <verbatim/core/connection.hpp>
@@ -12,21 +13,12 @@
 #include <verbatim/objects/graph/open_walks.hpp>
 #include <verbatim/objects/operations/driven.hpp>
 #include <verbatim/objects/operations/forward.hpp>
+#include <verbatim/objects/operations/received.hpp>
+#include <verbatim/objects/operations/send_report.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
 
 namespace verbatim {
-
-// The result of one send().
-struct SendReport {
-    std::uint64_t objects = 0;       // separately reached objects, strings and arrays
-    std::uint64_t references = 0;    // pointers, strings and vectors that lead to them
-    std::uint64_t records = 0;       // references that the receiver had to be told of
-    std::uint64_t object_bytes = 0;  // the image in the receiver's memory
-    std::uint64_t wire_bytes = 0;    // image, records and protocol
-    objects::ClassCounts classes{};  // of references to polymorphic objects
-    bool composed = false;           // it left as it lay (docs/composed.md)
-};
 
 struct SendOptions {
     // For the whole transfer, including the wait for the receiver's memory. A graph whose send has
@@ -71,10 +63,9 @@ class SendOperation {
 
     // ---- for send() ----
     objects::ObjectLink& link() const noexcept { return lease_.link(); }
+    objects::Outbound& outbound() noexcept { return outbound_; }
 
   private:
-    template <class>
-    friend class Sending;
     objects::PackLease lease_;
     objects::Packer<T> packer_;
     objects::Outbound outbound_;
@@ -100,11 +91,68 @@ class ForwardOperation {
                 forwarding_.image_bytes(), outbound_.wire_bytes(),   {}};
     }
 
+    // ---- for send() ----
+    objects::ObjectLink& link() const noexcept { return lease_.link(); }
+    objects::Outbound& outbound() noexcept { return outbound_; }
+
   private:
     std::shared_ptr<const objects::KeptImage> image_;
     objects::PackLease lease_;
     objects::Forwarding forwarding_;
     objects::Outbound outbound_;
 };
+
+namespace objects {
+
+// A send that leaves as it lies where that can be, else by a walk. `Direct`: the former operation.
+template <class Direct, class T>
+class EitherSendOperation {
+  public:
+    bool step() { return outbound().step(); }
+    bool awaits_receiver() const noexcept {
+        return direct_ ? direct_->awaits_receiver() : walked_->awaits_receiver();
+    }
+    SendReport report() const { return direct_ ? direct_->report() : walked_->report(); }
+
+    // ---- for send() ----
+    ObjectLink& link() const noexcept { return direct_ ? direct_->link() : walked_->link(); }
+    Outbound& outbound() noexcept { return direct_ ? direct_->outbound() : walked_->outbound(); }
+
+  protected:
+    EitherSendOperation() = default;
+    // One of them, from the constructor on.
+    std::optional<Direct> direct_;
+    std::optional<SendOperation<T>> walked_;
+};
+
+}  // namespace objects
+
+// A received graph on its way: as it came if it is_forwardable(), else by a walk. As SendOperation;
+// the graph must stay until it is done.
+template <class T>
+class ReceivedSendOperation : public objects::EitherSendOperation<ForwardOperation, T> {
+  public:
+    ReceivedSendOperation(Connection& connection, const Received<T>& graph,
+                          SendOptions options = {}) {
+        if (graph.is_forwardable())
+            this->direct_.emplace(connection, graph.image(), options);
+        else
+            this->walked_.emplace(connection, *graph, options);
+    }
+};
+
+namespace objects {
+
+// The operation that sends such a root.
+template <class T>
+struct OperationOf {
+    using Type = SendOperation<T>;
+};
+template <class T>
+struct OperationOf<Received<T>> {
+    using Type = ReceivedSendOperation<T>;
+};
+
+}  // namespace objects
 
 }  // namespace verbatim
