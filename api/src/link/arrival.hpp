@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,13 @@ struct StreamedImage {
         for (const HeldSlots& held : slots) held.window->release(held.slot, held.count);
         slots.clear();
     }
+    // Null: this process has no memory for it.
+    std::byte* add_copy(std::uint64_t bytes) noexcept try {
+        copies.push_back(private_memory(bytes));
+        return copies.back().get();
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 };
 
 // Segments that lie side by side in memory.
@@ -62,6 +70,9 @@ struct Arrival {
         ImageMemory block;  // the image, then the records
         std::uint64_t image_bytes = 0, places = 0, arrays = 0;
 
+        std::uint64_t bytes() const noexcept {
+            return image_bytes + places * sizeof(PlaceRecord) + arrays * sizeof(ArrayRecord);
+        }
         std::pair<std::span<const PlaceRecord>, std::span<const ArrayRecord>> records()
             const noexcept {
             const std::byte* const behind = block.data() + round_to(image_bytes, kImageGranule);

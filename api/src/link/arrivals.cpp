@@ -31,7 +31,10 @@ void Arrivals::note_begun(Arrival& arrival) {
 
 void Arrivals::note_whole(Arrival& arrival) noexcept {
     ++waiting_;
-    if (arrival.is_whole) waiting_bytes_ += arrival.streamed.bases.size() * kSegmentBytes;
+    if (arrival.is_eager)
+        eager_bytes_ += arrival.eager.bytes();
+    else if (arrival.is_whole)
+        waiting_bytes_ += arrival.streamed.bases.size() * kSegmentBytes;
 }
 
 void Arrivals::set_over(Arrival& arrival) noexcept {
@@ -59,7 +62,9 @@ void Arrivals::unclaim(Arrival& arrival) noexcept {
 
 void Arrivals::finish(Arrival& arrival) noexcept {
     --waiting_;
-    if (arrival.is_whole && !arrival.is_eager)
+    if (arrival.is_eager)
+        eager_bytes_ -= arrival.eager.bytes();
+    else if (arrival.is_whole)
         waiting_bytes_ -= arrival.streamed.bases.size() * kSegmentBytes;
     arrival.is_settled = true;
     unclaim(arrival);

@@ -40,6 +40,7 @@ class Arrivals {
     // Those that note_whole() told of and finish() did not.
     std::size_t waiting() const noexcept { return waiting_; }
     std::uint64_t waiting_bytes() const noexcept { return waiting_bytes_; }
+    std::uint64_t eager_bytes() const noexcept { return eager_bytes_; }
     bool has_room() const noexcept { return waiting_ < wire::kMaxWaiting; }
 
   private:
@@ -47,6 +48,7 @@ class Arrivals {
     std::vector<Arrival*> open_;
     std::size_t waiting_ = 0;
     std::uint64_t waiting_bytes_ = 0;  // of streamed ones
+    std::uint64_t eager_bytes_ = 0;    // of the others
     std::uint64_t seen_ = 0;           // graphs
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,10 @@ bool wants_slots(const Arrivals& arrivals) noexcept {
 // Else the program must receive graphs first.
 bool may_lend(const Arrivals& arrivals, const Config::ObjectsSection& options) noexcept {
     return arrivals.waiting_bytes() < options.max_graph_bytes;
+}
+// Likewise for eager ones, of which `hostile` mode holds copies outside of the arena.
+bool may_keep(const Arrivals& arrivals, const Config::ObjectsSection& options) noexcept {
+    return arrivals.has_room() && arrivals.eager_bytes() < options.max_graph_bytes;
 }
 
 // What an eager graph may be aligned to.
@@ -100,7 +105,7 @@ bool Incoming::take(const Message& message) {
     const std::span payload = message.payload();
     switch (message.kind()) {
         case wire::kEager:
-            return arrivals_.has_room() && take_eager(payload);
+            return may_keep(arrivals_, options_) && take_eager(payload);
         case wire::kLayout:
             return types_.take_layout(payload), true;
         case wire::kClass:
@@ -143,6 +148,8 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
             block = ImageMemory(arena_, image + records, kBlockAlignment);
     } catch (const Error&) {
         return false;  // until the program releases others
+    } catch (const std::bad_alloc&) {
+        return false;
     }
     std::memcpy(block.data(), payload.data() + records, head.image_bytes);
     if (records != 0) std::memcpy(block.data() + image, payload.data(), records);
@@ -226,8 +233,14 @@ bool Incoming::take_binding(Arrival& arrival, const wire::Binding& binding) {
     if (options_.hostile) {
         for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
             arrival.streamed.written.push_back(memory + at);
-        arrival.streamed.image->copies.push_back(private_memory(bytes));
-        memory = arrival.streamed.image->copies.back().get();
+        memory = arrival.streamed.image->add_copy(bytes);
+        if (memory == nullptr) {
+            refuse(arrival,
+                   Error(Errc::graph_too_large, "receiver",
+                         fmt::format("this process has no memory for {} bytes more", bytes),
+                         "release other memory of the receiver"));
+            return true;
+        }
     }
     for (std::uint64_t at = 0; at < bytes; at += kSegmentBytes)
         arrival.streamed.bases.push_back(memory + at);
@@ -316,13 +329,14 @@ void Incoming::lend(Connection& connection) {
 }
 
 bool Incoming::is_starved() const noexcept {
-    if (!held_.empty() && !arrivals_.has_room()) return true;
+    if (!held_.empty() && !may_keep(arrivals_, options_)) return true;
     return !may_lend(arrivals_, options_) && wants_slots(arrivals_);
 }
 
 bool Incoming::must_settle() const noexcept {
     return wants_slots(arrivals_) || (room_slots_ != 0 && may_lend(arrivals_, options_)) ||
-           lent_.has_untold() || !refused_.empty() || (!held_.empty() && arrivals_.has_room());
+           lent_.has_untold() || !refused_.empty() ||
+           (!held_.empty() && may_keep(arrivals_, options_));
 }
 
 void Incoming::serve(Connection& connection, Arrival& arrival) try {

@@ -426,6 +426,29 @@ TEST(Windows, hostile_mode_looks_at_private_copies_only) {
 }
 
 // Large arrays of both kinds: some leave as they lie and are changed later, some in excerpts.
+// In `hostile` mode their copies lie in no arena that would bound them.
+TEST(Windows, small_graphs_that_nobody_receives_are_held_up_to_the_limit_of_one_graph) {
+    constexpr std::size_t kGraph = std::size_t{1} << 20, kBytes = 8'000;
+    Config config = limited_config(std::size_t{4} << 20, kGraph);
+    config.objects.hostile = true;
+    Pair pair(small_config(), config);
+    const auto& arrivals = objects::object_link(*pair.receiver)->incoming().arrivals();
+    const std::string text(kBytes, 'x');
+    int sent = 0;
+    for (bool is_full = false; !is_full && sent < 400; sent += !is_full) {
+        SendOperation<std::string> sending(*pair.sender, text);
+        int looks = 0;
+        while (!(is_full = looks++ == 100) && !sending.step()) (void)readable(*pair.receiver);
+    }
+    EXPECT_LT(sent, 400) << "there is no back-pressure";
+    EXPECT_GE(arrivals.waiting(), kGraph / (kBytes + 500));
+    EXPECT_LT(arrivals.eager_bytes(), kGraph + kBytes + 100);
+    for (int i = 0; i < sent; ++i)
+        ASSERT_EQ(receive<std::string>(*pair.receiver, {in_time()})->size(), kBytes) << i;
+    EXPECT_EQ(arrivals.eager_bytes(), 0u);
+    EXPECT_EQ(*pair.transfer(text), text);
+}
+
 TEST(Windows, hostile_mode_copies_large_arrays_when_all_of_them_is_there) {
     struct Node {
         Node* next = nullptr;
