@@ -110,7 +110,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     add(wire::kReclaim, wire::bytes_of(wire::WindowId{0, 0}));
     end();
     add(wire::kLayout, wire::bytes_of(wire::LayoutPart{type, 16, 0}), std::span(image).first(16));
-    add(wire::kClass, wire::bytes_of(wire::Class{type, 1, 16}), std::span(image).first(16));
+    add(wire::kClass, wire::bytes_of(wire::Class{type, 1, 12, 4}), std::span(image).first(16));
     add(wire::kFree, wire::bytes_of(wire::SlotRange{0, 0, 1, 0}));
     add(wire::kRefusal, wire::bytes_of(wire::Refusal{1, 9, 0}));
     end();

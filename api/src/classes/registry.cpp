@@ -53,10 +53,16 @@ class Registry {
         const auto next = static_cast<std::uint16_t>(static_numbers_.size());
         return static_numbers_.try_emplace(id, next).first->second;
     }
-    void add(const PolymorphicClass& polymorphic, const std::string& name) {
+    void add(const PolymorphicClass& polymorphic, const std::string& name, std::string_view file) {
         const std::lock_guard lock(mutex_);
-        if (classes_.try_emplace(*polymorphic.id, &polymorphic).second)
-            names_.try_emplace(name, &polymorphic);
+        if (!classes_.try_emplace(*polymorphic.id, &polymorphic).second) return;
+        names_.try_emplace(name, &polymorphic);
+        files_.try_emplace(&polymorphic, file);
+    }
+    std::string file_of(const PolymorphicClass& polymorphic) {
+        const std::lock_guard lock(mutex_);
+        const auto at = files_.find(&polymorphic);
+        return at == files_.end() ? std::string() : at->second;
     }
     const PolymorphicClass* find(const std::type_info& id) {
         const std::lock_guard lock(mutex_);
@@ -85,6 +91,7 @@ class Registry {
     std::unordered_map<std::type_index, std::uint16_t> numbers_, static_numbers_;
     std::unordered_map<std::type_index, const PolymorphicClass*> classes_;
     std::map<std::string, const PolymorphicClass*, std::less<>> names_;
+    std::unordered_map<const PolymorphicClass*, std::string> files_;
     std::unordered_map<std::type_index, std::unique_ptr<const void*[]>> tables_;
     std::set<const void*> kept_;
 };
@@ -119,9 +126,14 @@ std::uint16_t static_type_number(const std::type_info& id) {
     return registry().static_number_of(id);
 }
 
-void register_class(const PolymorphicClass& polymorphic) {
-    registry().add(polymorphic, polymorphic.info().spelled());
+void register_class(const PolymorphicClass& polymorphic, const char* file) {
+    const std::string_view path(file);
+    registry().add(polymorphic, polymorphic.info().spelled(),
+                   path.substr(path.find_last_of('/') + 1));
     keep_library_of(&polymorphic);
+}
+std::string described_in(const PolymorphicClass& polymorphic) {
+    return registry().file_of(polymorphic);
 }
 const PolymorphicClass* registered_class(const std::type_info& id) { return registry().find(id); }
 const PolymorphicClass* registered_class(std::string_view name) { return registry().find(name); }

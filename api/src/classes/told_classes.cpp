@@ -5,11 +5,12 @@
 
 namespace verbatim::objects {
 
-bool ToldClasses::add(std::uint32_t number, std::uint64_t fingerprint, std::string_view name) {
+bool ToldClasses::add(std::uint32_t number, std::uint64_t fingerprint, std::string_view name,
+                      std::string_view file) {
     if (number != told_.size() + 1 || number > kMost || name.empty() ||
-        name.size() > kMostNameBytes)
+        name.size() > kMostNameBytes || file.size() > kMostFileBytes)
         return false;
-    told_.push_back({fingerprint, std::string(name)});
+    told_.push_back({fingerprint, std::string(name), std::string(file)});
     return true;
 }
 
@@ -25,8 +26,10 @@ const PolymorphicClass& ToldClasses::look_up(const Told& told) const {
     if (found == nullptr)
         throw Error(Errc::type_mismatch, "class " + told.name,
                     "the sender sends objects of it, and this program does not know it",
-                    "include the header that describes it (VERBATIM_DESCRIBE_DERIVED) in the "
-                    "receiving program, or load the library that has it");
+                    "include the header that describes it (" +
+                        (told.file.empty() ? std::string("VERBATIM_DESCRIBE_DERIVED")
+                                           : "in the sending program: " + told.file) +
+                        ") in the receiving program, or load the library that has it");
     const Layout& ours = layout_of(found->info());
     if (ours.fingerprint != told.fingerprint) {
         const std::string_view theirs =

@@ -62,6 +62,14 @@ void check_refusal(ObjectLink& link, std::uint64_t id) {
                 "it refused the graph: " + refusal->reason, "do that at the receiver");
 }
 
+// None if it is no text that an error should show.
+std::string file_to_tell(const PolymorphicClass& polymorphic) {
+    std::string file = described_in(polymorphic);
+    const bool is_plain = std::all_of(file.begin(), file.end(),
+                                      [](char c) { return static_cast<unsigned char>(c) >= ' '; });
+    return is_plain && file.size() <= ToldClasses::kMostFileBytes ? file : std::string();
+}
+
 }  // namespace
 
 PackOptions pack_options(Connection& connection, bool acyclic) noexcept {
@@ -238,13 +246,15 @@ bool Outbound::tell_layout(const Layout& layout, std::string_view name) {
 // first graph that uses them.
 bool Outbound::tell_classes() {
     for (SentClasses& classes = *link_.outgoing().classes; !classes.are_told();) {
-        const TypeInfo& info = classes.next_to_tell().info();
-        const Layout& layout = layout_of(info);
-        const std::string name = info.spelled();
-        const std::uint32_t number = classes.next_number();
+        const PolymorphicClass& next = classes.next_to_tell();
+        const Layout& layout = layout_of(next.info());
+        const std::string name = next.info().spelled(), file = file_to_tell(next);
         if (!tell_layout(layout, name)) return false;
-        const wire::Class head{layout.fingerprint, number, static_cast<std::uint32_t>(name.size())};
-        if (!send(wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(name)))) return false;
+        const wire::Class head{layout.fingerprint, classes.next_number(),
+                               static_cast<std::uint16_t>(name.size()),
+                               static_cast<std::uint16_t>(file.size())};
+        const std::string text = name + file;
+        if (!send(wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(text)))) return false;
         classes.set_told();
     }
     return true;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -85,6 +86,12 @@ TEST(Classes, are_told_before_the_first_graph_that_uses_them) {
         EXPECT_EQ(received.report().classes.hot + received.report().classes.warm,
                   count - (is_first ? 3 : 0));
     }
+}
+
+TEST(Classes, know_the_file_that_describes_them) {
+    const objects::PolymorphicClass* const known = objects::registered_class(typeid(Badge));
+    ASSERT_NE(known, nullptr);
+    EXPECT_EQ(objects::described_in(*known), "objects_shapes.hpp");
 }
 
 TEST(Classes, graphs_under_way_at_the_same_time_share_their_numbers) {

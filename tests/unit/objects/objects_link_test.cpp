@@ -108,12 +108,14 @@ struct HeldImage {
 TEST(ObjectLink, a_class_that_is_not_known_here_costs_its_graphs_only) {
     Pair pair;
     HandMadeSender peer(*pair.sender);
-    const auto tell = [&](std::uint32_t number, std::uint64_t fingerprint, std::string name) {
-        return peer.say(wire::kClass,
-                        wire::Class{fingerprint, number, static_cast<std::uint32_t>(name.size())},
-                        std::as_bytes(std::span(name)));
+    const auto tell = [&](std::uint32_t number, std::uint64_t fingerprint, std::string name,
+                          const std::string& file = {}) {
+        const wire::Class head{fingerprint, number, static_cast<std::uint16_t>(name.size()),
+                               static_cast<std::uint16_t>(file.size())};
+        name += file;
+        return peer.say(wire::kClass, head, std::as_bytes(std::span(name)));
     };
-    ASSERT_EQ(tell(1, 77, "elsewhere::Square"), Errc::ok);
+    ASSERT_EQ(tell(1, 77, "elsewhere::Square", "square.hpp"), Errc::ok);
     ASSERT_EQ(tell(2, HandMadeSender::fingerprint_of<shapes::Circle>(), "shapes::Circle"),
               Errc::ok);
     wire::Eager head = HandMadeSender::eager_of<Held>(1);
@@ -129,7 +131,10 @@ TEST(ObjectLink, a_class_that_is_not_known_here_costs_its_graphs_only) {
     const Error error = error_of([&] { (void)receive<Held>(*pair.receiver, {soon()}); });
     EXPECT_EQ(error.code(), Errc::type_mismatch);
     EXPECT_TRUE(says(error, "class elsewhere::Square")) << error.what();
-    EXPECT_TRUE(says(error, "include the header")) << error.what();
+    EXPECT_TRUE(says(error,
+                     "include the header that describes it (in the sending program: "
+                     "square.hpp)"))
+        << error.what();
     EXPECT_EQ(receive<Held>(*pair.receiver, {soon()})->shape->tell(), "circle 6");
 }
 
@@ -232,7 +237,7 @@ std::vector<Send> wrong_messages() {
     return {[](HandMadeSender& peer) { (void)peer.begin<Plain>(5); },
             [](HandMadeSender& peer) { (void)peer.need(1, 1); },
             [](HandMadeSender& peer) {
-                (void)peer.say(wire::kClass, wire::Class{1, 2, 0});
+                (void)peer.say(wire::kClass, wire::Class{1, 2, 0, 0});
             },
             [](HandMadeSender& peer) {
                 (void)peer.begin<Plain>(1);

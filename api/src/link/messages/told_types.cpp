@@ -33,9 +33,12 @@ void ToldTypes::take_layout(std::span<const std::byte> payload) {
 
 void ToldTypes::take_class(std::span<const std::byte> payload) {
     wire::Class head;
-    if (!wire::parse(payload, head) || payload.size() != head.name_bytes ||
-        !classes_->add(head.number, head.fingerprint,
-                       {reinterpret_cast<const char*>(payload.data()), payload.size()}))
+    if (!wire::parse(payload, head) ||
+        payload.size() != std::size_t{head.name_bytes} + head.file_bytes)
+        throw Breach{"an announcement of a class of the wrong length"};
+    const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+    if (!classes_->add(head.number, head.fingerprint, text.substr(0, head.name_bytes),
+                       text.substr(head.name_bytes)))
         throw Breach{"a wrong announcement of a class"};
 }
 

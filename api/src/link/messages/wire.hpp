@@ -48,7 +48,8 @@ struct LayoutPart {
 struct Class {
     std::uint64_t fingerprint;
     std::uint32_t number;
-    std::uint32_t name_bytes;
+    std::uint16_t name_bytes;
+    std::uint16_t file_bytes;  // behind the name: of the file that describes it
 };
 
 // Flags of a graph.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <typeinfo>
 
@@ -36,8 +37,10 @@ struct PolymorphicClass {
     const ClassCloning* cloning = nullptr;
 };
 
-// Its library stays loaded from now on. The first of a type counts.
-void register_class(const PolymorphicClass& polymorphic);
+// Its library stays loaded from now on. The first of a type counts. `file`: its description's.
+void register_class(const PolymorphicClass& polymorphic, const char* file);
+// The name of that file, without folders, for a receiver that lacks it.
+std::string described_in(const PolymorphicClass& polymorphic);
 // Null: there is none.
 const PolymorphicClass* registered_class(const std::type_info& id);
 const PolymorphicClass* registered_class(std::string_view name);

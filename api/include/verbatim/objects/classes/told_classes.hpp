@@ -39,7 +39,7 @@ struct PredictedUse {
 class ToldClasses {
   public:
     static constexpr std::uint32_t kMost = 4096;
-    static constexpr std::size_t kMostNameBytes = 1024;
+    static constexpr std::size_t kMostNameBytes = 1024, kMostFileBytes = 255;
 
     // Finds the layout that the peer has told, for explaining a difference; empty: not known.
     using FindLayout = std::string_view (*)(const void* owner, std::uint64_t fingerprint);
@@ -47,8 +47,9 @@ class ToldClasses {
         owner_ = owner;
         find_layout_ = find_layout;
     }
-    // False: the peer must not say that.
-    bool add(std::uint32_t number, std::uint64_t fingerprint, std::string_view name);
+    // `file`: the one that describes it, if that is known. False: the peer must not say that.
+    bool add(std::uint32_t number, std::uint64_t fingerprint, std::string_view name,
+             std::string_view file = {});
 
     // Throws Error: corrupt_message (the peer has not told of it), type_mismatch (this process does
     // not know it, or lays it out otherwise), unsupported (it has no prototype).
@@ -61,7 +62,7 @@ class ToldClasses {
   private:
     struct Told {
         std::uint64_t fingerprint = 0;
-        std::string name;
+        std::string name, file;
         const PolymorphicClass* known = nullptr;
     };
     const PolymorphicClass& look_up(const Told& told) const;

@@ -14,8 +14,9 @@ struct RegisteredClass;
 // T need not be complete where this is named, but at the end of the source.
 template <class T>
 struct Registers {
-    Registers() {
-        if constexpr (std::is_polymorphic_v<T>) RegisteredClass<T>::add();
+    // `file`: the one that the description is in.
+    explicit Registers([[maybe_unused]] const char* file = __builtin_FILE()) {
+        if constexpr (std::is_polymorphic_v<T>) RegisteredClass<T>::add(file);
     }
 };
 

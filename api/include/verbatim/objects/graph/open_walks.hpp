@@ -66,13 +66,13 @@ inline constexpr OpenRoot kOpenRoot{&open_types_of<Root>, &OpenWalks<RootOf<Root
 // Of every described class with virtual functions.
 template <class T>
 struct RegisteredClass {
-    static void add() {
+    static void add(const char* file) {
         static_assert(members_are_known__else_add_VERBATIM_DESCRIBE<T>());
         if constexpr (!std::is_abstract_v<T>) {
             static_assert(sizeof(T) < kClassMostBytes && largest_alignment() <= 64,
                           "verbatim: classes with virtual functions, and all that they lead to, "
                           "are aligned to 64 bytes at most, and take less than 512 MiB");
-            register_class(kClass);
+            register_class(kClass, file);
         }
     }
 
