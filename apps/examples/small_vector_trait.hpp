@@ -25,16 +25,14 @@ struct verbatim::objects::Trait<boost::container::small_vector<E, N>> {
     static constexpr bool kPlain = false;
     static std::string spell() { return "small_vector<" + TraitOf<E>::spell() + ">"; }
     static TypeInfo info() { return Trait<std::vector<E>>::info(); }
-    template <class S>
-    static void pack(S& sender, const Vector& vector, Slot) {
+    static void pack(auto& sender, const Vector& vector, Slot) {
         if (vector.data() ==
             static_cast<const void*>(reinterpret_cast<const Image&>(vector).inside))
             sender.template owned_inside<E>(vector.data(), vector.size());
         else
             sender.template owned<E>(vector.data(), vector.size());
     }
-    template <class R>
-    static void mend(R& receiver, Vector& vector) {
+    static void mend(auto& receiver, Vector& vector) {
         Image image;  // bytes of the peer: no function of the vector may see them
         std::memcpy(&image, static_cast<const void*>(&vector), sizeof image);
         image.data = image.size == 0 ? nullptr : receiver.template owned<E>(image.size);

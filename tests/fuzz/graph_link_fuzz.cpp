@@ -6,7 +6,9 @@
 #include "fuzz_target.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
+#include "objects_image.hpp"
 #include "objects_pair.hpp"
+#include "shapes/objects_shapes.hpp"
 
 using namespace verbatim;
 namespace wire = objects::wire;
@@ -20,6 +22,13 @@ struct Node {
     std::vector<Node*> edges;
     Node* next;
 };
+
+// An open graph: the peer says of which class each object is.
+struct Drawing {
+    std::vector<std::unique_ptr<shapes::Shape>> shapes;
+    shapes::Shape* favourite;
+};
+std::uint64_t told_shapes = 0;  // of all that was received
 
 Config fuzz_config() {
     Config config = test::small_config();
@@ -36,13 +45,24 @@ struct Contexts {
     Listener listener = receiving.listen("127.0.0.1:0");
 };
 
+void receive_one(Connection& to) {
+    if (objects::next_root(to, 0) != objects::root_type<Drawing>().layout.fingerprint)
+        return (void)try_receive<Node>(to);
+    const auto drawing = try_receive<Drawing>(to);
+    if (!drawing) return;
+    for (const auto& shape : (*drawing)->shapes)
+        if (shape != nullptr) told_shapes += shape->tell().size() != 0;
+    if (const shapes::Shape* const shape = (*drawing)->favourite)
+        told_shapes += shape->tell().size() != 0;
+}
+
 // Reads all messages of an input: kind, length, payload.
 void say_all(fuzz::Input& input, Connection& from, Connection& to) {
     for (int i = 0; i < 64 && input.left() >= 3; ++i) {
         const auto kind = static_cast<std::uint8_t>(input.number(1) % 16);
         const auto payload = input.take(input.number(2) % 2048);
         (void)LayerChannel::try_send(from, wire::kChannel, payload, {}, kind);
-        (void)try_receive<Node>(to);
+        receive_one(to);
     }
 }
 
@@ -60,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     try {
         SendOperation<Node> sending(*to, node);  // so that answers may be to something
         say_all(input, from, *to);
-        for (int i = 0; i < 100; ++i) (void)try_receive<Node>(*to);
+        for (int i = 0; i < 100; ++i) receive_one(*to);
     } catch (const Error& error) {
         fuzz::require(error.code() == Errc::protocol_error ||
                       scope_of(error.code()) == Scope::request);
@@ -70,17 +90,69 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     return 0;
 }
 
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+void add_message(Bytes& seed, std::uint8_t kind, std::span<const std::byte> head,
+                 std::span<const std::byte> body) {
+    const std::size_t size = head.size() + body.size();
+    seed.push_back(static_cast<std::byte>(kind));
+    seed.push_back(static_cast<std::byte>(size >> 8));
+    seed.push_back(static_cast<std::byte>(size));
+    seed.insert(seed.end(), head.begin(), head.end());
+    seed.insert(seed.end(), body.begin(), body.end());
+}
+
+template <class T>
+void add_class(Bytes& seed, std::uint32_t number) {
+    const std::string name = objects::type_info<T>().spelled();
+    const wire::Class head{test::HandMadeSender::fingerprint_of<T>(), number,
+                           static_cast<std::uint32_t>(name.size())};
+    add_message(seed, wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(name)));
+}
+
+// Classes that the graph behind them uses.
+Bytes drawing_seed() {
+    Drawing drawing{};
+    drawing.shapes.push_back(std::make_unique<shapes::Circle>(4));
+    drawing.shapes.push_back(std::make_unique<shapes::Circle>(5));
+    drawing.favourite = drawing.shapes[0].get();
+    const test::Image image = test::image_of(drawing);
+    const wire::Eager head{1,
+                           test::HandMadeSender::fingerprint_of<Drawing>(),
+                           static_cast<std::uint32_t>(image.size),
+                           static_cast<std::uint32_t>(image.told.steps),
+                           static_cast<std::uint32_t>(image.told.references),
+                           static_cast<std::uint32_t>(image.places.size()),
+                           static_cast<std::uint32_t>(image.arrays.size()),
+                           0,
+                           0};
+    Bytes body;
+    const auto append = [&body](std::span<const std::byte> bytes) {
+        body.insert(body.end(), bytes.begin(), bytes.end());
+    };
+    append(std::as_bytes(std::span(image.places)));
+    append(std::as_bytes(std::span(image.arrays)));
+    append({image.bytes.get(), image.size});
+    Bytes seed;
+    add_class<shapes::Circle>(seed, 1);
+    add_message(seed, wire::kEager, wire::bytes_of(head), body);
+    // A seed that is refused would look for nothing behind the refusal.
+    const std::uint64_t before = told_shapes;
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size());
+    fuzz::require(told_shapes == before + 3);
+    return seed;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::byte>> fuzz_seeds() {
-    std::vector<std::vector<std::byte>> seeds;
-    std::vector<std::byte> seed;
+    std::vector<Bytes> seeds{drawing_seed()};
+    Bytes seed;
     const auto add = [&](std::uint8_t kind, std::span<const std::byte> head,
                          std::span<const std::byte> body = {}) {
-        const std::size_t size = head.size() + body.size();
-        seed.push_back(static_cast<std::byte>(kind));
-        seed.push_back(static_cast<std::byte>(size >> 8));
-        seed.push_back(static_cast<std::byte>(size));
-        seed.insert(seed.end(), head.begin(), head.end());
-        seed.insert(seed.end(), body.begin(), body.end());
+        add_message(seed, kind, head, body);
     };
     const auto end = [&] { seeds.push_back(std::exchange(seed, {})); };
     const std::uint64_t type = test::HandMadeSender::fingerprint_of<Node>();

@@ -31,14 +31,19 @@ class Examples(unittest.TestCase):
     def run_both(self, first, second):
         """Starts the side that waits, then the side that calls, again until the other listens. Both when they ended."""
         with subprocess.Popen(first, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
-            deadline = time.monotonic() + PATIENCE
-            calling = run(*second)
-            while calling.returncode != 0 and "nobody listens" in calling.stderr and time.monotonic() < deadline:
-                self.assertIsNone(waiting.poll(), "the waiting side ended")
-                time.sleep(0.02)
-                calling = run(*second)
+            calling = self.call(waiting, second)
             out, err = waiting.communicate(timeout=PATIENCE)
             return subprocess.CompletedProcess(first, waiting.returncode, out, err), calling
+
+    def call(self, waiting, command):
+        """Runs the side that calls, again until the other one listens."""
+        deadline = time.monotonic() + PATIENCE
+        calling = run(*command)
+        while calling.returncode != 0 and "nobody listens" in calling.stderr and time.monotonic() < deadline:
+            self.assertIsNone(waiting.poll(), "the waiting side ended")
+            time.sleep(0.02)
+            calling = run(*command)
+        return calling
 
     def both(self, name, first, second):
         waited, called = self.run_both((program(name), first), (program(name), second))
@@ -60,6 +65,25 @@ class Examples(unittest.TestCase):
 
     def test_lives_of_a_received_graph(self):
         self.assertEqual(self.both("lives", "receive", "send"), "Example & Daughters, Ltd.: 2 articles\n")
+
+    def test_parts_of_a_received_graph(self):
+        self.assertEqual(self.both("parts", "receive", "send"), "of the station: 1\na pier with a long name, tide: 7\n")
+
+    def test_a_graph_is_passed_on_as_it_came(self):
+        with subprocess.Popen((program("forward"), "forward"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as forwarder:
+            self.addCleanup(forwarder.kill)
+            sent = self.call(forwarder, (program("forward"), "send"))
+            received = self.call(forwarder, (program("forward"), "receive"))
+            out, err = forwarder.communicate(timeout=PATIENCE)
+        self.assertEqual((sent.returncode, received.returncode, forwarder.returncode), (0, 0, 0),
+                         sent.stderr + received.stderr + err)
+        self.assertEqual(out, "from the first process: as it came\n")
+        self.assertEqual(received.stdout, "from the first process, a text that is long enough, closed: yes\n")
+
+    def test_elements_of_a_range(self):
+        self.assertEqual(self.both("elements", "receive", "send"),
+                         "north pier: 100\na lighthouse with a longer name: 200\nharbour: 300\n")
 
     def test_a_composed_message(self):
         self.assertEqual(self.both("composed", "receive", "send"), "3 stops, the last 12 minutes away, then Harbour\n")

@@ -252,6 +252,25 @@ TEST(Composed, what_lies_outside_goes_the_ordinary_way) {
     EXPECT_EQ(whole->numbers.size(), 10000u);
 }
 
+// An aggregate has no allocator that its vector could hand on.
+TEST(Composed, an_element_whose_string_lies_elsewhere_is_found_and_seat_takes_it_in) {
+    Pair pair;
+    auto message = compose<Cabinet>(*pair.sender);
+    fill(message, *message);
+    message->leaves.push_back(Leaf{20, kLong});
+    Leaf& leaf = message->leaves.back();
+    for (const bool is_seated : {false, true}) {
+        if (is_seated) message.seat(leaf);
+        const auto [got, report] = pass_on(pair, message);
+        EXPECT_EQ(report.composed, is_seated);
+        ASSERT_EQ(got->leaves.size(), 21u);
+        EXPECT_EQ(got->leaves.back().value, 20);
+        EXPECT_EQ(got->leaves.back().text, kLong);
+        EXPECT_EQ(got->leaf, &got->leaves[3]);
+    }
+    EXPECT_EQ(leaf.text.get_allocator().resource(), message.resource());
+}
+
 TEST(Composed, a_hostile_receiver_gets_the_same_graph) {
     Config careful = test::small_config();
     careful.objects.hostile = true;
@@ -402,6 +421,44 @@ TEST(Composed, a_fork_between_composing_and_sending_changes_nothing) {
         EXPECT_TRUE(report.composed);
         expect_chain(*got, number);
     }
+}
+
+// By contexts of its own: those of its parent refuse there.
+int send_a_copy(ComposedMessage<Chain>& message) {
+    Pair own;
+    message->numbers[0] = 77;
+    for (int i = 0; i < 2; ++i) {
+        const auto [got, report] = pass_on(own, message);
+        if (!report.composed || got->numbers.size() != 50'000 || got->next != got.get()) return 1;
+        if (got->numbers[0] != 77 || got->numbers[49'999] != 5) return 2;
+    }
+    return 0;
+}
+
+// The second message of its parent has slots at the receiver, which the copy leaves alone.
+TEST(Composed, a_forked_child_sends_its_copy_on_a_connection_of_its_own) {
+    ReceivingProcess receiver([](Connection& connection) {
+        for (int i = 0; i < 2; ++i) {
+            const auto got = receive<Chain>(connection, {soon()});
+            if (got->numbers.size() != 50'000 || got->numbers[0] != 5) return 9;
+            send(connection, i, {soon()});
+        }
+        return 0;
+    });
+    Context context(test::small_config());
+    Connection connection = receiver.accept(context);
+    for (int i = 0; i < 2; ++i) {
+        auto message = make_chain(connection, 5);
+        const pid_t child = fork();
+        if (child == 0) _exit(send_a_copy(message));
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        EXPECT_TRUE(send(connection, message, {soon()}).composed);
+        (void)receive<int>(connection, {soon()});  // behind the room for the next one
+    }
+    const int status = receiver.end();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 // Slots of messages that are never sent are free when they end, and their connection may be gone.

@@ -22,6 +22,22 @@
 #include "objects_pair.hpp"
 
 namespace verbatim::lives {
+
+struct Vessel {
+    virtual ~Vessel() = default;
+    virtual int oars() const { return 0; }
+    std::string name;
+};
+VERBATIM_DESCRIBE(Vessel, name)
+struct Boat : Vessel {
+    int oars() const override { return 2; }
+};
+VERBATIM_DESCRIBE_DERIVED(Boat, (Vessel))
+struct Galley : Vessel {
+    int oars() const override { return 170; }
+};
+VERBATIM_DESCRIBE_DERIVED(Galley, (Vessel))
+
 namespace {
 
 using test::Pair;
@@ -123,6 +139,16 @@ TEST(Lives, one_of_many_is_promoted_and_the_rest_is_freed) {
     EXPECT_LT(one.report().object_bytes, 1000u);
     one.mutable_view()[3][0] = 'K';
     EXPECT_EQ(one->at(3), "Kept");
+}
+
+using Fleet = std::vector<std::unique_ptr<Vessel>>;
+
+template <class V>
+Fleet make_fleet() {
+    Fleet fleet;
+    fleet.push_back(std::make_unique<V>());
+    fleet.back()->name = kLong;
+    return fleet;
 }
 
 struct Base {
@@ -312,6 +338,20 @@ TEST(Forwarding, a_graph_that_may_have_changed_is_walked) {
     auto compacted = chain.receive_forwardable(make_order(3));
     compacted.compact();
     EXPECT_FALSE(compacted.is_forwardable());
+}
+
+// Its classes have the numbers of the connection by which it came.
+TEST(Forwarding, a_graph_with_virtual_functions_is_walked) {
+    Chain chain;
+    EXPECT_EQ(chain.second.transfer(make_fleet<Galley>())->at(0)->oars(), 170);
+    const auto graph = chain.receive_forwardable(make_fleet<Boat>());
+    EXPECT_FALSE(graph.is_forwardable());
+    SendOptions options;
+    options.deadline = Chain::soon();
+    send(*chain.second.sender, graph, options);  // in one message: it waits for nothing
+    const auto third = receive<Fleet>(*chain.second.receiver, {Chain::soon()});
+    EXPECT_EQ(third->at(0)->oars(), 2);
+    EXPECT_EQ(third->at(0)->name, kLong);
 }
 
 // The child receives by the first of two connections and forwards by the second one. It dies when

@@ -1,7 +1,8 @@
 // Graphs whose walk begins anew because elements are met before the large array that owns them. It
-// has sent a part of itself by then.
+// has sent a part of itself by then. And one that would begin anew for ever.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <random>
@@ -9,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core_fault.hpp"
+#include "objects_image.hpp"
 #include "objects_pair.hpp"
 
 namespace verbatim {
@@ -23,6 +26,33 @@ struct Branch {
     std::vector<Branch> kids;
     std::string name;
 };
+
+// It does not stand still: each walk finds another array, an element of it first.
+struct Restless {
+    std::vector<std::vector<Branch>> arrays;
+    mutable std::size_t walks = 0;
+};
+
+}  // namespace
+
+template <>
+struct objects::Trait<Restless> {
+    using Parts = List<>;
+    using Edges = List<OwnedOne<Branch>, OwnedArray<Branch>>;
+    static constexpr bool kPlain = false;
+    static std::string spell() { return "restless"; }
+    static TypeInfo info() { return Trait<std::vector<Branch>>::info(); }
+    template <class S>
+    static void pack(S& sender, const Restless& object, Slot) {
+        const std::size_t walk = std::min(object.walks++, object.arrays.size() - 1);
+        const std::vector<Branch>& now = object.arrays[walk];
+        sender.template owned<Branch>(&now[1], 1);
+        sender.template owned<Branch>(now.data(), now.size());
+    }
+};
+
+namespace {
+
 using Roots = std::vector<Branch*>;
 
 // Single ones, some of which own long arrays of others. Pointers lead to any.
@@ -113,6 +143,25 @@ TEST(Restart, of_an_element_before_its_large_array_changes_nothing_else) {
             ASSERT_EQ(sum_of(*pair.transfer(roots)), sum);
             ASSERT_EQ(sum_of(roots), sum);
         }
+}
+
+Restless make_restless(std::size_t arrays) {
+    return {std::vector<std::vector<Branch>>(arrays, std::vector<Branch>(3))};
+}
+
+TEST(Restart, of_a_graph_that_does_not_stand_still_is_an_error_in_the_end) {
+    constexpr std::size_t kMost = 64;
+    const Restless enough = make_restless(kMost), too_much = make_restless(kMost + 1);
+    test::Scan scan(test::test_arena());
+    scan.run(enough);
+    EXPECT_EQ(enough.walks, kMost + 1);
+    Pair pair;
+    const Error error = test::error_of([&] { send(*pair.sender, too_much); });
+    EXPECT_EQ(error.code(), Errc::bad_pointer);
+    test::says(error, "in ever new ways");
+    EXPECT_EQ(too_much.walks, kMost + 1) << "no walk was begun behind the last restart";
+    const Roots roots(1, nullptr);
+    EXPECT_EQ(*pair.transfer(roots), roots);
 }
 
 }  // namespace

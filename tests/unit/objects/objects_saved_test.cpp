@@ -256,6 +256,42 @@ TEST_F(Saved, a_placed_file_is_used_as_it_is_and_relocated_where_its_place_is_ta
     EXPECT_EQ(bytes(), before);
 }
 
+// In a child: does a store there fault?
+bool store_faults(const void* at) {
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)signal(SIGSEGV, [](int) { _exit(7); });  // without a core, with sanitizers too
+        auto* const byte = static_cast<volatile unsigned char*>(const_cast<void*>(at));
+        *byte = static_cast<unsigned char>(*byte + 1);
+        _exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    return WEXITSTATUS(status) == 7;
+}
+template <class T>
+void expect_faults(const Received<T>& graph, bool expected) {
+    EXPECT_EQ(store_faults(graph.get()), expected);
+    EXPECT_EQ(store_faults(&graph->queue.back()), expected);
+    EXPECT_EQ(store_faults(&graph->favourite->numbers[0]), expected);
+    EXPECT_EQ(store_faults(&graph->entries.rbegin()->second.name[0]), expected);
+    expect_store(*graph, 2'000);
+}
+
+TEST_F(Saved, stores_into_a_graph_that_is_mapped_read_only_are_faults) {
+    save(path_, make_store(2'000));
+    expect_faults(map<const Store>(path_), true);
+    expect_faults(map<Store>(path_), false);
+    save_placed(path_, make_store(2'000));
+    const auto placed = map<const Store>(path_, {.trusted = true});
+    const auto moved = map<const Store>(path_, {.trusted = true});
+    ASSERT_TRUE(moved.report().relocated);
+    expect_faults(placed, true);
+    expect_faults(moved, true);
+    expect_faults(map<Store>(path_, {.trusted = true}), false);
+}
+
 TEST_F(Saved, a_placed_file_needs_trust_and_that_nobody_else_can_write_it) {
     save_placed(path_, make_store(2));
     EXPECT_EQ(refusal<Store>().code(), Errc::unsupported);

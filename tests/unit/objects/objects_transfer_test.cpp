@@ -1,13 +1,20 @@
 // Graphs over a real connection: both ends in this process, the software NIC in strict mode between
 // them.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
 #include <memory_resource>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "core_fault.hpp"
@@ -410,6 +417,100 @@ TEST(Transfer, a_sender_that_leaves_in_mid_transfer_is_an_error_for_the_receiver
             if (receiving.step()) break;
     });
     EXPECT_EQ(error.code(), Errc::peer_lost) << error.what();
+}
+
+// Objects of many kinds.
+struct Museum {
+    using Text = std::pmr::string;
+    explicit Museum(std::pmr::memory_resource* r)
+        : texts(r), list(r), map(r), table(r), numbers(r), flags(r), nodes(r) {}
+    struct Node {
+        Node* next = nullptr;
+        const Text* text = nullptr;
+    };
+    std::pmr::vector<Text> texts;
+    std::pmr::list<Text> list;
+    std::pmr::map<int, Text> map;
+    std::pmr::unordered_map<int, int> table;
+    std::pmr::vector<std::uint32_t> numbers;  // large
+    std::pmr::vector<bool> flags;
+    std::pmr::vector<Node> nodes;  // large, in excerpts
+    std::shared_ptr<Node> shared, again;
+    std::weak_ptr<Node> weak;
+    std::string_view view;
+    Museum* self = nullptr;
+};
+VERBATIM_DESCRIBE(Museum, texts, list, map, table, numbers, flags, nodes, shared, again, weak, view,
+                  self)
+
+// Memory in pages of its own.
+struct Page {
+    explicit Page(std::size_t bytes)
+        : size(bytes),
+          memory(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+          resource(memory, bytes, std::pmr::null_memory_resource()) {}
+    Page(const Page&) = delete;
+    Page& operator=(const Page&) = delete;
+    ~Page() { munmap(memory, size); }
+    void make_read_only() const { ASSERT_EQ(mprotect(memory, size, PROT_READ), 0); }
+
+    std::size_t size;
+    void* memory;
+    std::pmr::monotonic_buffer_resource resource;
+};
+
+Museum* make_museum(std::pmr::memory_resource* resource) {
+    auto* const all = new (resource->allocate(sizeof(Museum), alignof(Museum))) Museum(resource);
+    constexpr int kMany = 30'000;
+    for (int i = 0; i < 1000; ++i) {
+        all->texts.emplace_back(static_cast<std::size_t>(i % 40), 'x');
+        all->list.emplace_back(static_cast<std::size_t>(i % 30), 'y');
+        all->map.try_emplace(i, "a text that is too long to lie in its string");
+        all->table[i] = -i;
+        all->flags.push_back(i % 3 == 0);
+    }
+    all->texts[39].resize(2);  // its memory stays outside
+    all->numbers.resize(5 * kMany, 9);
+    all->nodes.resize(kMany);
+    for (std::size_t i = 0; i < kMany; ++i)
+        all->nodes[i] = {&all->nodes[i * 7 % kMany], &all->texts[i % 1000]};
+    all->shared =
+        std::allocate_shared<Museum::Node>(std::pmr::polymorphic_allocator<Museum::Node>(resource));
+    all->weak = all->again = all->shared;
+    all->view = all->texts[38];
+    all->self = all;
+    return all;
+}
+// Of all that is there, by reads alone.
+std::uint64_t sum_of(const Museum& all) {
+    std::uint64_t sum = all.view.size() + (all.self == &all) + (all.shared == all.again) +
+                        (all.shared->next == nullptr);
+    const auto add = [&sum](std::uint64_t value) { sum = sum * 31 + value; };
+    for (const auto& text : all.texts) add(text.size() + (text.empty() ? 0 : text.back() == 'x'));
+    for (const auto& text : all.list) add(text.size());
+    for (const auto& [key, text] : all.map) add(text.size() + static_cast<std::uint64_t>(key));
+    for (int i = 0; i < 1000; ++i) add(static_cast<std::uint64_t>(-all.table.at(i)));
+    for (const std::uint32_t number : all.numbers) add(number);
+    for (const bool flag : all.flags) add(flag);
+    for (const Museum::Node& node : all.nodes)
+        add(static_cast<std::uint64_t>(node.next - all.nodes.data()) + node.text->size());
+    return sum;
+}
+
+TEST(Transfer, a_graph_is_read_by_other_threads_while_it_is_sent_and_never_stored_into) {
+    Page page(std::size_t{8} << 20);
+    const Museum* const all = make_museum(&page.resource);
+    page.make_read_only();  // a store is a fault from here on
+    const std::uint64_t sum = sum_of(*all);
+    Pair pair;
+    std::atomic<bool> is_over{false};
+    std::thread reader([&] {
+        do EXPECT_EQ(sum_of(*all), sum);
+        while (!is_over);
+    });
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(sum_of(*pair.transfer(*all)), sum);
+    is_over = true;
+    reader.join();
 }
 
 }  // namespace

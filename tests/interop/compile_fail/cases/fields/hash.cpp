@@ -1,4 +1,5 @@
 // expect: unordered containers need a hash function and an equality without state
+// expect: sent_field<X, 0, std::unordered_set<int, Seeded>
 #include <unordered_set>
 #include <verbatim/objects.hpp>
 struct Seeded {

@@ -1,4 +1,5 @@
 // expect: keys must be numbers, enums, strings
+// expect: sent_field<X, 0, std::map<int
 #include <map>
 #include <verbatim/objects.hpp>
 struct X {

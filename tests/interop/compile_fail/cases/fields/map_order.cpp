@@ -1,4 +1,5 @@
 // expect: ordered containers need a comparator without state
+// expect: sent_field<X, 0, std::map<int, int, ByDigits
 #include <map>
 #include <verbatim/objects.hpp>
 struct ByDigits {
