@@ -108,7 +108,7 @@ template <class T>
 void add_class(Bytes& seed, std::uint32_t number) {
     const std::string name = objects::type_info<T>().spelled();
     const wire::Class head{test::HandMadeSender::fingerprint_of<T>(), number,
-                           static_cast<std::uint32_t>(name.size())};
+                           static_cast<std::uint16_t>(name.size()), 0};
     add_message(seed, wire::kClass, wire::bytes_of(head), std::as_bytes(std::span(name)));
 }
 
