@@ -45,12 +45,14 @@ class RunReader {
 
 }  // namespace
 
-PacketOpcode PacketFeeder::Reads::opcode_of(std::uint64_t number) noexcept {
-    const Read& oldest = list[answered % kMost];
-    if (begun == answered || number < oldest.first) return PacketOpcode::atomic_acknowledge;
-    const bool first = number == oldest.first, last = number == oldest.last;
-    if (last) ++answered;
-    return response_opcode(first, last);
+// Reads of no bytes up to this number, before which all is answered.
+void PacketFeeder::keep_empties(std::uint64_t until) noexcept {
+    for (std::uint64_t number = 0; (number = reads_.oldest_empty()) != 0 && number <= until;) {
+        const AnswerHeader answer = answer_header(kAcknowledged, number);
+        kept_.begin(number, PacketOpcode::response_only, sizeof answer);
+        kept_.add(&answer, sizeof answer);
+        reads_.answer_empty();
+    }
 }
 
 // Results leave the queue whole, and in the order of their numbers.
@@ -60,8 +62,9 @@ void PacketFeeder::keep_results() noexcept {
     for (RunReader reader(runs); reader.left() != 0;) {
         const auto header = reader.take<FrameHeader>();
         const std::size_t bytes = header.bytes - sizeof header;
-        const PacketOpcode opcode = reads_.opcode_of(header.number);
+        const PacketOpcode opcode = opcode_of(header);
         const AnswerHeader answer = answer_header(kAcknowledged, header.number);
+        keep_empties(header.number);
         const bool speaks = opcode != PacketOpcode::response_middle;
         kept_.begin(header.number, opcode, bytes + (speaks ? sizeof answer : 0));
         if (speaks) kept_.add(&answer, sizeof answer);
@@ -74,6 +77,7 @@ void PacketFeeder::keep_results() noexcept {
         }
     }
     results_.note_sent(runs.bytes);
+    keep_empties(acknowledgeable());
 }
 
 // The packets up to this number are done, but for the parts of a message that is not complete:

@@ -18,8 +18,15 @@ std::uint8_t flags_of_send(const WirePacket& packet) noexcept {
            (packet.shape.last && packet.solicited ? kSolicitedFrame : 0);
 }
 
-std::uint64_t packets_of(std::uint64_t bytes, std::size_t mtu) noexcept {
-    return (bytes + mtu - 1) / mtu;
+Taken taken_of(RequestFeeder::Fed fed) noexcept {
+    switch (fed) {
+        case RequestFeeder::Fed::later:
+            return Taken::later;
+        case RequestFeeder::Fed::malformed:
+            return Taken::malformed;
+        default:
+            return Taken::done;
+    }
 }
 
 RemoteAtomic operation_of(const WirePacket& packet) noexcept {
@@ -39,7 +46,7 @@ RemoteAtomic operation_of(const WirePacket& packet) noexcept {
 static_assert(sizeof(RemoteAtomic) == kMaskedAtomicBody);
 
 Taken PacketFeeder::take(const WirePacket& packet) noexcept {
-    if (reads_.left != 0) return continue_read();
+    if (reads_.unfed()) return note_read(reads_.go_on());
     const std::uint64_t taken = feeder_.taken();
     const std::int64_t signed_number = space_.number_of(packet.sequence, taken);
     if (signed_number <= 0) return Taken::done;
@@ -86,16 +93,7 @@ Taken PacketFeeder::take_next(const WirePacket& packet) noexcept {
     return write ? take_write(packet) : take_send(packet);
 }
 
-Taken PacketFeeder::feed(const Frame& frame) noexcept {
-    switch (feeder_.feed(frame)) {
-        case RequestFeeder::Fed::later:
-            return Taken::later;
-        case RequestFeeder::Fed::malformed:
-            return Taken::malformed;
-        default:
-            return Taken::done;
-    }
-}
+Taken PacketFeeder::feed(const Frame& frame) noexcept { return taken_of(feeder_.feed(frame)); }
 
 Taken PacketFeeder::take_send(const WirePacket& packet) noexcept {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
@@ -143,43 +141,17 @@ Taken PacketFeeder::take_write(const WirePacket& packet) noexcept {
     return result;
 }
 
-// From the first packet of the response on that was not asked for.
 Taken PacketFeeder::begin_read(const WirePacket& packet, std::uint64_t number) noexcept {
-    const auto header = packet.read<RemoteHeader>();
-    const std::uint32_t bytes = header.bytes.native();
-    const std::uint64_t next = feeder_.taken() + 1, last = number + packets_of(bytes, mtu_) - 1;
-    if (next > last && bytes != 0) return Taken::done;
-    if (bytes == 0 || message_.kind != Message::Kind::none) return Taken::malformed;
-    if (number == next) {
-        if (reads_.full()) return Taken::later;
-        reads_.list[reads_.begun++ % Reads::kMost] = {number, last};
-    } else if (!reads_.is_newest(number, last)) {
-        return Taken::malformed;
-    }
-    const std::uint64_t skip = (next - number) * mtu_;
-    reads_.address = header.address.native() + skip;
-    reads_.key = header.key.native();
-    reads_.left = static_cast<std::uint32_t>(bytes - skip);
-    return continue_read();
+    const auto request = packet.read<RemoteHeader>();
+    if (reads_.last_of(number, request.bytes.native()) <= feeder_.taken()) return Taken::done;
+    if (message_.kind != Message::Kind::none) return Taken::malformed;
+    return note_read(reads_.begin(request, number));
 }
 
-Taken PacketFeeder::continue_read() noexcept {
-    while (reads_.left != 0) {
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(reads_.left, mtu_));
-        const ReadBody body{reads_.address, reads_.key, part};
-        Frame frame;
-        frame.header.kind = FrameKind::read;
-        frame.header.number = feeder_.taken() + 1;
-        frame.body = std::as_bytes(std::span(&body, 1));
-        if (const Taken result = feed(frame); result != Taken::done) return result;
-        if (dropped(frame.header.number)) {
-            reads_.left = 0;
-            return Taken::done;
-        }
-        reads_.address += part, reads_.left -= part;
-    }
-    told_.gap = told_.gap_told = false;
-    return Taken::done;
+Taken PacketFeeder::note_read(RequestFeeder::Fed fed) noexcept {
+    if (fed == RequestFeeder::Fed::dropped) told_.dropped = true;
+    if (fed == RequestFeeder::Fed::done) told_.gap = told_.gap_told = false;
+    return taken_of(fed);
 }
 
 Taken PacketFeeder::take_atomic(const WirePacket& packet) noexcept {

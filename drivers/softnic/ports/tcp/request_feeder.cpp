@@ -148,6 +148,7 @@ bool RequestFeeder::put_read(const Frame& frame) noexcept {
         mark({.number = frame.header.number,
               .bytes = bytes,
               .frame_bytes = fed_ == 0 ? body.bytes : 0,
+              .flags = frame.header.flags,
               .last = fed_ + bytes == body.bytes});
         fed_ += bytes;
     }

@@ -21,8 +21,8 @@ class RequestFeeder {
     explicit RequestFeeder(ChannelSender ring) noexcept;
 
     // Later: the responder must run first, and the frame is given again. Malformed: the peer breaks
-    // the protocol.
-    enum class Fed : std::uint8_t { done, later, malformed };
+    // the protocol. Dropped: the caller's word for a frame that is done and was not taken.
+    enum class Fed : std::uint8_t { done, later, malformed, dropped };
     Fed feed(const Frame& frame) noexcept;
     void give_up() noexcept { ring_.give_up(); }
     // The frames up to this number are in the ring, or at their end.
@@ -42,6 +42,7 @@ class RequestFeeder {
         std::uint64_t number = 0;       // of its frame
         std::uint32_t bytes = 0;        // of a piece that was asked for, else 0
         std::uint32_t frame_bytes = 0;  // of the result's frame that begins with it, else 0
+        std::uint8_t flags = 0;         // likewise: of the frame that asked
         bool atomic = false;
         bool last = false;  // of its frame
     };
