@@ -46,7 +46,8 @@ RemoteAtomic operation_of(const WirePacket& packet) noexcept {
 static_assert(sizeof(RemoteAtomic) == kMaskedAtomicBody);
 
 Taken PacketFeeder::take(const WirePacket& packet) noexcept {
-    if (reads_.unfed()) return note_read(reads_.go_on());
+    if (reads_.unfed()) return go_on_reading();
+    if (feeder_.reads_again()) return Taken::later;
     const std::uint64_t taken = feeder_.taken();
     const std::int64_t signed_number = space_.number_of(packet.sequence, taken);
     if (signed_number <= 0) return Taken::done;
@@ -73,17 +74,16 @@ bool PacketFeeder::dropped(std::uint64_t number) noexcept {
     return true;
 }
 
-// Of a read, a part may not have been asked for.
 Taken PacketFeeder::take_earlier(const WirePacket& packet, std::uint64_t number) noexcept {
+    if (packet.opcode == PacketOpcode::read_request) return take_read(packet, number);
     told_.again = true;
-    const bool read = packet.opcode == PacketOpcode::read_request;
-    if (read || packet.shape.extended >= kMinAtomic) kept_.repeat(number);
-    return read ? begin_read(packet, number) : Taken::done;
+    if (packet.shape.extended >= kMinAtomic) kept_.repeat(number);
+    return Taken::done;
 }
 
 Taken PacketFeeder::take_next(const WirePacket& packet) noexcept {
     using enum PacketOpcode;
-    if (packet.opcode == read_request) return begin_read(packet, feeder_.taken() + 1);
+    if (packet.opcode == read_request) return take_read(packet, feeder_.taken() + 1);
     if (packet.shape.extended >= kMinAtomic) return take_atomic(packet);
     const bool write = packet.opcode >= write_first && packet.opcode <= write_only_immediate;
     const auto kind = write ? Message::Kind::write : Message::Kind::send;
@@ -92,8 +92,6 @@ Taken PacketFeeder::take_next(const WirePacket& packet) noexcept {
     if (!follows) return Taken::malformed;
     return write ? take_write(packet) : take_send(packet);
 }
-
-Taken PacketFeeder::feed(const Frame& frame) noexcept { return taken_of(feeder_.feed(frame)); }
 
 Taken PacketFeeder::take_send(const WirePacket& packet) noexcept {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
@@ -105,7 +103,7 @@ Taken PacketFeeder::take_send(const WirePacket& packet) noexcept {
     frame.header.number = feeder_.taken() + 1;
     frame.body = std::as_bytes(std::span(&body, 1));
     frame.apart = &packet.payload;
-    const Taken result = feed(frame);
+    const Taken result = taken_of(feeder_.feed(frame));
     if (feeder_.taken() != frame.header.number) return result;
     message_.kind = packet.shape.last ? Message::Kind::none : Message::Kind::send;
     message_.total = packet.shape.last ? 0 : body.total;
@@ -134,23 +132,35 @@ Taken PacketFeeder::take_write(const WirePacket& packet) noexcept {
     frame.body = std::as_bytes(std::span(&body, 1));
     frame.apart = &packet.payload;
     frame.notice = immediate ? &notice : nullptr;
-    const Taken result = feed(frame);
+    const Taken result = taken_of(feeder_.feed(frame));
     if (feeder_.taken() != frame.header.number) return result;
     next.address += bytes, next.left -= bytes;
     message_ = packet.shape.last ? Message{} : next;
     return result;
 }
 
-Taken PacketFeeder::begin_read(const WirePacket& packet, std::uint64_t number) noexcept {
+// Cards ask again for what they miss alone, and remember nothing of what they answered: so a part
+// that is not kept is judged and read again.
+Taken PacketFeeder::take_read(const WirePacket& packet, std::uint64_t number) noexcept {
     const auto request = packet.read<RemoteHeader>();
-    if (reads_.last_of(number, request.bytes.native()) <= feeder_.taken()) return Taken::done;
-    if (message_.kind != Message::Kind::none) return Taken::malformed;
-    return note_read(reads_.begin(request, number));
+    const std::uint64_t last = reads_.last_of(number, request.bytes.native());
+    const std::uint64_t taken = feeder_.taken();
+    const bool again = foreign_ && number <= taken && kept_.lacks(number);
+    if (number <= taken && !again) kept_.repeat(number);
+    told_.again |= number <= taken && !again;
+    if (last <= taken && !again) return Taken::done;
+    if (last > taken && message_.kind != Message::Kind::none) return Taken::malformed;
+    using Asks = ReadFeeder::Asks;
+    const auto begun = reads_.begin(request, number, again ? Asks::all : Asks::rest);
+    return begun == RequestFeeder::Fed::done ? go_on_reading() : taken_of(begun);
 }
 
-Taken PacketFeeder::note_read(RequestFeeder::Fed fed) noexcept {
+Taken PacketFeeder::go_on_reading() noexcept {
+    const std::uint64_t before = feeder_.taken();
+    const RequestFeeder::Fed fed = reads_.go_on();
     if (fed == RequestFeeder::Fed::dropped) told_.dropped = true;
-    if (fed == RequestFeeder::Fed::done) told_.gap = told_.gap_told = false;
+    if (fed == RequestFeeder::Fed::done && feeder_.taken() != before)
+        told_.gap = told_.gap_told = false;
     return taken_of(fed);
 }
 
@@ -161,7 +171,7 @@ Taken PacketFeeder::take_atomic(const WirePacket& packet) noexcept {
     frame.header.kind = FrameKind::atomic;
     frame.header.number = feeder_.taken() + 1;
     frame.body = std::as_bytes(std::span(&operation, 1));
-    return feed(frame);
+    return taken_of(feeder_.feed(frame));
 }
 
 }  // namespace verbatim::softnic

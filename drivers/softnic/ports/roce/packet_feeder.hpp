@@ -70,12 +70,12 @@ class PacketFeeder {
     bool dropped(std::uint64_t number) noexcept;
     Taken take_send(const WirePacket& packet) noexcept;
     Taken take_write(const WirePacket& packet) noexcept;
-    Taken begin_read(const WirePacket& packet, std::uint64_t number) noexcept;
-    Taken note_read(RequestFeeder::Fed fed) noexcept;
+    Taken take_read(const WirePacket& packet, std::uint64_t number) noexcept;
+    Taken go_on_reading() noexcept;
     Taken take_atomic(const WirePacket& packet) noexcept;
-    Taken feed(const Frame& frame) noexcept;
-    void keep_results() noexcept;
-    void keep_empties(std::uint64_t until) noexcept;
+    void keep_results(PacketOutput& output) noexcept;
+    void keep_empties(PacketOutput& output, std::uint64_t until) noexcept;
+    void send_kept(PacketOutput& output) noexcept;
     void repeat_answer() noexcept;
     std::uint64_t acknowledgeable() noexcept;
     bool owes_acknowledgement(std::uint64_t done, Says says, FlowTime now) const noexcept;

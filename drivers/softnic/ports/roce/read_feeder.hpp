@@ -1,4 +1,5 @@
 // The read feeder makes frames of a requester's reads, one for each packet of their responses.
+// Packets that were answered before are asked for again by frames that count no further.
 // Owner: the packet feeder. Threads: the one inside the flow's gate.
 #pragma once
 
@@ -22,12 +23,14 @@ class ReadFeeder {
 
     // The last number of a response with these bytes: one of no bytes has a packet, too.
     std::uint64_t last_of(std::uint64_t first, std::uint64_t bytes) const noexcept;
-    // A request whose response begins with this number, and was not taken to its end: the next one,
-    // or the newest one again. Later: go_on() is to be called. Malformed: it was another one
-    // before.
-    Fed begin(const RemoteHeader& request, std::uint64_t number) noexcept;
-    // Not all of it is asked for.
+    // Which packets of a response are asked for: those that were not taken yet; all.
+    enum class Asks : std::uint8_t { rest, all };
+    // A request whose response begins with this number: the next one, or one of before. Then
+    // go_on() is to be called until all is asked for. Later: begin() is. Malformed: it was another
+    // one before.
+    Fed begin(const RemoteHeader& request, std::uint64_t number, Asks asks) noexcept;
     bool unfed() const noexcept { return left_ != 0; }
+    // Dropped: there is no room behind a message that waits, or nothing is received any more.
     Fed go_on() noexcept;
 
     // The oldest read of no bytes, which the responder need not see; 0: there is none.
@@ -39,12 +42,13 @@ class ReadFeeder {
   private:
     static constexpr std::size_t kEmpties = 32;
 
-    Fed feed_empty(std::uint64_t number) noexcept;
+    Fed begin_empty(std::uint64_t number) noexcept;
     Fed feed(std::uint32_t bytes, std::uint8_t flags) noexcept;
 
     RequestFeeder& feeder_;
     const std::size_t mtu_;
     std::uint64_t first_ = 0, last_ = 0;    // of the newest request
+    std::uint64_t begin_ = 0;               // where the response at hand begins
     std::uint64_t next_ = 0, address_ = 0;  // of it: what is asked for next
     std::uint32_t key_ = 0, left_ = 0;      // likewise
     std::array<std::uint64_t, kEmpties> empties_{};

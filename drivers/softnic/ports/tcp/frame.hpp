@@ -37,8 +37,9 @@ static_assert(sizeof(FrameHeader) == 16);
 
 inline constexpr std::uint8_t kFirstPart = 1, kLastPart = 2, kCarriesImmediate = 4, kCarriesKey = 8,
                               kSolicitedFrame = 16, kKnownFrameFlags = 31;
-// Of reads that are made of packets (ports/roce), and of their results. No stream has it.
-inline constexpr std::uint8_t kReadPart = 32;
+// Of reads that are made of packets (ports/roce), and of their results. No stream has them. Again:
+// it was answered before.
+inline constexpr std::uint8_t kReadPart = 32, kAgainPart = 64;
 
 // Of a send, its payload follows; of a notice.
 struct MessageBody {

@@ -25,6 +25,7 @@ bool RequestFeeder::add_result(const Mark& mark, AnswerQueue& answers) noexcept 
     }
     answers.add(ring_.answer(), mark.bytes);
     ring_.take_answer();
+    if ((mark.flags & kAgainPart) != 0) --again_.unanswered;
     return true;
 }
 

@@ -2,6 +2,9 @@
 // cards send and our own requester does not.
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "ports/roce/packets/message_opcodes.hpp"
 #include "softnic_packet_peer.hpp"
 
 namespace verbatim::softnic::test {
@@ -74,6 +77,158 @@ TEST_F(ForeignRequester, may_write_and_send_nothing) {
     EXPECT_EQ(peer.seen[0].bytes, 0u);
     EXPECT_EQ(peer.seen[1].bytes, 0u);
     EXPECT_EQ(peer.seen[1].immediate, 77u);
+}
+
+// Reads 1 MiB at the path MTU of 1024 as a card does, which loses packets of the response: it takes
+// them in their order. Behind a gap, and when nothing more comes, it asks for all that is missing.
+class LossyReader {
+  public:
+    static constexpr std::size_t kBytes = 1 << 20, kMtu = 1024;
+    static constexpr std::uint32_t kPackets = kBytes / kMtu;
+
+    // The peer's packets from `first` on.
+    LossyReader(Peer& peer, std::uint32_t first) : peer_(peer), first_(first) {}
+
+    // Each packet of `lost` is lost once. Returns what has come.
+    std::vector<std::byte> read(std::vector<std::uint32_t> lost) {
+        const auto deadline = std::chrono::steady_clock::now() + kPatience;
+        for (ask(); got_.size() != kBytes && std::chrono::steady_clock::now() < deadline;) {
+            const auto arrived = peer_.look();
+            if (arrived)
+                take(arrived->packet, lost);
+            else if (std::chrono::steady_clock::now() > timer_)
+                ask();
+        }
+        EXPECT_TRUE(lost.empty());
+        return got_;
+    }
+
+  private:
+    static constexpr std::chrono::milliseconds kTimer{100};
+
+    std::uint32_t place() const { return static_cast<std::uint32_t>(got_.size() / kMtu); }
+    void ask() {
+        begins_.insert(place());
+        recovers_ = true;
+        timer_ = std::chrono::steady_clock::now() + kTimer;
+        peer_.send(PacketOpcode::read_request, Peer::own(first_ + place()),
+                   peer_.remote(got_.size(), kBytes - got_.size()));
+    }
+    void take(const WirePacket& packet, std::vector<std::uint32_t>& lost) {
+        const std::uint32_t at = place();
+        const std::uint32_t ahead = (packet.sequence - Peer::own(first_ + at)) & kSequenceMask;
+        if (ahead == 0 && std::erase(lost, at) != 0) {
+            recovers_ = false;
+        } else if (ahead == 0) {
+            append(packet);
+        } else if (ahead < kPackets && !recovers_) {
+            ask();
+        }
+    }
+    void append(const WirePacket& packet) {
+        const std::uint32_t at = place();
+        const bool last = at + 1 == kPackets;
+        const bool begins = packet.opcode == response_opcode(true, last);
+        EXPECT_TRUE(begins ? begins_.contains(at) : packet.opcode == response_opcode(false, last));
+        got_.insert(got_.end(), packet.payload.begin(), packet.payload.end());
+        recovers_ = false;
+        timer_ = std::chrono::steady_clock::now() + kTimer;
+    }
+
+    Peer& peer_;
+    const std::uint32_t first_;
+    std::vector<std::byte> got_;
+    std::set<std::uint32_t> begins_;  // where responses may begin
+    bool recovers_ = false;           // nothing of the last request has come
+    std::chrono::steady_clock::time_point timer_;
+};
+
+TEST(LongRead, survives_lost_packets_wherever_they_are) {
+    End end{packet_end_options()};
+    Peer peer(end, Peer::Meets::receiver, LossyReader::kMtu);
+    std::uint32_t first = 0;
+    for (const std::vector<std::uint32_t>& lost : std::initializer_list<std::vector<std::uint32_t>>{
+             {10}, {0}, {1023}, {1000}, {3, 4, 5}, {100, 600, 900, 1022}}) {
+        const auto payload = pattern(LossyReader::kBytes, first);
+        std::copy(payload.begin(), payload.end(), end.at(0));
+        ASSERT_TRUE(LossyReader(peer, first).read(lost) == payload) << lost[0];
+        first += LossyReader::kPackets;
+        ASSERT_EQ(end.queue_pair->state(), QueuePairState::ready_to_receive);
+    }
+    EXPECT_EQ(peer.settle(Peer::own(first)), 0);
+}
+
+// Two packets, of which the second one is lost.
+class LostPart : public ForeignRequester {
+  protected:
+    LostPart() {
+        peer.send(PacketOpcode::read_request, Peer::own(0), peer.remote(512, 2 * Peer::kMtu));
+        peer.next(PacketOpcode::response_first);
+        peer.next(PacketOpcode::response_last);
+    }
+    void ask_again() { peer.send(PacketOpcode::read_request, Peer::own(1), rest); }
+    void expect_again(const std::vector<std::byte>& wanted) {
+        const Arrived again = peer.next(PacketOpcode::response_only);
+        EXPECT_EQ(again.packet.sequence, Peer::own(1));
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), again.packet.payload.begin(),
+                               again.packet.payload.end()));
+    }
+    RemoteHeader rest = peer.remote(512 + Peer::kMtu, Peer::kMtu);
+};
+
+TEST_F(LostPart, is_read_from_memory_again) {
+    const auto newer = pattern(Peer::kMtu, 9);
+    std::copy(newer.begin(), newer.end(), end.at(512 + Peer::kMtu));
+    for (int time = 0; time < 3; ++time) {
+        ask_again();
+        expect_again(newer);
+    }
+    EXPECT_EQ(peer.settle(Peer::own(2)), 0);
+}
+
+TEST_F(LostPart, is_judged_again) {
+    end.region.reset();
+    ask_again();
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome(), kNoAccess);
+    EXPECT_EQ(end.queue_pair->state(), QueuePairState::error);
+}
+
+TEST_F(LostPart, is_read_again_amid_a_message) {
+    ASSERT_EQ(end.post_receive(4096, 1024, 5), Errc::ok);
+    const auto payload = pattern(2 * Peer::kMtu, 4);
+    const std::span<const std::byte> all(payload);
+    peer.send(peer.make(PacketOpcode::send_first, Peer::own(2), {}, all.first(Peer::kMtu)));
+    ask_again();
+    expect_again(std::vector<std::byte>(Peer::kMtu));
+    peer.send(peer.make(PacketOpcode::send_last, Peer::own(3), {}, all.subspan(Peer::kMtu)));
+    ASSERT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
+    EXPECT_EQ(peer.seen[0].bytes, payload.size());
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(), end.at(4096)));
+    ask_again();
+    expect_again(std::vector<std::byte>(Peer::kMtu));
+}
+
+// It would wait for the receive, too. Its requester asks once more.
+TEST_F(LostPart, behind_a_message_without_a_receive_is_read_when_that_has_come) {
+    peer.send(peer.make(PacketOpcode::send_only, Peer::own(2), {}, pattern(20)));
+    while ((peer.next(PacketOpcode::acknowledge).syndrome() & 0xe0) != kNotReady && !HasFailure()) {
+    }
+    ask_again();
+    peer.send(peer.make(PacketOpcode::send_only, Peer::own(2), {}, pattern(20)));
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome() & 0xe0, kNotReady);
+    ASSERT_EQ(end.post_receive(4096, 64, 5), Errc::ok);
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome(), kAcknowledged);
+    ask_again();
+    expect_again(std::vector<std::byte>(Peer::kMtu));
+}
+
+// The first packet is asked for again from what is kept, with the values of then.
+TEST_F(LostPart, of_a_whole_response_that_is_kept_has_its_first_values) {
+    std::memset(end.at(512), 1, 2 * Peer::kMtu);
+    peer.send(PacketOpcode::read_request, Peer::own(0), peer.remote(512, 2 * Peer::kMtu));
+    const Arrived again = peer.next(PacketOpcode::response_first);
+    EXPECT_EQ(again.packet.payload[0], std::byte{0});
+    peer.next(PacketOpcode::response_last);
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ class PacketPeer {
     // The end's peer from now on. That end is connected; or it receives only, as verbs have it in
     // the state before the last, and takes this one for no software NIC.
     enum class Meets : std::uint8_t { connected, receiver };
-    explicit PacketPeer(End& end, Meets meets = Meets::connected) : end_(end) {
+    // `mtu`: of the path to a receiver.
+    explicit PacketPeer(End& end, Meets meets = Meets::connected, std::size_t mtu = kMtu)
+        : end_(end), mtu_(mtu) {
         socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int buffer = 1 << 20;
         setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
@@ -156,7 +158,7 @@ class PacketPeer {
         }
         arrived.bytes.resize(static_cast<std::size_t>(got));
         EXPECT_TRUE(in_.fits(arrived.bytes));
-        EXPECT_TRUE(parse_packet(arrived.bytes, kMtu, arrived.packet));
+        EXPECT_TRUE(parse_packet(arrived.bytes, mtu_, arrived.packet));
         EXPECT_EQ(arrived.packet.queue_pair, kNumber);
         if (arrived.packet.opcode == PacketOpcode::state) {
             states.push_back(arrived.packet.read<StateHeader>());
@@ -197,7 +199,7 @@ class PacketPeer {
         ends_.stream_port = kRocePort;
         FlowOptions options{.own = {{ends_.stream_address, kRocePort}},
                             .peer = {place_, kNumber, kFirst},
-                            .mtu = kMtu,
+                            .mtu = mtu_,
                             .foreign = true};
         static_cast<QueuePair&>(*end_.queue_pair).states().receive_packets(options);
     }
@@ -215,6 +217,7 @@ class PacketPeer {
     }
 
     End& end_;
+    const std::size_t mtu_;
     int socket_ = -1;
     QueuePairAddress ends_;
     StreamPlace place_;

@@ -270,7 +270,7 @@ TEST(HostileRequester, changes_no_memory_beyond_its_key_whatever_it_sends) {
     std::mt19937_64 random(17);
     for (int round = 0; round < 60; ++round) {
         End end(packet_end_options());
-        Peer peer(end);
+        Peer peer(end, round % 2 == 0 ? Peer::Meets::connected : Peer::Meets::receiver);
         const auto half =
             end.device->register_memory(end.at(0), kHalf, kAllAccess, {end.memory.file(), 0});
         ASSERT_EQ(end.post_receive(64, 4096, 5), Errc::ok);
