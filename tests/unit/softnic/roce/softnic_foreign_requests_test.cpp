@@ -79,6 +79,20 @@ TEST_F(ForeignRequester, may_write_and_send_nothing) {
     EXPECT_EQ(peer.seen[1].immediate, 77u);
 }
 
+// Right in everything, its checksum included, but for the address that it comes from.
+TEST_F(ForeignRequester, is_not_another_address_that_sends_right_packets) {
+    constexpr std::uint64_t kPackets = 20;
+    const Forger forger({127, 0, 0, 9});
+    const auto remote = peer.remote(64, 8);
+    const auto forged = Peer::sealed(peer.make(PacketOpcode::write_only, Peer::own(0),
+                                               std::as_bytes(std::span(&remote, 1)), pattern(8)),
+                                     PacketChecksum(forger.place(), peer.ends_place()));
+    for (std::uint64_t i = 0; i < kPackets; ++i) forger.send(peer.ends_place(), forged);
+    EXPECT_EQ(peer.settle(Peer::own(0)), 0);
+    EXPECT_EQ(end.value<std::uint64_t>(64), 0u);
+    EXPECT_EQ(packet_counts(*end.queue_pair).dropped, kPackets);
+}
+
 // Reads 1 MiB at the path MTU of 1024 as a card does, which loses packets of the response: it takes
 // them in their order. Behind a gap, and when nothing more comes, it asks for all that is missing.
 class LossyReader {

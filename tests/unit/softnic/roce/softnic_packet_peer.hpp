@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "ports/roce/back_end/packet_socket.hpp"
 #include "ports/roce/packets/packet.hpp"
 #include "ports/roce/packets/packet_checksum.hpp"
 #include "queue_pair.hpp"
@@ -108,13 +109,18 @@ class PacketPeer {
                   static_cast<ssize_t>(bytes.size()));
     }
     // With its checksum.
-    void send(std::vector<std::byte> bytes) const {
+    void send(std::vector<std::byte> bytes) const { send_raw(sealed(std::move(bytes), out_)); }
+    static std::vector<std::byte> sealed(std::vector<std::byte> bytes,
+                                         const PacketChecksum& checksum) {
         const iovec piece{bytes.data(), bytes.size()};
-        const std::uint32_t sum = out_.of(std::span(&piece, 1));
+        const std::uint32_t sum = checksum.of(std::span(&piece, 1));
         bytes.resize(bytes.size() + sizeof sum);
         std::memcpy(bytes.data() + piece.iov_len, &sum, sizeof sum);
-        send_raw(bytes);
+        return bytes;
     }
+    // Where the peer is, and the end.
+    const StreamPlace& place() const { return place_; }
+    StreamPlace ends_place() const { return {ends_.stream_address, ends_.stream_port}; }
     template <class Header>
     void send(PacketOpcode opcode, std::uint32_t sequence, const Header& extended,
               std::span<const std::byte> payload = {}) const {
@@ -222,6 +228,25 @@ class PacketPeer {
     QueuePairAddress ends_;
     StreamPlace place_;
     PacketChecksum out_, in_;
+};
+
+// Somebody else on the machine, at an address of the loopback.
+class Forger {
+  public:
+    explicit Forger(std::array<std::uint8_t, 4> address) : place_{loopback_address(), 0} {
+        std::copy(address.begin(), address.end(), place_.address.begin() + 12);
+        socket_ = open_packet_socket(place_);
+    }
+    const StreamPlace& place() const { return place_; }
+    void send(const StreamPlace& to, std::span<const std::byte> packet) const {
+        SocketName name = name_of(to);
+        EXPECT_EQ(sendto(socket_.get(), packet.data(), packet.size(), 0, name.get(), name.bytes),
+                  static_cast<ssize_t>(packet.size()));
+    }
+
+  private:
+    StreamPlace place_;
+    Descriptor socket_;
 };
 
 }  // namespace verbatim::softnic::test
