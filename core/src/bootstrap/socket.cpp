@@ -28,17 +28,6 @@
 namespace verbatim {
 namespace {
 
-bool is_loopback(const sockaddr* address) noexcept {
-    if (address->sa_family == AF_INET) {
-        sockaddr_in in{};
-        std::memcpy(&in, address, sizeof in);
-        return ntohl(in.sin_addr.s_addr) >> 24 == 127;
-    }
-    sockaddr_in6 in6{};
-    std::memcpy(&in6, address, sizeof in6);
-    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
-}
-
 constexpr int kMissedProbes = 3;
 
 void set_option(int socket, int level, int name, int value) noexcept {
@@ -157,6 +146,17 @@ void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept
     set_option(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 * (1 + kMissedProbes));
 }
 
+bool is_loopback(const sockaddr* address) noexcept {
+    if (address->sa_family == AF_INET) {
+        sockaddr_in in{};
+        std::memcpy(&in, address, sizeof in);
+        return ntohl(in.sin_addr.s_addr) >> 24 == 127;
+    }
+    sockaddr_in6 in6{};
+    std::memcpy(&in6, address, sizeof in6);
+    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
+}
+
 AddressList addresses_to_listen(const HostPort& at, bool loopback_only) {
     AddressList addresses = resolve(at, AI_PASSIVE);
     for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next)
@@ -181,6 +181,13 @@ Descriptor listen(const HostPort& at, bool loopback_only) {
         error = errno;
     }
     cannot_listen(at, error);
+}
+
+bool is_reachable(const Descriptor& listener) noexcept {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    return getsockname(listener.get(), name, &length) == 0 && !is_loopback(name);
 }
 
 Descriptor accept(const Descriptor& listener) {

@@ -43,6 +43,9 @@ void keep_alive(const Descriptor& socket, std::chrono::seconds silence) noexcept
 AddressList addresses_to_listen(const HostPort& at, bool loopback_only);
 // Throws Error: the same, invalid_argument, device_error (port in use).
 Descriptor listen(const HostPort& at, bool loopback_only);
+// Of IPv4 or IPv6: other machines can reach it; this machine alone.
+bool is_reachable(const Descriptor& listener) noexcept;
+bool is_loopback(const sockaddr* address) noexcept;
 // Throws Error(invalid_argument) unless that is a connected stream socket, of TCP or Unix.
 void check_connected_stream(int file);
 // Nothing if nobody waits. Throws Error(out_of_memory) if the process may open no more descriptors.

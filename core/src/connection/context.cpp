@@ -1,6 +1,7 @@
 // Contexts: configuration, device and arenas put together; connecting.
 #include <verbatim/core/context.hpp>
 
+#include <atomic>
 #include <utility>
 
 #include <verbatim/driver/log.hpp>
@@ -46,11 +47,24 @@ Meeting meet(Calling& calling, LaneDriver* driver) {
     return calling.take();
 }
 
+// Once in a process: a program may listen often.
+void warn_of_missing_key(const Config& config, const std::string& listener) {
+    static std::atomic<bool> warned{false};
+    if (!config.connect.key_file.empty() || warned.exchange(true)) return;
+    log::warn(
+        "other machines can reach listener {}, and need no key to connect. Set "
+        "`[connect] key_file` on both sides (`verbatim key FILE` makes one), or listen on "
+        "localhost",
+        listener);
+}
+
 std::unique_ptr<rdma::CmListener> listen_by_manager(Context::Impl& context, const ManagerPort& at) {
     const Config::ConnectSection& connect = context.config.connect;
     rdma::CmStreams& streams = context.streams(at.text());
     const tcp::AddressList addresses = tcp::addresses_to_listen(at.at, connect.loopback_only);
-    return streams.listen(*addresses->ai_addr, connect.timeout);
+    auto listener = streams.listen(*addresses->ai_addr, connect.timeout);
+    if (!tcp::is_loopback(addresses->ai_addr)) warn_of_missing_key(context.config, at.text());
+    return listener;
 }
 
 // In the lane's thread, which drives it meanwhile.
@@ -187,12 +201,15 @@ Listener Context::listen(std::string_view address) {
     refuse_inherited(*lane_.impl(), "context");
     const Address at = parse_address(address);
     Listener::Impl::Bound bound;
-    if (const auto* name = std::get_if<UnixName>(&at))
+    if (const auto* name = std::get_if<UnixName>(&at)) {
         static_cast<unix_socket::Bound&>(bound) = unix_socket::listen(*name);
-    else if (const auto* port = std::get_if<ManagerPort>(&at))
+    } else if (const auto* port = std::get_if<ManagerPort>(&at)) {
         bound.by_manager = listen_by_manager(*impl_, *port);
-    else
+    } else {
         bound.socket = tcp::listen(std::get<HostPort>(at), impl_->config.connect.loopback_only);
+        if (tcp::is_reachable(bound.socket))
+            warn_of_missing_key(impl_->config, tcp::local_name(bound.socket));
+    }
     return Listener(std::make_unique<Listener::Impl>(impl_, lane_, std::move(bound)));
 }
 

@@ -1,4 +1,5 @@
 // Connecting to what is no receiver, and listening to what is no sender.
+#include <filesystem>
 #include <fstream>
 #include <list>
 
@@ -6,6 +7,7 @@
 #include "connection/welcomes.hpp"
 #include "core_fault.hpp"
 #include "core_hand_made_peer.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -224,6 +226,46 @@ TEST(Listening, strangers_keep_no_good_caller_waiting) {
     EXPECT_NE(logged.find("not Verbatim (it began with \"?? what is this"), std::string::npos)
         << logged;
     EXPECT_NE(logged.find("the peer closed"), std::string::npos) << logged;
+}
+
+// What a child logs that listens at each of these addresses; it has warned of nothing yet.
+std::string logged_by_listening(const Config& config, const std::vector<std::string>& addresses) {
+    test::CapturedLog log;
+    softnic::test::Child child([&](softnic::test::Wire&) {
+        Context context(config);
+        for (const std::string& address : addresses) (void)context.listen(address);
+        return 0;
+    });
+    int code = -1;
+    EXPECT_TRUE(child.reap_in_time(code));
+    const std::string logged = log.text();
+    EXPECT_EQ(code, 0) << logged;
+    return logged;
+}
+
+TEST(Listening, beyond_the_loopback_without_a_key_warns_once_in_a_process) {
+    Config config = config_with(20s);
+    config.connect.loopback_only = false;
+    const std::string logged = logged_by_listening(config, {"0.0.0.0:0", "0.0.0.0:0"});
+    EXPECT_EQ(test::count_of(logged, "[connect] key_file"), 1u) << logged;
+    EXPECT_EQ(test::count_of(logged, "listener 0.0.0.0:"), 1u) << logged;
+}
+
+TEST(Listening, on_the_loopback_or_a_file_or_with_a_key_warns_of_nothing) {
+    Config config = config_with(20s);
+    config.connect.loopback_only = false;
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("verbatim-listening-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string file = (folder / "socket").string(), key = (folder / "key").string();
+    const std::string near = logged_by_listening(config, {"127.0.0.1:0", "unix:" + file});
+    EXPECT_EQ(test::count_of(near, "key_file"), 0u) << near;
+    for (int i = 0; i < 4; ++i) std::ofstream(key, std::ios::app) << "0123456789abcdef";
+    std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+    config.connect.key_file = key;
+    const std::string proven = logged_by_listening(config, {"0.0.0.0:0"});
+    EXPECT_EQ(test::count_of(proven, "key_file"), 0u) << proven;
+    std::filesystem::remove_all(folder);
 }
 
 // The most memory that this process had resident since the last call, in bytes.

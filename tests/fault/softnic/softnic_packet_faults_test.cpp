@@ -220,8 +220,9 @@ TEST(PacketFaults, packets_cross_by_ipv6_too) {
     EXPECT_GT(packet_counts(*pair->b.queue_pair).dropped, 0u);
 }
 
-// A socket of this machine that is not the peer's; what it sends looks right but for that.
-TEST(PacketFaults, packets_of_strangers_are_dropped_and_counted) {
+// A socket of this machine that is not the peer's, and sends no packets. Forged ones:
+// PacketResponder.
+TEST(PacketFaults, datagrams_of_strangers_are_dropped_and_counted) {
     Pair pair(udp_options({}));
     const QueuePairAddress address = pair.b.queue_pair->address();
     const int stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -13,6 +13,16 @@ void KeptAnswers::begin(std::uint64_t number, PacketOpcode opcode, std::size_t b
     list_[end_++ % kAnswersKept] = {number, written_, static_cast<std::uint32_t>(bytes), opcode};
 }
 
+bool KeptAnswers::lacks(std::uint64_t number) const noexcept {
+    using enum PacketOpcode;
+    std::uint64_t at = end_;
+    while (at != first_ && answer(at - 1).number > number) --at;
+    if (at == first_) return at != end_;
+    const Answer& nearest = answer(at - 1);
+    if (nearest.number != number) return at != end_;
+    return nearest.opcode == response_middle || nearest.opcode == response_last;
+}
+
 void KeptAnswers::repeat(std::uint64_t number) noexcept {
     std::uint64_t from = next_;
     while (from != first_ && answer(from - 1).number >= number) --from;

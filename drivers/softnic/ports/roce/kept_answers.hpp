@@ -26,10 +26,11 @@ class KeptAnswers {
         ring_.put(written_, from, bytes);
         written_ += bytes;
     }
-    // The latest response is to the packet with this number.
-    bool end_with(std::uint64_t number) const noexcept {
-        return end_ != 0 && answer(end_ - 1).number == number;
-    }
+    // The number of the packet that the latest response is to, or 0.
+    std::uint64_t newest() const noexcept { return end_ == 0 ? 0 : answer(end_ - 1).number; }
+    // A response of before that begins with this number, and is not whole here: it made room, or
+    // begins within another one.
+    bool lacks(std::uint64_t number) const noexcept;
     // Those to packets from this number on are sent (again).
     void repeat(std::uint64_t number) noexcept;
     // Sends what is unsent. Returns the last number that was sent, or 0.

@@ -43,37 +43,80 @@ class RunReader {
     std::size_t at_ = 0, taken_ = 0;
 };
 
-}  // namespace
-
-PacketOpcode PacketFeeder::Reads::opcode_of(std::uint64_t number) noexcept {
-    const Read& oldest = list[answered % kMost];
-    if (begun == answered || number < oldest.first) return PacketOpcode::atomic_acknowledge;
-    const bool first = number == oldest.first, last = number == oldest.last;
-    if (last) ++answered;
-    return response_opcode(first, last);
+AnswerHeader acknowledges(std::uint64_t number) noexcept {
+    return answer_header(kAcknowledged, number);
 }
 
-// Results leave the queue whole, and in the order of their numbers.
-void PacketFeeder::keep_results() noexcept {
+// Of a response, all packets but the middle ones have such a header.
+bool has_header(PacketOpcode opcode) noexcept { return opcode != PacketOpcode::response_middle; }
+
+void keep(KeptAnswers& kept, const FrameHeader& result, RunReader& reader) noexcept {
+    const std::size_t bytes = result.bytes - sizeof result;
+    const PacketOpcode opcode = opcode_of(result);
+    const AnswerHeader answer = acknowledges(result.number);
+    const std::size_t header_bytes = has_header(opcode) ? sizeof answer : 0;
+    kept.begin(result.number, opcode, header_bytes + bytes);
+    kept.add(&answer, header_bytes);
+    if (opcode == PacketOpcode::atomic_acknowledge) {
+        const SplitWord before(reader.take<std::uint64_t>());
+        kept.add(&before, sizeof before);
+        return;
+    }
+    reader.take(bytes, [&](const std::byte* from, std::size_t part) { kept.add(from, part); });
+}
+
+// Of a response that was sent before. The results stay where they are until the output is flushed.
+void send_again(PacketOutput& output, std::uint32_t sequence, const FrameHeader& result,
+                RunReader& reader) noexcept {
+    const PacketOutput::Head head{opcode_of(result), false, false, sequence};
+    Gathered payload;
+    reader.take(result.bytes - sizeof result, [&](const std::byte* from, std::size_t part) {
+        payload.runs[payload.count++] = {const_cast<std::byte*>(from), part};
+        payload.bytes += part;
+    });
+    if (has_header(head.opcode))
+        output.add(head, acknowledges(result.number), payload);
+    else
+        output.add(head, payload);
+}
+
+}  // namespace
+
+// Reads of no bytes up to this number, before which all is answered; one may have been before.
+void PacketFeeder::keep_empties(PacketOutput& output, std::uint64_t until) noexcept {
+    for (std::uint64_t number = 0; (number = reads_.oldest_empty()) != 0 && number <= until;) {
+        const AnswerHeader answer = acknowledges(number);
+        if (number > kept_.newest()) {
+            kept_.begin(number, PacketOpcode::response_only, sizeof answer);
+            kept_.add(&answer, sizeof answer);
+        } else {
+            output.add({PacketOpcode::response_only, false, false, space_.sequence_of(number)},
+                       answer);
+        }
+        reads_.answer_empty();
+    }
+}
+
+// Results leave the queue whole, and in the order of their numbers, but for those of before.
+void PacketFeeder::keep_results(PacketOutput& output) noexcept {
     Gathered runs;
     results_.gather(runs);
     for (RunReader reader(runs); reader.left() != 0;) {
         const auto header = reader.take<FrameHeader>();
-        const std::size_t bytes = header.bytes - sizeof header;
-        const PacketOpcode opcode = reads_.opcode_of(header.number);
-        const AnswerHeader answer = answer_header(kAcknowledged, header.number);
-        const bool speaks = opcode != PacketOpcode::response_middle;
-        kept_.begin(header.number, opcode, bytes + (speaks ? sizeof answer : 0));
-        if (speaks) kept_.add(&answer, sizeof answer);
-        if (opcode == PacketOpcode::atomic_acknowledge) {
-            const SplitWord before(reader.take<std::uint64_t>());
-            kept_.add(&before, sizeof before);
+        if ((header.flags & kAgainPart) != 0) {
+            send_kept(output);
+            send_again(output, space_.sequence_of(header.number), header, reader);
         } else {
-            reader.take(bytes,
-                        [this](const std::byte* from, std::size_t part) { kept_.add(from, part); });
+            keep_empties(output, header.number);
+            keep(kept_, header, reader);
         }
     }
     results_.note_sent(runs.bytes);
+    keep_empties(output, acknowledgeable());
+}
+
+void PacketFeeder::send_kept(PacketOutput& output) noexcept {
+    told_.acknowledged = std::max(told_.acknowledged, kept_.send(output, space_));
 }
 
 // The packets up to this number are done, but for the parts of a message that is not complete:
@@ -92,10 +135,10 @@ void PacketFeeder::tell(PacketOutput& output, std::uint64_t number,
 bool PacketFeeder::answer(PacketOutput& output, std::uint8_t state_flags, Says says,
                           FlowTime now) noexcept {
     if (!feeder_.answer(results_, words_)) return false;
-    keep_results();
-    repeat_answer();
     const std::uint64_t before = told_.acknowledged;
-    told_.acknowledged = std::max(before, kept_.send(output, space_));
+    keep_results(output);
+    repeat_answer();
+    send_kept(output);
     tell_progress(output, says, now);
     if (told_.acknowledged != before) told_.complete = now;
     if (!foreign_ && (told_.state || state_flags != 0 || words_.state != told_.last_state))
@@ -122,7 +165,7 @@ bool PacketFeeder::owes_acknowledgement(std::uint64_t done, Says says,
 void PacketFeeder::repeat_answer() noexcept {
     if (!told_.again || words_.waits != 0 || words_.refused != 0) return;
     const std::uint64_t done = acknowledgeable();
-    if (!kept_.end_with(done)) return;
+    if (done == 0 || kept_.newest() != done) return;
     kept_.repeat(done);
     told_.again = false;
 }

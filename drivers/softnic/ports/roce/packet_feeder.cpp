@@ -18,8 +18,15 @@ std::uint8_t flags_of_send(const WirePacket& packet) noexcept {
            (packet.shape.last && packet.solicited ? kSolicitedFrame : 0);
 }
 
-std::uint64_t packets_of(std::uint64_t bytes, std::size_t mtu) noexcept {
-    return (bytes + mtu - 1) / mtu;
+Taken taken_of(RequestFeeder::Fed fed) noexcept {
+    switch (fed) {
+        case RequestFeeder::Fed::later:
+            return Taken::later;
+        case RequestFeeder::Fed::malformed:
+            return Taken::malformed;
+        default:
+            return Taken::done;
+    }
 }
 
 RemoteAtomic operation_of(const WirePacket& packet) noexcept {
@@ -39,7 +46,8 @@ RemoteAtomic operation_of(const WirePacket& packet) noexcept {
 static_assert(sizeof(RemoteAtomic) == kMaskedAtomicBody);
 
 Taken PacketFeeder::take(const WirePacket& packet) noexcept {
-    if (reads_.left != 0) return continue_read();
+    if (reads_.unfed()) return go_on_reading();
+    if (feeder_.reads_again()) return Taken::later;
     const std::uint64_t taken = feeder_.taken();
     const std::int64_t signed_number = space_.number_of(packet.sequence, taken);
     if (signed_number <= 0) return Taken::done;
@@ -66,17 +74,16 @@ bool PacketFeeder::dropped(std::uint64_t number) noexcept {
     return true;
 }
 
-// Of a read, a part may not have been asked for.
 Taken PacketFeeder::take_earlier(const WirePacket& packet, std::uint64_t number) noexcept {
+    if (packet.opcode == PacketOpcode::read_request) return take_read(packet, number);
     told_.again = true;
-    const bool read = packet.opcode == PacketOpcode::read_request;
-    if (read || packet.shape.extended >= kMinAtomic) kept_.repeat(number);
-    return read ? begin_read(packet, number) : Taken::done;
+    if (packet.shape.extended >= kMinAtomic) kept_.repeat(number);
+    return Taken::done;
 }
 
 Taken PacketFeeder::take_next(const WirePacket& packet) noexcept {
     using enum PacketOpcode;
-    if (packet.opcode == read_request) return begin_read(packet, feeder_.taken() + 1);
+    if (packet.opcode == read_request) return take_read(packet, feeder_.taken() + 1);
     if (packet.shape.extended >= kMinAtomic) return take_atomic(packet);
     const bool write = packet.opcode >= write_first && packet.opcode <= write_only_immediate;
     const auto kind = write ? Message::Kind::write : Message::Kind::send;
@@ -84,17 +91,6 @@ Taken PacketFeeder::take_next(const WirePacket& packet) noexcept {
         packet.shape.first ? message_.kind == Message::Kind::none : message_.kind == kind;
     if (!follows) return Taken::malformed;
     return write ? take_write(packet) : take_send(packet);
-}
-
-Taken PacketFeeder::feed(const Frame& frame) noexcept {
-    switch (feeder_.feed(frame)) {
-        case RequestFeeder::Fed::later:
-            return Taken::later;
-        case RequestFeeder::Fed::malformed:
-            return Taken::malformed;
-        default:
-            return Taken::done;
-    }
 }
 
 Taken PacketFeeder::take_send(const WirePacket& packet) noexcept {
@@ -107,7 +103,7 @@ Taken PacketFeeder::take_send(const WirePacket& packet) noexcept {
     frame.header.number = feeder_.taken() + 1;
     frame.body = std::as_bytes(std::span(&body, 1));
     frame.apart = &packet.payload;
-    const Taken result = feed(frame);
+    const Taken result = taken_of(feeder_.feed(frame));
     if (feeder_.taken() != frame.header.number) return result;
     message_.kind = packet.shape.last ? Message::Kind::none : Message::Kind::send;
     message_.total = packet.shape.last ? 0 : body.total;
@@ -136,50 +132,36 @@ Taken PacketFeeder::take_write(const WirePacket& packet) noexcept {
     frame.body = std::as_bytes(std::span(&body, 1));
     frame.apart = &packet.payload;
     frame.notice = immediate ? &notice : nullptr;
-    const Taken result = feed(frame);
+    const Taken result = taken_of(feeder_.feed(frame));
     if (feeder_.taken() != frame.header.number) return result;
     next.address += bytes, next.left -= bytes;
     message_ = packet.shape.last ? Message{} : next;
     return result;
 }
 
-// From the first packet of the response on that was not asked for.
-Taken PacketFeeder::begin_read(const WirePacket& packet, std::uint64_t number) noexcept {
-    const auto header = packet.read<RemoteHeader>();
-    const std::uint32_t bytes = header.bytes.native();
-    const std::uint64_t next = feeder_.taken() + 1, last = number + packets_of(bytes, mtu_) - 1;
-    if (next > last && bytes != 0) return Taken::done;
-    if (bytes == 0 || message_.kind != Message::Kind::none) return Taken::malformed;
-    if (number == next) {
-        if (reads_.full()) return Taken::later;
-        reads_.list[reads_.begun++ % Reads::kMost] = {number, last};
-    } else if (!reads_.is_newest(number, last)) {
-        return Taken::malformed;
-    }
-    const std::uint64_t skip = (next - number) * mtu_;
-    reads_.address = header.address.native() + skip;
-    reads_.key = header.key.native();
-    reads_.left = static_cast<std::uint32_t>(bytes - skip);
-    return continue_read();
+// Cards ask again for what they miss alone, and remember nothing of what they answered: so a part
+// that is not kept is judged and read again.
+Taken PacketFeeder::take_read(const WirePacket& packet, std::uint64_t number) noexcept {
+    const auto request = packet.read<RemoteHeader>();
+    const std::uint64_t last = reads_.last_of(number, request.bytes.native());
+    const std::uint64_t taken = feeder_.taken();
+    const bool again = foreign_ && number <= taken && kept_.lacks(number);
+    if (number <= taken && !again) kept_.repeat(number);
+    told_.again |= number <= taken && !again;
+    if (last <= taken && !again) return Taken::done;
+    if (last > taken && message_.kind != Message::Kind::none) return Taken::malformed;
+    using Asks = ReadFeeder::Asks;
+    const auto begun = reads_.begin(request, number, again ? Asks::all : Asks::rest);
+    return begun == RequestFeeder::Fed::done ? go_on_reading() : taken_of(begun);
 }
 
-Taken PacketFeeder::continue_read() noexcept {
-    while (reads_.left != 0) {
-        const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(reads_.left, mtu_));
-        const ReadBody body{reads_.address, reads_.key, part};
-        Frame frame;
-        frame.header.kind = FrameKind::read;
-        frame.header.number = feeder_.taken() + 1;
-        frame.body = std::as_bytes(std::span(&body, 1));
-        if (const Taken result = feed(frame); result != Taken::done) return result;
-        if (dropped(frame.header.number)) {
-            reads_.left = 0;
-            return Taken::done;
-        }
-        reads_.address += part, reads_.left -= part;
-    }
-    told_.gap = told_.gap_told = false;
-    return Taken::done;
+Taken PacketFeeder::go_on_reading() noexcept {
+    const std::uint64_t before = feeder_.taken();
+    const RequestFeeder::Fed fed = reads_.go_on();
+    if (fed == RequestFeeder::Fed::dropped) told_.dropped = true;
+    if (fed == RequestFeeder::Fed::done && feeder_.taken() != before)
+        told_.gap = told_.gap_told = false;
+    return taken_of(fed);
 }
 
 Taken PacketFeeder::take_atomic(const WirePacket& packet) noexcept {
@@ -189,7 +171,7 @@ Taken PacketFeeder::take_atomic(const WirePacket& packet) noexcept {
     frame.header.kind = FrameKind::atomic;
     frame.header.number = feeder_.taken() + 1;
     frame.body = std::as_bytes(std::span(&operation, 1));
-    return feed(frame);
+    return taken_of(feeder_.feed(frame));
 }
 
 }  // namespace verbatim::softnic

@@ -14,6 +14,7 @@
 #include "kept_answers.hpp"
 #include "packet_output.hpp"
 #include "packets/sequence.hpp"
+#include "read_feeder.hpp"
 
 namespace verbatim::softnic {
 
@@ -22,7 +23,7 @@ class PacketFeeder {
     // `ring`: the queue pair's own; `mtu` in bytes; `space`: of the peer's packets; a foreign peer
     // is not told of states. Throws std::bad_alloc.
     PacketFeeder(ChannelSender ring, std::size_t mtu, const SequenceSpace& space, bool foreign)
-        : feeder_(std::move(ring)), mtu_(mtu), space_(space), foreign_(foreign) {}
+        : feeder_(std::move(ring)), reads_(feeder_, mtu), space_(space), foreign_(foreign) {}
 
     // Later: the responder must run first, and the packet is given again.
     enum class Taken : std::uint8_t { done, later, malformed };
@@ -52,25 +53,6 @@ class PacketFeeder {
         std::uint32_t key = 0;
         std::uint32_t total = 0;  // bytes so far
     };
-    // A read, and which numbers it has.
-    struct Read {
-        std::uint64_t first = 0, last = 0;
-    };
-    // Those that are not answered whole; and what is not asked for yet of the one at hand.
-    struct Reads {
-        static constexpr std::size_t kMost = 32;
-        std::array<Read, kMost> list{};
-        std::uint64_t begun = 0, answered = 0;
-        std::uint64_t address = 0;
-        std::uint32_t key = 0, left = 0;
-
-        bool full() const noexcept { return begun - answered == kMost; }
-        bool is_newest(std::uint64_t first, std::uint64_t end) const noexcept {
-            const Read& newest = list[(begun - 1) % kMost];
-            return begun != answered && newest.first == first && newest.last == end;
-        }
-        PacketOpcode opcode_of(std::uint64_t number) noexcept;
-    };
     // What is to be said, and what was.
     struct Told {
         bool state = false, again = false;  // to be said (again)
@@ -88,11 +70,12 @@ class PacketFeeder {
     bool dropped(std::uint64_t number) noexcept;
     Taken take_send(const WirePacket& packet) noexcept;
     Taken take_write(const WirePacket& packet) noexcept;
-    Taken begin_read(const WirePacket& packet, std::uint64_t number) noexcept;
-    Taken continue_read() noexcept;
+    Taken take_read(const WirePacket& packet, std::uint64_t number) noexcept;
+    Taken go_on_reading() noexcept;
     Taken take_atomic(const WirePacket& packet) noexcept;
-    Taken feed(const Frame& frame) noexcept;
-    void keep_results() noexcept;
+    void keep_results(PacketOutput& output) noexcept;
+    void keep_empties(PacketOutput& output, std::uint64_t until) noexcept;
+    void send_kept(PacketOutput& output) noexcept;
     void repeat_answer() noexcept;
     std::uint64_t acknowledgeable() noexcept;
     bool owes_acknowledgement(std::uint64_t done, Says says, FlowTime now) const noexcept;
@@ -101,13 +84,12 @@ class PacketFeeder {
     void tell(PacketOutput& output, std::uint64_t number, std::uint8_t syndrome) const noexcept;
 
     RequestFeeder feeder_;
+    ReadFeeder reads_;
     AnswerQueue results_;
     KeptAnswers kept_;
-    const std::size_t mtu_;
     const SequenceSpace space_;
     const bool foreign_;
     Message message_;
-    Reads reads_;
     WordsBody words_;
     Told told_;
 };

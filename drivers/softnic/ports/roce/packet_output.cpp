@@ -21,8 +21,9 @@ PacketOutput::Slot& PacketOutput::begin(const Head& head) noexcept {
     return slot;
 }
 
-void PacketOutput::add(const Head& head, const Gathered& body) noexcept {
-    Slot& slot = begin(head);
+void PacketOutput::add(const Head& head, const Gathered& body) noexcept { put(begin(head), body); }
+
+void PacketOutput::put(Slot& slot, const Gathered& body) noexcept {
     for (int i = 0; i < body.count; ++i) slot.pieces[slot.count++] = body.runs[i];
     finish(slot, -body.bytes & 3);
 }

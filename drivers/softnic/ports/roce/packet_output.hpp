@@ -41,6 +41,15 @@ class PacketOutput {
         slot.pieces[slot.count++] = {slot.extended.data(), sizeof extended};
         finish(slot, 0);
     }
+    // Both: such a header, and a payload that stays where it is.
+    template <class Header>
+    void add(const Head& head, const Header& extended, const Gathered& payload) noexcept {
+        static_assert(sizeof extended <= sizeof(Slot::extended));
+        Slot& slot = begin(head);
+        __builtin_memcpy(slot.extended.data(), &extended, sizeof extended);
+        slot.pieces[slot.count++] = {slot.extended.data(), sizeof extended};
+        put(slot, payload);
+    }
     void flush() noexcept;
     // Packets so far.
     std::uint64_t count() const noexcept { return count_; }
@@ -50,12 +59,13 @@ class PacketOutput {
         BaseHeader base;
         std::array<std::byte, sizeof(NoticeHeader)> extended;  // the longest of those
         std::array<std::byte, 2 * kChecksumBytes> trailer;     // padding and checksum
-        std::array<iovec, 4> pieces;
+        std::array<iovec, 5> pieces;
         std::size_t count = 0;
     };
     static constexpr std::size_t kSlots = 32;
 
     Slot& begin(const Head& head) noexcept;
+    void put(Slot& slot, const Gathered& body) noexcept;
     void finish(Slot& slot, std::size_t padding) noexcept;
 
     PacketBackEnd& back_end_;

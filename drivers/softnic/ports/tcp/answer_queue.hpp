@@ -19,10 +19,12 @@ class AnswerQueue {
     AnswerQueue() : ring_(kBytes) {}  // throws std::bad_alloc
 
     std::size_t room() const noexcept { return kBytes - (end_ - sent_); }
-    void begin(FrameKind kind, std::uint64_t number, std::size_t body_bytes) noexcept {
+    void begin(FrameKind kind, std::uint64_t number, std::size_t body_bytes,
+               std::uint8_t flags = 0) noexcept {
         FrameHeader header;
         header.bytes = static_cast<std::uint32_t>(sizeof header + body_bytes);
         header.kind = kind;
+        header.flags = flags;
         header.number = number;
         left_ = sizeof header + body_bytes;
         add(&header, sizeof header);

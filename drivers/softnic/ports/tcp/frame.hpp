@@ -29,7 +29,7 @@ enum class FrameKind : std::uint8_t {
 struct FrameHeader {
     std::uint32_t bytes = 0;  // of the whole frame
     FrameKind kind{};
-    std::uint8_t flags = 0;  // of a send and a notice
+    std::uint8_t flags = 0;  // of a send and a notice; of a result, those of what asked for it
     std::uint16_t zero = 0;
     std::uint64_t number = 0;  // of the request, of the answered one, or 0
 };
@@ -37,6 +37,9 @@ static_assert(sizeof(FrameHeader) == 16);
 
 inline constexpr std::uint8_t kFirstPart = 1, kLastPart = 2, kCarriesImmediate = 4, kCarriesKey = 8,
                               kSolicitedFrame = 16, kKnownFrameFlags = 31;
+// Of reads that are made of packets (ports/roce), and of their results. No stream has them. Again:
+// it was answered before.
+inline constexpr std::uint8_t kReadPart = 32, kAgainPart = 64;
 
 // Of a send, its payload follows; of a notice.
 struct MessageBody {

@@ -16,7 +16,7 @@ bool RequestFeeder::collect(AnswerQueue& answers) noexcept {
 bool RequestFeeder::add_result(const Mark& mark, AnswerQueue& answers) noexcept {
     if (mark.frame_bytes != 0) {
         if (answers.room() < sizeof(FrameHeader) + mark.frame_bytes) return false;
-        answers.begin(FrameKind::result, mark.number, mark.frame_bytes);
+        answers.begin(FrameKind::result, mark.number, mark.frame_bytes, mark.flags);
     }
     if (mark.atomic) {
         const std::uint64_t before = ring_.atomic_result(atomics_answered_++);
@@ -25,6 +25,7 @@ bool RequestFeeder::add_result(const Mark& mark, AnswerQueue& answers) noexcept 
     }
     answers.add(ring_.answer(), mark.bytes);
     ring_.take_answer();
+    if ((mark.flags & kAgainPart) != 0) --again_.unanswered;
     return true;
 }
 

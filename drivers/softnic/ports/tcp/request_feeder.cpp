@@ -40,11 +40,31 @@ RequestFeeder::Fed RequestFeeder::feed(const Frame& frame) noexcept {
 // now makes room.
 bool RequestFeeder::waits() noexcept {
     if (!ring_.a_message_waits() || ring_.all_taken()) return false;
-    if (const std::uint64_t seen = ring_.not_ready(); seen != waits_seen_) {
-        waits_seen_ = seen;
-        waits_at_ = ring_.consumed();
+    if (const std::uint64_t seen = ring_.not_ready(); seen != messages_.waits_seen) {
+        messages_.waits_seen = seen;
+        messages_.waits_at = ring_.consumed();
     }
-    return ring_.consumed() == waits_at_;
+    return ring_.consumed() == messages_.waits_at;
+}
+
+// A message in the ring may find no receive: what is behind it would wait, too.
+bool RequestFeeder::may_wait() noexcept {
+    const bool received = !messages_.inside && collected_ >= messages_.marked;
+    return !received && !ring_.all_taken();
+}
+
+// Before a part of a frame nothing else may be answered; its sender gives it again first.
+RequestFeeder::Fed RequestFeeder::feed_again(const Frame& read) noexcept {
+    if (again_.fed == 0) {
+        if (!ring_.receiver_is_open() || fed_ != 0) return Fed::dropped;
+        if (may_wait()) return waits() ? Fed::dropped : Fed::later;
+    }
+    if (!put_read(read, again_.fed)) {
+        if (!ring_.receiver_is_open()) return Fed::dropped;
+        return ring_.broken() ? Fed::malformed : Fed::later;
+    }
+    again_.fed = 0;
+    return Fed::done;
 }
 
 // False: there is no room for the rest now; fed_ remembers where it begins.
@@ -57,7 +77,7 @@ bool RequestFeeder::put(const Frame& frame) noexcept {
         case FrameKind::notice:
             return put_notice(frame, frame.read<MessageBody>());
         case FrameKind::read:
-            return put_read(frame);
+            return put_read(frame, fed_);
         default:
             return put_atomic(frame);
     }
@@ -82,9 +102,10 @@ bool RequestFeeder::put_send(const Frame& frame) noexcept {
                             (frame.has(kCarriesKey) ? kHasInvalidate : 0) |
                             (frame.has(kSolicitedFrame) ? kSolicitedRecord : 0);
         begun_ = true;
+        messages_.inside = (record.flags & kLastRecord) == 0;
         ring_.commit(record);
     }
-    if (frame.has(kLastPart)) mark({.number = frame.header.number, .last = true});
+    if (frame.has(kLastPart)) mark_message(frame.header.number);
     return true;
 }
 
@@ -129,27 +150,32 @@ bool RequestFeeder::put_notice(const Frame& frame, const MessageBody& body) noex
                   kFirstRecord | kLastRecord | kHasImmediate | kWriteRecord |
                       (frame.has(kSolicitedFrame) ? kSolicitedRecord : 0),
                   body.total, body.immediate});
-    mark({.number = frame.header.number, .last = true});
+    mark_message(frame.header.number);
     return true;
 }
 
-bool RequestFeeder::put_read(const Frame& frame) noexcept {
+// Amid a message, a record does not begin another one.
+bool RequestFeeder::put_read(const Frame& frame, std::uint64_t& fed) noexcept {
     const auto body = frame.read<ReadBody>();
-    while (fed_ != body.bytes) {
+    const bool again = frame.has(kAgainPart);
+    while (fed != body.bytes) {
         if (!may_mark() || ring_.untaken_answers() == kAnswers) return false;
         const auto bytes = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(ring_.answer_bytes(), body.bytes - fed_));
-        const RemoteCopy piece{body.address + fed_, body.key, bytes};
+            std::min<std::uint64_t>(ring_.answer_bytes(), body.bytes - fed));
+        const RemoteCopy piece{body.address + fed, body.key, bytes};
         std::byte* const to = ring_.reserve_whole(sizeof piece + bytes);
         if (to == nullptr) return false;
         copy_bytes(to, reinterpret_cast<const std::byte*>(&piece), sizeof piece);
         ring_.commit_question({static_cast<std::uint32_t>(sizeof piece + bytes),
-                               kGetRecord | kFirstRecord | kLastRecord, 0, 0});
+                               kGetRecord | kLastRecord | (messages_.inside ? 0 : kFirstRecord), 0,
+                               0});
         mark({.number = frame.header.number,
               .bytes = bytes,
-              .frame_bytes = fed_ == 0 ? body.bytes : 0,
-              .last = fed_ + bytes == body.bytes});
-        fed_ += bytes;
+              .frame_bytes = fed == 0 ? body.bytes : 0,
+              .flags = frame.header.flags,
+              .last = !again && fed + bytes == body.bytes});
+        fed += bytes;
+        again_.unanswered += again ? 1 : 0;
     }
     return true;
 }

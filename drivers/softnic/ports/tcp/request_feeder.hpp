@@ -21,9 +21,14 @@ class RequestFeeder {
     explicit RequestFeeder(ChannelSender ring) noexcept;
 
     // Later: the responder must run first, and the frame is given again. Malformed: the peer breaks
-    // the protocol.
-    enum class Fed : std::uint8_t { done, later, malformed };
+    // the protocol. Dropped: the caller's word for a frame that is done and was not taken.
+    enum class Fed : std::uint8_t { done, later, malformed, dropped };
     Fed feed(const Frame& frame) noexcept;
+    // A read that was answered before, and is answered once more: its number counts no further.
+    // Dropped: not now. Later: as above.
+    Fed feed_again(const Frame& read) noexcept;
+    // Results of such reads are still to come. The responder is not held up before them.
+    bool reads_again() const noexcept { return again_.unanswered != 0 && ring_.receiver_is_open(); }
     void give_up() noexcept { ring_.give_up(); }
     // The frames up to this number are in the ring, or at their end.
     std::uint64_t taken() const noexcept { return taken_; }
@@ -42,20 +47,37 @@ class RequestFeeder {
         std::uint64_t number = 0;       // of its frame
         std::uint32_t bytes = 0;        // of a piece that was asked for, else 0
         std::uint32_t frame_bytes = 0;  // of the result's frame that begins with it, else 0
+        std::uint8_t flags = 0;         // likewise: of the frame that asked
         bool atomic = false;
         bool last = false;  // of its frame
     };
     static constexpr std::size_t kMarks = 1024;
+    // Reads that are answered once more.
+    struct Again {
+        std::uint64_t fed = 0;         // bytes of the one at hand that are in the ring
+        std::uint64_t unanswered = 0;  // pieces
+    };
+    // Messages in the ring. One may wait for a receive.
+    struct Messages {
+        std::uint64_t marked = 0;                    // marks up to that of the newest
+        bool inside = false;                         // one was begun and has not ended
+        std::uint64_t waits_seen = 0, waits_at = 0;  // the ring's waits, what was consumed then
+    };
 
     bool put(const Frame& frame) noexcept;
     bool put_send(const Frame& frame) noexcept;
     bool put_write(const Frame& frame) noexcept;
     std::size_t put_piece(const WriteBody& to, std::span<const std::byte> left) noexcept;
     bool put_notice(const Frame& frame, const MessageBody& body) noexcept;
-    bool put_read(const Frame& frame) noexcept;
+    bool put_read(const Frame& frame, std::uint64_t& fed) noexcept;
+    bool may_wait() noexcept;
     bool put_atomic(const Frame& frame) noexcept;
     bool may_mark() const noexcept { return marked_ - collected_ != kMarks; }
     void mark(const Mark& mark) noexcept { marks_[marked_++ % kMarks] = mark; }
+    void mark_message(std::uint64_t number) noexcept {
+        mark({.number = number, .last = true});
+        messages_.marked = marked_;
+    }
     bool collect(AnswerQueue& answers) noexcept;
     bool add_result(const Mark& mark, AnswerQueue& answers) noexcept;
 
@@ -66,7 +88,8 @@ class RequestFeeder {
     bool repeats_ = false;   // what comes is discarded until that frame comes again
     bool stopped_ = false;   // and the peer is not to send it yet
     std::uint32_t stops_ = 0;
-    std::uint64_t waits_seen_ = 0, waits_at_ = 0;  // of the ring: its waits, what was consumed then
+    Again again_;
+    Messages messages_;
     std::uint64_t marked_ = 0, collected_ = 0;
     std::uint64_t atomics_put_ = 0, atomics_answered_ = 0;
     std::array<Mark, kMarks> marks_;

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "ports/roce/back_end/packet_socket.hpp"
 #include "ports/roce/packets/packet.hpp"
 #include "ports/roce/packets/packet_checksum.hpp"
 #include "queue_pair.hpp"
@@ -46,7 +47,9 @@ class PacketPeer {
     // The end's peer from now on. That end is connected; or it receives only, as verbs have it in
     // the state before the last, and takes this one for no software NIC.
     enum class Meets : std::uint8_t { connected, receiver };
-    explicit PacketPeer(End& end, Meets meets = Meets::connected) : end_(end) {
+    // `mtu`: of the path to a receiver.
+    explicit PacketPeer(End& end, Meets meets = Meets::connected, std::size_t mtu = kMtu)
+        : end_(end), mtu_(mtu) {
         socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int buffer = 1 << 20;
         setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
@@ -106,13 +109,18 @@ class PacketPeer {
                   static_cast<ssize_t>(bytes.size()));
     }
     // With its checksum.
-    void send(std::vector<std::byte> bytes) const {
+    void send(std::vector<std::byte> bytes) const { send_raw(sealed(std::move(bytes), out_)); }
+    static std::vector<std::byte> sealed(std::vector<std::byte> bytes,
+                                         const PacketChecksum& checksum) {
         const iovec piece{bytes.data(), bytes.size()};
-        const std::uint32_t sum = out_.of(std::span(&piece, 1));
+        const std::uint32_t sum = checksum.of(std::span(&piece, 1));
         bytes.resize(bytes.size() + sizeof sum);
         std::memcpy(bytes.data() + piece.iov_len, &sum, sizeof sum);
-        send_raw(bytes);
+        return bytes;
     }
+    // Where the peer is, and the end.
+    const StreamPlace& place() const { return place_; }
+    StreamPlace ends_place() const { return {ends_.stream_address, ends_.stream_port}; }
     template <class Header>
     void send(PacketOpcode opcode, std::uint32_t sequence, const Header& extended,
               std::span<const std::byte> payload = {}) const {
@@ -156,7 +164,7 @@ class PacketPeer {
         }
         arrived.bytes.resize(static_cast<std::size_t>(got));
         EXPECT_TRUE(in_.fits(arrived.bytes));
-        EXPECT_TRUE(parse_packet(arrived.bytes, kMtu, arrived.packet));
+        EXPECT_TRUE(parse_packet(arrived.bytes, mtu_, arrived.packet));
         EXPECT_EQ(arrived.packet.queue_pair, kNumber);
         if (arrived.packet.opcode == PacketOpcode::state) {
             states.push_back(arrived.packet.read<StateHeader>());
@@ -197,7 +205,7 @@ class PacketPeer {
         ends_.stream_port = kRocePort;
         FlowOptions options{.own = {{ends_.stream_address, kRocePort}},
                             .peer = {place_, kNumber, kFirst},
-                            .mtu = kMtu,
+                            .mtu = mtu_,
                             .foreign = true};
         static_cast<QueuePair&>(*end_.queue_pair).states().receive_packets(options);
     }
@@ -215,10 +223,30 @@ class PacketPeer {
     }
 
     End& end_;
+    const std::size_t mtu_;
     int socket_ = -1;
     QueuePairAddress ends_;
     StreamPlace place_;
     PacketChecksum out_, in_;
+};
+
+// Somebody else on the machine, at an address of the loopback.
+class Forger {
+  public:
+    explicit Forger(std::array<std::uint8_t, 4> address) : place_{loopback_address(), 0} {
+        std::copy(address.begin(), address.end(), place_.address.begin() + 12);
+        socket_ = open_packet_socket(place_);
+    }
+    const StreamPlace& place() const { return place_; }
+    void send(const StreamPlace& to, std::span<const std::byte> packet) const {
+        SocketName name = name_of(to);
+        EXPECT_EQ(sendto(socket_.get(), packet.data(), packet.size(), 0, name.get(), name.bytes),
+                  static_cast<ssize_t>(packet.size()));
+    }
+
+  private:
+    StreamPlace place_;
+    Descriptor socket_;
 };
 
 }  // namespace verbatim::softnic::test

@@ -200,6 +200,25 @@ TEST_F(PacketResponder, drops_what_is_changed_or_for_others) {
     EXPECT_EQ(packet_counts(*end.queue_pair).dropped, 4u);
 }
 
+// Right in everything that a forger can write; the checksum is that of a packet from the peer.
+TEST_F(PacketResponder, drops_and_counts_right_packets_from_another_address) {
+    constexpr std::uint64_t kPackets = 20;
+    const auto remote = peer.remote(64, 8);
+    const auto forged = Peer::sealed(peer.make(PacketOpcode::write_only, Peer::own(0),
+                                               std::as_bytes(std::span(&remote, 1)), pattern(8)),
+                                     PacketChecksum(peer.place(), peer.ends_place()));
+    const Forger forger({127, 0, 0, 1});
+    for (std::uint64_t i = 0; i < kPackets; ++i) forger.send(peer.ends_place(), forged);
+    EXPECT_EQ(peer.settle(Peer::own(0)), 0);
+    EXPECT_EQ(end.value<std::uint64_t>(64), 0u);
+    EXPECT_EQ(packet_counts(*end.queue_pair).dropped, kPackets);
+    peer.send_raw(Peer::sealed(peer.make(PacketOpcode::write_only, Peer::own(1),
+                                         std::as_bytes(std::span(&remote, 1)), pattern(8)),
+                               PacketChecksum(peer.place(), peer.ends_place())));
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).packet.sequence, Peer::own(1));
+    EXPECT_NE(end.value<std::uint64_t>(64), 0u);
+}
+
 // As of a peer of before, which is gone.
 TEST_F(PacketResponder, executes_nothing_with_a_stale_sequence) {
     for (const std::uint32_t far : {0x1000u, 0x7fffffu, 0x800000u, 0xfffff0u})
@@ -270,7 +289,7 @@ TEST(HostileRequester, changes_no_memory_beyond_its_key_whatever_it_sends) {
     std::mt19937_64 random(17);
     for (int round = 0; round < 60; ++round) {
         End end(packet_end_options());
-        Peer peer(end);
+        Peer peer(end, round % 2 == 0 ? Peer::Meets::connected : Peer::Meets::receiver);
         const auto half =
             end.device->register_memory(end.at(0), kHalf, kAllAccess, {end.memory.file(), 0});
         ASSERT_EQ(end.post_receive(64, 4096, 5), Errc::ok);

@@ -1,6 +1,8 @@
 // Packets of the udp port: what is taken for one, its checksum, numbers and times.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -103,6 +105,37 @@ TEST(PacketChecksum, crc_is_that_of_ieee_802_3) {
     const auto* bytes = reinterpret_cast<const std::byte*>(text);
     EXPECT_EQ(crc32(0, bytes, 9), 0xcbf43926u);
     EXPECT_EQ(crc32(crc32(0, bytes, 2), bytes + 2, 7), 0xcbf43926u);
+}
+
+TEST(PacketChecksum, crc_by_multiplication_is_that_by_tables) {
+    if (!crc32_multiplies()) GTEST_SKIP() << "this processor has no PCLMULQDQ";
+    constexpr std::size_t kMostBytes = 5000, kPlaces = 16;
+    std::vector<std::byte> bytes(kMostBytes + kPlaces);
+    std::uint32_t random = 1;
+    for (std::byte& byte : bytes)
+        byte = static_cast<std::byte>((random = random * 69069 + 1) >> 24);
+    for (std::size_t place = 0; place < kPlaces; ++place)
+        for (std::size_t count = 0; count <= kMostBytes; ++count) {
+            random = random * 69069 + 1;
+            ASSERT_EQ(crc32(random, bytes.data() + place, count),
+                      crc32_by_tables(random, bytes.data() + place, count))
+                << count << " bytes at " << place;
+        }
+}
+
+// Of ranges without a byte to the left or to the right in their pages.
+TEST(PacketChecksum, crc_reads_no_byte_of_others) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const map = mmap(nullptr, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(map, MAP_FAILED);
+    auto* const inner = static_cast<std::byte*>(map) + page;
+    ASSERT_EQ(mprotect(inner, page, PROT_READ | PROT_WRITE), 0);
+    for (std::size_t count = 0; count <= 300; ++count) {
+        EXPECT_EQ(crc32(1, inner, count), crc32_by_tables(1, inner, count));
+        const std::byte* const late = inner + page - count;
+        EXPECT_EQ(crc32(1, late, count), crc32_by_tables(1, late, count));
+    }
+    munmap(map, 3 * page);
 }
 
 // A congestion notification that a ConnectX-4 Lx sent, and an unreliable send of Linux (both are

@@ -1,4 +1,4 @@
-// CRC-32 by eight tables, and the headers that it covers.
+// The headers that the checksum covers.
 #include "packet_checksum.hpp"
 
 #include <algorithm>
@@ -11,25 +11,6 @@
 namespace verbatim::softnic {
 namespace {
 
-using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
-
-constexpr CrcTables make_crc_tables() noexcept {
-    constexpr std::uint32_t kPolynomial = 0xedb88320;  // reflected
-    CrcTables tables{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-        std::uint32_t crc = i;
-        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
-        tables[0][i] = crc;
-    }
-    for (std::size_t table = 1; table < tables.size(); ++table)
-        for (std::size_t i = 0; i < 256; ++i) {
-            const std::uint32_t before = tables[table - 1][i];
-            tables[table][i] = (before >> 8) ^ tables[0][before & 0xff];
-        }
-    return tables;
-}
-constexpr CrcTables kCrcTables = make_crc_tables();
-
 constexpr std::byte kOnesByte{0xff};
 constexpr std::size_t kCongestionByte = 4;  // of the base header
 
@@ -39,24 +20,6 @@ void put_be16(std::byte* to, std::size_t value) noexcept {
 }
 
 }  // namespace
-
-// Eight bytes a step, or four: each table is the effect of a byte that so many bytes follow.
-std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept {
-    crc = ~crc;
-    const auto step = [&]<class Word>(Word word) {
-        std::memcpy(&word, bytes, sizeof word);
-        word ^= crc;
-        crc = 0;
-        for (std::size_t i = 0; i < sizeof word; ++i)
-            crc ^= kCrcTables[sizeof word - 1 - i][(word >> (8 * i)) & 0xff];
-        count -= sizeof word, bytes += sizeof word;
-    };
-    while (count >= sizeof(std::uint64_t)) step(std::uint64_t{});
-    if (count >= sizeof(std::uint32_t)) step(std::uint32_t{});
-    for (; count != 0; --count, ++bytes)
-        crc = (crc >> 8) ^ kCrcTables[0][(crc ^ static_cast<std::uint32_t>(*bytes)) & 0xff];
-    return ~crc;
-}
 
 PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to,
                                std::uint16_t identification) noexcept {

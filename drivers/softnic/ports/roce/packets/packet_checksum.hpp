@@ -11,11 +11,9 @@
 #include <span>
 
 #include "../../tcp/meeting/stream_socket.hpp"
+#include "crc32.hpp"
 
 namespace verbatim::softnic {
-
-// CRC-32 of IEEE 802.3, as zlib computes it. `crc`: of the bytes before, or 0.
-std::uint32_t crc32(std::uint32_t crc, const std::byte* bytes, std::size_t count) noexcept;
 
 // Of packets one way between two sockets. IPv4 headers have one identification, no options, and
 // forbid fragments.
