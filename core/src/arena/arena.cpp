@@ -20,7 +20,6 @@
 namespace verbatim {
 namespace {
 
-constexpr std::size_t kMaxSegments = std::size_t{1} << 20;  // keeps region tables small
 constexpr std::size_t kPageAligned = std::size_t{64}
                                      << 10;  // allocations from here on start on a page
 
@@ -40,10 +39,10 @@ ArenaOptions checked(ArenaOptions options) {
     if (options.max_bytes < segment || options.max_bytes > std::size_t{1} << 46)
         refuse(options, fmt::format("max_bytes = {}", options.max_bytes),
                fmt::format("it must be between segment_bytes ({}) and 64 TiB", segment));
-    if (options.max_bytes / segment > kMaxSegments)
+    if (options.max_bytes / segment > kMostSegments)
         refuse(options,
                fmt::format("max_bytes = {} makes more than {} segments", options.max_bytes,
-                           kMaxSegments),
+                           kMostSegments),
                "raise segment_bytes");
     options.max_bytes = (options.max_bytes + segment - 1) / segment * segment;
     if (options.initial_bytes > options.max_bytes)

@@ -51,6 +51,19 @@ std::size_t huge_size_for(const ArenaOptions& options) noexcept {
     return 0;
 }
 
+// A page of addresses alone, which asks the kernel something.
+struct ProbePage {
+    ProbePage()
+        : at(mmap(nullptr, kSmallPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                  -1, 0)) {}
+    ~ProbePage() {
+        if (at != MAP_FAILED) munmap(at, kSmallPageBytes);
+    }
+    ProbePage(const ProbePage&) = delete;
+    ProbePage& operator=(const ProbePage&) = delete;
+    void* const at;
+};
+
 // Gives addresses back to the reservation.
 void unmap(std::byte* at, std::size_t bytes) noexcept {
     mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -61,12 +74,15 @@ void unmap(std::byte* at, std::size_t bytes) noexcept {
 ArenaMemory::ArenaMemory(const ArenaOptions& options, Pages pages)
     : options_(options), pages_(pages), huge_page_bytes_(huge_size_for(options)) {
     count_forks();
-    check_lockable();
+    check_machine();
     reserve();
 }
 
-// Before anything is populated: the first segment could not be locked, or a later one.
-void ArenaMemory::check_lockable() const {
+// Before anything is populated: the node is not there, the first segment could not be locked, or a
+// later one.
+void ArenaMemory::check_machine() const {
+    if (options_.numa_node >= 0)
+        if (const ProbePage page; page.at != MAP_FAILED) bind_to_node(page.at, kSmallPageBytes);
     const std::uint64_t lockable = options_.lock_memory ? system_memory::lockable_bytes() : ~0ull;
     if (lockable < options_.segment_bytes)
         fail(Errc::permission_denied,
@@ -226,15 +242,14 @@ int ArenaMemory::make_file(bool huge) {
     return file;
 }
 
-void ArenaMemory::bind_to_node(const Piece& piece) {
+void ArenaMemory::bind_to_node(void* at, std::size_t bytes) const {
     if (options_.numa_node < 0) return;
     constexpr std::size_t kBits = 8 * sizeof(unsigned long), kNodes = 1024;
     std::array<unsigned long, kNodes / kBits> nodes{};
     const auto node = static_cast<std::size_t>(options_.numa_node);
     if (node < kNodes) nodes[node / kBits] = 1ul << (node % kBits);
     // The kernel reads one bit less than it is told.
-    if (node < kNodes &&
-        syscall(SYS_mbind, piece.at, piece.bytes, MPOL_BIND, nodes.data(), kNodes + 1, 0) == 0)
+    if (node < kNodes && syscall(SYS_mbind, at, bytes, MPOL_BIND, nodes.data(), kNodes + 1, 0) == 0)
         return;
     const std::string why = node < kNodes ? errno_text(errno) : "no such node";
     fail(Errc::config_error, fmt::format("cannot bind to NUMA node {} ({})", node, why),
@@ -270,7 +285,7 @@ void ArenaMemory::map(const Piece& piece) {
     // A device or a peer writes here: a forked child must neither share nor copy these pages.
     madvise(at, bytes, MADV_DONTFORK);
     try {
-        bind_to_node(piece);
+        bind_to_node(at, bytes);
     } catch (...) {
         unmap(at, bytes);
         throw;

@@ -14,6 +14,8 @@
 namespace verbatim {
 
 inline constexpr std::size_t kSmallPageBytes = 4096;
+// Of one arena: it keeps region tables small.
+inline constexpr std::size_t kMostSegments = std::size_t{1} << 20;
 
 class ArenaMemory {
   public:
@@ -43,7 +45,7 @@ class ArenaMemory {
     }
 
   private:
-    void check_lockable() const;
+    void check_machine() const;
     void reserve();
     bool reserve_set_aside(std::size_t alignment) noexcept;
     bool choose_huge(std::uint64_t wanted_pages);
@@ -62,7 +64,7 @@ class ArenaMemory {
     void empty(const Piece& piece) noexcept;
     void expect_memory(std::size_t bytes) const;
     int make_file(bool huge);
-    void bind_to_node(const Piece& piece);
+    void bind_to_node(void* at, std::size_t bytes) const;
     [[noreturn]] void fail(Errc code, const std::string& cause, const std::string& remedy) const;
 
     const ArenaOptions& options_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "../arena/arena_memory.hpp"
 #include "config_parts.hpp"
 #include "config_table.hpp"
 
@@ -46,6 +47,11 @@ void check_arena(const CheckedArena& arena) {
                      fmt::format("segment_bytes ({}) exceeds max_bytes ({})", options.segment_bytes,
                                  options.max_bytes),
                      "lower segment_bytes or raise max_bytes");
+    if (options.max_bytes / options.segment_bytes > kMostSegments)
+        arena.refuse({"max_bytes", "segment_bytes"},
+                     fmt::format("max_bytes ({}) makes more than {} segments of {}",
+                                 options.max_bytes, kMostSegments, options.segment_bytes),
+                     "raise segment_bytes or lower max_bytes");
     if (options.initial_bytes > options.max_bytes)
         arena.refuse({"initial_bytes", "max_bytes"},
                      fmt::format("initial_bytes ({}) exceeds max_bytes ({})", options.initial_bytes,

@@ -74,7 +74,9 @@ std::shared_ptr<Segment> Segment::open(const Config::TelemetrySection& config) n
     if (!config.enabled) return nullptr;
     return std::shared_ptr<Segment>(new Segment(config));
 } catch (const std::exception& error) {
-    log::info("no telemetry: {}", error.what());
+    // Nobody asked for the default one.
+    config.directory.empty() ? log::info("no telemetry: {}", error.what())
+                             : log::warn("no telemetry: {}", error.what());
     return nullptr;
 }
 

@@ -51,9 +51,11 @@ bool ShmPort::allowed(Access wanted) noexcept {
     return false;
 }
 
-// In the peer's place, which is to hear of it.
+// In the peer's place, which is to hear of it. One that has closed meanwhile answers nothing: its
+// queue pair fails before its memory goes.
 PortAnswer ShmPort::refuse(Syndrome syndrome) noexcept {
     if (syndrome == kPeerIsAsked) return kPortWaits;
+    if (syndrome == Syndrome::remote_access && silent()) return refusal(Syndrome::retry_exceeded);
     if (shared_->traits.reliable() &&
         (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid))
         report_refusal(syndrome);

@@ -1,6 +1,7 @@
 // A peer made by hand that takes its leave over TCP before, or without, having written what it says
 // it has.
 #include "core_hand_made_peer.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -72,6 +73,42 @@ TEST(Bye, of_a_peer_that_did_not_send_what_it_says_is_a_loss) {
     EXPECT_EQ(test::error_of([&] { peer.connection().receive_message(soon()); }).code(),
               Errc::peer_lost);
     EXPECT_FALSE(peer.connection().peer_closed());
+}
+
+constexpr int kShort = 600;
+
+// A lane that always polls writes nothing before its program does.
+Config busy_config() {
+    Config config = test::small_config();
+    config.ring.bytes = 4096;
+    config.lane.mode = LaneMode::busy;
+    return config;
+}
+
+// Calls, and closes at once.
+int call_often(softnic::test::Wire& wire) {
+    std::uint16_t port = 0;
+    if (!wire.get(port)) return 90;
+    Context context(busy_config());
+    for (int i = 0; i < kShort; ++i) const Connection ended = context.connect(test::local(port));
+    return 0;
+}
+
+// The first write asks the peer for the memory file, and the peer has ended it meanwhile.
+TEST(Bye, of_a_peer_that_is_written_to_for_the_first_time_leaves_no_warning) {
+    test::CapturedLog log;
+    softnic::test::Child caller(call_often);
+    Context context(busy_config());
+    Listener listener = context.listen("127.0.0.1:0");
+    ASSERT_TRUE(caller.wire().put(listener.port()));
+    for (int i = 0; i < kShort; ++i) {
+        Connection closing = listener.accept(soon());
+        const Errc error = closing.try_send(1, {});
+        EXPECT_TRUE(error == Errc::ok || error == Errc::peer_lost) << name(error);
+    }
+    EXPECT_EQ(caller.reap(), 0);
+    const std::string logged = log.text();
+    EXPECT_EQ(logged.find("memory file"), std::string::npos) << logged;
 }
 
 }  // namespace

@@ -297,6 +297,43 @@ TEST(Listening, spends_no_memory_of_the_size_a_caller_names_before_its_user_is_k
     EXPECT_NE(log.text().find("refused"), std::string::npos);
 }
 
+// Sockets of this process that a listener on this port has taken.
+std::size_t taken_sockets(std::uint16_t port) {
+    std::size_t taken = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int file = std::stoi(entry.path().filename());
+        sockaddr_in own{}, peer{};
+        socklen_t bytes = sizeof own, peer_bytes = sizeof peer;
+        if (getsockname(file, reinterpret_cast<sockaddr*>(&own), &bytes) != 0) continue;
+        taken += own.sin_family == AF_INET && ntohs(own.sin_port) == port &&
+                         getpeername(file, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0
+                     ? 1u
+                     : 0u;
+    }
+    return taken;
+}
+
+TEST(Listening, takes_64_callers_without_a_hello_and_leaves_more_to_the_kernel) {
+    test::CapturedLog log;
+    Context context(config_with(60s)), sending(config_with(60s));
+    Listener listener = context.listen("127.0.0.1:0");
+    std::vector<RawSocket> silent;
+    for (int i = 0; i < 70; ++i) silent.push_back(RawSocket::connected(listener.port()));
+    for (int i = 0; i < 2; ++i) {
+        error_of([&] { (void)listener.accept(Deadline::after(20ms)); });
+        EXPECT_EQ(taken_sockets(listener.port()), 64u);
+    }
+    silent.clear();  // which makes room
+    std::thread calling([&] {
+        Connection good = sending.connect(local(listener.port()));
+        good.send_message(1, {}, {}, Deadline::after(20s));
+    });
+    Connection accepted = listener.accept(Deadline::after(60s));
+    (void)accepted.receive_message(Deadline::after(60s));
+    calling.join();
+    (void)log.text();
+}
+
 TEST(Listening, a_flood_of_silent_callers_is_outlived) {
     test::CapturedLog log;
     Context sending(config_with(20s));

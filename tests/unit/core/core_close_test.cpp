@@ -166,6 +166,7 @@ TEST(Close, on_a_poller_ends_no_grant_before_its_bye) {
     std::vector<RemoteExtent> extents;
     Grant grant;
     auto handler = [&](Connection& one, Message&) {
+        if (!grant.is_ready()) return;  // a device binds its window later
         const auto lent = grant.extents();
         extents.assign(lent.begin(), lent.end());
         EXPECT_EQ(one.try_send(3, {}), Errc::ok);  // which the close waits for
@@ -180,9 +181,11 @@ TEST(Close, on_a_poller_ends_no_grant_before_its_bye) {
             Grant::begin(connection, {static_cast<std::byte*>(memory), 64}, Access::remote_write);
         connection.on(2, handler);
     });
-    ASSERT_EQ(peer.try_send(2, {}), Errc::ok);
     const Deadline limit = soon();
-    while (!closed && !limit.passed()) sched_yield();
+    while (!closed && !limit.passed()) {
+        (void)peer.try_send(2, {});
+        sched_yield();
+    }
     const auto* const source = static_cast<std::byte*>(peer.arena().allocate(64, 64));
     const auto write = [&] {
         std::size_t written = 0;

@@ -87,6 +87,72 @@ TEST(Messages, cross_between_rings_of_different_sizes) {
     EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), longest);
 }
 
+// Two sides that send numbers, and read only when the test says so.
+class TwoSides {
+  public:
+    // Each sends until it was refused many times in a row.
+    void send_until_refused() {
+        for (int refusals = 0; refusals < 200;) {
+            const bool any = send(0) | send(1);
+            refusals = any ? 0 : refusals + 1;
+            poll();
+        }
+    }
+    // False: there is no room.
+    bool send(std::size_t side) {
+        const auto number = std::as_bytes(std::span(&sent_[side], 1));
+        const Errc code = of(side).try_send(1, number, std::span(kFill));
+        EXPECT_TRUE(code == Errc::ok || code == Errc::would_block) << name(code);
+        sent_[side] += code == Errc::ok ? 1u : 0u;
+        return code == Errc::ok;
+    }
+    void expect_room(std::size_t side) {
+        const Deadline deadline = soon();
+        while (!send(side)) {
+            ASSERT_FALSE(deadline.passed()) << "side " << side;
+            poll();
+        }
+    }
+    // All that was sent to this side, in order.
+    void receive_all(std::size_t side) {
+        const Deadline deadline = soon();
+        while (received_[side] != sent_[1 - side]) {
+            ASSERT_FALSE(deadline.passed()) << received_[side] << " of " << sent_[1 - side];
+            poll();
+            Message message;
+            if (of(side).try_receive(message) != Errc::ok) continue;
+            ASSERT_EQ(message.payload().size(), sizeof(std::uint64_t) + sizeof kFill);
+            std::uint64_t number = 0;
+            std::memcpy(&number, message.payload().data(), sizeof number);
+            ASSERT_EQ(number, received_[side]++);
+        }
+    }
+    std::uint64_t sent(std::size_t side) const { return sent_[side]; }
+
+  private:
+    static constexpr std::byte kFill[88] = {};
+    Connection& of(std::size_t side) { return side == 0 ? *pair_.sender : *pair_.receiver; }
+    void poll() { (void)of(0).progress(), (void)of(1).progress(); }
+
+    Pair pair_{small_ring(), small_ring()};
+    std::uint64_t sent_[2] = {}, received_[2] = {};
+};
+
+TEST(Messages, of_two_sides_that_send_and_do_not_read_wait_and_are_all_there) {
+    TwoSides sides;
+    for (int round = 0; round < 3; ++round) {
+        sides.send_until_refused();
+        EXPECT_GT(sides.sent(0) * sides.sent(1), 0u);
+        // One that reads lets the other go on, though that one reads nothing; and the other way.
+        for (const std::size_t reader : {0u, 1u}) {
+            sides.receive_all(reader);
+            sides.expect_room(1 - reader);
+        }
+        if (HasFatalFailure()) return;
+    }
+    for (const std::size_t reader : {0u, 1u}) sides.receive_all(reader);
+}
+
 TEST(Messages, full_ring_is_a_status_and_loses_nothing) {
     Pair pair(small_ring(), small_ring());
     const std::string text(100, 'b');

@@ -1,18 +1,13 @@
 // The data path of a connection allocates nothing, throws nothing and makes no system call: counted
 // allocations, and a thread that may only read, write and end.
 #include <gtest/gtest.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
-#include <csignal>
-#include <thread>
 
 #include <verbatim/core/prepared.hpp>
 
-#include "counted_allocations.hpp"
+#include "core_confined.hpp"
 #include "objects_pair.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
@@ -22,31 +17,10 @@ namespace {
 
 using softnic::test::Child;
 using softnic::test::Wire;
-using test::allocations_of_this_thread;
+using test::confined;
+using test::kAllocated;
+using test::kClean;
 using test::kSanitized;
-
-enum Result { kClean = 0, kAllocated = 2, kWrong = 3 };
-
-// Runs `body` in a thread in which every other system call than read, write and exit is death. An
-// exception allocates by malloc(), unseen by operator new, but needs more of the heap than is
-// there.
-template <class Body>
-int confined(Body body) {
-    std::atomic<int> result{kWrong};
-    std::thread worker([&] {
-        // The thread's heap exists: a small allocation makes no system call.
-        int* volatile first = new int(1);
-        delete first;
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-        const std::uint64_t before = allocations_of_this_thread;
-        const bool right = body();
-        const bool allocated = allocations_of_this_thread != before;
-        result = !right ? kWrong : allocated ? kAllocated : kClean;
-        syscall(SYS_exit, 0);
-    });
-    worker.join();
-    return result;
-}
 
 // A flush polls the completion queue alone; a lane's polls look at its side channels, too.
 bool await(const OneSided& one_sided, Connection& connection, const Operation& operation) {
@@ -153,6 +127,32 @@ bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* sou
     return true;
 }
 
+// The next message has that many bytes.
+bool receives(Connection& connection, std::size_t bytes) {
+    Message message;
+    return connection.try_receive(message) == Errc::ok && message.payload().size() == bytes;
+}
+
+// Claims that are closed out of order, in part, and not at all.
+bool exercise_claims(test::Pair& pair) {
+    constexpr std::size_t kLengths[] = {0, 1, 8, 9, 32, 100, 200, 700, 3000};
+    for (std::size_t i = 0; i < 1000; ++i) {
+        Connection &from = i % 3 == 0 ? *pair.receiver : *pair.sender,
+                   &to = i % 3 == 0 ? *pair.sender : *pair.receiver;
+        const std::size_t bytes = kLengths[i % 9];
+        Claim first, dropped, last;
+        if (from.try_claim(1, bytes + 40, first) != Errc::ok ||
+            from.try_claim(1, 100, dropped) != Errc::ok ||
+            from.try_claim(1, bytes, last) != Errc::ok)
+            return false;
+        std::ranges::fill(first.bytes(), std::byte(i));
+        dropped = Claim();
+        if (last.commit(bytes) != Errc::ok || first.commit(bytes + 1) != Errc::ok) return false;
+        if (!receives(to, bytes + 1) || !receives(to, bytes)) return false;
+    }
+    return true;
+}
+
 TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
     if (kSanitized)
         GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";
@@ -165,60 +165,14 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
         const RemoteExtent extent = grant.extents()[0];
         PreparedAll prepared(pair, extent, source);
         const auto all = [&] {
-            return exercise(pair, extent, source) && exercise_one_sided(pair, extent, source) &&
-                   prepared.exercise();
+            return exercise(pair, extent, source) && exercise_claims(pair) &&
+                   exercise_one_sided(pair, extent, source) && prepared.exercise();
         };
         all();  // the first use maps the peer's memory
         const int result = confined(all);
         std::_Exit(result);  // closing is not data path
     });
     EXPECT_EQ(child.reap(), kClean);
-}
-
-// Connections of one lane that become hot, noted and armed by turns: one may be hot.
-struct Many {
-    static constexpr std::size_t kCount = 5;
-    static Config config() {
-        Config config = test::small_config();
-        config.lane.hot = 1;
-        return config;
-    }
-    Many() : calling(config()), serving(config()) {
-        Listener listener = serving.listen("127.0.0.1:0");
-        const Deadline soon = Deadline::after(std::chrono::seconds(30));
-        for (std::size_t i = 0; i < kCount; ++i) {
-            std::thread accepting([&] { accepted.push_back(listener.accept(soon)); });
-            called.push_back(calling.connect("127.0.0.1:" + std::to_string(listener.port())));
-            accepting.join();
-        }
-        for (Connection& connection : accepted) connection.on(1, [this](Message&) { ++received; });
-    }
-    bool exercise() {
-        Lane here = calling.lane(), there = serving.lane();
-        for (std::size_t i = 0; i < 5000; ++i) {
-            const std::uint64_t before = received;
-            // Some one after the other, then one many times.
-            const std::size_t which = i % 500 < 300 ? i % kCount : i / 500 % kCount;
-            if (called[which].try_send(1, {}) != Errc::ok) return false;
-            for (int polls = 0; received == before && polls < 100'000; ++polls)
-                here.poll(), there.poll();
-            if (received != before + 1) return false;
-        }
-        return true;
-    }
-    Context calling, serving;
-    std::vector<Connection> called, accepted;
-    std::uint64_t received = 0;
-};
-
-// A lane's polls look at its side channels now and then, which is a system call.
-TEST(DataPath, of_many_connections_allocates_nothing) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
-    Many many;
-    ASSERT_TRUE(many.exercise());
-    const std::uint64_t before = allocations_of_this_thread;
-    EXPECT_TRUE(many.exercise());
-    EXPECT_EQ(allocations_of_this_thread, before);
 }
 
 TEST(DataPath, counters_see_an_allocation) {

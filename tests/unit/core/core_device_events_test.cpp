@@ -1,5 +1,7 @@
 // Events of the device end the connections that they concern, and explain the end of others.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "core_messages.hpp"
 #include "core_scripted_device.hpp"
@@ -76,6 +78,49 @@ TEST_F(DeviceEvents, that_a_port_went_down_end_nothing_but_explain_what_ends_the
     expect_usable(connection, 0);
     device_->raise(DeviceEventKind::queue_pair_failed, 0xabcdef);  // of none
     expect_usable(connection, 0);
+}
+
+// A connection whose stream the test can cut, so that it ends without a bye.
+class DeviceEventsOfCutStreams : public DeviceEvents {
+  protected:
+    DeviceEventsOfCutStreams() {
+        int ends[2] = {-1, -1};
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        copy_ = dup(ends[0]);
+        std::thread accepting([&] {
+            accepted_.push_back(other_.connect_over({ends[1], SocketSide::listener}));
+        });
+        connection_.emplace(context_.connect_over({ends[0], SocketSide::caller}));
+        accepting.join();
+    }
+    ~DeviceEventsOfCutStreams() override { close(copy_); }
+    // Why the connection has ended then.
+    std::string cut() {
+        EXPECT_EQ(shutdown(copy_, SHUT_RDWR), 0);
+        EXPECT_EQ(end_of(*connection_), Errc::peer_lost);
+        return why(*connection_);
+    }
+    void raise_and_take(DeviceEventKind kind) {
+        device_->raise(kind);
+        const Deadline deadline = soon();
+        while (device_->has_events() && !deadline.passed()) (void)connection_->progress();
+    }
+
+    std::optional<Connection> connection_;
+    int copy_ = -1;
+};
+
+TEST_F(DeviceEventsOfCutStreams, name_the_port_that_went_down_in_the_error) {
+    raise_and_take(DeviceEventKind::port_down);
+    const std::string cause = cut();
+    EXPECT_NE(cause.find("test0 port 1: it happened"), std::string::npos) << cause;
+}
+
+TEST_F(DeviceEventsOfCutStreams, name_no_port_that_is_up_again) {
+    raise_and_take(DeviceEventKind::port_down);
+    raise_and_take(DeviceEventKind::port_up);
+    const std::string cause = cut();
+    EXPECT_EQ(cause.find("it happened"), std::string::npos) << cause;
 }
 
 TEST_F(DeviceEvents, wake_a_lane_that_sleeps) {

@@ -2,9 +2,12 @@
 // them, lanes that pass between them.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -12,6 +15,8 @@
 
 #include "objects_pair.hpp"
 #include "poller/placement.hpp"
+#include "sanitized.hpp"
+#include "softnic_process.hpp"
 
 namespace verbatim {
 namespace {
@@ -140,6 +145,69 @@ TEST(Poller, runs_where_its_section_says) {
     EXPECT_EQ(test::error_code_of([&] { Context elsewhere(config); }), Errc::config_error);
     config.pollers[0] = {.numa_node = 1000};
     EXPECT_EQ(test::error_code_of([&] { Context elsewhere(config); }), Errc::config_error);
+}
+
+// The cores of a poller with this node.
+placement::Cores cores_on(int node) {
+    Config config = poller_config(1);
+    config.pollers[0].numa_node = node;
+    const Context context(config);
+    return context.pollers().front()->lane().call([] {
+        placement::Cores cores;
+        (void)sched_getaffinity(0, sizeof cores, &cores);
+        return cores;
+    });
+}
+
+// This process sees nodes with these cores from now on. False: it may not do that.
+bool pretend_nodes(const std::vector<std::string>& cores) {
+    const std::string folder = "/sys/devices/system/node";
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("nodes", folder.c_str(), "tmpfs", 0, nullptr) != 0)
+        return false;
+    for (std::size_t i = 0; i < cores.size(); ++i) {
+        const std::string node = folder + "/node" + std::to_string(i);
+        std::filesystem::create_directory(node);
+        std::ofstream(node + "/cpulist") << cores[i] << "\n";
+    }
+    return true;
+}
+
+TEST(Poller, runs_on_the_cores_of_the_node_of_its_section) {
+    constexpr int kMayNot = 77;
+    if (test::kSanitized) GTEST_SKIP() << "forks, which the thread sanitizer does not like";
+    const int status = softnic::test::status_in_child([] {
+        cpu_set_t mine;
+        std::vector<unsigned> cores;
+        if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1;
+        for (unsigned core = 0; core < CPU_SETSIZE; ++core)
+            if (CPU_ISSET(core, &mine)) cores.push_back(core);
+        if (cores.size() < 2) return kMayNot;
+        const std::vector<unsigned> of_nodes{cores.back(), cores.front()};
+        if (!pretend_nodes({std::to_string(of_nodes[0]), std::to_string(of_nodes[1])}))
+            return kMayNot;
+        for (const int node : {0, 1}) {
+            const placement::Cores found = cores_on(node);
+            if (CPU_COUNT(&found) != 1 || !CPU_ISSET(of_nodes[static_cast<unsigned>(node)], &found))
+                return 2;
+        }
+        return 0;
+    });
+    if (status == kMayNot) GTEST_SKIP() << "needs two cores, and the right to mount";
+    EXPECT_EQ(status, 0);
+}
+
+TEST(Poller, runs_on_the_machines_first_node) {
+    std::ifstream file("/sys/devices/system/node/node0/cpulist");
+    std::string list;
+    if (!std::getline(file, list)) GTEST_SKIP() << "this kernel tells of no nodes";
+    placement::Cores own, node = placement::parse_list(list, "test");
+    ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+    CPU_AND(&node, &node, &own);
+    if (CPU_COUNT(&node) == 0) GTEST_SKIP() << "this process may not run there";
+    const placement::Cores found = cores_on(0);
+    EXPECT_TRUE(CPU_EQUAL(&found, &node));
 }
 
 TEST(Placement, reads_the_kernels_lists_of_cores) {

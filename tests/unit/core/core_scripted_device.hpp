@@ -25,6 +25,11 @@ class ScriptedDevice : public Device {
         events_.push_back({kind, number, "test0 port 1: it happened"});
         eventfd_write(bell_, 1);
     }
+    // Some were raised that nobody has taken.
+    bool has_events() {
+        const std::lock_guard lock(mutex_);
+        return !events_.empty();
+    }
     std::uint32_t last_queue_pair = 0, last_completion_queue = 0;
     std::atomic<bool> barriers_pass = true;
     std::atomic<int> queue_pairs = 0, regions = 0;  // made so far

@@ -20,13 +20,29 @@ class SoakBackends : public testing::TestWithParam<const char*> {
         config.lane.completions = 4096;
         return config;
     }
+    // `faults`: the policy of both sides' devices.
+    static void run(const Plan& plan, const char* faults) {
+        ASSERT_NE(uverbs::sysfs_root(), nullptr);
+        setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
+        if (*faults != '\0') setenv("VERBATIM_SOFTNIC_FAULTS", faults, 1);
+        run_threads(plan, on_device(config_of(plan, 0)), on_device(config_of(plan, 1)));
+        unsetenv("VERBATIM_SOFTNIC_FAULTS");
+    }
 };
 
-TEST_P(SoakBackends, does_all_that_the_model_says) {
-    ASSERT_NE(uverbs::sysfs_root(), nullptr);
-    setenv("MLX5_DEBUG_FILE", "/dev/null", 1);
-    const Plan plan = plan_of(71);
-    run_threads(plan, on_device(config_of(plan, 0)), on_device(config_of(plan, 1)));
+TEST_P(SoakBackends, does_all_that_the_model_says) { run(plan_of(71), ""); }
+
+// Requests that are late, or sent again. Devices wait longer for an answer than the library does.
+TEST_P(SoakBackends, with_a_fabric_that_is_slow_and_loses_packets) {
+    run(plan_of(72, 0.5),
+        "delay rate=0.01 seed=5 delay_us=300; drop rate=0.001 seed=6; duplicate rate=0.02 seed=7");
+}
+
+// Queue pairs that fail: what comes is a prefix, and the next connection knows nothing of it.
+TEST_P(SoakBackends, with_connections_that_fail) {
+    Plan plan = plan_of(73);
+    plan.may_lose = true;
+    run(plan, "fail rate=0.0005 seed=5; disconnect rate=0.0005 seed=6");
 }
 
 INSTANTIATE_TEST_SUITE_P(DataPaths, SoakBackends, testing::Values("mlx5", "verbs"),

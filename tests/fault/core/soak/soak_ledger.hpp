@@ -37,6 +37,8 @@ struct Ledger {
     std::atomic<std::uint64_t> progress[2];
     std::atomic<std::uint32_t> doing[2];  // operation << 24 | connection, for the watchdog
     std::atomic<std::uint64_t> messages;  // that were received
+    std::atomic<std::uint64_t> remote;    // reads and additions that were done
+    std::atomic<std::uint64_t> moves;     // to other lanes; owner: side 1
     Entry entries[kMost];
 };
 

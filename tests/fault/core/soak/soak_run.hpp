@@ -85,7 +85,8 @@ inline std::string summary(const Ledger& ledger) {
     std::string text = std::to_string(ledger.connections) + " connections, received";
     for (const auto& side : sums)
         for (const std::uint64_t sum : side) text += " " + std::to_string(sum);
-    return text + "\n";
+    return text + ", " + std::to_string(ledger.remote) + " reads and additions, " +
+           std::to_string(ledger.moves) + " moves\n";
 }
 
 inline void run_threads(const Plan& plan, const Config& listening, const Config& calling) {
@@ -97,6 +98,10 @@ inline void run_threads(const Plan& plan, const Config& listening, const Config&
     std::thread other([&] { run(1, calling); });
     run(0, listening);
     other.join();
+    if (!kSanitized) {
+        EXPECT_GT(ledger->remote, 0u) << plan.seed;
+        EXPECT_GT(ledger->moves, 0u) << plan.seed;
+    }
     if (std::getenv("VERBATIM_SEED") != nullptr) std::fputs(summary(*ledger).c_str(), stderr);
 }
 

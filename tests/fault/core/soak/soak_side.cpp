@@ -71,7 +71,10 @@ Side::Side(const Plan& plan, Ledger& ledger, std::uint8_t side, const Config& co
       context_(config),
       outlets_(ledger, side, mix(plan.seed * 2 + side + 77)),
       arena_bytes_(context_.arena().usage().allocated_bytes) {
-    if (side_ != 0) return;
+    if (side_ != 0) {
+        second_.emplace(context_.make_lane());
+        return;
+    }
     listener_.emplace(context_.listen("127.0.0.1:0"));
     ledger_.port = listener_->port();
 }
@@ -97,6 +100,7 @@ bool Side::run() {
     if (!ledger_.stop) {
         EXPECT_EQ(context_.arena().usage().allocated_bytes, arena_bytes_) << plan_.seed;
         EXPECT_EQ(context_.lane().connections(), 0u);
+        EXPECT_EQ(second_ ? second_->connections() : 0u, 0u);
     }
     if (context_.lane().connections() == 0) {
         const auto& ended =
@@ -118,13 +122,17 @@ void Side::step() {
     Talk& talk = *talks_[index];
     talk.take_turn();
     if (talk.has_met() && draw(plan_.closes) == 0) return close(index);
+    if (may_move(talk) && draw(100) == 0) move(talk);
     if (draw(400) == 0) talk.mute(static_cast<unsigned>(draw(300)));
     draw(20) == 0 ? do_many(talk) : do_one(talk);
     if (!talk.is_muted() && draw(2) == 0) receive(index, 1 + static_cast<int>(draw(12)));
 }
 
 void Side::do_one(Talk& talk) {
-    switch (draw(16)) {
+    switch (draw(18)) {
+        case 16:
+        case 17:
+            return talk.use_remote();
         case 0:
         case 1:
             return talk.open_claim();
@@ -154,7 +162,7 @@ void Side::do_many(Talk& talk) {
 
 // Waits of every kind, and none at all for the peer.
 void Side::rest() {
-    Lane lane = context_.lane();
+    Lane lane = second_ && draw(2) == 0 ? *second_ : context_.lane();
     switch (draw(8)) {
         case 0:
             return std::this_thread::sleep_for(std::chrono::microseconds(draw(1500)));
@@ -171,11 +179,33 @@ void Side::rest() {
             (void)lane.poll();
             return;
         case 4:
-            for (int i = 0; i < 100; ++i) (void)lane.poll();
+            for (int i = 0; i < 100; ++i) poll_all();
             return;
         default:
-            (void)lane.poll();
+            poll_all();
     }
+}
+
+void Side::poll_all() {
+    (void)context_.lane().poll();
+    if (second_) (void)second_->poll();
+}
+
+// A move waits for the peer's program, so a run has few.
+bool Side::may_move(const Talk& talk) const {
+    return second_ && talk.may_move() && ledger_.moves <= plan_.operations / 500;
+}
+
+// There, or back.
+void Side::move(Talk& talk) {
+    now(kMove, &talk);
+    talk.move_to(talk.connection().lane().impl() == second_->impl() ? context_.lane() : *second_);
+}
+
+// One wait is for all of them.
+void Side::move_all_back() {
+    for (const auto& talk : talks_)
+        if (second_ && talk->connection().lane().impl() == second_->impl()) move(*talk);
 }
 
 // ---- connections ----
@@ -200,6 +230,8 @@ void Side::accept_one() {
 
 void Side::call() {
     if (ledger_.port == 0 || ledger_.connections == Ledger::kMost) return;
+    move_all_back();  // the call drives one lane
+    now(kMeet);
     ledger_.calls = true;
     Connection made = context_.connect("127.0.0.1:" + std::to_string(ledger_.port));
     ledger_.calls = false;
@@ -252,7 +284,7 @@ bool Side::is_drained() const {
 void Side::await_more() {
     bool awaits = false;
     for (const auto& talk : talks_) {
-        if (!talk->is_idle()) return;
+        if (!talk->is_idle() || talk->has_remote()) return;
         awaits |= talk->awaits_message();
     }
     if (!awaits) return;
@@ -282,12 +314,13 @@ bool Side::drain_once() {
 
 void Side::drain() {
     outlets_.stop();
+    move_all_back();
     bool finished = false;
     while (!(ledger_.drained[0] && ledger_.drained[1]) && !ledger_.stop) {
         now(kDrain);
         if (side_ == 0 && draw(20) == 0) meet_someone();
         const bool all = drain_once();
-        (void)context_.lane().poll();
+        poll_all();
         if (!finished && all) finished = ledger_.done[side_] = true;
         if (finished && ledger_.done[1 - side_]) ledger_.drained[side_] = is_drained();
     }

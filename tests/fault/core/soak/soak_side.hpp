@@ -49,11 +49,15 @@ class Side {
     bool run();
 
   private:
-    enum Operation : std::uint32_t { kStep, kMeet, kClose, kDrain, kAwait, kEnd };
+    enum Operation : std::uint32_t { kStep, kMeet, kClose, kDrain, kAwait, kEnd, kMove };
     void step();
     void do_one(Talk& talk);
     void do_many(Talk& talk);
     void rest();
+    void poll_all();
+    bool may_move(const Talk& talk) const;
+    void move(Talk& talk);
+    void move_all_back();
     void meet_someone();
     void accept_one();
     void call();
@@ -74,6 +78,9 @@ class Side {
     Random random_;
     Place place_;
     Context context_;
+    // Side 1 has a second lane, to which its talks move. The other side never waits for long, so
+    // none waits for a side that waits for it.
+    std::optional<Lane> second_;
     std::optional<Listener> listener_;
     std::vector<Held> kept_;
     std::vector<std::unique_ptr<Talk>> talks_;

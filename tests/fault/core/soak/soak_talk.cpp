@@ -11,7 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kLentBytes = 2048;
+// Marks, then what is read and added to.
+constexpr std::size_t kMarksBytes = 2048, kLentBytes = kMarksBytes + Remote::kLentBytes,
+                      kOwnBytes = kMarksBytes + Remote::kLocalBytes;
 
 }  // namespace
 
@@ -25,7 +27,7 @@ Talk::Talk(Place& place, Connection made, std::uint32_t id)
             [arena = connection_.receive_arena_ptr()](std::byte* bytes) {
                 arena->deallocate(bytes, kLentBytes, 64);
             }),
-      source_(static_cast<std::byte*>(arena_.allocate(kLentBytes, 64))) {
+      source_(static_cast<std::byte*>(arena_.allocate(kOwnBytes, 64))) {
     const auto handle = [this](Message& message) { take(message); };
     connection_.on(kHandled, handle);
     connection_.on(kAsking, handle);
@@ -38,7 +40,7 @@ Talk::Talk(Place& place, Connection made, std::uint32_t id)
     introduce();
 }
 
-Talk::~Talk() { arena_.deallocate(source_, kLentBytes, 64); }
+Talk::~Talk() { arena_.deallocate(source_, kOwnBytes, 64); }
 
 void Talk::expect(bool good, const std::string& what) const {
     if (good || place_.failed) return;
@@ -53,13 +55,20 @@ void Talk::accepted(Stream stream) noexcept {
     entry().accepted[place_.side][stream] = ++sent_[stream];
 }
 
+RemoteExtent Talk::lend() {
+    Remote::fill({lent_.get() + kMarksBytes, Remote::kLentBytes}, id_, place_.side);
+    grant_ =
+        Grant::begin(connection_, {lent_.get(), kLentBytes},
+                     Access::remote_write | Access::remote_read | Access::remote_atomic, lent_);
+    expect(grant_.is_ready(), "grant");
+    return grant_.extents()[0];
+}
+
 // The first message of each side. Nothing else was sent before it, so there is room.
 void Talk::introduce() {
     Intro intro{id_, 0, {}};
     try {
-        grant_ = Grant::begin(connection_, {lent_.get(), kLentBytes}, Access::remote_write, lent_);
-        expect(grant_.is_ready(), "grant");
-        intro.extent = grant_.extents()[0];
+        if (lends()) intro.extent = lend();
     } catch (const Error& error) {
         return expect(error.code() == Errc::peer_lost || place_.plan.may_lose, error.what());
     }
@@ -79,6 +88,10 @@ void Talk::meet(const Message& message) {
     if (place_.failed) return;
     id_ = intro.id;
     target_ = intro.extent;
+    if (lends())
+        remote_.begin(source_ + kMarksBytes,
+                      {target_.address + kMarksBytes, Remote::kLentBytes, target_.remote_key, 0},
+                      id_, static_cast<std::uint8_t>(1 - place_.side));
     if (!is_new) return;
     expect(!entry().joined[place_.side].exchange(true), "a connection of before");
     introduce();
@@ -88,7 +101,7 @@ void Talk::meet(const Message& message) {
 
 // The write before a marked message. False: there is no room for it now.
 bool Talk::write_mark(const Text& text) {
-    if (is_written_) return true;
+    if (is_written_ || !lends()) return true;
     if (marked_ - entry().marks[1 - place_.side] >= kMarkSlots) return false;
     const std::vector<std::byte> bytes = text.written();
     const std::size_t at = marked_ % kMarkSlots * kMarkBytes;
@@ -182,7 +195,33 @@ void Talk::answer() {
 bool Talk::finish_sending() {
     while (!claims_.empty()) close_claim();
     answer();
-    return to_answer_ == 0;
+    look_at_remote();
+    return to_answer_ == 0 && remote_.is_idle();
+}
+
+void Talk::use_remote() {
+    if (!has_met()) return;
+    look_at_remote();
+    remote_.start(connection_, place_.random);
+}
+
+void Talk::look_at_remote() {
+    if (remote_.is_idle()) return;
+    const Remote::Outcome outcome = remote_.look(connection_);
+    place_.ledger.remote += outcome.done;
+    expect(outcome.wrong.empty(), outcome.wrong);
+    // A peer that closes ends what it lent, and has said before that it leaves.
+    expect(outcome.failed == Errc::ok || may_end(),
+           "a read or an addition: " + std::string(name(outcome.failed)));
+}
+
+void Talk::move_to(const Lane& lane) {
+    try {
+        connection_.move_to(lane);
+        ++place_.ledger.moves;
+    } catch (const Error& error) {
+        expect(may_end() && error.code() != Errc::invalid_argument, error.what());
+    }
 }
 
 // ---- receiving ----
@@ -212,6 +251,7 @@ void Talk::take(Message& message) {
 }
 
 void Talk::check_mark(const Text& text) {
+    if (!lends()) return;
     const std::vector<std::byte> bytes = text.written();
     const std::size_t at = marks_seen_++ % kMarkSlots * kMarkBytes;
     expect(std::ranges::equal(bytes, std::span(lent_.get() + at, bytes.size())),

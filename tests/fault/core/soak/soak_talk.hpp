@@ -9,6 +9,7 @@
 #include <verbatim/core/context.hpp>
 
 #include "soak_ledger.hpp"
+#include "soak_remote.hpp"
 #include "soak_text.hpp"
 
 namespace verbatim::test::soak {
@@ -59,6 +60,12 @@ class Talk {
     void open_claim();
     void close_claim();
     void answer();
+    // A read or an addition, where there is room; and those that are done.
+    void use_remote();
+    void look_at_remote();
+    // To another lane of its side, which is told of. Only talks that lend nothing do.
+    bool may_move() const noexcept { return has_met() && !lends(); }
+    void move_to(const Lane& lane);
     void release(std::size_t most);
     // Up to so many. False: the connection has ended.
     bool receive(int most);
@@ -72,6 +79,7 @@ class Talk {
     bool has_settled() const;
 
     // Nothing of this side holds messages up.
+    bool has_remote() const noexcept { return !remote_.is_idle(); }
     bool is_idle() const { return id_ != kUnknown && held_.empty() && to_answer_ == 0; }
     // A message is on its way.
     bool awaits_message() const;
@@ -98,6 +106,7 @@ class Talk {
     static constexpr std::size_t kMarkSlots = 8, kMarkBytes = 256;
 
     void introduce();
+    RemoteExtent lend();
     void meet(const Message& message);
     void take(Message& message);
     void check_mark(const Text& text);
@@ -107,6 +116,12 @@ class Talk {
     void accepted(Stream stream) noexcept;
     Name next(Stream stream) const noexcept { return {id_, place_.side, stream, sent_[stream]}; }
     Entry& entry() const noexcept { return place_.ledger.entries[id_]; }
+    // Connections with grants do not move. Both sides know by the number which lend.
+    bool lends() const noexcept { return id_ % 3 != 2; }
+    // The peer has left, or connections fail.
+    bool may_end() const noexcept {
+        return place_.plan.may_lose || entry().left[1 - place_.side] != kStays;
+    }
     bool coin(unsigned of) { return place_.random() % of == 0; }
     void expect(bool good, const std::string& what) const;
 
@@ -118,6 +133,7 @@ class Talk {
     Grant grant_;
     std::byte* source_;  // of this side's writes
     RemoteExtent target_;
+    Remote remote_;
     std::uint64_t sent_[kStreams] = {}, received_[kStreams] = {};
     std::uint64_t marked_ = 0, marks_seen_ = 0;
     std::uint64_t refused_ = 0;  // claims that could not be committed any more

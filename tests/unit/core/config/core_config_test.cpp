@@ -155,6 +155,11 @@ TEST(Config, refuses_values_that_contradict_each_other) {
     EXPECT_NE(
         complaint("[receive_arena]\npages='2M'\nsegment_bytes='1M'").find("less than one page"),
         std::string::npos);
+    const std::string many = complaint("[arena]\nmax_bytes = '64T'");
+    EXPECT_NE(many.find("x.toml:2"), std::string::npos) << many;
+    EXPECT_NE(many.find("more than 1048576 segments of 33554432"), std::string::npos) << many;
+    EXPECT_EQ(Config::from_text("[arena]\nmax_bytes='64T'\nsegment_bytes='64M'").arena.max_bytes,
+              std::size_t{64} << 40);
 }
 
 TEST(Config, faults_are_read_as_the_software_nic_has_them) {

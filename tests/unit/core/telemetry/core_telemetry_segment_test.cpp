@@ -194,6 +194,34 @@ TEST(TelemetrySegment, directories_that_others_may_write_are_refused) {
     EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+// What `open` says in the log.
+template <class Open>
+std::string log_of(Open open) {
+    testing::internal::CaptureStderr();
+    open();
+    return testing::internal::GetCapturedStderr();
+}
+
+TEST(TelemetrySegment, a_directory_that_was_chosen_and_cannot_be_used_is_warned_of) {
+    SegmentDirectory directory;
+    ASSERT_EQ(chmod(directory.path().c_str(), 0777), 0);
+    const std::string chosen =
+        log_of([&] { EXPECT_EQ(Segment::open(directory.config().telemetry), nullptr); });
+    EXPECT_NE(chosen.find("warning: no telemetry: " + directory.path()), std::string::npos)
+        << chosen;
+    // The default one lies in this.
+    const std::filesystem::path inside = directory.path() + "/verbatim";
+    std::filesystem::create_directory(inside);
+    std::filesystem::permissions(inside, std::filesystem::perms::all);
+    const char* const before = getenv("XDG_RUNTIME_DIR");
+    const std::string restored = before == nullptr ? "" : before;
+    setenv("XDG_RUNTIME_DIR", directory.path().c_str(), 1);
+    const std::string by_default = log_of([] { EXPECT_EQ(Segment::open({}), nullptr); });
+    before == nullptr ? unsetenv("XDG_RUNTIME_DIR")
+                      : setenv("XDG_RUNTIME_DIR", restored.c_str(), 1);
+    EXPECT_EQ(by_default.find("warning"), std::string::npos) << by_default;
+}
+
 TEST(TelemetrySegment, links_and_files_of_other_users_are_refused) {
     OpenSegment open;
     const std::string link = open.path() + "/1-2-3";
