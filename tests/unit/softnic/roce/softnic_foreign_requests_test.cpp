@@ -57,7 +57,7 @@ TEST_F(ForeignRequester, gets_no_empty_response_before_the_message_has_its_recei
     ASSERT_EQ(end.post_receive(128, 64, 5), Errc::ok);
     const Arrived answer = peer.next(PacketOpcode::response_only);
     EXPECT_EQ(answer.packet.sequence, Peer::own(1));
-    EXPECT_EQ(peer.seen.size(), 1u);
+    EXPECT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
 }
 
 TEST_F(ForeignRequester, may_write_and_send_nothing) {

@@ -150,7 +150,7 @@ TEST_F(PacketResponder, tells_of_a_message_without_a_receive_and_of_its_receive)
     const Arrived done = peer.next();
     EXPECT_EQ(done.syndrome(), kAcknowledged);
     EXPECT_EQ(done.packet.sequence, Peer::own(0));
-    ASSERT_EQ(peer.seen.size(), 1u);
+    ASSERT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
     EXPECT_EQ(peer.seen[0].bytes, 20u);
 }
 
@@ -165,7 +165,7 @@ TEST_F(PacketResponder, joins_the_packets_of_a_message_and_its_immediate) {
               ImmediateHeader{mlx5::be32(77).raw()}, all.subspan(2 * Peer::kMtu));
     while (peer.next().packet.sequence != Peer::own(2) && !HasFailure()) {
     }
-    ASSERT_EQ(peer.seen.size(), 1u);
+    ASSERT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
     EXPECT_EQ(peer.seen[0].bytes, payload.size());
     EXPECT_EQ(peer.seen[0].immediate, 77u);
     EXPECT_TRUE(std::equal(payload.begin(), payload.end(), end.at(64)));
