@@ -75,7 +75,7 @@ TEST(Bye, of_a_peer_that_did_not_send_what_it_says_is_a_loss) {
     EXPECT_FALSE(peer.connection().peer_closed());
 }
 
-constexpr int kShort = 600;
+constexpr int kShort = 400;
 
 // A lane that always polls writes nothing before its program does.
 Config busy_config() {

@@ -92,7 +92,9 @@ class TwoSides {
   public:
     // Each sends until it was refused many times in a row.
     void send_until_refused() {
+        const Deadline deadline = soon();
         for (int refusals = 0; refusals < 200;) {
+            ASSERT_FALSE(deadline.passed()) << "there is room without an end";
             const bool any = send(0) | send(1);
             refusals = any ? 0 : refusals + 1;
             poll();

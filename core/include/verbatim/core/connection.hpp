@@ -84,7 +84,8 @@ class Connection {
     // The next message of a channel that has no handler. Gives back what `message` held.
     // would_block: none is there, or 64 are held. The messages of handlers before it are handled.
     // A look in vain polls the lane: each time over tcp, udp and dpdk, else every 64th time in a
-    // row. So a loop of nothing else receives what arrives, and learns of the end.
+    // row. So a loop of nothing else receives what arrives, and learns of the end. Such a poll may
+    // make a system call, as Lane::poll() says.
     Errc try_receive(Message& message) noexcept;
     // Longest messages of try_send(), and of send_message(), which sends longer ones in fragments;
     // the peer keeps those in memory of their own, as its [ring] longest_message allows. A receiver
