@@ -175,7 +175,9 @@ void PacketFeeder::tell_progress(PacketOutput& output, Says says, FlowTime now) 
     const std::uint64_t done = acknowledgeable(), taken = feeder_.taken();
     if (done == told_.acknowledged) told_.complete = now;
     if (words_.refused != 0) {
-        if (told_.again || told_.refused == 0) tell(output, done + 1, refusal_of(words_.refused));
+        const bool is_read_again = told_.read_again != 0 && done == taken;
+        if (told_.again || told_.refused == 0)
+            tell(output, is_read_again ? told_.read_again : done + 1, refusal_of(words_.refused));
         told_.refused = words_.refused;
     } else if (words_.waits != 0) {
         const auto time = std::chrono::nanoseconds(words_.not_ready_for);

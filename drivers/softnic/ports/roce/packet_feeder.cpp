@@ -53,6 +53,7 @@ Taken PacketFeeder::take(const WirePacket& packet) noexcept {
     if (signed_number <= 0) return Taken::done;
     const auto number = static_cast<std::uint64_t>(signed_number);
     if (number <= taken) return take_earlier(packet, number);
+    told_.read_again = 0;
     if (number > taken + 1) {
         told_.gap |= !told_.gap_told;
         return Taken::done;
@@ -145,9 +146,12 @@ Taken PacketFeeder::take_read(const WirePacket& packet, std::uint64_t number) no
     const auto request = packet.read<RemoteHeader>();
     const std::uint64_t last = reads_.last_of(number, request.bytes.native());
     const std::uint64_t taken = feeder_.taken();
-    const bool again = foreign_ && number <= taken && kept_.lacks(number);
+    // Behind a part of its own rest it would not be read.
+    const bool is_last_part = last > taken && feeder_.has_part();
+    const bool again = foreign_ && number <= taken && !is_last_part && kept_.lacks(number);
     if (number <= taken && !again) kept_.repeat(number);
-    told_.again |= number <= taken && !again;
+    if (again) told_.read_again = number;
+    told_.again |= number <= taken && (!again || words_.refused != 0);
     if (last <= taken && !again) return Taken::done;
     if (last > taken && message_.kind != Message::Kind::none) return Taken::malformed;
     using Asks = ReadFeeder::Asks;

@@ -60,8 +60,9 @@ class PacketFeeder {
         bool gap_told = false;
         bool dropped = false;  // the next packet came, and there was no room
         std::uint64_t asked = 0, acknowledged = 0;
-        std::uint64_t waiting = 0;  // the packet whose RNR was told
-        FlowTime complete;          // when nothing was left to be acknowledged
+        std::uint64_t waiting = 0;     // the packet whose RNR was told
+        std::uint64_t read_again = 0;  // the packet that asked for what is read once more, or 0
+        FlowTime complete;             // when nothing was left to be acknowledged
         std::uint8_t last_state = 0, refused = 0;
     };
 

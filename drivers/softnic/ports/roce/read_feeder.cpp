@@ -53,7 +53,8 @@ Fed ReadFeeder::go_on() noexcept {
 
 // Without a key, as the specification has it: nothing is read.
 Fed ReadFeeder::begin_empty(std::uint64_t number) noexcept {
-    if (empties_begun_ - empties_answered_ == kEmpties) return Fed::later;
+    if (empties_begun_ - empties_answered_ == kEmpties)
+        return feeder_.waits() ? Fed::dropped : Fed::later;
     next_ = number;
     const Fed fed = number <= feeder_.taken() ? Fed::done : feed(0, kFirstPart | kLastPart);
     if (fed == Fed::done) empties_[empties_begun_++ % kEmpties] = number;

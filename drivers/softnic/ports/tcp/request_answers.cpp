@@ -7,6 +7,8 @@ bool RequestFeeder::collect(AnswerQueue& answers) noexcept {
     for (const std::uint64_t done = ring_.acknowledged(); collected_ < done; ++collected_) {
         if (collected_ == marked_) return false;
         const Mark& mark = marks_[collected_ % kMarks];
+        // The peer is to give its frame again, and is told so first: words do not go amid a result.
+        if (repeats_ && mark.frame_bytes != 0 && mark.number == taken_ + 1) return true;
         if (mark.bytes != 0 && !add_result(mark, answers)) return false;
         if (mark.last) acknowledged_ = mark.number;
     }
@@ -19,7 +21,7 @@ bool RequestFeeder::add_result(const Mark& mark, AnswerQueue& answers) noexcept 
         answers.begin(FrameKind::result, mark.number, mark.frame_bytes, mark.flags);
     }
     if (mark.atomic) {
-        const std::uint64_t before = ring_.atomic_result(atomics_answered_++);
+        const std::uint64_t before = ring_.atomic_result(atomics_.answered++);
         answers.add(&before, sizeof before);
         return true;
     }

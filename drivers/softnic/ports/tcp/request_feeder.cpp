@@ -16,6 +16,29 @@ RequestFeeder::RequestFeeder(ChannelSender ring) noexcept : ring_(std::move(ring
     ring_.set_attached();
 }
 
+namespace {
+
+// What a part of such a frame is counted in.
+std::uint64_t length_of(const Frame& frame) noexcept {
+    switch (frame.header.kind) {
+        case FrameKind::send:
+            return frame.payload(sizeof(MessageBody)).size();
+        case FrameKind::write:
+            return frame.payload(sizeof(WriteBody)).size();
+        case FrameKind::read:
+            return frame.read<ReadBody>().bytes;
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
+// A frame that is given again is the same one, or its rest would be read from elsewhere.
+bool RequestFeeder::goes_on_with(const Frame& frame) const noexcept {
+    return fed_ == 0 || (frame.header.kind == fed_kind_ && fed_ <= length_of(frame));
+}
+
 RequestFeeder::Fed RequestFeeder::feed(const Frame& frame) noexcept {
     const std::uint64_t number = frame.header.number;
     // Nothing is received any more. Or it is sent again, though the ring has it: the peer had not
@@ -24,6 +47,8 @@ RequestFeeder::Fed RequestFeeder::feed(const Frame& frame) noexcept {
     if (number != taken_ + 1) return repeats_ ? Fed::done : Fed::malformed;
     repeats_ = stopped_;
     if (stopped_) return Fed::done;
+    if (!goes_on_with(frame)) return Fed::malformed;
+    fed_kind_ = frame.header.kind;
     if (put(frame)) {
         taken_ = number;
         fed_ = 0, begun_ = false;
@@ -181,7 +206,7 @@ bool RequestFeeder::put_read(const Frame& frame, std::uint64_t& fed) noexcept {
 }
 
 bool RequestFeeder::put_atomic(const Frame& frame) noexcept {
-    if (!may_mark() || atomics_put_ - atomics_answered_ == kAtomicResults) return false;
+    if (!may_mark() || atomics_.put - atomics_.answered == kAtomicResults) return false;
     std::byte* const to = ring_.reserve_whole(kAtomicBody);
     if (to == nullptr) return false;
     copy_bytes(to, frame.body.data(), kAtomicBody);
@@ -191,7 +216,7 @@ bool RequestFeeder::put_atomic(const Frame& frame) noexcept {
           .frame_bytes = kAtomicResult,
           .atomic = true,
           .last = true});
-    ++atomics_put_;
+    ++atomics_.put;
     return true;
 }
 

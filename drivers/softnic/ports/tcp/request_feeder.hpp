@@ -29,6 +29,8 @@ class RequestFeeder {
     Fed feed_again(const Frame& read) noexcept;
     // Results of such reads are still to come. The responder is not held up before them.
     bool reads_again() const noexcept { return again_.unanswered != 0 && ring_.receiver_is_open(); }
+    // The ring has a part of the next frame.
+    bool has_part() const noexcept { return fed_ != 0; }
     void give_up() noexcept { ring_.give_up(); }
     // The frames up to this number are in the ring, or at their end.
     std::uint64_t taken() const noexcept { return taken_; }
@@ -64,6 +66,11 @@ class RequestFeeder {
         std::uint64_t waits_seen = 0, waits_at = 0;  // the ring's waits, what was consumed then
     };
 
+    struct Atomics {
+        std::uint64_t put = 0, answered = 0;
+    };
+
+    bool goes_on_with(const Frame& frame) const noexcept;
     bool put(const Frame& frame) noexcept;
     bool put_send(const Frame& frame) noexcept;
     bool put_write(const Frame& frame) noexcept;
@@ -84,6 +91,7 @@ class RequestFeeder {
     ChannelSender ring_;
     std::uint64_t taken_ = 0, acknowledged_ = 0;
     std::uint64_t fed_ = 0;  // bytes of the next frame that are in the ring
+    FrameKind fed_kind_{};   // what that frame was
     bool begun_ = false;     // a record of it is
     bool repeats_ = false;   // what comes is discarded until that frame comes again
     bool stopped_ = false;   // and the peer is not to send it yet
@@ -91,7 +99,7 @@ class RequestFeeder {
     Again again_;
     Messages messages_;
     std::uint64_t marked_ = 0, collected_ = 0;
-    std::uint64_t atomics_put_ = 0, atomics_answered_ = 0;
+    Atomics atomics_;
     std::array<Mark, kMarks> marks_;
 };
 

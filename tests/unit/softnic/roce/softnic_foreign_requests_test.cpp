@@ -60,6 +60,39 @@ TEST_F(ForeignRequester, gets_no_empty_response_before_the_message_has_its_recei
     EXPECT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return peer.seen.size() == 1; }));
 }
 
+// Empty responses that are to come have 32 places. What is behind a full list is dropped, so that
+// what follows goes on being read.
+TEST_F(ForeignRequester, may_read_nothing_more_often_than_there_are_places_behind_a_message) {
+    static_cast<QueuePair&>(*end.queue_pair).states().send_packets({.first_sequence = 500});
+    const auto message = peer.make(PacketOpcode::send_only, Peer::own(0), {}, pattern(20));
+    const auto ask = [this](std::uint32_t first, std::uint32_t last) {
+        for (std::uint32_t i = first; i <= last; ++i)
+            peer.send(PacketOpcode::read_request, Peer::own(i), peer.remote(64, 0));
+    };
+    peer.send(message);
+    EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome() & 0xe0, kNotReady);
+    constexpr std::uint32_t kReads = 40, kPlaces = 32;
+    ask(1, kReads);
+    ASSERT_EQ(end.post_write(pattern(8), 0, 9), Errc::ok);
+    peer.answer(peer.next(PacketOpcode::write_only).packet.sequence, kAcknowledged);
+    ASSERT_TRUE(poll_until({&end}, {&peer.seen}, [&] { return !peer.seen.empty(); }));
+    EXPECT_EQ(peer.seen[0].id, 9u);
+    EXPECT_EQ(peer.seen[0].status, Errc::ok);
+    peer.send(message);
+    const Arrived again = peer.next(PacketOpcode::acknowledge);
+    EXPECT_EQ(again.syndrome() & 0xe0, kNotReady);
+    EXPECT_EQ(again.packet.sequence, Peer::own(0));
+    ASSERT_EQ(end.post_receive(128, 64, 5), Errc::ok);
+    for (std::uint32_t i = 1; i <= kPlaces; ++i)
+        ASSERT_EQ(peer.next(PacketOpcode::response_only).packet.sequence, Peer::own(i));
+    const Arrived gap = peer.next(PacketOpcode::acknowledge);
+    EXPECT_EQ(gap.syndrome(), kWrongSequence);
+    EXPECT_EQ(gap.packet.sequence, Peer::own(kPlaces + 1));
+    ask(kPlaces + 1, kReads);
+    for (std::uint32_t i = kPlaces + 1; i <= kReads; ++i)
+        ASSERT_EQ(peer.next(PacketOpcode::response_only).packet.sequence, Peer::own(i));
+}
+
 TEST_F(ForeignRequester, may_write_and_send_nothing) {
     ASSERT_EQ(end.post_receive(128, 64, 5), Errc::ok);
     ASSERT_EQ(end.post_receive(192, 64, 6), Errc::ok);
@@ -172,6 +205,72 @@ TEST(LongRead, survives_lost_packets_wherever_they_are) {
     EXPECT_EQ(peer.settle(Peer::own(first)), 0);
 }
 
+// Packets of two pieces each, of which the ring answers eight: the reads behind the message end
+// amid the last packet. The packet before it is lost then.
+class HalfAPacket : public testing::Test {
+  protected:
+    static constexpr std::size_t kLong = 4096;
+    // Its sequences: the message, a read of 8 bytes, one of four packets.
+    static constexpr std::uint32_t kThird = 4, kFourth = 5;
+
+    void SetUp() override {
+        std::copy(payload.begin(), payload.end(), end.at(0));
+        const auto message = peer.make(PacketOpcode::send_only, Peer::own(0), {}, pattern(20));
+        peer.send(message);
+        EXPECT_EQ(peer.next().syndrome() & 0xe0, kNotReady);
+        peer.send(PacketOpcode::read_request, Peer::own(1), peer.remote(0, 8));
+        peer.send(PacketOpcode::read_request, Peer::own(2), peer.remote(0, payload.size()));
+        peer.send(message);  // behind which the reads were looked at
+        EXPECT_EQ(peer.next().syndrome() & 0xe0, kNotReady);
+        ASSERT_EQ(end.post_receive(1 << 17, 64, 5), Errc::ok);
+        while (peer.next(PacketOpcode::response_middle).packet.sequence != Peer::own(kThird))
+            ASSERT_FALSE(HasFailure());
+        const Arrived gap = peer.next(PacketOpcode::acknowledge);
+        ASSERT_EQ(gap.syndrome(), kWrongSequence);
+        ASSERT_EQ(gap.packet.sequence, Peer::own(kFourth));
+    }
+    // Of the four packets, the one with this opcode and number; it has the right bytes.
+    bool is(const WirePacket& packet, PacketOpcode opcode, std::uint32_t nth) const {
+        const auto* const wanted = payload.data() + (nth - 2) * kLong;
+        return packet.opcode == opcode && packet.sequence == Peer::own(nth) &&
+               std::equal(packet.payload.begin(), packet.payload.end(), wanted, wanted + kLong);
+    }
+    // Asks for both as a card does, again when a timer ends: the response begins with the third
+    // one.
+    bool reads_both() {
+        constexpr std::chrono::milliseconds kTimer{100};
+        const auto deadline = std::chrono::steady_clock::now() + kPatience;
+        auto timer = std::chrono::steady_clock::now();
+        bool third = false, fourth = false;
+        while (!(third && fourth) && std::chrono::steady_clock::now() < deadline) {
+            if (std::chrono::steady_clock::now() >= timer) {
+                peer.send(PacketOpcode::read_request, Peer::own(kThird),
+                          peer.remote(2 * kLong, 2 * kLong));
+                timer = std::chrono::steady_clock::now() + kTimer;
+            }
+            const auto arrived = peer.look();
+            if (!arrived) continue;
+            third |= is(arrived->packet, PacketOpcode::response_first, kThird);
+            fourth |= third && is(arrived->packet, PacketOpcode::response_last, kFourth);
+        }
+        return third && fourth;
+    }
+
+    static EndOptions options() {
+        EndOptions options = packet_end_options();
+        options.device.ring_bytes = 1 << 16;
+        return options;
+    }
+    const std::vector<std::byte> payload = pattern(4 * kLong, 3);
+    End end{options()};
+    Peer peer{end, Peer::Meets::receiver, kLong};
+};
+
+TEST_F(HalfAPacket, is_completed_when_the_packet_before_it_is_asked_for_with_it) {
+    EXPECT_TRUE(reads_both());
+    EXPECT_EQ(peer.settle(Peer::own(kFourth + 1)), 0);
+}
+
 // Two packets, of which the second one is lost.
 class LostPart : public ForeignRequester {
   protected:
@@ -205,6 +304,16 @@ TEST_F(LostPart, is_judged_again) {
     ask_again();
     EXPECT_EQ(peer.next(PacketOpcode::acknowledge).syndrome(), kNoAccess);
     EXPECT_EQ(end.queue_pair->state(), QueuePairState::error);
+}
+
+TEST_F(LostPart, is_refused_by_its_own_number_each_time) {
+    end.region.reset();
+    for (int time = 0; time < 3; ++time) {
+        ask_again();
+        const Arrived refusal = peer.next(PacketOpcode::acknowledge);
+        EXPECT_EQ(refusal.syndrome(), kNoAccess);
+        EXPECT_EQ(refusal.packet.sequence, Peer::own(1));
+    }
 }
 
 TEST_F(LostPart, is_read_again_amid_a_message) {

@@ -281,6 +281,33 @@ TEST(HostileRequester, that_breaks_the_protocol_is_lost_and_harms_nobody) {
     }
 }
 
+// The ring has a part of the packet, which is given again as a shorter one.
+TEST(HostileRequester, that_shortens_a_packet_of_which_a_part_was_taken_is_lost) {
+    constexpr std::size_t kLong = 4096, kRing = 1024;
+    EndOptions options = packet_end_options();
+    options.device.ring_bytes = kRing;
+    End end(options);
+    Peer peer(end, Peer::Meets::receiver, kLong);
+    const auto message = peer.make(PacketOpcode::send_only, Peer::own(0), {}, pattern(20));
+    peer.send(message);
+    EXPECT_EQ(peer.next().syndrome() & 0xe0, kNotReady);
+    peer.send(PacketOpcode::write_only, Peer::own(1), peer.remote(4096, kLong), pattern(kLong));
+    peer.send(message);  // behind which the write was looked at
+    EXPECT_EQ(peer.next().syndrome() & 0xe0, kNotReady);
+    ASSERT_EQ(end.post_receive(0, 64, 5), Errc::ok);
+    Arrived answer = peer.next();
+    while (answer.syndrome() != kWrongSequence && !testing::Test::HasFailure())
+        answer = peer.next();
+    EXPECT_EQ(answer.packet.sequence, Peer::own(1));
+    EXPECT_NE(end.value<std::uint64_t>(4096), 0u);
+    peer.send(PacketOpcode::write_only, Peer::own(1), peer.remote(4096, 4), pattern(4));
+    EXPECT_TRUE(poll_until({&end}, {&peer.seen},
+                           [&] { return end.queue_pair->state() == QueuePairState::error; }));
+    EXPECT_TRUE(end.queue_pair->peer_lost());
+    EXPECT_TRUE(std::all_of(end.at(4096 + kRing), end.at(0) + end.memory.bytes(),
+                            [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
 // Packets that are well formed, and mean nothing. The requester's key covers the first half.
 TEST(HostileRequester, changes_no_memory_beyond_its_key_whatever_it_sends) {
     constexpr std::size_t kHalf = 1 << 19;

@@ -3,7 +3,10 @@
 // one completion, and no memory is touched that no key allows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <random>
+#include <utility>
 
 #include "rings/remote_atomic.hpp"
 #include "softnic_frames.hpp"
@@ -160,6 +163,161 @@ TEST(HostileStream, random_requests_touch_nothing_outside_and_end_every_request)
         for (std::size_t at = 200000; at < 300000; at += 8)
             ASSERT_EQ(victim.end.value<std::uint64_t>(at), 0u);
     }
+}
+
+// A frame behind a message without a receive, of which the responder's ring has taken a part. The
+// message gets its receive later, and the peer gives the frame again.
+class StoppedFrame {
+  public:
+    static constexpr std::size_t kRing = 4096, kTarget = 4096, kBytes = 8000;
+
+    // With number 2; of kinds that have no length it has none.
+    Bytes make(FrameKind kind, std::size_t bytes) const {
+        const EndAddress to = victim.end.address();
+        const auto length = static_cast<std::uint32_t>(bytes);
+        RemoteAtomic atomic;
+        atomic.address = to.address + kTarget;
+        atomic.key = to.key;
+        switch (kind) {
+            case FrameKind::send:
+                return frame_of(kind, 2, MessageBody{length, 0}, pattern(bytes),
+                                kFirstPart | kLastPart);
+            case FrameKind::write:
+                return frame_of(kind, 2, WriteBody{to.address + kTarget, to.key, 0},
+                                pattern(bytes));
+            case FrameKind::read:
+                return frame_of(kind, 2, ReadBody{to.address, to.key, length});
+            case FrameKind::notice:
+                return frame_of(kind, 2, MessageBody{length, 0});
+            default:
+                return frame_of(kind, 2, atomic);
+        }
+    }
+    // False: the peer does not hear that it is to stop.
+    bool stop_at(const Bytes& frame) {
+        const Bytes message =
+            frame_of(FrameKind::send, 1, MessageBody{20, 0}, pattern(20), kFirstPart | kLastPart);
+        if (!victim.meet(stream) || !stream.put(message) || !stream.put(frame)) return false;
+        return poll_until({&victim.end}, {&victim.seen}, [this] { return hears(true); });
+    }
+    // Whether words that say so are among the frames that came, up to them.
+    bool hears(bool stopped) {
+        Frame frame;
+        while (next(frame)) {
+            const bool said = frame.header.kind == FrameKind::words &&
+                              (frame.read<WordsBody>().stopped != 0) == stopped;
+            heard_.erase(heard_.begin(), heard_.begin() + frame.header.bytes);
+            if (said) return true;
+        }
+        return false;
+    }
+    // The next frame that came, which stays.
+    bool next(Frame& frame) {
+        if (stream.readable(0))
+            for (const std::byte byte : stream.get()) heard_.push_back(byte);
+        return next_frame(heard_, frame) == FrameState::whole;
+    }
+    // Receives for both messages, if the frame is one.
+    bool post_receives() {
+        return victim.end.post_receive(0, 64, 1) == Errc::ok &&
+               victim.end.post_receive(kTarget, 100000, 2) == Errc::ok;
+    }
+    // What is given while the responder is stopped is discarded, so it is given until `done`.
+    template <class Done>
+    bool give_until(const Bytes& frame, Done done) {
+        constexpr std::chrono::milliseconds kTimer{20};
+        auto timer = std::chrono::steady_clock::now();
+        return poll_until({&victim.end}, {&victim.seen}, [&] {
+            if (std::chrono::steady_clock::now() >= timer) {
+                stream.put(frame);
+                timer = std::chrono::steady_clock::now() + kTimer;
+            }
+            return done();
+        });
+    }
+
+    Victim victim{options()};
+    RawStream stream{victim.port()};
+
+  private:
+    static EndOptions options() {
+        EndOptions options = tcp_options();
+        options.device.ring_bytes = kRing;
+        return options;
+    }
+    Bytes heard_;
+};
+
+void expect_refusal_of_another(FrameKind kind, FrameKind other, std::size_t others_bytes) {
+    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << ", then "
+                                    << static_cast<int>(other) << ", " << others_bytes);
+    StoppedFrame stopped;
+    End& end = stopped.victim.end;
+    ASSERT_TRUE(stopped.stop_at(stopped.make(kind, StoppedFrame::kBytes)));
+    ASSERT_TRUE(stopped.post_receives());
+    ASSERT_TRUE(stopped.give_until(stopped.make(other, others_bytes), [&] {
+        return end.queue_pair->state() == QueuePairState::error;
+    }));
+    const std::string text = failure_text(*end.queue_pair);
+    EXPECT_NE(text.find("unexpected frame"), std::string::npos) << text;
+    EXPECT_TRUE(hears_of_the_end(stopped.stream));
+    // The part that was in the ring, and nothing of elsewhere behind it.
+    const Bytes part = pattern(8);
+    EXPECT_EQ(std::equal(part.begin(), part.end(), end.at(StoppedFrame::kTarget)),
+              kind != FrameKind::read);
+    EXPECT_TRUE(std::all_of(end.at(StoppedFrame::kTarget + StoppedFrame::kRing),
+                            end.at(0) + end.memory.bytes(),
+                            [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(StoppedFrame, that_comes_again_shorter_than_the_part_in_the_ring_is_refused) {
+    for (const FrameKind kind : {FrameKind::send, FrameKind::write, FrameKind::read})
+        expect_refusal_of_another(kind, kind, 4);
+}
+
+TEST(StoppedFrame, that_comes_again_as_another_kind_is_refused) {
+    using enum FrameKind;
+    for (const auto& [kind, other] :
+         std::initializer_list<std::pair<FrameKind, FrameKind>>{{send, write},
+                                                                {write, send},
+                                                                {write, read},
+                                                                {read, write},
+                                                                {write, notice},
+                                                                {write, atomic}})
+        expect_refusal_of_another(kind, other, StoppedFrame::kBytes);
+}
+
+TEST(StoppedFrame, that_comes_again_goes_on_behind_the_part_in_the_ring) {
+    const Bytes payload = pattern(StoppedFrame::kBytes);
+    for (const FrameKind kind : {FrameKind::send, FrameKind::write}) {
+        StoppedFrame stopped;
+        End& end = stopped.victim.end;
+        const Bytes frame = stopped.make(kind, payload.size());
+        ASSERT_TRUE(stopped.stop_at(frame));
+        ASSERT_TRUE(stopped.post_receives());
+        ASSERT_TRUE(stopped.give_until(frame, [&] {
+            return std::equal(payload.begin(), payload.end(), end.at(StoppedFrame::kTarget));
+        }));
+        EXPECT_EQ(end.queue_pair->state(), QueuePairState::ready);
+    }
+}
+
+// A part of its result is there, and words do not go amid a frame: the peer hears before.
+TEST(StoppedFrame, that_is_a_read_is_answered_when_it_comes_again) {
+    StoppedFrame stopped;
+    End& end = stopped.victim.end;
+    const Bytes frame = stopped.make(FrameKind::read, StoppedFrame::kBytes);
+    ASSERT_TRUE(stopped.stop_at(frame));
+    ASSERT_TRUE(stopped.post_receives());
+    ASSERT_TRUE(poll_until({&end}, {&stopped.victim.seen}, [&] { return stopped.hears(false); }));
+    ASSERT_TRUE(stopped.stream.put(frame));
+    Frame result;
+    ASSERT_TRUE(poll_until({&end}, {&stopped.victim.seen}, [&] {
+        return stopped.next(result) &&
+               (result.header.kind == FrameKind::result || (stopped.hears(false), false));
+    }));
+    EXPECT_EQ(result.header.number, 2u);
+    EXPECT_EQ(result.body.size(), StoppedFrame::kBytes);
 }
 
 TEST(HostileStream, bytes_may_come_one_at_a_time) {
