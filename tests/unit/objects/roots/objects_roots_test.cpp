@@ -121,6 +121,33 @@ TEST(Roots, that_lost_their_image_are_walked) {
     EXPECT_EQ(receiving.take()->front(), 9u);
 }
 
+// Whose parts are const.
+struct Branch {
+    std::uint64_t number = 0;
+    Sheet sheet;
+    Sheet* other = nullptr;
+    Branch* next = nullptr;
+};
+
+TEST(Roots, that_are_parts_arrive_as_their_type) {
+    Pair pair;
+    Branch root{1, {{1, 2, 3}, nullptr}, nullptr, nullptr},
+        last{2, {{4}, nullptr}, nullptr, nullptr};
+    root.next = &last;
+    last.next = &last;
+    root.other = last.other = &last.sheet;
+    auto whole = pair.transfer(root);
+    const Received<const Branch> part = whole.part(whole->next);
+    auto sending = send_async(*pair.sender, part);
+    Receiving<Branch> receiving(*pair.receiver);
+    ASSERT_TRUE(poll_until(pair, [&] { return sending.test() && receiving.test(); }));
+    const auto got = receiving.take();
+    EXPECT_EQ(got->number, 2u);
+    EXPECT_EQ(got->next, got.get());
+    EXPECT_EQ(got->other, &got->sheet);
+    EXPECT_EQ(got->sheet.numbers.at(0), 4u);
+}
+
 // Sends it, and says whether memory of the receiver holds all of it afterwards, as far as known.
 template <class T>
 bool is_delivered_at_once(Pair& pair, const T& root) {

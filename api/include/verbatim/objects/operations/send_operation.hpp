@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <verbatim/core/connection.hpp>
@@ -128,9 +129,10 @@ class EitherSendOperation {
 }  // namespace objects
 
 // A received graph on its way: as it came if it is_forwardable(), else by a walk. As SendOperation;
-// the graph must stay until it is done.
+// the graph must stay until it is done. T may be const: of a part, or a file that was mapped so.
 template <class T>
-class ReceivedSendOperation : public objects::EitherSendOperation<ForwardOperation, T> {
+class ReceivedSendOperation
+    : public objects::EitherSendOperation<ForwardOperation, std::remove_const_t<T>> {
   public:
     ReceivedSendOperation(Connection& connection, const Received<T>& graph,
                           SendOptions options = {}) {
