@@ -11,14 +11,14 @@
 namespace verbatim::test {
 namespace {
 
-using Numbers = std::vector<int>;
+using Values = std::vector<int>;
 constexpr std::size_t kBytes = std::size_t{1} << 20;
 constexpr std::size_t kSlot = objects::wire::kSlotBytes;
 
 // What is lent for a graph on the first connection.
 std::vector<RemoteExtent> borrow(Pair& pair) {
     HandMadeSender peer(*pair.sender);
-    if (peer.begin<Numbers>(1) != Errc::ok || peer.need(1, kBytes / kSlot) != Errc::ok) return {};
+    if (peer.begin<Values>(1) != Errc::ok || peer.need(1, kBytes / kSlot) != Errc::ok) return {};
     std::vector<RemoteExtent> extents;
     for (int i = 0; i < 1000 && extents.empty(); ++i) {
         (void)readable(*pair.receiver);
