@@ -95,8 +95,8 @@ class TwoSides {
         const Deadline deadline = soon();
         for (int refusals = 0; refusals < 200;) {
             ASSERT_FALSE(deadline.passed()) << "there is room without an end";
-            const bool any = send(0) | send(1);
-            refusals = any ? 0 : refusals + 1;
+            const bool first = send(0), second = send(1);
+            refusals = first || second ? 0 : refusals + 1;
             poll();
         }
     }
