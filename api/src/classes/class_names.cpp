@@ -25,6 +25,12 @@ void check_base(const TypeInfo& type, const std::type_info& base, std::ptrdiff_t
 
 }  // namespace
 
+bool may_be_told(std::string_view text, std::size_t most_bytes) noexcept {
+    return text.size() <= most_bytes && std::none_of(text.begin(), text.end(), [](char c) {
+               return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+           });
+}
+
 std::string readable_name(const std::type_info& id) {
     const std::unique_ptr<char, decltype(&std::free)> name(
         abi::__cxa_demangle(id.name(), nullptr, nullptr, nullptr), &std::free);

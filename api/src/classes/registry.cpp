@@ -14,6 +14,7 @@
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/classes/polymorphic_class.hpp>
+#include <verbatim/objects/classes/told_classes.hpp>
 #include <verbatim/objects/describe/virtual_tables.hpp>
 
 #include "class_names.hpp"
@@ -127,9 +128,10 @@ std::uint16_t static_type_number(const std::type_info& id) {
 }
 
 void register_class(const PolymorphicClass& polymorphic, const char* file) {
-    const std::string_view path(file);
-    registry().add(polymorphic, polymorphic.info().spelled(),
-                   path.substr(path.find_last_of('/') + 1));
+    std::string_view name(file);
+    name.remove_prefix(name.find_last_of('/') + 1);
+    if (!may_be_told(name, ToldClasses::kMostFileBytes)) name = {};
+    registry().add(polymorphic, polymorphic.info().spelled(), name);
     keep_library_of(&polymorphic);
 }
 std::string described_in(const PolymorphicClass& polymorphic) {

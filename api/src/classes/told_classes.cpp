@@ -1,26 +1,16 @@
 #include <verbatim/objects/classes/told_classes.hpp>
 
-#include <algorithm>
-
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/graph/image_cursor.hpp>
 
+#include "class_names.hpp"
+
 namespace verbatim::objects {
-namespace {
-
-// Errors show it, on terminals and in logs.
-bool is_printable(std::string_view text) noexcept {
-    return std::none_of(text.begin(), text.end(),
-                        [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-}
-
-}  // namespace
 
 bool ToldClasses::add(std::uint32_t number, std::uint64_t fingerprint, std::string_view name,
                       std::string_view file) {
     if (number != told_.size() + 1 || number > kMost || name.empty() ||
-        name.size() > kMostNameBytes || file.size() > kMostFileBytes || !is_printable(name) ||
-        !is_printable(file))
+        !may_be_told(name, kMostNameBytes) || !may_be_told(file, kMostFileBytes))
         return false;
     told_.push_back({fingerprint, std::string(name), std::string(file)});
     return true;

@@ -103,9 +103,9 @@ bool OperationQueue::is_idle() const noexcept {
 // No message of the peer may tell of what they wait for: one that is held has come already.
 bool OperationQueue::needs_looks() const noexcept {
     return link_.connection() != nullptr &&
-           (again_ || (!receives_.empty() && link_.incoming().is_starved()) || !sends_.empty() ||
-            !posted_.empty() || !landing_.empty() || !ending_.empty() || receiving_ != 0 ||
-            with_deadline_ != 0 || link_.must_settle());
+           (again_ || !sends_.empty() || !posted_.empty() || !landing_.empty() ||
+            !ending_.empty() || receiving_ != 0 || with_deadline_ != 0 || link_.must_settle() ||
+            (!receives_.empty() && link_.incoming().is_starved()));
 }
 
 void OperationQueue::look() noexcept {

@@ -62,14 +62,6 @@ void check_refusal(ObjectLink& link, std::uint64_t id) {
                 "it refused the graph: " + refusal->reason, "do that at the receiver");
 }
 
-// None if it is no text that an error should show.
-std::string file_to_tell(const PolymorphicClass& polymorphic) {
-    std::string file = described_in(polymorphic);
-    const bool is_plain = std::all_of(file.begin(), file.end(),
-                                      [](char c) { return static_cast<unsigned char>(c) >= ' '; });
-    return is_plain && file.size() <= ToldClasses::kMostFileBytes ? file : std::string();
-}
-
 }  // namespace
 
 PackOptions pack_options(Connection& connection, bool acyclic) noexcept {
@@ -248,7 +240,7 @@ bool Outbound::tell_classes() {
     for (SentClasses& classes = *link_.outgoing().classes; !classes.are_told();) {
         const PolymorphicClass& next = classes.next_to_tell();
         const Layout& layout = layout_of(next.info());
-        const std::string name = next.info().spelled(), file = file_to_tell(next);
+        const std::string name = next.info().spelled(), file = described_in(next);
         if (!tell_layout(layout, name)) return false;
         const wire::Class head{layout.fingerprint, classes.next_number(),
                                static_cast<std::uint16_t>(name.size()),

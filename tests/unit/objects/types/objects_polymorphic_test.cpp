@@ -354,6 +354,7 @@ TEST(Polymorphic, an_unknown_class_and_one_of_another_layout_are_named) {
     ToldClasses told;
     EXPECT_FALSE(told.add(1, 1, "shapes::\x1b[2J"));
     EXPECT_FALSE(told.add(1, 1, "shapes::Disk", "shapes\n.hpp"));
+    EXPECT_FALSE(told.add(1, 1, "shapes::Disk", "shapes\x7f.hpp"));
     ASSERT_TRUE(told.add(1, 77, "elsewhere::Square"));
     ASSERT_TRUE(told.add(2, 78, "shapes::Circle"));
     EXPECT_FALSE(told.add(4, 79, "a gap"));

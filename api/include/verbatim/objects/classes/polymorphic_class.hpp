@@ -39,7 +39,8 @@ struct PolymorphicClass {
 
 // Its library stays loaded from now on. The first of a type counts. `file`: its description's.
 void register_class(const PolymorphicClass& polymorphic, const char* file);
-// The name of that file, without folders, for a receiver that lacks it.
+// The name of that file, without folders, for a receiver that lacks it. Empty: a peer would not
+// take it.
 std::string described_in(const PolymorphicClass& polymorphic);
 // Null: there is none.
 const PolymorphicClass* registered_class(const std::type_info& id);
