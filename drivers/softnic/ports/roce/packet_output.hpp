@@ -35,20 +35,12 @@ class PacketOutput {
     // One with a short extended header and nothing behind it.
     template <class Header>
     void add(const Head& head, const Header& extended) noexcept {
-        static_assert(sizeof extended <= sizeof(Slot::extended));
-        Slot& slot = begin(head);
-        __builtin_memcpy(slot.extended.data(), &extended, sizeof extended);
-        slot.pieces[slot.count++] = {slot.extended.data(), sizeof extended};
-        finish(slot, 0);
+        finish(begin(head, extended), 0);
     }
     // Both: such a header, and a payload that stays where it is.
     template <class Header>
     void add(const Head& head, const Header& extended, const Gathered& payload) noexcept {
-        static_assert(sizeof extended <= sizeof(Slot::extended));
-        Slot& slot = begin(head);
-        __builtin_memcpy(slot.extended.data(), &extended, sizeof extended);
-        slot.pieces[slot.count++] = {slot.extended.data(), sizeof extended};
-        put(slot, payload);
+        put(begin(head, extended), payload);
     }
     void flush() noexcept;
     // Packets so far.
@@ -65,6 +57,14 @@ class PacketOutput {
     static constexpr std::size_t kSlots = 32;
 
     Slot& begin(const Head& head) noexcept;
+    template <class Header>
+    Slot& begin(const Head& head, const Header& extended) noexcept {
+        static_assert(sizeof extended <= sizeof(Slot::extended));
+        Slot& slot = begin(head);
+        __builtin_memcpy(slot.extended.data(), &extended, sizeof extended);
+        slot.pieces[slot.count++] = {slot.extended.data(), sizeof extended};
+        return slot;
+    }
     void put(Slot& slot, const Gathered& body) noexcept;
     void finish(Slot& slot, std::size_t padding) noexcept;
 
