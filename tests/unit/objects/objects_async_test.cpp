@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <coroutine>
 #include <deque>
 #include <list>
 #include <optional>
@@ -12,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "async/poll_until.hpp"
+#include "async/started.hpp"
 #include "core_fault.hpp"
 #include "objects_pair.hpp"
 
@@ -21,30 +22,11 @@ namespace {
 using namespace std::chrono_literals;
 using test::error_code_of;
 using test::Pair;
+using test::poll_until;
+using test::Started;
 using Numbers = std::vector<int>;
 
 constexpr std::size_t kLong = 400'000;  // in several segments
-
-// Polls both lanes, and nothing else, until then.
-template <class Done>
-testing::AssertionResult poll_until(Pair& pair, Done done) {
-    for (const Deadline deadline = Deadline::after(20s); !done();) {
-        (void)pair.sender_context.lane().poll();
-        (void)pair.receiver_context.lane().poll();
-        if (deadline.passed()) return testing::AssertionFailure() << "it does not happen";
-    }
-    return testing::AssertionSuccess();
-}
-
-struct Started {
-    struct promise_type {
-        Started get_return_object() noexcept { return {}; }
-        std::suspend_never initial_suspend() noexcept { return {}; }
-        std::suspend_never final_suspend() noexcept { return {}; }
-        void return_void() noexcept {}
-        void unhandled_exception() noexcept { std::terminate(); }
-    };
-};
 
 std::vector<Numbers> graphs_of_all_sizes(std::size_t count) {
     std::vector<Numbers> graphs;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <coroutine>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -13,6 +12,7 @@
 
 #include <verbatim/core/one_sided.hpp>
 
+#include "async/started.hpp"
 #include "core_lent.hpp"
 
 namespace verbatim::test {
@@ -294,17 +294,6 @@ TEST(OneSided, whose_connection_a_handler_ends_throws) {
         peer.join();
     }
 }
-
-// A coroutine that nobody waits for.
-struct Started {
-    struct promise_type {
-        Started get_return_object() noexcept { return {}; }
-        std::suspend_never initial_suspend() noexcept { return {}; }
-        std::suspend_never final_suspend() noexcept { return {}; }
-        void return_void() noexcept {}
-        void unhandled_exception() noexcept { std::terminate(); }
-    };
-};
 
 // Adds `times` to a word by compare-and-swap, as often as it takes.
 Started add_by_swaps(OneSided one_sided, RemoteSpan<std::uint64_t> word, std::uint64_t* local,
