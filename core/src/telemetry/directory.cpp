@@ -97,11 +97,14 @@ std::vector<std::string> segments(const std::string& directory) {
     struct stat status {};
     if (fstat(dirfd(open.get()), &status) == 0) check_directory(directory, status);
     while (const dirent* const entry = readdir(open.get())) {
-        if (!is_name(entry->d_name)) continue;
+        std::string_view name = entry->d_name;
+        const bool is_ready = !name.ends_with(kUnready);
+        if (!is_ready) name.remove_suffix(kUnready.size());
+        if (!is_name(name)) continue;
         std::string path = directory + "/" + entry->d_name;
         if (is_stale(path))
             unlink(path.c_str());
-        else
+        else if (is_ready)
             found.push_back(std::move(path));
     }
     std::sort(found.begin(), found.end());

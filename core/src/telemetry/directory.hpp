@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <verbatim/driver/descriptor.hpp>
 
 namespace verbatim::telemetry {
+
+// The end of a segment's name until it is complete. Such files are not listed.
+inline constexpr std::string_view kUnready = ".new";
 
 // For this user alone. Throws Error(permission_denied) where it is another's or open to others,
 // Error(device_error) where it cannot be made.

@@ -88,10 +88,11 @@ Segment::Segment(const Config::TelemetrySection& config) : config_(config) {
     make_file();
 }
 
-// The magic is written last, behind the lock: a reader sees all or nothing.
+// The file gets a segment's name last: a process that is killed before leaves none that is listed.
 void Segment::make_file() {
-    file_ =
-        Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const std::string unready = path_ + std::string(kUnready);
+    file_ = Descriptor(
+        ::open(unready.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file_) refuse(path_, "it cannot be made");
     const bool is_ready = flock(file_.get(), LOCK_EX) == 0 &&
                           ftruncate(file_.get(), kSegmentBytes) == 0 &&
@@ -100,7 +101,7 @@ void Segment::make_file() {
                                    : mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE,
                                           MAP_SHARED, file_.get(), 0);
     if (memory == MAP_FAILED) {
-        unlink(path_.c_str());
+        unlink(unready.c_str());
         refuse(path_, "no room for it");
     }
     (void)madvise(memory, kSegmentBytes, MADV_DONTFORK);
@@ -114,6 +115,10 @@ void Segment::make_file() {
     std::strncpy(header().program.data(), program_invocation_short_name,
                  header().program.size() - 1);
     __atomic_store_n(&header().magic, kMagic, __ATOMIC_RELEASE);
+    if (rename(unready.c_str(), path_.c_str()) == 0) return;
+    unlink(unready.c_str());
+    munmap(memory_, kSegmentBytes);
+    refuse(path_, "it cannot be named");
 }
 
 Segment::~Segment() {

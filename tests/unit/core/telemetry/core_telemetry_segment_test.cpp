@@ -138,6 +138,33 @@ TEST(TelemetrySegment, of_a_killed_process_is_read_and_removed_later) {
     EXPECT_NE(access(paths[0].c_str(), F_OK), 0);
 }
 
+TEST(TelemetrySegment, is_complete_when_it_is_listed) {
+    SegmentDirectory directory;
+    std::thread maker([&] {
+        for (int i = 0; i < 300; ++i) (void)Segment::open(directory.config().telemetry);
+    });
+    const Deadline limit = Deadline::after(std::chrono::seconds(20));
+    for (int seen = 0; seen < 20 && !limit.passed();) {
+        for (const std::string& path : telemetry::segments(directory.path()))
+            EXPECT_NE(test::error_code_of([&] { (void)telemetry::read_segment(path), ++seen; }),
+                      Errc::corrupt_message);
+        if (testing::Test::HasFailure()) break;
+    }
+    maker.join();
+}
+
+TEST(TelemetrySegment, of_a_process_that_was_killed_while_it_made_it_is_not_listed) {
+    SegmentDirectory directory;
+    const std::string path = directory.path() + "/12-ab-0.new";
+    std::ofstream(path).close();
+    EXPECT_TRUE(telemetry::segments(directory.path()).empty());
+    EXPECT_EQ(access(path.c_str(), F_OK), 0);
+    const utimbuf long_ago{1000, 1000};
+    ASSERT_EQ(utime(path.c_str(), &long_ago), 0);
+    EXPECT_TRUE(telemetry::segments(directory.path()).empty());
+    EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
 TEST(TelemetrySegment, is_not_removed_by_a_forked_child) {
     SegmentDirectory directory;
     auto context = std::make_unique<Context>(directory.config());
