@@ -12,6 +12,8 @@
 #include <charconv>
 #include <string>
 
+#include <verbatim/driver/descriptor.hpp>
+
 #include "../../softqueue/page.hpp"
 
 namespace verbatim::uverbs {
@@ -109,19 +111,29 @@ void add(const Entry& entry, const PageRange& range, Survey& result) {
     result.inside.push_back(part);
 }
 
+// Fills `text`; its length, or -1. A read gives a page or so.
+ssize_t read_once(int file, std::string& text) {
+    std::size_t had = 0;
+    while (had < text.size()) {
+        const ssize_t got = read(file, text.data() + had, text.size() - had);
+        if (got < 0) return -1;
+        if (got == 0) break;
+        had += static_cast<std::size_t>(got);
+    }
+    return static_cast<ssize_t>(had);
+}
+
+// Allocates nothing between two reads: a heap that grows meanwhile is told of twice.
 bool read_all(const char* path, std::string& text) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    constexpr std::size_t kStep = 64 << 10;
-    ssize_t got = 0;
-    do {
-        const std::size_t had = text.size();
-        text.resize(had + kStep);
-        got = read(file, text.data() + had, kStep);
-        text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    } while (got > 0);
-    close(file);
-    return got == 0;
+    const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
+    if (!file) return false;
+    for (std::size_t room = 256 << 10;; room *= 2) {
+        text.resize(room);
+        const ssize_t length = read_once(file.get(), text);
+        if (length < 0 || lseek(file.get(), 0, SEEK_SET) < 0) return false;
+        text.resize(static_cast<std::size_t>(length));
+        if (text.size() < room) return true;
+    }
 }
 
 }  // namespace
