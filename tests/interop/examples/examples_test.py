@@ -95,6 +95,22 @@ class Examples(unittest.TestCase):
     def test_objects_of_derived_classes(self):
         self.assertEqual(self.both("shapes", "receive", "send"), "area: 18, of a clone: 18\n")
 
+    def test_a_graph_that_is_sent_by_a_handle(self):
+        self.assertEqual(self.both("handles", "receive", "send"), "100000 times 1, 3 times 2\n")
+
+    def test_a_class_of_a_plugin(self):
+        plugins, piano = program("plugins"), os.path.join(PROGRAMS, "example-piano.so")
+        waited, called = self.run_both((plugins, "receive", piano), (plugins, "send", piano))
+        self.assertEqual((waited.returncode, called.returncode), (0, 0), waited.stderr + called.stderr)
+        self.assertEqual(waited.stdout, "a piano of 88 keys\n")
+
+    def test_a_class_of_a_plugin_that_the_receiver_lacks(self):
+        plugins, piano = program("plugins"), os.path.join(PROGRAMS, "example-piano.so")
+        waited, _ = self.run_both((plugins, "receive"), (plugins, "send", piano))
+        self.assertEqual((waited.returncode, waited.stdout), (1, ""))
+        self.assertIn("Piano", waited.stderr)
+        self.assertIn("piano.cpp", waited.stderr)
+
     def test_a_server_on_pollers(self):
         with open("verbatim.toml", "w", encoding="ascii") as file:
             file.write("[[poller]]\nname = 'one'\n[[poller]]\nmode = 'event'\n")

@@ -113,6 +113,22 @@ TEST(Roots, that_lost_their_image_are_walked) {
     EXPECT_EQ(receiving.take()->front(), 9u);
 }
 
+// Its image has no marks of a walk to go by.
+TEST(Roots, that_were_composed_are_walked_by_a_forwarder) {
+    Pair pair;
+    const auto message = compose_sheet(pair, kSmall, 1);
+    auto composing = send_async(*pair.sender, message);
+    Receiving<Sheet> first(*pair.receiver, {.forwardable = true});
+    ASSERT_TRUE(poll_until(pair, [&] { return composing.test() && first.test(); }));
+    const auto kept = first.take();
+    EXPECT_FALSE(kept.is_forwardable());
+    auto sending = send_async(*pair.sender, kept);
+    Receiving<Sheet> second(*pair.receiver);
+    ASSERT_TRUE(poll_until(pair, [&] { return sending.test() && second.test(); }));
+    EXPECT_FALSE(sending.report().composed);
+    expect_sheet(*second.take(), kSmall, 1);
+}
+
 // Whose parts are const.
 struct Branch {
     std::uint64_t number = 0;
