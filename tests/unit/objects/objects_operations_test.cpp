@@ -360,7 +360,9 @@ TEST(Operations, a_refusal_is_heard_though_its_receiver_has_closed) {
 // Not of its size: that may be far from its limit.
 TEST(Operations, a_receiver_without_descriptors_says_so) {
     Pair pair;
-    (void)pair.sender->arena().allocate(64);  // has its file
+    (void)pair.sender->arena().allocate(64);       // has its file
+    pair.sender->send_message(1, {}, {}, soon());  // has its stream, where the port is tcp
+    (void)pair.receiver->receive_message(soon());
     rlimit before{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     const int next = dup(0);

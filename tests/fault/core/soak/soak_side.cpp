@@ -122,7 +122,7 @@ void Side::step() {
     Talk& talk = *talks_[index];
     talk.take_turn();
     if (talk.has_met() && draw(plan_.closes) == 0) return close(index);
-    if (may_move(talk) && draw(100) == 0) move(talk);
+    if (may_move(talk) && (draw(100) == 0 || ledger_.moves == 0)) move(talk);
     if (draw(400) == 0) talk.mute(static_cast<unsigned>(draw(300)));
     draw(20) == 0 ? do_many(talk) : do_one(talk);
     if (!talk.is_muted() && draw(2) == 0) receive(index, 1 + static_cast<int>(draw(12)));
