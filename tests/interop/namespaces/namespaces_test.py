@@ -3,11 +3,13 @@
 import ctypes
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 PROGRAMS, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 EXAMPLE = os.path.join(SOURCE, "tests/interop/demo/status-example")
@@ -24,6 +26,28 @@ def into_new_network():
 
 def done(command, **options):
     return subprocess.run(command.split(), capture_output=True, text=True, check=False, **options)
+
+
+def received(capture):
+    packets = []
+    try:
+        while True:
+            packets.append(capture.recv(65536))
+    except BlockingIOError:
+        return packets
+
+
+def is_roce(packet):
+    """A datagram over IPv4 with the partition that is everybody's."""
+    return len(packet) >= 44 and packet[0] == 0x45 and packet[9] == 17 and packet[30:32] == b"\xff\xff"
+
+
+def invariant_checksum(packet):
+    """InfiniBand Architecture Specification, annex A17.3.3: ones for what routers change."""
+    covered = bytearray(packet[:-4])
+    for place in (1, 8, 10, 11, 26, 27, 32):
+        covered[place] = 0xFF
+    return zlib.crc32(bytes(8 * [0xFF]) + bytes(covered)).to_bytes(4, "little")
 
 
 class Namespaces(unittest.TestCase):
@@ -87,6 +111,26 @@ class Namespaces(unittest.TestCase):
         for port, expected in (("auto", "udp"), ("udp", "udp"), ("tcp", "tcp")):
             with self.subTest(port):
                 self.transfer(port, expected)
+
+    def test_checksums_cover_the_identifications_that_the_kernel_gives(self):
+        """Of runs, which it cuts where they leave: a capture at the other end sees each packet's own."""
+        far = " ".join(self.inside) + " ip link set far gso_max_segs "
+        result = done(far + "1")
+        if result.returncode != 0:
+            self.skipTest(f"gso_max_segs: {result.stderr.strip()}")
+        self.addCleanup(done, far + "65535")
+        with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0003)) as capture:
+            capture.bind(("near", 0))
+            capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+            capture.setblocking(False)
+            self.transfer("udp", "udp")
+            packets = received(capture)
+        roce = [packet for packet in packets if is_roce(packet)]
+        self.assertGreater(len(roce), 20)
+        for packet in roce:
+            self.assertEqual(invariant_checksum(packet), packet[-4:], packet[:40].hex())
+        identifications = {int.from_bytes(packet[4:6], "big") for packet in roce}
+        self.assertGreater(max(identifications), 1, "no run was sent")
 
     def test_a_graph_crosses_a_bad_link(self):
         result = done("tc qdisc add dev near root netem loss 2% delay 1ms 1ms reorder 10%")

@@ -16,6 +16,11 @@ constexpr std::chrono::milliseconds kProbeEvery{2}, kLeastSilence{50};
 // A peer that was heard so recently need not be asked whether it is there.
 constexpr std::chrono::milliseconds kRecently{500};
 
+// Of those without an extended header, which are most of a long message. Others send no runs.
+std::size_t longest_datagram(const FlowOptions& options) noexcept {
+    return options.foreign ? 0 : sizeof(BaseHeader) + options.mtu + kChecksumBytes;
+}
+
 }  // namespace
 
 PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ring,
@@ -24,8 +29,11 @@ PacketFlow::PacketFlow(std::unique_ptr<PacketBackEnd> back_end, ChannelSender ri
       generation_(fork_generation()),
       failure_(failure),
       back_end_(std::move(back_end)),
-      incoming_(options.peer.place, options.own.place),
-      output_(*back_end_, PacketChecksum(options.own.place, options.peer.place),
+      incoming_(PacketChecksum::with_runs(options.peer.place, options.own.place,
+                                          longest_datagram(options))),
+      output_(*back_end_,
+              PacketChecksum::with_runs(options.own.place, options.peer.place,
+                                        longest_datagram(options)),
               options.peer.queue_pair),
       results_(options.questions),
       window_(requests_, results_, words_, SequenceSpace(options.own.first_sequence),

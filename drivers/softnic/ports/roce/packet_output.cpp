@@ -34,11 +34,26 @@ void PacketOutput::finish(Slot& slot, std::size_t padding) noexcept {
     slot.trailer = {};
     iovec& last = slot.pieces[slot.count++];
     last = {slot.trailer.data(), padding};
-    const std::uint32_t sum = checksum_.of(std::span(slot.pieces).first(slot.count));
+    const std::span<const iovec> pieces = std::span(slot.pieces).first(slot.count);
+    const std::uint16_t place = place_in_run(slot);
+    const std::uint32_t sum = checksum_.of(pieces) ^ checksum_.change_by(place);
     std::memcpy(slot.trailer.data() + padding, &sum, sizeof sum);
     last.iov_len += sizeof sum;
-    packets_[used_ - 1] = std::span<const iovec>(slot.pieces).first(slot.count);
+    packets_[used_ - 1] = PacketPieces(pieces, place);
     ++count_;
+}
+
+// Packets of the path's whole length that follow each other. The slot lacks its checksum.
+std::uint16_t PacketOutput::place_in_run(const Slot& slot) noexcept {
+    std::size_t bytes = kChecksumBytes;
+    for (std::size_t i = 0; i < slot.count; ++i) bytes += slot.pieces[i].iov_len;
+    if (bytes != checksum_.run_bytes()) {
+        next_in_run_ = 0;
+        return 0;
+    }
+    const std::uint16_t place = next_in_run_;
+    next_in_run_ = place + 1u < most_in_run_ ? static_cast<std::uint16_t>(place + 1) : 0;
+    return place;
 }
 
 void PacketOutput::flush() noexcept {
@@ -48,6 +63,8 @@ void PacketOutput::flush() noexcept {
         sent += more;
     }
     used_ = 0;
+    next_in_run_ = 0;
+    most_in_run_ = std::min(back_end_.most_in_run(), PacketChecksum::kMostInRun);
 }
 
 }  // namespace verbatim::softnic

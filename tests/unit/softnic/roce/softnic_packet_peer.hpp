@@ -66,7 +66,9 @@ class PacketPeer {
         meets == Meets::connected ? connect() : begin_receiving();
         const StreamPlace there{ends_.stream_address, ends_.stream_port};
         out_ = PacketChecksum(place_, there);
-        in_ = PacketChecksum(there, place_);
+        // Others are sent no runs.
+        const std::size_t longest = sizeof(BaseHeader) + kMtu + kChecksumBytes;
+        in_ = PacketChecksum::with_runs(there, place_, meets == Meets::connected ? longest : 0);
     }
     ~PacketPeer() { close(socket_); }
     PacketPeer(const PacketPeer&) = delete;

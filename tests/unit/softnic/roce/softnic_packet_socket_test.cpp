@@ -1,5 +1,7 @@
 // Packet sockets: where the second one cannot be made, the first one goes on alone.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -107,6 +109,48 @@ TEST_F(PacketSockets, strangers_datagram_behind_a_refusal_is_foreign) {
     }
     while (take() != 0) ++found;
     EXPECT_EQ(both.foreign(), 1u) << found;
+}
+
+// A receiver that asks for it is given what left as one.
+TEST_F(PacketSockets, packets_of_a_run_leave_as_one_and_arrive_whole) {
+    UdpSocket sending(std::move(socket), peers);
+    if (sending.most_in_run() == 1) GTEST_SKIP() << "this kernel sends no runs";
+    constexpr std::size_t kEach = 1040;
+    std::vector<std::byte> bytes(6 * kEach);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 / 5);
+    std::array<iovec, 12> pieces;
+    std::vector<PacketPieces> packets;
+    for (std::size_t i = 0; i < 6; ++i) {
+        pieces[2 * i] = {bytes.data() + i * kEach, 12};
+        pieces[2 * i + 1] = {bytes.data() + i * kEach + 12, kEach - 12};
+        packets.emplace_back(std::span(pieces).subspan(2 * i, 2),
+                             static_cast<std::uint16_t>(i < 4 ? i : i - 4));
+    }
+    std::vector<std::byte> got(bytes.size());
+    ASSERT_EQ(sending.send(packets), 6u);
+    for (std::size_t i = 0; i < 6; ++i)
+        ASSERT_EQ(recv(peer.get(), got.data() + i * kEach, kEach, 0), ssize_t{kEach});
+    EXPECT_EQ(got, bytes);
+    const int on = 1;
+    ASSERT_EQ(setsockopt(peer.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on), 0);
+    ASSERT_EQ(sending.send(packets), 6u);
+    EXPECT_EQ(recv(peer.get(), got.data(), got.size(), 0), ssize_t{4 * kEach});
+    EXPECT_EQ(recv(peer.get(), got.data() + 4 * kEach, got.size(), 0), ssize_t{2 * kEach});
+    EXPECT_EQ(got, bytes);
+}
+
+// The rest of a run that was taken in part begins in the middle.
+TEST_F(PacketSockets, rest_of_a_run_is_sent) {
+    UdpSocket sending(std::move(socket), peers);
+    std::array<std::byte, 64> bytes{std::byte{1}, std::byte{2}};
+    const iovec first{bytes.data(), 32}, second{bytes.data() + 32, 32};
+    const std::array<PacketPieces, 2> rest{PacketPieces(std::span(&first, 1), 7),
+                                           PacketPieces(std::span(&second, 1), 8)};
+    ASSERT_EQ(sending.send(rest), 2u);
+    std::array<std::byte, 64> got{};
+    EXPECT_EQ(recv(peer.get(), got.data(), 64, 0), 32);
+    EXPECT_EQ(recv(peer.get(), got.data() + 32, 64, 0), 32);
+    EXPECT_EQ(got, bytes);
 }
 
 }  // namespace

@@ -214,13 +214,38 @@ std::vector<std::byte> identified(std::uint16_t identification, std::size_t payl
     return bytes;
 }
 
+TEST(PacketChecksum, of_a_run_has_identifications_that_count) {
+    constexpr std::size_t kPayload = 1024;
+    const std::size_t bytes = identified(0, kPayload).size();
+    const auto runs =
+        PacketChecksum::with_runs(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791), bytes);
+    const PacketChecksum alone(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791));
+    for (std::uint16_t place = 0; place < PacketChecksum::kMostInRun; ++place) {
+        const auto packet = identified(place, kPayload);
+        EXPECT_TRUE(runs.fits(packet)) << place;
+        EXPECT_EQ(alone.fits(packet), place == 0) << place;
+        EXPECT_EQ(runs.fits(identified(place, kPayload - 4)), place == 0) << place;
+        const iovec piece{const_cast<std::byte*>(packet.data()), bytes - kChecksumBytes};
+        const std::uint32_t sum = runs.of(std::span(&piece, 1)) ^ runs.change_by(place);
+        EXPECT_EQ(std::memcmp(&sum, packet.data() + piece.iov_len, sizeof sum), 0) << place;
+    }
+    EXPECT_FALSE(runs.fits(identified(PacketChecksum::kMostInRun, kPayload)));
+    auto changed = identified(3, kPayload);
+    for (std::size_t bit = 0; bit < 8 * changed.size(); ++bit) {
+        if (bit / 8 == 4) continue;  // congestion marks
+        changed[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+        EXPECT_FALSE(runs.fits(changed)) << bit;
+        changed[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    }
+}
+
 TEST(HiddenIdentification, every_one_is_found_and_taken) {
     const PacketChecksum unknown(ipv4({10, 0, 0, 1}, 50000), ipv4({10, 0, 0, 2}, 4791));
     for (const std::size_t payload : {0u, 4u, 256u})
         for (std::uint32_t identification = 0; identification < 0x10000; identification += 251)
-            ASSERT_TRUE(unknown.fits_some_identification(
-                identified(static_cast<std::uint16_t>(identification), payload)))
-                << identification;
+            ASSERT_EQ(unknown.identification_of(
+                          identified(static_cast<std::uint16_t>(identification), payload)),
+                      identification);
     // Of three bytes behind it: the register of zlib's crc32(b"\x12\x34abc") ^ crc32(b"\0\0abc").
     const auto one = bytes_of({0x12, 0x34, 'a', 'b', 'c'}), none = bytes_of({0, 0, 'a', 'b', 'c'});
     const std::uint32_t difference =
@@ -235,12 +260,12 @@ TEST(HiddenIdentification, changed_packets_and_ipv6_ones_are_refused) {
     for (std::size_t bit = 0; bit < 8 * packet.size(); ++bit) {
         if (bit / 8 == 4) continue;  // congestion marks
         packet[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
-        EXPECT_FALSE(unknown.fits_some_identification(packet)) << bit;
+        EXPECT_FALSE(unknown.identification_of(packet)) << bit;
         packet[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
     }
     const StreamPlace six{{0xfd, 0, 1}, 4791};
-    EXPECT_FALSE(PacketChecksum(six, six).fits_some_identification(packet));
-    EXPECT_FALSE(unknown.fits_some_identification(std::span(packet).first(8)));
+    EXPECT_FALSE(PacketChecksum(six, six).identification_of(packet));
+    EXPECT_FALSE(unknown.identification_of(std::span(packet).first(8)));
 }
 
 TEST(PacketInbox, takes_packets_in_order_and_no_more_than_it_has_room_for) {

@@ -77,7 +77,7 @@ void CaptureFile::add(Direction direction, const PacketHeaders& headers,
         bytes += piece.iov_len;
     }
     std::array<std::byte, PacketHeaders::kMostBytes> room;
-    const std::span<const std::byte> before = headers.write(room, bytes);
+    const std::span<const std::byte> before = headers.write(room, bytes, datagram.identification);
     bytes += before.size();
     pieces[0] = {&block, sizeof block};
     pieces[1] = {const_cast<std::byte*>(before.data()), before.size()};

@@ -9,7 +9,10 @@ std::size_t CapturedPackets::receive(std::span<std::byte> into, std::size_t each
     for (std::size_t i = 0; i < count; ++i) {
         if (lengths[i] == 0) continue;  // another's
         const iovec piece{into.data() + i * each, lengths[i]};
-        file_.add(CaptureFile::Direction::inbound, incoming_, PacketPieces(&piece, 1));
+        const std::uint16_t hidden =
+            checksum_.identification_of(into.subspan(i * each, lengths[i])).value_or(0);
+        file_.add(CaptureFile::Direction::inbound, incoming_,
+                  PacketPieces(std::span(&piece, 1), hidden));
     }
     return count;
 }

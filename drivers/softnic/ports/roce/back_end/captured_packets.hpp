@@ -1,9 +1,11 @@
-// A back end that writes what the wire carries to a capture file. Threads: as PacketBackEnd.
+// A back end that writes what the wire carries to a capture file. It sends no runs. Threads: as
+// PacketBackEnd.
 #pragma once
 
 #include <memory>
 #include <utility>
 
+#include "../packets/packet_checksum.hpp"
 #include "../packets/packet_headers.hpp"
 #include "capture_file.hpp"
 #include "packet_back_end.hpp"
@@ -15,7 +17,11 @@ class CapturedPackets final : public PacketBackEnd {
     // The file outlives this.
     CapturedPackets(std::unique_ptr<PacketBackEnd> inner, CaptureFile& file, const StreamPlace& own,
                     const StreamPlace& peer) noexcept
-        : inner_(std::move(inner)), file_(file), outgoing_(own, peer), incoming_(peer, own) {}
+        : inner_(std::move(inner)),
+          file_(file),
+          outgoing_(own, peer),
+          incoming_(peer, own),
+          checksum_(peer, own) {}
 
     int file() const noexcept override { return inner_->file(); }
     std::size_t receive(std::span<std::byte> into, std::size_t each,
@@ -30,6 +36,7 @@ class CapturedPackets final : public PacketBackEnd {
     const std::unique_ptr<PacketBackEnd> inner_;
     CaptureFile& file_;
     const PacketHeaders outgoing_, incoming_;
+    const PacketChecksum checksum_;  // of what comes in
 };
 
 }  // namespace verbatim::softnic

@@ -11,8 +11,14 @@
 
 namespace verbatim::softnic {
 
-// A datagram that is sent: its pieces.
-using PacketPieces = std::span<const iovec>;
+// A datagram that is sent: its pieces, and the identification of its IPv4 header, which the
+// checksum covers. Those behind the first one of a run have one.
+struct PacketPieces : std::span<const iovec> {
+    using std::span<const iovec>::span;
+    PacketPieces(std::span<const iovec> pieces, std::uint16_t in_header = 0) noexcept
+        : std::span<const iovec>(pieces), identification(in_header) {}
+    std::uint16_t identification = 0;
+};
 
 class PacketBackEnd {
   public:
@@ -29,6 +35,9 @@ class PacketBackEnd {
                                 std::span<std::size_t> lengths) noexcept = 0;
     // Bit n: datagram n of the last receive() came with a mark of congestion.
     virtual std::uint32_t marked() const noexcept { return 0; }
+    // So many datagrams of one length may be a run, whose identifications count from 0: they can
+    // leave as one. 1: there are no runs.
+    virtual std::size_t most_in_run() const noexcept { return 1; }
     // Returns how many of them were taken; the rest is to be given again.
     virtual std::size_t send(std::span<const PacketPieces> packets) noexcept = 0;
     // The peer's kernel said that nobody has its socket: how often since something came from it.

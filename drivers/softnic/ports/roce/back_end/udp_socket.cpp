@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "packet_runs.hpp"
+
 namespace verbatim::softnic {
 
 UdpSocket::UdpSocket(Descriptor socket, const StreamPlace& peer) noexcept
     : socket_(std::move(socket)), peer_(name_of(peer)), to_(peer_) {
     connected_ = connect_packet_socket(socket_, peer_, sender_);
     if (connected_ && !sender_) to_.bytes = 0;
+    runs_ = can_send_runs(sender().get());
 }
 
 // What the peer's kernel said stays in a queue of its own, which is to be emptied. Any other cause
@@ -128,9 +131,18 @@ ssize_t UdpSocket::send_one(PacketPieces packet) noexcept {
     return sent < 0 ? -1 : 1;
 }
 
+// A route may forbid what the socket allows: without checksums by the device, say.
+ssize_t UdpSocket::send_many(std::span<const PacketPieces> packets) noexcept {
+    if (runs_) {
+        const int sent = send_runs(sender().get(), to_, packets);
+        if (sent >= 0 || (errno != EIO && errno != EINVAL && errno != EMSGSIZE)) return sent;
+        runs_ = false;
+    }
+    return send_packets(sender().get(), to_, packets);
+}
+
 std::size_t UdpSocket::send(std::span<const PacketPieces> packets) noexcept {
-    const ssize_t sent =
-        packets.size() == 1 ? send_one(packets[0]) : send_packets(sender().get(), to_, packets);
+    const ssize_t sent = packets.size() == 1 ? send_one(packets[0]) : send_many(packets);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EINTR) return 0;
     note_failure(errno);

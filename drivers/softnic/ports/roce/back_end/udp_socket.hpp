@@ -30,6 +30,7 @@ class UdpSocket final : public PacketBackEnd {
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
     std::uint32_t marked() const noexcept override { return marked_; }
+    std::size_t most_in_run() const noexcept override { return runs_ ? kMostPacketsPerCall : 1; }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return refusals_; }
     std::uint64_t foreign() const noexcept override { return foreign_; }
@@ -60,6 +61,7 @@ class UdpSocket final : public PacketBackEnd {
     int receive_one(std::size_t each) noexcept;
     std::size_t take(std::size_t index) noexcept;
     ssize_t send_one(PacketPieces packet) noexcept;
+    ssize_t send_many(std::span<const PacketPieces> packets) noexcept;
     void note_failure(int cause) noexcept;
     const Descriptor& sender() const noexcept { return sender_ ? sender_ : socket_; }
 
@@ -68,6 +70,7 @@ class UdpSocket final : public PacketBackEnd {
     SocketName to_;           // of packets that are sent; no bytes: the socket knows
     bool connected_ = false;  // to the peer: nothing else comes
     bool only_peer_ = false;  // nor is left of before
+    bool runs_ = false;       // the kernel sends them
     Inbox inbox_;
     Looks looks_;
     std::uint32_t marked_ = 0;

@@ -115,8 +115,7 @@ bool RoceSocket::deliver(std::span<const std::byte> datagram, const sockaddr_in6
     const StreamPlace source = place_of(from);
     PacketInbox& inbox = *found->second;
     if (source.address != inbox.source() ||
-        !PacketChecksum(source, place_).fits_some_identification(datagram) ||
-        !inbox.put(datagram, marked))
+        !PacketChecksum(source, place_).identification_of(datagram) || !inbox.put(datagram, marked))
         return false;
     if (&inbox != own) inbox.signal();
     return true;

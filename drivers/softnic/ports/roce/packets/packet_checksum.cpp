@@ -19,6 +19,19 @@ void put_be16(std::byte* to, std::size_t value) noexcept {
     to[1] = static_cast<std::byte>(value);
 }
 
+// Of its two bytes and zeros.
+std::uint32_t checksum_of_identification(std::size_t identification, std::size_t behind) noexcept {
+    static constexpr std::array<std::byte, 256> kZeros{};
+    std::array<std::byte, 2> bytes;
+    put_be16(bytes.data(), identification);
+    std::uint32_t crc = crc32(0, bytes.data(), bytes.size());
+    for (std::size_t part = 0; behind != 0; behind -= part) {
+        part = std::min(behind, kZeros.size());
+        crc = crc32(crc, kZeros.data(), part);
+    }
+    return crc;
+}
+
 }  // namespace
 
 PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to,
@@ -48,6 +61,20 @@ PacketChecksum::PacketChecksum(const StreamPlace& from, const StreamPlace& to,
     put_be16(udp, from.port);
     put_be16(udp + 2, to.port);
     udp[6] = udp[7] = kOnesByte;  // the checksum
+}
+
+PacketChecksum PacketChecksum::with_runs(const StreamPlace& from, const StreamPlace& to,
+                                         std::size_t datagram_bytes) noexcept {
+    PacketChecksum result(from, to);
+    result.runs_.bytes = datagram_bytes;
+    if (result.ip_bytes_ != kIpv4Bytes || datagram_bytes == 0) return result;
+    auto& changes = result.runs_.changes;
+    const std::size_t behind = kBehindIdentification + datagram_bytes - kChecksumBytes;
+    const std::uint32_t none = checksum_of_identification(0, behind);
+    for (std::size_t i = 1; i < changes.size(); ++i)  // linear: each bit by itself
+        changes[i] = (i & (i - 1)) != 0 ? changes[i & (i - 1)] ^ changes[i & -i]
+                                        : checksum_of_identification(i, behind) ^ none;
+    return result;
 }
 
 void PacketChecksum::set_length(std::span<std::byte> header,
@@ -89,26 +116,33 @@ std::uint32_t PacketChecksum::of(std::span<const iovec> pieces) const noexcept {
     return crc;
 }
 
-bool PacketChecksum::fits(std::span<const std::byte> datagram) const noexcept {
-    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
+// From the checksum without an identification. None: too short.
+std::optional<std::uint32_t> PacketChecksum::difference(
+    std::span<const std::byte> datagram) const noexcept {
+    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return std::nullopt;
     const std::size_t bytes = datagram.size() - kChecksumBytes;
     const iovec piece{const_cast<std::byte*>(datagram.data()), bytes};
     std::uint32_t sent;
     std::memcpy(&sent, datagram.data() + bytes, sizeof sent);
-    return sent == of(std::span(&piece, 1));
+    return sent ^ of(std::span(&piece, 1));
 }
 
-bool PacketChecksum::fits_some_identification(std::span<const std::byte> datagram) const noexcept {
-    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
-    constexpr std::size_t kBehindIdentification = kIpv4Bytes - 6 + kUdpBytes;
-    const std::size_t bytes = datagram.size() - kChecksumBytes;
-    const iovec piece{const_cast<std::byte*>(datagram.data()), bytes};
-    std::uint32_t sent;
-    std::memcpy(&sent, datagram.data() + bytes, sizeof sent);
-    const std::uint32_t difference = sent ^ of(std::span(&piece, 1));
-    if (difference == 0) return true;
-    return ip_bytes_ == kIpv4Bytes &&
-           hidden_identification(difference, kBehindIdentification + bytes).has_value();
+// One of 2^28 changed packets of a run passes, of others one of 2^32.
+bool PacketChecksum::fits(std::span<const std::byte> datagram) const noexcept {
+    const std::optional<std::uint32_t> changed = difference(datagram);
+    if (!changed || *changed == 0) return changed.has_value();
+    return datagram.size() == runs_.bytes &&
+           std::find(runs_.changes.begin(), runs_.changes.end(), *changed) != runs_.changes.end();
+}
+
+std::optional<std::uint16_t> PacketChecksum::identification_of(
+    std::span<const std::byte> datagram) const noexcept {
+    const std::optional<std::uint32_t> changed = difference(datagram);
+    if (!changed) return std::nullopt;
+    if (*changed == 0) return std::uint16_t{0};
+    if (ip_bytes_ != kIpv4Bytes) return std::nullopt;
+    return hidden_identification(*changed,
+                                 kBehindIdentification + datagram.size() - kChecksumBytes);
 }
 
 }  // namespace verbatim::softnic

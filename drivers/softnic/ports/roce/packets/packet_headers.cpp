@@ -46,12 +46,14 @@ PacketHeaders::PacketHeaders(const StreamPlace& from, const StreamPlace& to) noe
 }
 
 std::span<const std::byte> PacketHeaders::write(std::array<std::byte, kMostBytes>& into,
-                                                std::size_t datagram_bytes) const noexcept {
+                                                std::size_t datagram_bytes,
+                                                std::uint16_t identification) const noexcept {
     into = bytes_;
     std::byte* const ip = into.data();
     const std::size_t udp_bytes = kUdp + datagram_bytes;
     if (ip_bytes_ == kIpv4) {
         put_big_endian(ip + 2, kIpv4 + udp_bytes);
+        put_big_endian(ip + 4, identification);
         put_big_endian(ip + 10, internet_checksum(ip, kIpv4));
     } else {
         put_big_endian(ip + 4, udp_bytes);

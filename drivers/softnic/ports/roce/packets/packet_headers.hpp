@@ -19,7 +19,8 @@ class PacketHeaders {
 
     // Those of a datagram with so many bytes, in `into`. Returns what of it is used.
     std::span<const std::byte> write(std::array<std::byte, kMostBytes>& into,
-                                     std::size_t datagram_bytes) const noexcept;
+                                     std::size_t datagram_bytes,
+                                     std::uint16_t identification = 0) const noexcept;
 
   private:
     std::array<std::byte, kMostBytes> bytes_{};  // without lengths and checksum
