@@ -52,10 +52,10 @@ bool ShmPort::allowed(Access wanted) noexcept {
 }
 
 // In the peer's place, which is to hear of it. One that has closed meanwhile answers nothing: its
-// queue pair fails before its memory goes.
+// queue pair fails before its memory goes. Or it has refused what it was asked before.
 PortAnswer ShmPort::refuse(Syndrome syndrome) noexcept {
     if (syndrome == kPeerIsAsked) return kPortWaits;
-    if (syndrome == Syndrome::remote_access && silent()) return refusal(Syndrome::retry_exceeded);
+    if (syndrome == Syndrome::remote_access && silent()) return refusal(ring_.silence());
     if (shared_->traits.reliable() &&
         (syndrome == Syndrome::remote_access || syndrome == Syndrome::remote_invalid))
         report_refusal(syndrome);
