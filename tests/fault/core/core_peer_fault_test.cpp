@@ -2,6 +2,7 @@
 // survivor gets an error for the connection that is gone, keeps no memory of what was under way,
 // and its other connections carry messages and graphs as before.
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <deque>
 
@@ -308,19 +309,26 @@ TEST_F(PeerDies, with_hundreds_of_operations_under_way_each_of_which_ends_once) 
     const Graph small = graph_of(3), large = graph_of(20'000);
     {
         std::vector<int> told(800);
+        std::atomic<int> received = 0;
         struct Tell {
             int& told;
-            void operator()(objects::DrivenOperation&) const { ++told; }
+            std::atomic<int>* count;
+            void operator()(objects::DrivenOperation&) const {
+                ++told;
+                if (count != nullptr) ++*count;
+            }
         };
         std::deque<WhenSent<Graph, Tell>> sending;
         std::deque<WhenReceived<Graph, Tell>> receiving;
         for (std::size_t i = 0; i < 400; ++i) {
             const SendOptions options{.until = i % 2 == 0 ? Until::reusable : Until::delivered};
-            sending.emplace_back(connection, i % 50 == 0 ? large : small, options, Tell{told[i]});
-            receiving.emplace_back(connection, ReceiveOptions{}, Tell{told[400 + i]});
+            sending.emplace_back(connection, i % 50 == 0 ? large : small, options,
+                                 Tell{told[i], nullptr});
+            receiving.emplace_back(connection, ReceiveOptions{}, Tell{told[400 + i], &received});
         }
-        std::thread killer([this] {
+        std::thread killer([&] {
             EXPECT_TRUE(victim_->process().wire().wait());
+            for (const Deadline limit = soon(); received == 0 && !limit.passed();) sched_yield();
             victim_->kill();
         });
         const auto are_told = [&] { return std::ranges::count(told, 0) == 0; };
