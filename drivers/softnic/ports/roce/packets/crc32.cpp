@@ -71,8 +71,9 @@ constexpr std::size_t kLeastFolded = kVectorBytes * kVectorsFolded;
 template <unsigned Bits>
 [[gnu::target("pclmul"), gnu::always_inline]] inline Vector fold(Vector from,
                                                                  Vector onto) noexcept {
-    const Vector factors = _mm_set_epi64x(static_cast<long long>(crc_power(Bits - 32)),
-                                          static_cast<long long>(crc_power(Bits + 32)));
+    constexpr std::uint64_t kFirst = crc_power(Bits + 32), kSecond = crc_power(Bits - 32);
+    const Vector factors =
+        _mm_set_epi64x(static_cast<long long>(kSecond), static_cast<long long>(kFirst));
     const Vector first = _mm_clmulepi64_si128(from, factors, 0x00);
     const Vector second = _mm_clmulepi64_si128(from, factors, 0x11);
     return _mm_xor_si128(_mm_xor_si128(first, second), onto);
