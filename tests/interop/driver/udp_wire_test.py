@@ -1,6 +1,6 @@
 """What the udp port puts on the wire, as others see it: packets are captured on the loopback while the driver's tests run.
 
-The IP headers are the kernel's, and the checksum is computed here with zlib. So this is what a RoCE device would check.
+The IP headers are the kernel's, and the checksum is computed with zlib. So this is what a RoCE device would check.
 """
 
 import os
@@ -10,7 +10,8 @@ import struct
 import subprocess
 import sys
 import unittest
-import zlib
+
+from icrc import checksum
 
 PROGRAM = sys.argv.pop()
 ALL_PACKETS = 3  # ETH_P_ALL
@@ -19,16 +20,6 @@ SO_RCVBUFFORCE = 33
 SOL_PACKET, PACKET_VNET_HDR = 263, 15
 VNET, ETHERNET, IP, UDP, BASE, CHECKSUM = 10, 14, 20, 8, 12, 4
 RELIABLE_CONNECTION = set(range(0x15)) | {0x16, 0x17, 0xC0, 0xC1}
-
-
-def checksum(ip, udp, packet):
-    """The ICRC: annex A17.3.3 of the InfiniBand Architecture Specification."""
-    ip, udp, packet = bytearray(ip), bytearray(udp), bytearray(packet)
-    for changes in (1, 8, 10, 11):
-        ip[changes] = 0xFF
-    udp[6] = udp[7] = 0xFF
-    packet[4] = 0xFF
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + ip + udp + packet))
 
 
 def frames(sniffer, program):
@@ -46,7 +37,7 @@ def cut(ip, udp, payload, each):
     for place in range((len(payload) + each - 1) // each):
         packet = payload[place * each : (place + 1) * each]
         own_ip, own_udp = bytearray(ip), bytearray(udp)
-        struct.pack_into(">HH", own_ip, 2, IP + UDP + len(packet), place)
+        struct.pack_into(">HH", own_ip, 2, IP + UDP + len(packet), struct.unpack_from(">H", ip, 4)[0] + place)
         struct.pack_into(">H", own_udp, 4, UDP + len(packet))
         yield bytes(own_ip), bytes(own_udp), packet
 

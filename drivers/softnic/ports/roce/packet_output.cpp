@@ -34,25 +34,22 @@ void PacketOutput::finish(Slot& slot, std::size_t padding) noexcept {
     slot.trailer = {};
     iovec& last = slot.pieces[slot.count++];
     last = {slot.trailer.data(), padding};
-    const std::span<const iovec> pieces = std::span(slot.pieces).first(slot.count);
-    const std::uint16_t place = place_in_run(slot);
-    const std::uint32_t sum = checksum_.of(pieces) ^ checksum_.change_by(place);
+    PacketPieces& packet = packets_[used_ - 1] =
+        std::span<const iovec>(slot.pieces).first(slot.count);
+    packet.identification = place_in_run(packet.bytes() + kChecksumBytes);
+    const std::uint32_t sum = checksum_.of(packet) ^ checksum_.change_by(packet.identification);
     std::memcpy(slot.trailer.data() + padding, &sum, sizeof sum);
     last.iov_len += sizeof sum;
-    packets_[used_ - 1] = PacketPieces(pieces, place);
     ++count_;
 }
 
-// Packets of the path's whole length that follow each other. The slot lacks its checksum.
-std::uint16_t PacketOutput::place_in_run(const Slot& slot) noexcept {
-    std::size_t bytes = kChecksumBytes;
-    for (std::size_t i = 0; i < slot.count; ++i) bytes += slot.pieces[i].iov_len;
-    if (bytes != checksum_.run_bytes()) {
-        next_in_run_ = 0;
-        return 0;
-    }
-    const std::uint16_t place = next_in_run_;
-    next_in_run_ = place + 1u < most_in_run_ ? static_cast<std::uint16_t>(place + 1) : 0;
+// Packets of the path's whole length that follow each other.
+std::uint16_t PacketOutput::place_in_run(std::size_t datagram_bytes) noexcept {
+    const bool is_whole = runs_ && datagram_bytes == checksum_.run_bytes();
+    const std::uint16_t place = is_whole ? next_in_run_ : 0;
+    next_in_run_ = is_whole && place + 1u != PacketChecksum::kMostInRun
+                       ? static_cast<std::uint16_t>(place + 1)
+                       : 0;
     return place;
 }
 
@@ -64,7 +61,7 @@ void PacketOutput::flush() noexcept {
     }
     used_ = 0;
     next_in_run_ = 0;
-    most_in_run_ = std::min(back_end_.most_in_run(), PacketChecksum::kMostInRun);
+    runs_ = back_end_.sends_runs();
 }
 
 }  // namespace verbatim::softnic

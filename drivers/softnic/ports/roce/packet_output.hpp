@@ -2,7 +2,6 @@
 // lost, as on any wire. Owner: the flow. Threads: the one inside its gate.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,7 @@ class PacketOutput {
         : back_end_(back_end),
           checksum_(checksum),
           queue_pair_(queue_pair),
-          most_in_run_(std::min(back_end.most_in_run(), PacketChecksum::kMostInRun)) {}
+          runs_(back_end.sends_runs()) {}
 
     // A packet whose extended headers and payload stay where they are until flush().
     void add(const Head& head, const Gathered& body) noexcept;
@@ -71,12 +70,12 @@ class PacketOutput {
     }
     void put(Slot& slot, const Gathered& body) noexcept;
     void finish(Slot& slot, std::size_t padding) noexcept;
-    std::uint16_t place_in_run(const Slot& slot) noexcept;
+    std::uint16_t place_in_run(std::size_t datagram_bytes) noexcept;
 
     PacketBackEnd& back_end_;
     const PacketChecksum checksum_;
     const std::uint32_t queue_pair_;
-    std::size_t most_in_run_;
+    bool runs_;  // of the next packets
     std::uint16_t next_in_run_ = 0;
     std::size_t used_ = 0;
     std::uint64_t count_ = 0;

@@ -26,7 +26,7 @@ class FaultyPackets final : public PacketBackEnd {
         return inner_->receive(into, each, lengths);
     }
     std::uint32_t marked() const noexcept override { return inner_->marked(); }
-    std::size_t most_in_run() const noexcept override { return inner_->most_in_run(); }
+    bool sends_runs() const noexcept override { return inner_->sends_runs(); }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return inner_->refusals(); }
     std::uint64_t foreign() const noexcept override { return inner_->foreign(); }

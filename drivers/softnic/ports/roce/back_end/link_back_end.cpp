@@ -69,9 +69,7 @@ std::size_t LinkBackEnd::send(std::span<const PacketPieces> packets) noexcept {
     std::array<OutgoingFrame, kBurst> frames;
     const std::size_t count = std::min(packets.size(), kBurst);
     for (std::size_t i = 0; i < count; ++i) {
-        std::size_t bytes = 0;
-        for (const iovec& piece : packets[i]) bytes += piece.iov_len;
-        const std::size_t used = headers_.write(bytes, headers[i]);
+        const std::size_t used = headers_.write(packets[i].bytes(), headers[i]);
         frames[i] = {std::span(headers[i]).first(used), packets[i]};
     }
     return door_->link().device().send({frames.data(), count});

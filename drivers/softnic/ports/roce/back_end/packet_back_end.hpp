@@ -17,6 +17,11 @@ struct PacketPieces : std::span<const iovec> {
     using std::span<const iovec>::span;
     PacketPieces(std::span<const iovec> pieces, std::uint16_t in_header = 0) noexcept
         : std::span<const iovec>(pieces), identification(in_header) {}
+    std::size_t bytes() const noexcept {
+        std::size_t sum = 0;
+        for (const iovec& piece : *this) sum += piece.iov_len;
+        return sum;
+    }
     std::uint16_t identification = 0;
 };
 
@@ -35,9 +40,9 @@ class PacketBackEnd {
                                 std::span<std::size_t> lengths) noexcept = 0;
     // Bit n: datagram n of the last receive() came with a mark of congestion.
     virtual std::uint32_t marked() const noexcept { return 0; }
-    // So many datagrams of one length may be a run, whose identifications count from 0: they can
-    // leave as one. 1: there are no runs.
-    virtual std::size_t most_in_run() const noexcept { return 1; }
+    // Datagrams of one length that follow each other may be a run, whose identifications count
+    // from 0: they can leave as one.
+    virtual bool sends_runs() const noexcept { return false; }
     // Returns how many of them were taken; the rest is to be given again.
     virtual std::size_t send(std::span<const PacketPieces> packets) noexcept = 0;
     // The peer's kernel said that nobody has its socket: how often since something came from it.

@@ -30,10 +30,8 @@ struct RunMessages {
     }
     void begin(SocketName& peer) noexcept {
         msghdr& header = messages[used].msg_hdr;
-        header = {};
+        header = message_to(peer);
         header.msg_iov = &pieces[pieces_used];
-        header.msg_name = peer.bytes != 0 ? peer.get() : nullptr;
-        header.msg_namelen = peer.bytes;
         packets[used++] = 0;
     }
     void add(const PacketPieces& packet) noexcept {
@@ -44,9 +42,7 @@ struct RunMessages {
     }
     // All of a run are as long as this one.
     void cut_at(const PacketPieces& packet) noexcept {
-        std::size_t bytes = 0;
-        for (const iovec& piece : packet) bytes += piece.iov_len;
-        const auto each = static_cast<std::uint16_t>(bytes);
+        const auto each = static_cast<std::uint16_t>(packet.bytes());
         msghdr& header = messages[used - 1].msg_hdr;
         header.msg_control = rooms[used - 1].bytes.data();
         header.msg_controllen = CMSG_LEN(sizeof each);

@@ -101,15 +101,20 @@ std::size_t UdpSocket::receive(std::span<std::byte> into, std::size_t each,
     return count;
 }
 
+msghdr message_to(SocketName& peer) noexcept {
+    msghdr header{};
+    header.msg_name = peer.bytes != 0 ? peer.get() : nullptr;
+    header.msg_namelen = peer.bytes;
+    return header;
+}
+
 int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> packets) noexcept {
     std::array<mmsghdr, kMostPacketsPerCall> messages;
     const std::size_t most = std::min(packets.size(), kMostPacketsPerCall);
     for (std::size_t i = 0; i < most; ++i) {
-        messages[i] = {};
+        messages[i].msg_hdr = message_to(peer);
         messages[i].msg_hdr.msg_iov = const_cast<iovec*>(packets[i].data());
         messages[i].msg_hdr.msg_iovlen = packets[i].size();
-        messages[i].msg_hdr.msg_name = peer.bytes != 0 ? peer.get() : nullptr;
-        messages[i].msg_hdr.msg_namelen = peer.bytes;
     }
     return sendmmsg(socket, messages.data(), static_cast<unsigned>(most),
                     MSG_DONTWAIT | MSG_NOSIGNAL);

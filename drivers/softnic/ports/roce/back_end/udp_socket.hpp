@@ -13,6 +13,8 @@
 
 namespace verbatim::softnic {
 
+// Without its pieces. A name of no bytes: the socket is connected.
+msghdr message_to(SocketName& peer) noexcept;
 // sendmmsg(): how many of the packets went out to the peer, or -1 and errno. A name of no bytes:
 // the socket is connected.
 int send_packets(int socket, SocketName& peer, std::span<const PacketPieces> packets) noexcept;
@@ -30,7 +32,7 @@ class UdpSocket final : public PacketBackEnd {
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
     std::uint32_t marked() const noexcept override { return marked_; }
-    std::size_t most_in_run() const noexcept override { return runs_ ? kMostPacketsPerCall : 1; }
+    bool sends_runs() const noexcept override { return runs_; }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return refusals_; }
     std::uint64_t foreign() const noexcept override { return foreign_; }
