@@ -35,6 +35,13 @@ struct Link final : Shape {
 };
 VERBATIM_DESCRIBE_DERIVED(Link, (Shape), next)
 
+struct Kin : Shape, std::enable_shared_from_this<Kin> {
+    std::string tell() const override { return "kin"; }
+    std::weak_ptr<Shape> other;
+    std::shared_ptr<Shape> next;
+};
+VERBATIM_DESCRIBE_DERIVED(Kin, (Shape, std::enable_shared_from_this<Kin>), other, next)
+
 // Objects by value, and owners of all kinds.
 struct Album : Shape {
     std::string tell() const override {
@@ -165,6 +172,78 @@ TEST(Clones, close_circles_of_shared_pointers) {
     EXPECT_EQ(clone->use_count(), 2);
     first.next.reset();
     one->next.reset();
+}
+
+// Nodes that know their parents, and give pointers to themselves.
+struct Person : std::enable_shared_from_this<Person> {
+    std::string name;
+    std::vector<std::shared_ptr<Person>> children;
+    std::weak_ptr<Person> parent, stranger;
+};
+VERBATIM_DESCRIBE_DERIVED(Person, (std::enable_shared_from_this<Person>), name, children, parent,
+                          stranger)
+
+TEST(Clones, have_weak_pointers_to_what_is_owned_in_the_clone) {
+    auto root = std::make_shared<Person>();
+    root->name = "the first of them, with a long name";
+    const auto stranger = std::make_shared<Person>();
+    for (int i = 0; i < 3; ++i) {
+        auto child = std::make_shared<Person>();
+        child->parent = root;
+        child->stranger = stranger;
+        root->children.push_back(std::move(child));
+    }
+    test::Pair pair;
+    const auto received = pair.transfer(root);
+    ASSERT_FALSE((*received)->children[0]->stranger.expired());
+    const auto clone = received.clone();
+    EXPECT_EQ(clone->use_count(), 1);
+    EXPECT_EQ((*clone)->name, root->name);
+    EXPECT_EQ((*clone)->shared_from_this(), *clone);
+    ASSERT_EQ((*clone)->children.size(), 3u);
+    for (const auto& child : (*clone)->children) {
+        EXPECT_EQ(child->parent.lock(), *clone);
+        EXPECT_TRUE(child->stranger.expired()) << "nothing in the graph owns it";
+        EXPECT_EQ(child->shared_from_this(), child);
+    }
+    const std::weak_ptr<Person> left = (*clone)->children[1];
+    clone->reset();
+    EXPECT_TRUE(left.expired());
+}
+
+struct Nested {
+    std::optional<Person> maybe;
+    std::vector<Person> people;
+    std::unique_ptr<Person> alone;
+};
+
+TEST(Clones, of_objects_that_no_shared_pointer_owns_give_none_out) {
+    Nested nested;
+    nested.maybe.emplace();
+    nested.people.resize(2);
+    nested.people[1].name = "in a vector, with a long name";
+    nested.alone = std::make_unique<Person>();
+    test::Pair pair;
+    const auto received = pair.transfer(nested);
+    const auto clone = received.clone();
+    EXPECT_EQ(clone->people[1].name, nested.people[1].name);
+    EXPECT_TRUE(clone->maybe->weak_from_this().expired());
+    EXPECT_TRUE(clone->people[1].weak_from_this().expired());
+    EXPECT_TRUE(clone->alone->weak_from_this().expired());
+}
+
+TEST(Clones, have_weak_pointers_to_base_classes) {
+    const auto first = std::make_shared<Kin>(), second = std::make_shared<Kin>();
+    first->next = second;
+    second->other = first;
+    const std::shared_ptr<Shape> root = first;
+    test::Pair pair;
+    const auto received = pair.transfer(root);
+    const auto clone = received.clone();
+    const auto& kin = dynamic_cast<const Kin&>(**clone);
+    const auto& next = dynamic_cast<const Kin&>(*kin.next);
+    EXPECT_EQ(next.other.lock(), *clone);
+    EXPECT_EQ(next.shared_from_this(), kin.next);
 }
 
 TEST(Clones, have_objects_by_value_with_their_own_classes) {

@@ -41,6 +41,9 @@ class CloneCheck {
         using Kind = detail::CloneKind<T>;
         if constexpr (!detail::kMeetsClasses<T>) {
             return;
+        } else if constexpr (Kind::kWeak) {
+            if (const auto* const target = detail::target_of(object))
+                follow<typename Kind::Target, false>(*target);
         } else if constexpr (detail::kIsOwner<T>) {
             if (object) follow<typename Kind::Target, Kind::kUnique>(*object);
         } else if constexpr (detail::ClonedProduct<T>) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <forward_list>
 #include <memory>
 #include <new>
@@ -22,7 +23,8 @@
 namespace verbatim::objects::detail {
 
 struct NoCloneKind {
-    static constexpr bool kUnique = false, kShared = false, kOptional = false, kVariant = false;
+    static constexpr bool kUnique = false, kShared = false, kWeak = false, kSelf = false;
+    static constexpr bool kOptional = false, kVariant = false;
     static constexpr bool kString = false, kChain = false, kCounted = false;
     using Target = void;
 };
@@ -38,6 +40,16 @@ template <class T>
 struct CloneKind<std::shared_ptr<T>> : NoCloneKind {
     static constexpr bool kShared = true;
     using Target = std::remove_cv_t<T>;
+};
+template <class T>
+struct CloneKind<std::weak_ptr<T>> : NoCloneKind {
+    static constexpr bool kWeak = true;
+    using Target = std::remove_cv_t<T>;
+};
+// Empty until a shared_ptr owns the object.
+template <class T>
+struct CloneKind<std::enable_shared_from_this<T>> : NoCloneKind {
+    static constexpr bool kSelf = true;
 };
 template <class T>
 struct CloneKind<std::optional<T>> : NoCloneKind {
@@ -77,8 +89,27 @@ template <class T>
 inline constexpr bool kLacksOwner =
     boost::mp11::mp_any_of<typename TraitOf<T>::Edges, IsNoOwner>::value;
 
+// A weak pointer leads to what others own.
 template <class T>
-inline constexpr bool kIsOwner = CloneKind<T>::kUnique || CloneKind<T>::kShared;
+inline constexpr bool kIsOwner =
+    CloneKind<T>::kUnique || CloneKind<T>::kShared || CloneKind<T>::kWeak;
+// What it leads to, without a count: the graph may be one that is read only.
+template <class T>
+const T* target_of(const std::weak_ptr<T>& pointer) noexcept {
+    CountedPointerImage image;
+    static_assert(sizeof pointer == sizeof image);
+    std::memcpy(&image, static_cast<const void*>(&pointer), sizeof image);
+    const bool is_there = image.block != nullptr && owners_of(image.block) != 0;
+    return is_there ? reinterpret_cast<const T*>(image.target) : nullptr;
+}
+// Its memory holds zeros before it is made, and so an empty std::enable_shared_from_this.
+template <class T>
+struct GivesItself {
+    template <class P>
+    using OfPart = GivesItself<P>;
+    static constexpr bool value =
+        CloneKind<T>::kSelf || boost::mp11::mp_any_of<typename TraitOf<T>::Parts, OfPart>::value;
+};
 // Its bytes are its value.
 template <class T>
 inline constexpr bool kIsCopied = !kHasReferences<T> && std::is_trivially_copyable_v<T>;
@@ -123,7 +154,7 @@ constexpr auto cloned_next() {
             return List<typename Kind::Target>{};
     } else if constexpr (requires { typename Kind::Next; }) {
         return typename Kind::Next{};
-    } else if constexpr (kIsCopied<T> || Kind::kString) {
+    } else if constexpr (kIsCopied<T> || Kind::kString || Kind::kSelf) {
         return List<>{};
     } else if constexpr (ClonedProduct<T> || kIsClonedArray<T>) {
         return typename TraitOf<T>::Parts{};
@@ -181,7 +212,9 @@ constexpr bool is_cloned() {
         return Kind::kIsPlain && kCanBeDeleted<typename Kind::Target>;
     else if constexpr (Kind::kCounted)
         return Kind::kIsMade;
-    else if constexpr (Kind::kShared || kIsCopied<T> || ClonedProduct<T> || kIsClonedArray<T>)
+    else if constexpr (Kind::kShared || Kind::kWeak || Kind::kSelf)
+        return true;
+    else if constexpr (kIsCopied<T> || ClonedProduct<T> || kIsClonedArray<T>)
         return true;
     else if constexpr (kLacksOwner<T>)
         return false;
@@ -200,7 +233,9 @@ inline constexpr bool kCanBeCloned =
 // An object that is made in place, and moved from there.
 template <class T>
 struct Made {
-    Made() noexcept {}
+    Made() noexcept {
+        if constexpr (GivesItself<T>::value) std::memset(bytes, 0, sizeof bytes);
+    }
     ~Made() { value().~T(); }
     Made(const Made&) = delete;
     Made& operator=(const Made&) = delete;

@@ -1,6 +1,6 @@
 // Cloning copies a graph into ordinary objects on the heap, each with its usual owner. They end by
-// destructors, and their containers may grow. So every object needs an owner; a raw pointer, a view
-// or a weak pointer stops compilation. Threads: one at a time.
+// destructors, and their containers may grow. So every object needs an owner; a raw pointer or a
+// view stops compilation. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,11 @@ class Cloning {
         if constexpr (Kind::kUnique)
             make_unique(from, to);
         else if constexpr (Kind::kShared)
-            make_shared(from, to);
+            ::new (to) T(shared_clone<typename T::element_type>(from.get()));
+        else if constexpr (Kind::kWeak)
+            ::new (to) T(shared_clone<typename T::element_type>(detail::target_of(from)));
+        else if constexpr (Kind::kSelf)
+            return;  // the owner of the object has made it
         else if constexpr (detail::kIsCopied<T>)
             std::memcpy(to, static_cast<const void*>(&from), sizeof(T));
         else if constexpr (detail::ClonedProduct<T>)
@@ -98,6 +102,12 @@ class Cloning {
 
     template <class Object>
     static void* memory_for() {
+        void* const memory = new_memory<Object>();
+        if constexpr (detail::GivesItself<Object>::value) std::memset(memory, 0, sizeof(Object));
+        return memory;
+    }
+    template <class Object>
+    static void* new_memory() {
         if constexpr (requires { Object::operator new(sizeof(Object)); })
             return Object::operator new(sizeof(Object));
         else if constexpr (alignof(Object) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
@@ -121,23 +131,22 @@ class Cloning {
                       "std::default_delete");
         ::new (to) std::unique_ptr<T>(from ? own(*from) : nullptr);
     }
+    // Made when a shared or weak pointer first leads to it. If no shared one does, it ends with
+    // this cloning, and the weak ones have expired.
     template <class T>
-    void make_shared(const std::shared_ptr<T>& from, void* to) {
+    std::shared_ptr<T> shared_clone(const T* from) {
         using Object = std::remove_cv_t<T>;
-        if (!from) return void(::new (to) std::shared_ptr<T>());
+        if (from == nullptr) return nullptr;
         if constexpr (kIsDynamic<Object>) {
-            const ClonedClasses::Known known = classes_.find(from.get());
+            const ClonedClasses::Known known = classes_.find(from);
             const void* const whole = whole_of(*from, known);
             std::shared_ptr<void>& owner = shared_[{whole, &known.of->info()}];
             if (!owner) owner = known.of->cloning->share(*this, whole);
-            ::new (to) std::shared_ptr<T>(owner, part_of<Object>(owner.get(), known));
+            return std::shared_ptr<T>(owner, part_of<Object>(owner.get(), known));
         } else {
-            static_assert(
-                !boost::mp11::mp_any_of<detail::ClonedTypes<Object>, detail::AsksForCounts>::value,
-                "verbatim: clone() cannot copy weak pointers; use compact()");
-            std::shared_ptr<void>& owner = shared_[{from.get(), &type_info<Object>()}];
+            std::shared_ptr<void>& owner = shared_[{from, &type_info<Object>()}];
             if (!owner) owner = std::shared_ptr<Object>(own_whole(*from));
-            ::new (to) std::shared_ptr<T>(std::static_pointer_cast<Object>(owner));
+            return std::static_pointer_cast<Object>(owner);
         }
     }
 
@@ -196,8 +205,8 @@ class Cloning {
     void make_value(const T& from, void* to) {
         using Kind = detail::CloneKind<T>;
         static_assert(!detail::kLacksOwner<T>,
-                      "verbatim: clone() needs an owner for every object, which a raw pointer, a "
-                      "view or a weak pointer is not; use compact()");
+                      "verbatim: clone() needs an owner for every object, which a raw pointer or a "
+                      "view is not; use compact()");
         if constexpr (Kind::kString) {
             ::new (to) T(from.data(), from.size());
         } else if constexpr (Kind::kOptional) {
