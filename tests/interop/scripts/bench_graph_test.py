@@ -10,7 +10,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 SMALL = ("graph/(cyclic_100k|sides_cyclic_100k|traversal_.*|mesh_2.16.*|(unordered_)?map_100k.*|tree_2.20|small_4|graph_10|floats_2.6|"
-         "map_2.10)/")
+         "map_2.10|local_cyclic.*|forward_points.*|rate_of_sends|polymorphic_tree.*)/")
 SECONDS = 300  # for what takes far less
 
 
