@@ -1,5 +1,5 @@
-// compose() makes messages whose objects are made where they are sent from. They leave as they lie,
-// in one write, and the receiver only verifies them (docs/composed.md).
+// compose() makes messages whose objects are made where they are sent from. Their bytes leave as
+// they lie, and the receiver only verifies them (docs/composed.md).
 #pragma once
 
 #include <cstdint>
