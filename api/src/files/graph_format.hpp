@@ -13,7 +13,7 @@
 namespace verbatim::objects::file {
 
 inline constexpr std::uint64_t kMagic = 0x3168706172676276;  // the characters "vbgraph1"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 enum class Form : std::uint32_t { image = 0, placed = 1 };
 inline constexpr std::uint64_t kImageAt = 4096;
 inline constexpr std::uint64_t kMostLayoutBytes = std::uint64_t{1} << 20;

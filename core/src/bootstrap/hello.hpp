@@ -18,7 +18,7 @@
 
 namespace verbatim {
 
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 
 // ---- frames: 24 bytes of header, the same in every version, then a body ----
 enum class FrameType : std::uint16_t {

@@ -347,7 +347,7 @@ TEST_F(Saved, other_files_other_versions_and_missing_ones_are_told_apart) {
     EXPECT_EQ(refusal<Store>().code(), Errc::invalid_argument);
     save(path_, make_store(1));
     std::string newer = bytes();
-    newer[8] = 2;
+    ++newer[8];
     write_summed(newer);
     EXPECT_EQ(refusal<Store>().code(), Errc::unsupported);
     ASSERT_EQ(unlink(path_.c_str()), 0);

@@ -19,18 +19,19 @@
 
 namespace verbatim::objects {
 
-template <class T>
+// A receiver's type R may differ from the sender's in what it checks.
+template <class T, class R = T>
 class Loopback {
   public:
     explicit Loopback(std::shared_ptr<Arena> arena = std::make_shared<Arena>(ArenaOptions{}))
         : arena_(std::move(arena)), packing_(arena_) {}
 
     // The received root; its memory lives as long as this object, until the next call.
-    const T& send(const T& root, PackOptions options = {}) {
+    const R& send(const T& root, PackOptions options = {}) {
         memory_.clear();
         options.flush_bytes = flush_bytes;
         Packer<T> packer(packing_, root, options);
-        Mender<T> mender(mending_, options.acyclic);
+        Mender<R> mender(mending_, options.acyclic);
         for (bool done = false; !done;) {
             done = packer.run();
             if (packer.take_restart()) begin_again(mender);
@@ -43,7 +44,7 @@ class Loopback {
         objects = packer.objects();
         sent_counts = packer.class_counts();
         received_counts = mender.class_counts();
-        return *static_cast<T*>(mender.root());
+        return *static_cast<R*>(mender.root());
     }
     Arena& arena() noexcept { return *arena_; }
 

@@ -16,9 +16,7 @@
 namespace verbatim::objects {
 
 template <class E>
-concept PointerFan = requires {
-    requires TraitOf<E>::kMayLeadNowhere;
-};
+concept PointerFan = kMayLeadNowhere<E>;
 
 // Of the sender's walk.
 template <class Packer>

@@ -124,14 +124,18 @@ struct ProductTrait {
         });
     }
 
-    // No part but raw pointers needs a step of a walk: where all are null, none is made. Leaves are
-    // common where objects have several; of one it is not worth the look.
     template <class P>
     using IsPointerOrPlain =
         std::bool_constant<std::is_pointer_v<P> || verbatim::objects::kPlain<P>>;
     static constexpr bool kHoldsPointersOnly =
         kPointers > 0 && boost::mp11::mp_all_of<Parts, IsPointerOrPlain>::value;
-    static constexpr bool kMayLeadNowhere = kPointers > 1 && kHoldsPointersOnly;
+    // No part but raw pointers refers to others: where all are null, no step of a walk is made.
+    // Leaves are common where objects have several; of one it is not worth the look. What is
+    // checked does not matter: the other side may check otherwise.
+    template <class P>
+    using IsPointerOrLeaf = std::bool_constant<std::is_pointer_v<P> || !kHasReferences<P>>;
+    static constexpr bool kMayLeadNowhere =
+        kPointers > 1 && boost::mp11::mp_all_of<Parts, IsPointerOrLeaf>::value;
     [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
         bool leads = false;
         each_pointer(
@@ -232,7 +236,7 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     static constexpr bool kPlain = !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
     static constexpr bool kHoldsPointersOnly =
         !Validated<T> && !std::is_polymorphic_v<T> && Product::kHoldsPointersOnly;
-    static constexpr bool kMayLeadNowhere = kHoldsPointersOnly && Product::kMayLeadNowhere;
+    static constexpr bool kMayLeadNowhere = !std::is_polymorphic_v<T> && Product::kMayLeadNowhere;
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;

@@ -141,11 +141,14 @@ template <class E, class R>
     else
         for (std::uint64_t i = 0; i < count; ++i) TraitOf<E>::mend(receiver, first[i]);
 }
-// True of an object that both walks pass by, because nothing in it is to be followed or checked.
+// Objects that both walks pass by if nothing in them is to be followed.
+template <class T>
+inline constexpr bool kMayLeadNowhere = requires {
+    requires TraitOf<T>::kMayLeadNowhere;
+};
 template <class T>
 [[gnu::always_inline]] inline bool leads_nowhere([[maybe_unused]] const T& object) {
-    if constexpr (requires { TraitOf<T>::kMayLeadNowhere; })
-        if constexpr (TraitOf<T>::kMayLeadNowhere) return TraitOf<T>::leads_nowhere(object);
+    if constexpr (kMayLeadNowhere<T>) return TraitOf<T>::leads_nowhere(object);
     return false;
 }
 
