@@ -81,7 +81,9 @@ class TestPort final : public Port {
         return true;
     }
     bool waits_for_receive(Ticket ticket) const noexcept override { return waiting_ == ticket; }
-    std::chrono::nanoseconds not_ready_for() const noexcept override { return one_try; }
+    std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept override {
+        return tries_in(waited, one_try);
+    }
     void give_up() noexcept override { given_up = true; }
     bool message_waits() const noexcept override { return waiting_ != 0; }
     bool silent() const noexcept override { return lost_; }

@@ -127,7 +127,7 @@ void CompletionOrder::harvest(bool silent) noexcept {
     }
 }
 
-// The receiver says how long a try takes, the sender how many there are.
+// The receiver says how long a try takes, the sender how many there are behind the first one.
 bool CompletionOrder::waited_too_long(Ticket ticket) noexcept {
     const std::uint8_t retries = shared_->limits.not_ready_retries.load(std::memory_order_relaxed);
     if (retries == QueuePairLimits::kForEver || !port_->waits_for_receive(ticket)) return false;
@@ -136,7 +136,7 @@ bool CompletionOrder::waited_too_long(Ticket ticket) noexcept {
         waiting_ticket_ = ticket;
         waiting_since_ = now;
     }
-    if (now - waiting_since_ < port_->not_ready_for() * (retries + 1)) return false;
+    if (port_->tries(now - waiting_since_) <= retries) return false;
     port_->give_up();
     return true;
 }

@@ -50,8 +50,8 @@ class ChosenPort {
     bool waits_for_receive(Ticket ticket) const noexcept {
         return is_shm() ? shm_.waits_for_receive(ticket) : other()->waits_for_receive(ticket);
     }
-    std::chrono::nanoseconds not_ready_for() const noexcept {
-        return is_shm() ? shm_.not_ready_for() : other()->not_ready_for();
+    std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept {
+        return is_shm() ? shm_.tries(waited) : other()->tries(waited);
     }
     void give_up() noexcept { is_shm() ? shm_.give_up() : other()->give_up(); }
     bool message_waits() const noexcept {

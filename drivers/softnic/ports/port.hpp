@@ -61,6 +61,12 @@ constexpr PortAnswer refusal(mlx5::Syndrome syndrome) noexcept {
     return {PortOutcome::refused, syndrome, 0};
 }
 
+// Of a request that is sent once, and waits at the peer: as often as it would have been sent.
+constexpr std::uint64_t tries_in(std::chrono::nanoseconds waited,
+                                 std::chrono::nanoseconds one) noexcept {
+    return one.count() <= 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(waited / one);
+}
+
 class Port {
   public:
     Port() = default;
@@ -84,9 +90,10 @@ class Port {
     // true once it was all.
     virtual bool has_result(Ticket ticket) const noexcept = 0;
     virtual bool take_result(const PieceList& into) noexcept = 0;
-    // The ticket found no receive at the peer; how long one try takes; nobody waits any longer.
+    // The ticket found no receive at the peer; how often it was tried, if it has `waited` so long;
+    // nobody waits any longer.
     virtual bool waits_for_receive(Ticket ticket) const noexcept = 0;
-    virtual std::chrono::nanoseconds not_ready_for() const noexcept = 0;
+    virtual std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept = 0;
     virtual void give_up() noexcept = 0;
     // Of a queue pair that is ready.
     virtual bool message_waits() const noexcept = 0;

@@ -56,8 +56,8 @@ class ShmPort final : public Port {
     bool waits_for_receive(Ticket ticket) const noexcept override {
         return shared_->connection.outgoing.waits_for_receive(ticket);
     }
-    std::chrono::nanoseconds not_ready_for() const noexcept override {
-        return shared_->connection.outgoing.not_ready_for();
+    std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept override {
+        return tries_in(waited, shared_->connection.outgoing.not_ready_for());
     }
     void give_up() noexcept override { shared_->connection.outgoing.give_up(); }
     bool message_waits() const noexcept override {

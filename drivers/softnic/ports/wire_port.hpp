@@ -23,8 +23,8 @@ class WirePort : public Port {
     bool waits_for_receive(Ticket ticket) const noexcept override {
         return peer_.words().waits() && ticket > acknowledged();
     }
-    std::chrono::nanoseconds not_ready_for() const noexcept override {
-        return peer_.words().not_ready_for();
+    std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept override {
+        return tries_in(waited, peer_.words().not_ready_for());
     }
     void give_up() noexcept override {
         peer_.wire().give_up();

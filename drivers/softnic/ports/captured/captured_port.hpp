@@ -37,8 +37,8 @@ class CapturedPort final : public Port {
     bool waits_for_receive(Ticket ticket) const noexcept override {
         return port_.waits_for_receive(ticket);
     }
-    std::chrono::nanoseconds not_ready_for() const noexcept override {
-        return port_.not_ready_for();
+    std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept override {
+        return port_.tries(waited);
     }
     void give_up() noexcept override { port_.give_up(); }
     bool message_waits() const noexcept override { return port_.message_waits(); }
