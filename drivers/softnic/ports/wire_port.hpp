@@ -24,7 +24,8 @@ class WirePort : public Port {
         return peer_.words().waits() && ticket > acknowledged();
     }
     std::uint64_t tries(std::chrono::nanoseconds waited) const noexcept override {
-        return tries_in(waited, peer_.words().not_ready_for());
+        const std::uint32_t counted = peer_.words().tries();
+        return counted != 0 ? counted : tries_in(waited, peer_.words().not_ready_for());
     }
     void give_up() noexcept override {
         peer_.wire().give_up();

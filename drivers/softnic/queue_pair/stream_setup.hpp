@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,10 @@ class StreamSetup {
     CaptureFile* capture() const noexcept { return wires_.packets.capture(); }
     // Inside both gates: the queue pair's from now on.
     void bind(std::unique_ptr<PeerStream> stream) noexcept;
+    // Afterwards, at any time; as Wire::set_patience().
+    void set_patience(std::chrono::nanoseconds patience) noexcept {
+        if (stream_ != nullptr) stream_->wire().set_patience(patience);
+    }
     // No round comes to the queue pair: the engine thread does not either any more.
     void unwatch() noexcept;
     // The stream ends. After unwatch(), inside both gates.

@@ -57,6 +57,13 @@ void tell_engine(softnic::QueuePair& engine, const ib_uverbs_modify_qp& change,
     if ((mask & kRnrRetries) != 0) engine.limits().not_ready_retries.store(change.rnr_retry & 7);
 }
 
+// 0 is for ever, of the patience too.
+void tell_retries(softnic::QueuePair& engine, const ib_uverbs_query_qp_resp& facts) {
+    constexpr std::chrono::nanoseconds kNever{0};
+    engine.limits().set_retries(facts.timeout == 0 ? kNever : once(facts), facts.retry_cnt);
+    engine.setup().streams().set_patience(patience_of(facts).value_or(kNever));
+}
+
 bool sends_packets(const DeviceObjects& device, const QueuePair& pair) noexcept {
     return device.facts.packets && pair.type == kReliable;
 }
@@ -106,10 +113,8 @@ int receive_packets(const DeviceObjects& device, QueuePair& pair) {
 }
 
 void send_packets(QueuePair& pair) {
-    const auto patience = patience_of(*pair.facts).value_or(std::chrono::hours(1));
     pair.engine->states().send_packets(
         {.first_sequence = pair.facts->sq_psn & softnic::kSequenceMask,
-         .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(patience),
          .reads = pair.facts->max_rd_atomic});
 }
 
@@ -198,9 +203,7 @@ int change(DeviceObjects& device, QueuePair& pair, const ib_uverbs_modify_qp& wa
         else if (const int error = enter_by_packets(device, pair, to); error != 0)
             return facts.qp_state = from, error;
     }
-    if ((mask & (kTimeout | kRetries)) != 0)
-        pair.engine->limits().set_retries(
-            facts.timeout == 0 ? std::chrono::nanoseconds(0) : once(facts), facts.retry_cnt);
+    if ((mask & (kTimeout | kRetries)) != 0) tell_retries(*pair.engine, facts);
     // Requests and messages that wait may have another end.
     device.engine_thread.bell().ring();
     return 0;

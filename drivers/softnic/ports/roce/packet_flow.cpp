@@ -47,7 +47,6 @@ void PacketFlow::begin_sending(const FlowStart& start) noexcept {
     gate_.enter_waiting();
     window_.number_from(SequenceSpace(start.first_sequence));
     results_.limit_requests(start.reads);
-    options_.timeout = start.timeout;
     do send_out(std::chrono::steady_clock::now());
     while (!gate_.leave());
 }
@@ -72,7 +71,10 @@ Wire::Found PacketFlow::turn() noexcept {
     if (!moved && !is_whole(looks) && !window_.unsent()) return Found::unchanged;
     const FlowTime now = std::chrono::steady_clock::now();
     const Found found = moved ? take_batch(now) : Found::nothing;
-    if (found != Found::more && !words_.silent()) window_.expire(now);
+    if (found != Found::more && !words_.silent() && !window_.expire(now)) {
+        failure_.set("the peer has acknowledged nothing, however often it was sent");
+        lose();
+    }
     // Of what came first since a look in vain, nothing is done yet: the next look says more.
     const bool first = found == Found::last && looks > 1 && !marks_.armed.load();
     if (!first || window_.unsent())
@@ -153,7 +155,6 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     if (words_.lost()) return;
     watch(now);
     const bool silent = words_.silent();
-    const bool idle = !window_.in_flight();
     // Requests go ahead of answers, and before those are looked for: the peer's program waits for
     // them, and for acknowledgements mostly nobody does. Where it does, it relies on the completion
     // before the answer.
@@ -162,11 +163,9 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
         window_.send(output_, now);
         output_.flush();
     }
-    // A peer of ours is asked while nothing is to be answered; another one may have been silent.
     if (marks_.armed.load()) says = Says::all;
     if (!feeder_.answer(output_, take_flags(), says, now)) return break_protocol();
     if (!silent && awaited) window_.send(output_, now);
-    if (options_.foreign && idle && window_.in_flight()) silence_.heard = now;
     if (std::exchange(silence_.probed, false))
         output_.add({PacketOpcode::probe, false, false, 0}, ProbeHeader{mlx5::be32(0)});
     if (notices_.take(now))
@@ -179,8 +178,13 @@ void PacketFlow::send_out(FlowTime now, Says says) noexcept {
     marks_.timed.store((window_.timed() && !silent) || refused, std::memory_order_relaxed);
 }
 
-// A peer that does not answer; one whose kernel says why is asked at once.
+// A peer that does not answer; one whose kernel says why is asked at once. A foreign one cannot be
+// asked: its requests' retries decide, and behind the last one nothing is sent any more.
 void PacketFlow::watch(FlowTime now) noexcept {
+    if (options_.foreign) {
+        if (marks_.gives_up.load()) lose();
+        return;
+    }
     const bool waits = window_.in_flight() && !words_.silent();
     if (!waits && !silence_.asked && back_end_->refusals() == 0) return;
     const bool refused = back_end_->refusals() != 0;

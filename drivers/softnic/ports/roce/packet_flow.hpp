@@ -23,18 +23,17 @@ namespace verbatim::softnic {
 
 struct FlowOptions {
     FlowEnd own, peer;
-    std::size_t mtu = 1024;      // bytes
-    std::size_t questions = 16;  // packets of responses that the peer answers at once
-    std::chrono::milliseconds timeout{60000};
+    std::size_t mtu = 1024;                    // bytes
+    std::size_t questions = 16;                // packets of responses that the peer answers at once
+    std::chrono::milliseconds timeout{60000};  // of a silent peer of ours
     // No software NIC of ours: it knows no packets of our own, and its checksums were looked at.
     bool foreign = false;
 };
 
 // Of a foreign peer, known once this side may send.
 struct FlowStart {
-    std::uint32_t first_sequence = 0;          // the PSN of the first packet
-    std::chrono::milliseconds timeout{60000};  // without a sign of a peer that is to answer
-    std::size_t reads = kQuestions;            // reads and atomic operations that it remembers
+    std::uint32_t first_sequence = 0;  // the PSN of the first packet
+    std::size_t reads = kQuestions;    // reads and atomic operations that it remembers
 };
 
 class PacketFlow final : public Wire {
@@ -54,6 +53,9 @@ class PacketFlow final : public Wire {
     void flush() noexcept override;
     bool beats() const noexcept override { return true; }
     void beat() noexcept override;
+    void set_patience(std::chrono::nanoseconds patience) noexcept override {
+        window_.set_patience(patience);
+    }
     PacketCounts packets() const noexcept override {
         return {counts_.sent.load(std::memory_order_relaxed),
                 counts_.repeated.load(std::memory_order_relaxed),

@@ -2,15 +2,13 @@
 #include "request_window.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "packets/not_ready_time.hpp"
 
 namespace verbatim::softnic {
 namespace {
 
-// The first one is longer than the time after which an engine thread replaces a poller that has
-// gone.
-constexpr std::chrono::milliseconds kFirstTimeout{8}, kMostTimeout{256};
 constexpr std::chrono::milliseconds kFirstProbe{1}, kMostProbe{64};
 constexpr std::uint64_t kAsksEvery = 16;
 
@@ -27,12 +25,7 @@ bool ends_message(PacketOpcode opcode) noexcept {
 
 RequestWindow::RequestWindow(RequestPackets& packets, ReadResults& results, PeerWords& words,
                              const SequenceSpace& space, bool foreign) noexcept
-    : packets_(packets),
-      results_(results),
-      words_(words),
-      space_(space),
-      foreign_(foreign),
-      timeout_(kFirstTimeout) {}
+    : packets_(packets), results_(results), words_(words), space_(space), foreign_(foreign) {}
 
 bool RequestWindow::take(const WirePacket& packet, FlowTime now) noexcept {
     const std::int64_t number = space_.number_of(packet.sequence, acknowledged_);
@@ -116,22 +109,26 @@ void RequestWindow::progress(std::uint64_t number, FlowTime now) noexcept {
     acknowledged_ = number;
     packets_.release(number);
     recovering_ = waiting_.active = false;
-    timeout_ = kFirstTimeout;
-    deadline_ = now + timeout_;
+    timer_.restart(now);
     said_.acknowledged = said_.taken = number;
     said_.waits = 0;
     words_.store(said_);
 }
 
-// Of one message it is counted once, however often it is said.
+// Of one message it is counted once, however often it is said. A try is one that the peer answers:
+// answers may be doubled, or be lost.
 void RequestWindow::wait(std::uint8_t syndrome, FlowTime now) noexcept {
     const std::chrono::nanoseconds time = not_ready_time(syndrome);
     if (waiting_.number != acknowledged_ + 1) {
-        waiting_.number = acknowledged_ + 1;
+        waiting_ = {.number = acknowledged_ + 1, .tries = 1};
         waiting_.delay = std::max<std::chrono::nanoseconds>(time, kFirstProbe);
         ++said_.not_ready;
+    } else if (std::exchange(waiting_.sent, false)) {
+        ++waiting_.tries;
     }
-    if (!waiting_.active) waiting_.until = now + waiting_.delay;
+    words_.count_tries(waiting_.tries);
+    timer_.restart(now);
+    waiting_.until = waiting_.active ? std::max(waiting_.until, now + time) : now + waiting_.delay;
     waiting_.active = packets_.in_flight() != 0;  // else it is sent again anyhow
     said_.waits = 1;
     said_.not_ready_for = static_cast<std::uint64_t>(time.count());
@@ -156,12 +153,13 @@ void RequestWindow::go_back(FlowTime now) noexcept {
     packets_.rewind();
     recovering_ = true;
     waiting_.active = false;
-    deadline_ = now + timeout_;
+    timer_.start(now);
 }
 
 void RequestWindow::emit(PacketOutput& output, const KeptPacket& packet, const Gathered& body,
                          bool asks) noexcept {
     if (asks) asked_ = std::max(asked_, packet.last());
+    waiting_.sent |= packet.number == waiting_.number;
     output.add({packet.opcode, packet.solicited, asks, space_.sequence_of(packet.number)}, body);
 }
 
@@ -187,28 +185,33 @@ void RequestWindow::probe(PacketOutput& output, FlowTime now) noexcept {
     if (now < waiting_.until || !packets_.oldest(packet, body)) return;
     emit(output, packet, body, true);
     ++repeated_;
-    waiting_.delay = std::min<std::chrono::nanoseconds>(2 * waiting_.delay, kMostProbe);
+    waiting_.delay = std::max(std::chrono::nanoseconds(said_.not_ready_for),
+                              std::min<std::chrono::nanoseconds>(2 * waiting_.delay, kMostProbe));
     waiting_.until = now + waiting_.delay;
 }
 
 // A program that computes has not looked at what came meanwhile, so the time alone tells nothing.
-void RequestWindow::expire(FlowTime now) noexcept {
-    if (waiting_.active || packets_.in_flight() == 0 || now < deadline_) return;
-    timeout_ = std::min<std::chrono::nanoseconds>(2 * timeout_, kMostTimeout);
-    recovering_ = false;
-    lose_packets(now);
+// What waits for the peer is sent again by another timer.
+bool RequestWindow::expire(FlowTime now) noexcept {
+    if (packets_.in_flight() == 0) return true;
+    const RetryTimer::State state = timer_.look(now);
+    if (state == RetryTimer::State::expired && !waiting_.active) {
+        recovering_ = false;
+        lose_packets(now);
+    }
+    return state != RetryTimer::State::in_vain;
 }
 
 void RequestWindow::send(PacketOutput& output, FlowTime now) noexcept {
     if (waiting_.active) return probe(output, now);
-    const bool idle = packets_.in_flight() == 0;
+    const bool idle = packets_.in_flight() == 0, new_ones = packets_.most() == acknowledged_;
     KeptPacket packet;
     for (Gathered body; may_send() && packets_.next(packet, body); body = {}) {
         const bool again = packet.last() <= packets_.most();
         packets_.note_sent(packet);
         emit(output, packet, body, again || asks(packet));
     }
-    if (idle && packets_.in_flight() != 0) deadline_ = now + timeout_;
+    if (idle && packets_.in_flight() != 0) new_ones ? timer_.restart(now) : timer_.start(now);
     timed_.store(packets_.in_flight() != 0, std::memory_order_relaxed);
 }
 

@@ -14,6 +14,7 @@
 #include "packet_output.hpp"
 #include "packets/sequence.hpp"
 #include "request_packets.hpp"
+#include "retry_timer.hpp"
 
 namespace verbatim::softnic {
 
@@ -32,7 +33,10 @@ class RequestWindow {
     // Sends what may be sent now.
     void send(PacketOutput& output, FlowTime now) noexcept;
     // Everything that came was taken: what has no answer in time is lost, and is sent again next.
-    void expire(FlowTime now) noexcept;
+    // False: it was sent again as long as the patience lasts.
+    bool expire(FlowTime now) noexcept;
+    // As RetryTimer has it.
+    void set_patience(std::chrono::nanoseconds patience) noexcept { timer_.set_patience(patience); }
     // True once: what was sent is awaited, and has not asked for an acknowledgement.
     bool take_question() noexcept;
     // Something is not answered: send() is to be called at times. Any thread.
@@ -47,6 +51,8 @@ class RequestWindow {
     struct Waiting {
         bool active = false;
         std::uint64_t number = 0;  // the oldest packet when the last message waited
+        std::uint32_t tries = 0;   // of it, that the peer has answered so
+        bool sent = false;         // again, since the last answer
         FlowTime until;
         std::chrono::nanoseconds delay{0};
     };
@@ -76,8 +82,7 @@ class RequestWindow {
     std::uint64_t acknowledged_ = 0, asked_ = 0;
     CongestionWindow window_;
     bool recovering_ = false;
-    FlowTime deadline_;
-    std::chrono::nanoseconds timeout_;
+    RetryTimer timer_;
     Waiting waiting_;
     std::uint64_t repeated_ = 0;
     std::atomic<bool> timed_{false};

@@ -21,6 +21,8 @@ class PeerWords {
     std::chrono::nanoseconds not_ready_for() const noexcept {
         return std::chrono::nanoseconds(not_ready_for_.load(std::memory_order_relaxed));
     }
+    // How often the peer said so of that message; 0: it says so once.
+    std::uint32_t tries() const noexcept { return tries_.load(std::memory_order_relaxed); }
     // The message after those acknowledged found no receive.
     bool waits() const noexcept {
         const std::uint64_t after = waits_.load(std::memory_order_acquire);
@@ -46,12 +48,16 @@ class PeerWords {
         state_.store(static_cast<ReceiverState>(words.state), std::memory_order_release);
         return true;
     }
+    // Before the words that say so.
+    void count_tries(std::uint32_t tries) noexcept {
+        tries_.store(tries, std::memory_order_relaxed);
+    }
     void lose() noexcept { lost_.store(true, std::memory_order_release); }
 
   private:
     std::atomic<std::uint64_t> acknowledged_{0}, not_ready_{0}, waits_{0};
     std::atomic<std::int64_t> not_ready_for_{0};
-    std::atomic<std::uint32_t> refused_{0};
+    std::atomic<std::uint32_t> refused_{0}, tries_{0};
     std::atomic<ReceiverState> state_{ReceiverState::open};
     std::atomic<bool> lost_{false};
 };

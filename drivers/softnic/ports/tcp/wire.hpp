@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 #include <verbatim/softnic/softnic.hpp>
 
@@ -47,6 +48,9 @@ class Wire {
     // The engine thread's, about once a second, if that is wanted.
     virtual bool beats() const noexcept { return false; }
     virtual void beat() noexcept {}
+    // Control path, at any time: how long what is sent to a foreign peer is sent again in vain; 0,
+    // as at first: for ever.
+    virtual void set_patience(std::chrono::nanoseconds) noexcept {}
     // Any thread.
     virtual PacketCounts packets() const noexcept { return {}; }
     // Changes where something came that the peer's responder says. Any thread.
