@@ -168,6 +168,12 @@ TEST_F(Window, tries_no_sooner_than_the_peer_says) {
         EXPECT_EQ(window.repeated(), tries);
         now += 5ms;  // on its way
     }
+    refuse_first(0, now);
+    look(now += kLongest);  // its answer is lost
+    look(now + kLongest - 1us);
+    EXPECT_EQ(window.repeated(), 5u);
+    look(now + kLongest);
+    EXPECT_EQ(window.repeated(), 6u);
 }
 
 TEST_F(Window, is_patient_with_a_peer_that_says_it_has_no_receive) {
