@@ -1,6 +1,6 @@
 // Receivers that are killed or stopped at each step under composed messages, and senders of such
 // messages. A message outlives its receiver whole; nothing of a sender that goes is seen; all
-// memory comes back.
+// memory comes back. Also a sender that lives, and does not send what it has composed.
 #include <deque>
 
 #include "link/object_link.hpp"
@@ -28,6 +28,19 @@ inline constexpr std::string_view kText = "a text that is too long to lie in its
 bool is_whole(const Ledger& got) {
     return got.numbers.size() == kNumbers && got.numbers.back() == kNumbers - 1 &&
            got.texts.size() == kTexts && got.texts.back() == kText && got.self == &got;
+}
+
+void fill_numbers(ComposedMessage<Ledger>& message) {
+    message->numbers.reserve(kNumbers);
+    for (std::size_t i = 0; i < kNumbers; ++i) message->numbers.push_back(i);
+}
+void fill_texts(ComposedMessage<Ledger>& message) {
+    for (std::size_t i = 0; i < kTexts; ++i) message->texts.emplace_back(kText);
+}
+void fill(ComposedMessage<Ledger>& message) {
+    message->self = &*message;
+    fill_numbers(message);
+    fill_texts(message);
 }
 
 // Composed messages on one connection, one after the other. A step begins a message, fills a part
@@ -60,12 +73,8 @@ class Composer {
   private:
     void compose_part() {
         if (part_ == 0 && !begin()) return;
-        if (part_ == 1) {
-            (*message_)->numbers.reserve(kNumbers);
-            for (std::size_t i = 0; i < kNumbers; ++i) (*message_)->numbers.push_back(i);
-        } else if (part_ == 2) {
-            for (std::size_t i = 0; i < kTexts; ++i) (*message_)->texts.emplace_back(kText);
-        }
+        if (part_ == 1) fill_numbers(*message_);
+        if (part_ == 2) fill_texts(*message_);
         is_whole_ = ++part_ == kParts;
     }
     // False: its room at the receiver may come by the next step.
@@ -253,6 +262,63 @@ TEST_F(ComposedSteps, of_a_receiver_that_goes_leave_the_message_whole_for_anothe
 
 TEST_F(ComposedSteps, of_a_sender_that_goes_show_nothing_of_its_message) {
     end_after_each_step(Role::sends);
+}
+
+// ---- a composer that lives on ----
+
+using Texts = std::vector<std::string>;
+constexpr std::uint64_t kHeld = std::uint64_t{5} << 20;  // of 8 MiB
+
+// Has a message in the receiver's slots, and sends it only when it is told to. Until then it looks
+// at the connection, no more.
+int compose_and_wait(softnic::test::Wire& wire) {
+    std::uint16_t port = 0;
+    if (!wire.get(port)) return 2;
+    Context context(test::small_config());
+    Connection connection = context.connect(test::local(port));
+    std::optional<ComposedMessage<Ledger>> message;
+    for (const Deadline deadline = soon(); !message || message->place().address() == 0;) {
+        if (deadline.passed()) return 3;
+        message.emplace(compose<Ledger>(connection, {.expected_bytes = kHeld}));
+        (void)readable(connection);
+    }
+    steps::fill(*message);
+    if (!wire.signal()) return 4;
+    while (!wire.readable(1)) (void)readable(connection);
+    if (!wire.wait()) return 5;
+    const bool is_composed = send(connection, *message, {soon()}).composed;
+    return is_composed && wire.wait() ? 0 : 6;
+}
+
+// The other connection's graph needs memory that only the composer can give back.
+TEST(PlacedMessage, that_is_never_sent_yields_its_slots_to_another_connection) {
+    softnic::test::Child composer(&compose_and_wait);
+    Config config = test::small_config();
+    config.receive_arena.max_bytes = std::size_t{8} << 20;
+    config.objects.window_wait = 30s;
+    Context receiving(config), sending(test::small_config());
+    Listener listener = receiving.listen("127.0.0.1:0");
+    ASSERT_TRUE(composer.wire().put(listener.port()));
+    Connection held = listener.accept(soon());
+    for (const Deadline deadline = soon(); !composer.wire().readable(1);) {
+        ASSERT_FALSE(deadline.passed());
+        (void)readable(held);
+    }
+    ASSERT_TRUE(composer.wire().wait()) << "no message was composed in the receiver's slots";
+    EXPECT_GE(held.receive_arena().usage().allocated_bytes, kHeld);
+
+    std::thread peer([&] {
+        Connection other = sending.connect(test::local(listener.port()));
+        EXPECT_NO_THROW(send(other, Texts(60, std::string(110'000, 't')), {soon()}));
+    });
+    Connection other = listener.accept(soon());
+    EXPECT_NO_THROW(EXPECT_EQ(receive<Texts>(other, {soon()})->size(), 60u));
+    peer.join();
+    // The message is whole, and finds room when it is sent after all.
+    ASSERT_TRUE(composer.wire().signal());
+    EXPECT_TRUE(steps::is_whole(*receive<Ledger>(held, {soon()})));
+    ASSERT_TRUE(composer.wire().signal());
+    EXPECT_EQ(composer.reap(), 0);
 }
 
 }  // namespace

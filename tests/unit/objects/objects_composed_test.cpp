@@ -298,6 +298,21 @@ void expect_chain(const Chain& got, std::uint64_t number) {
     EXPECT_EQ(got.next, &got);
 }
 
+// In memory of its own: nothing of it lies where its sender can write.
+TEST(Composed, a_hostile_receiver_copies_a_message_of_several_segments_before_it_looks) {
+    Config careful = test::small_config();
+    careful.objects.hostile = true;
+    Pair pair(test::small_config(), careful);
+    const Arena& lent = pair.receiver->receive_arena();
+    for (std::uint64_t number = 1; number < 4; ++number) {
+        const auto [got, report] = pass_on(pair, make_chain(*pair.sender, number));
+        EXPECT_TRUE(report.composed);
+        expect_chain(*got, number);
+        EXPECT_FALSE(lent.contains(got.get()));
+        EXPECT_FALSE(lent.contains(got->numbers.data()));
+    }
+}
+
 // A process that receives, by a connection that this one accepts. It ends when it is told to: over
 // some ports a sender awaits that the receiver's engine acknowledges its writes.
 class ReceivingProcess {
@@ -405,21 +420,51 @@ TEST(Composed, a_message_whose_receiver_dies_goes_to_another_one) {
     expect_chain(*got, 2);
 }
 
+// True if it lies at the addresses that it will have at the receiver.
+bool is_in_place(const ComposedMessage<Chain>& message) {
+    const std::uint64_t place = message.place().address();
+    const auto root = reinterpret_cast<std::uint64_t>(&message.root());
+    return place != 0 && root > place && root - place < 4096;
+}
+// The child changes pages of its own.
+void change_in_a_child(ComposedMessage<Chain>& message) {
+    const pid_t child = fork();
+    if (child == 0) {
+        message->numbers[49'999] = 77;
+        _exit(message->next == &*message ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+// The first message is apart, others lie where they will at the receiver: a process of its own, as
+// its addresses are taken here otherwise.
 TEST(Composed, a_fork_between_composing_and_sending_changes_nothing) {
-    Pair pair;
-    for (std::uint64_t number = 1; number < 4; ++number) {
-        auto message = make_chain(*pair.sender, number);
-        const pid_t child = fork();
-        if (child == 0) {
-            message->numbers[49'999] = 77;  // of its own pages
-            _exit(message->next == &*message ? 0 : 1);
+    ReceivingProcess receiver([](Connection& connection) {
+        for (std::uint64_t number = 1; number < 5; ++number) {
+            const auto got = receive<Chain>(connection, {soon()});
+            if (got->numbers != std::pmr::vector<std::uint64_t>(50'000, number)) return 8;
+            if (got->next != got.get()) return 9;
+            send(connection, 0, {soon()});
         }
-        int status = 0;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
-        const auto [got, report] = pass_on(pair, message);
-        EXPECT_TRUE(report.composed);
-        expect_chain(*got, number);
+        return 0;
+    });
+    Context context(test::small_config());
+    Connection connection = receiver.accept(context);
+    int in_place = 0;
+    for (std::uint64_t number = 1; number < 5; ++number) {
+        auto message = make_chain(connection, number);
+        in_place += is_in_place(message);
+        change_in_a_child(message);
+        EXPECT_TRUE(send(connection, message, {soon()}).composed);
+        // Behind the room for the next one.
+        (void)receive<int>(connection, {soon()});
+    }
+    const int status = receiver.end();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    if (SetAside::kIsUsable) {
+        EXPECT_GE(in_place, 1);
     }
 }
 
