@@ -133,21 +133,11 @@ class Mender : public Mending {
         if constexpr (kHasReferences<E>) {
             if constexpr (Types::template may_lead_nowhere<E>())
                 if (count == 1 && Types::leads_nowhere(*reinterpret_cast<const E*>(at)))
-                    return mend_leaf(*reinterpret_cast<E*>(at));
+                    return mend_leaf(*this, *reinterpret_cast<E*>(at));
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
         } else if constexpr (!kPlain<E>)
             for (std::uint64_t i = 0; i < count; ++i)
                 TraitOf<E>::mend(*this, *reinterpret_cast<E*>(at + i * sizeof(E)));
-    }
-
-    // An object without a step: all its references are null.
-    template <class E>
-    [[gnu::always_inline]] void mend_leaf(E& object) {
-        if constexpr (!TraitOf<E>::kHoldsPointersOnly) mend_beside_pointers(object);
-    }
-    template <class E>
-    [[gnu::noinline]] void mend_beside_pointers(E& object) {
-        TraitOf<E>::mend(*this, object);
     }
 
     template <class E>

@@ -152,6 +152,16 @@ template <class T>
     return false;
 }
 
+// An object that leads nowhere. A call: what it does may lead here again, by types.
+template <class R, class E>
+[[gnu::noinline]] void mend_beside_pointers(R& receiver, E& object) {
+    TraitOf<E>::mend(receiver, object);
+}
+template <class R, class E>
+[[gnu::always_inline]] inline void mend_leaf(R& receiver, E& object) {
+    if constexpr (!TraitOf<E>::kHoldsPointersOnly) mend_beside_pointers(receiver, object);
+}
+
 // A step of a walk takes at most so many objects: how much is done between two looks at what has
 // come, or must go.
 inline constexpr std::uint64_t kStepObjects = 64;
