@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -120,6 +121,11 @@ class Graph {
         }
         for (Node* const node : std::vector<Node*>(nodes_)) link(*node);
     }
+    ~Graph() {
+        for (Node* const node : nodes_) node->~Node();
+    }
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
     Node& root() { return *nodes_.back(); }
 
   private:
@@ -193,8 +199,11 @@ std::vector<std::string> as_received(std::vector<std::string> told) {
 
 TEST(LeavesOfClasses, random_graphs_of_all_sizes_arrive) {
     const auto arena = std::make_shared<Arena>(ArenaOptions{});
-    for (const bool is_on_heap : {false, true}) {
-        Graph graph(is_on_heap ? *std::pmr::new_delete_resource() : *arena);
+    std::pmr::monotonic_buffer_resource heap;
+    for (std::pmr::memory_resource* const memory :
+         {static_cast<std::pmr::memory_resource*>(&heap),
+          static_cast<std::pmr::memory_resource*>(arena.get())}) {
+        Graph graph(*memory);
         Node* const root = &graph.root();
         const std::vector<std::string> sent = as_received(told_by(*root));
         ASSERT_GT(sent.size(), 1000u);
