@@ -103,6 +103,11 @@ class UverbsRetries : public testing::Test {
         receive_from(pair, number, peer, wanted);
         send_to(pair, wanted);
     }
+    void connect_both(const Attributes& wanted) {
+        connect(other.pair.get(), one.pair->qp_num, own, wanted);
+        connect(one.pair.get(), other.pair->qp_num, own, wanted);
+    }
+    void post_send(std::uint64_t id) { one.request(IBV_WR_SEND, 0, 8).post(one.pair.get(), id); }
     void post_write(std::uint64_t id) {
         one.request(IBV_WR_RDMA_WRITE, 0, 8)
             .to(other.memory.data(), other.region->rkey)
@@ -112,6 +117,11 @@ class UverbsRetries : public testing::Test {
         const ibv_wc completion = one.poll();
         EXPECT_EQ(completion.wr_id, id);
         EXPECT_EQ(completion.status, status) << ibv_wc_status_str(completion.status);
+    }
+    void expect_no_completion_for(std::chrono::milliseconds time) {
+        ibv_wc stray{};
+        for (const auto begun = steady_clock::now(); steady_clock::now() < begun + time;)
+            ASSERT_EQ(ibv_poll_cq(one.completions.get(), 1, &stray), 0);
     }
     void expect_no_more() {
         ibv_wc stray{};
@@ -163,19 +173,15 @@ TEST_F(UverbsRetries, do_not_show_where_the_peer_is_there_before_they_end) {
     connect(one.pair.get(), other.pair->qp_num, own, {.timeout = 18});
     one.word(0) = 42;
     post_write(1);
-    ibv_wc stray{};
-    for (const auto begun = steady_clock::now(); steady_clock::now() < begun + 300ms;)
-        ASSERT_EQ(ibv_poll_cq(one.completions.get(), 1, &stray), 0);
+    ASSERT_NO_FATAL_FAILURE(expect_no_completion_for(300ms));
     connect(other.pair.get(), one.pair->qp_num, own, {});
     expect_completion(1, IBV_WC_SUCCESS);
     EXPECT_EQ(other.word(0), 42u);
 }
 
 TEST_F(UverbsRetries, of_a_peer_without_a_receive_end_with_the_message) {
-    const Attributes wanted{.not_ready_retries = 2, .not_ready_timer = 1};
-    connect(other.pair.get(), one.pair->qp_num, own, wanted);
-    connect(one.pair.get(), other.pair->qp_num, own, wanted);
-    one.request(IBV_WR_SEND, 0, 8).post(one.pair.get(), 0);
+    connect_both({.not_ready_retries = 2, .not_ready_timer = 1});
+    post_send(0);
     post_write(1);
     expect_completion(0, IBV_WC_RNR_RETRY_EXC_ERR);
     expect_completion(1, IBV_WC_WR_FLUSH_ERR);
@@ -185,13 +191,9 @@ TEST_F(UverbsRetries, of_a_peer_without_a_receive_end_with_the_message) {
 
 // The longest time but one, 491.52 ms: the receive is there before the second try.
 TEST_F(UverbsRetries, of_a_peer_without_a_receive_begin_when_it_says) {
-    const Attributes wanted{.not_ready_retries = 1, .not_ready_timer = 31};
-    connect(other.pair.get(), one.pair->qp_num, own, wanted);
-    connect(one.pair.get(), other.pair->qp_num, own, wanted);
-    one.request(IBV_WR_SEND, 0, 8).post(one.pair.get(), 3);
-    ibv_wc stray{};
-    for (const auto begun = steady_clock::now(); steady_clock::now() < begun + 100ms;)
-        ASSERT_EQ(ibv_poll_cq(one.completions.get(), 1, &stray), 0);
+    connect_both({.not_ready_retries = 1, .not_ready_timer = 31});
+    post_send(3);
+    ASSERT_NO_FATAL_FAILURE(expect_no_completion_for(100ms));
     other.receive(512, 64);
     expect_completion(3, IBV_WC_SUCCESS);
 }
