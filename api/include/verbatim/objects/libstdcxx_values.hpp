@@ -63,6 +63,16 @@ inline int owners_of(const ControlBlock* block) noexcept {
     const auto* count = reinterpret_cast<const int*>(block->bytes + sizeof(void*));
     return __atomic_load_n(count, __ATOMIC_ACQUIRE);
 }
+// Of one of these pointers; it counts nothing.
+inline CountedPointerImage image_of(const auto& pointer) noexcept {
+    CountedPointerImage image;
+    static_assert(sizeof pointer == sizeof image);
+    std::memcpy(&image, static_cast<const void*>(&pointer), sizeof image);
+    return image;
+}
+inline bool has_expired(const CountedPointerImage& image) noexcept {
+    return image.block == nullptr || owners_of(image.block) == 0;
+}
 // Makes a block of a received graph, which ends with the graph's memory: its owners never become
 // none, and it frees nothing.
 void make_lasting_block(ControlBlock* block) noexcept;

@@ -96,11 +96,8 @@ inline constexpr bool kIsOwner =
 // What it leads to, without a count: the graph may be one that is read only.
 template <class T>
 const T* target_of(const std::weak_ptr<T>& pointer) noexcept {
-    CountedPointerImage image;
-    static_assert(sizeof pointer == sizeof image);
-    std::memcpy(&image, static_cast<const void*>(&pointer), sizeof image);
-    const bool is_there = image.block != nullptr && owners_of(image.block) != 0;
-    return is_there ? reinterpret_cast<const T*>(image.target) : nullptr;
+    const CountedPointerImage image = image_of(pointer);
+    return has_expired(image) ? nullptr : reinterpret_cast<const T*>(image.target);
 }
 // Its memory holds zeros before it is made, and so an empty std::enable_shared_from_this.
 template <class T>

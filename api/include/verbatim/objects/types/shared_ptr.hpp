@@ -82,12 +82,6 @@ struct CountedPointerTrait {
     }
 
   protected:
-    static Image image_of(const auto& pointer) noexcept {
-        Image image;
-        static_assert(sizeof pointer == sizeof image);
-        std::memcpy(&image, static_cast<const void*>(&pointer), sizeof image);
-        return image;
-    }
     template <class S>
     static void pack_image(S& sender, const Image& image, Slot slot) {
         sender.template pointer<Target>(reinterpret_cast<const Target*>(image.target),
@@ -103,9 +97,8 @@ struct WeakPointerTrait : CountedPointerTrait<T> {
     using Base = CountedPointerTrait<T>;
     template <class S>
     static void pack(S& sender, const auto& pointer, Slot slot) {
-        const auto image = Base::image_of(pointer);
-        if (image.block == nullptr || owners_of(image.block) == 0)
-            return sender.amend(slot, std::array<std::byte, sizeof image>{});
+        const auto image = image_of(pointer);
+        if (has_expired(image)) return sender.amend(slot, std::array<std::byte, sizeof image>{});
         Base::pack_image(sender, image, slot);
     }
 };
@@ -118,7 +111,7 @@ struct Trait<std::shared_ptr<T>> : detail::CountedPointerTrait<T> {
     static std::string spell() { return "shared_ptr<" + TraitOf<T>::spell() + ">"; }
     template <class S>
     static void pack(S& sender, const std::shared_ptr<T>& pointer, Slot slot) {
-        Base::pack_image(sender, Base::image_of(pointer), slot);
+        Base::pack_image(sender, image_of(pointer), slot);
     }
 };
 
