@@ -124,15 +124,6 @@ inline constexpr bool kLeavesInExcerpts =
 template <class Root>
 struct Closure {
     static constexpr bool kIsOpen = false;
-    template <class T>
-    static constexpr bool may_lead_nowhere() {
-        return kMayLeadNowhere<T>;
-    }
-    // True: the walks make no step for this object.
-    template <class T>
-    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
-        return objects::leads_nowhere(object);
-    }
     using Types = typename detail::Expand<List<>, List<Root>>::Type;
     using Edges =
         detail::mp::mp_unique<detail::Join<detail::mp::mp_transform<detail::EdgesOf, Types>>>;

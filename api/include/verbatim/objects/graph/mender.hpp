@@ -131,8 +131,8 @@ class Mender : public Mending {
     template <class E>
     [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
         if constexpr (kHasReferences<E>) {
-            if constexpr (Types::template may_lead_nowhere<E>())
-                if (count == 1 && Types::leads_nowhere(*reinterpret_cast<const E*>(at)))
+            if constexpr (kMayLeadNowhere<E>)
+                if (count == 1 && leads_nowhere(*reinterpret_cast<const E*>(at)))
                     return mend_leaf(*this, *reinterpret_cast<E*>(at));
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
         } else if constexpr (!kPlain<E>)

@@ -7,12 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <span>
 #include <type_traits>
 #include <typeinfo>
-#include <utility>
 
 #include <verbatim/objects/classes/open_type.hpp>
 #include <verbatim/objects/describe/virtual_tables.hpp>
@@ -40,50 +37,6 @@ struct IsOpen
 // It has walks of its own.
 template <>
 struct IsOpen<OpenGraph> : std::false_type {};
-
-// A field that leads to an object of any class, unless it is null.
-template <class T>
-struct IsClassPointer : std::false_type {};
-template <class E>
-struct IsClassPointer<E*> : std::bool_constant<kIsDynamic<E>> {};
-template <class E, class D>
-struct IsClassPointer<std::unique_ptr<E, D>> : std::bool_constant<kIsDynamic<E>> {};
-// Are all references of a T such fields, in it or in parts that are always there?
-template <class T>
-struct RefersByClassPointers {
-    template <class P>
-    using OfPart = RefersByClassPointers<P>;
-    static constexpr bool value = [] {
-        if constexpr (IsClassPointer<T>::value || !kHasReferences<T>)
-            return true;
-        else if constexpr (requires { TraitOf<T>::kHoldsAllParts; })
-            return mp::mp_empty<typename TraitOf<T>::Edges>::value &&
-                   mp::mp_all_of<typename TraitOf<T>::Parts, OfPart>::value;
-        return false;
-    }();
-};
-// Leaves of polymorphic trees are objects of such classes whose pointers are null.
-template <class T>
-inline constexpr bool kMayBeLeaf =
-    std::is_polymorphic_v<T>&& kHasReferences<T>&& RefersByClassPointers<T>::value;
-template <class T>
-[[gnu::always_inline]] inline bool holds_pointer(const T& object) {
-    bool holds = false;
-    if constexpr (IsClassPointer<T>::value) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, static_cast<const void*>(&object), sizeof word);
-        holds = word != 0;
-    } else if constexpr (requires { typename TraitOf<T>::ListedParts; }) {
-        using Listed = typename TraitOf<T>::ListedParts;
-        [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-            ((holds |= holds_pointer(Listed::template get<I>(object))), ...);
-        }
-        (typename TraitOf<T>::Indices{});
-    } else if constexpr (kHasReferences<T>) {
-        for (const auto& element : object) holds |= holds_pointer(element);
-    }
-    return holds;
-}
 
 template <class T>
 using IsPolymorphic = std::is_polymorphic<T>;
@@ -160,15 +113,6 @@ struct OpenClosure {
     template <class T>
     static constexpr bool is_inner() {
         return !kHasReferences<T> && !kIsDynamic<T> && !std::is_same_v<T, ControlBlock>;
-    }
-    template <class T>
-    static constexpr bool may_lead_nowhere() {
-        return kMayLeadNowhere<T> || detail::kMayBeLeaf<T>;
-    }
-    template <class T>
-    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
-        if constexpr (detail::kMayBeLeaf<T>) return !detail::holds_pointer(object);
-        return objects::leads_nowhere(object);
     }
     template <class T>
     static std::uint16_t number_of() noexcept {

@@ -16,7 +16,7 @@
 namespace verbatim::objects {
 
 template <class E>
-concept PointerFan = kMayLeadNowhere<E>;
+concept PointerFan = kMayLeadNowhere<E> && !std::is_polymorphic_v<E>;
 
 // Of the sender's walk.
 template <class Packer>

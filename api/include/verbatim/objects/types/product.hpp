@@ -236,7 +236,19 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     static constexpr bool kPlain = !Validated<T> && !std::is_polymorphic_v<T> && Product::kPlain;
     static constexpr bool kHoldsPointersOnly =
         !Validated<T> && !std::is_polymorphic_v<T> && Product::kHoldsPointersOnly;
-    static constexpr bool kMayLeadNowhere = !std::is_polymorphic_v<T> && Product::kMayLeadNowhere;
+    // So may polymorphic objects, if all that they refer to are objects of any class.
+    static constexpr bool kMayLeadNowhere = [] {
+        if constexpr (std::is_polymorphic_v<T>)
+            return kHasReferences<T> && RefersByClassPointers<T>::value;
+        else
+            return Product::kMayLeadNowhere;
+    }();
+    [[gnu::always_inline]] static bool leads_nowhere(const T& object) {
+        if constexpr (std::is_polymorphic_v<T>)
+            return !holds_pointer(object);
+        else
+            return Product::leads_nowhere(object);
+    }
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;

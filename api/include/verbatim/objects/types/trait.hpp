@@ -17,9 +17,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 
 #include <boost/mp11.hpp>
 
@@ -141,6 +144,51 @@ template <class E, class R>
     else
         for (std::uint64_t i = 0; i < count; ++i) TraitOf<E>::mend(receiver, first[i]);
 }
+namespace detail {
+
+// A field that leads to an object of any class, unless it is null.
+template <class T>
+struct IsClassPointer : std::false_type {};
+template <class E>
+struct IsClassPointer<E*> : std::bool_constant<kIsDynamic<E>> {};
+template <class E, class D>
+struct IsClassPointer<std::unique_ptr<E, D>> : std::bool_constant<kIsDynamic<E>> {};
+// Are all references of a T such fields, in it or in parts that are always there?
+template <class T>
+struct RefersByClassPointers {
+    template <class P>
+    using OfPart = RefersByClassPointers<P>;
+    static constexpr bool value = [] {
+        if constexpr (IsClassPointer<T>::value || !kHasReferences<T>)
+            return true;
+        else if constexpr (requires { TraitOf<T>::kHoldsAllParts; })
+            return boost::mp11::mp_empty<typename TraitOf<T>::Edges>::value &&
+                   boost::mp11::mp_all_of<typename TraitOf<T>::Parts, OfPart>::value;
+        return false;
+    }();
+};
+// Does any of these fields lead anywhere?
+template <class T>
+[[gnu::always_inline]] inline bool holds_pointer(const T& object) {
+    bool holds = false;
+    if constexpr (IsClassPointer<T>::value) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, static_cast<const void*>(&object), sizeof word);
+        holds = word != 0;
+    } else if constexpr (requires { typename TraitOf<T>::ListedParts; }) {
+        using Listed = typename TraitOf<T>::ListedParts;
+        [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+            ((holds |= holds_pointer(Listed::template get<I>(object))), ...);
+        }
+        (typename TraitOf<T>::Indices{});
+    } else if constexpr (kHasReferences<T>) {
+        for (const auto& element : object) holds |= holds_pointer(element);
+    }
+    return holds;
+}
+
+}  // namespace detail
+
 // Objects that both walks pass by if nothing in them is to be followed.
 template <class T>
 inline constexpr bool kMayLeadNowhere = requires {
