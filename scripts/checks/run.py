@@ -14,11 +14,12 @@ import format as format_check
 import headers_alone
 import include_direction
 import script_syntax
+import user_names
 import wording
 
 CHECKS = [
     module.CHECK
-    for module in (include_direction, file_sizes, class_sizes, format_check, doc_links, script_syntax, wording, headers_alone)
+    for module in (include_direction, file_sizes, class_sizes, format_check, doc_links, script_syntax, wording, user_names, headers_alone)
 ]
 
 

@@ -9,7 +9,7 @@ namespace {
 
 // Of slots that lie side by side there, in the addresses that are set aside; else 0. The peer may
 // say what it wants: nothing of this process is near.
-std::uint64_t address_of(const BorrowedWindows& windows, const TakenSlots& slots) noexcept {
+std::uint64_t place_of(const BorrowedWindows& windows, const TakenSlots& slots) noexcept {
     const std::uint64_t bytes = slots.count * wire::kSlotBytes;
     const std::uint64_t first = windows.place(slots.window, slots.slot * wire::kSlotBytes).address;
     for (std::uint64_t done = 0; done < bytes;) {
@@ -35,7 +35,7 @@ ComposePlace::ComposePlace(Connection& connection, std::uint64_t bytes)
     if (count == 0 || count > wire::kMaxSlots) return;
     Outgoing& outgoing = link->outgoing();
     if (!outgoing.place(connection, *slots_, static_cast<std::uint32_t>(count))) return;
-    address_ = address_of(outgoing.windows, *slots_);
+    address_ = place_of(outgoing.windows, *slots_);
     if (address_ == 0) outgoing.unplace(*slots_);
 }
 

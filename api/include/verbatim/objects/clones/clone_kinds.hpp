@@ -96,7 +96,7 @@ inline constexpr bool kIsOwner =
 // What it leads to, without a count: the graph may be one that is read only.
 template <class T>
 const T* target_of(const std::weak_ptr<T>& pointer) noexcept {
-    const CountedPointerImage image = image_of(pointer);
+    const CountedPointerImage image = objects::image_of(pointer);
     return has_expired(image) ? nullptr : reinterpret_cast<const T*>(image.target);
 }
 // Its memory holds zeros before it is made, and so an empty std::enable_shared_from_this.

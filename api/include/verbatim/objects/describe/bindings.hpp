@@ -33,7 +33,7 @@ constexpr auto& pick(First& first, Rest&... rest) noexcept {
     if constexpr (I == 0)
         return first;
     else
-        return pick<I - 1>(rest...);
+        return detail::pick<I - 1>(rest...);
 }
 
 // A macro because it must see the bindings themselves. With clang 14, which cannot name a
@@ -42,7 +42,8 @@ constexpr auto& pick(First& first, Rest&... rest) noexcept {
 #if defined(__clang__)
 #define VERBATIM_ADDRESSABLE(...) true
 #else
-#define VERBATIM_ADDRESSABLE(...) (requires { take_references(__VA_ARGS__); })
+#define VERBATIM_ADDRESSABLE(...) \
+    (requires { ::verbatim::objects::detail::take_references(__VA_ARGS__); })
 #endif
 
 // clang-format off

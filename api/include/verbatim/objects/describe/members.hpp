@@ -154,7 +154,7 @@ constexpr bool has_reference(TypeList<M...>) {
 }
 
 template <class T, std::size_t Count>
-using BoundOf = decltype(bind(std::declval<T&>(), detail::Count<Count>{}));
+using BoundOf = decltype(detail::bind(std::declval<T&>(), detail::Count<Count>{}));
 
 }  // namespace detail
 

@@ -88,9 +88,9 @@ Copied<T> copy_graph(const T& root) {
     Mender<T> mender(tables.mending, false);
     Copied<T> copy;
     copy.block = PrivateBlock::reserve(kMaxImageBytes);
-    const ImageFacts facts = pack_into(copy.block, packer);
+    const ImageFacts facts = objects::pack_into(copy.block, packer);
     copy.block.trim_to(facts.told.cursor);
-    mend_at(copy.block.data(), facts, mender);
+    objects::mend_at(copy.block.data(), facts, mender);
     copy.root = static_cast<T*>(mender.root());
     copy.objects = mender.objects();
     copy.bytes = facts.told.cursor;

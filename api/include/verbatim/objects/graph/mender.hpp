@@ -132,7 +132,7 @@ class Mender : public Mending {
     [[gnu::always_inline]] void mend_later(std::byte* at, std::uint64_t count) {
         if constexpr (kHasReferences<E>) {
             if constexpr (kMayLeadNowhere<E>)
-                if (count == 1 && leads_nowhere(*reinterpret_cast<const E*>(at)))
+                if (count == 1 && objects::leads_nowhere(*reinterpret_cast<const E*>(at)))
                     return mend_leaf(*this, *reinterpret_cast<E*>(at));
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>, at, count, 0});
         } else if constexpr (!kPlain<E>)

@@ -210,7 +210,7 @@ class Packer : public Packing {
     template <class E>
     [[gnu::always_inline]] void push(const E* first, std::uint64_t offset, std::uint64_t count) {
         if constexpr (kHasReferences<E>) {
-            if (count == 1 && leads_nowhere(*first)) return;
+            if (count == 1 && objects::leads_nowhere(*first)) return;
             tables_.stack.push_back({count == 1 ? &step_one<E> : &step<E>,
                                      reinterpret_cast<const std::byte*>(first), offset, count});
         }

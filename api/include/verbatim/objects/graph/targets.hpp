@@ -29,9 +29,10 @@ struct Extent {
     }
 };
 
-inline std::uint64_t address_of(const void* object) noexcept {
+// A function object: a function of this name beside a user's type is not found in its place.
+inline constexpr auto address_of = [](const void* object) noexcept {
     return reinterpret_cast<std::uint64_t>(object);
-}
+};
 
 class Targets {
   public:

@@ -71,7 +71,7 @@ Received<T> map_file(GraphFile& file) {
     PrivateBlock image = file.read();
     MendTables tables;
     Mender<Root> mender(tables, false);
-    mend_at(image.data(), file.facts(), mender);
+    objects::mend_at(image.data(), file.facts(), mender);
     if constexpr (std::is_const_v<T>) image.make_read_only();
     return {memory_of(std::move(image)),
             static_cast<T*>(mender.root()),

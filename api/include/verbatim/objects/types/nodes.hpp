@@ -95,7 +95,7 @@ void fetch_targets(const V& value) noexcept {
     if constexpr (!kHasReferences<V>)
         return;
     else if constexpr (requires { value.first, value.second; })
-        fetch_targets(value.first), fetch_targets(value.second);
+        detail::fetch_targets(value.first), detail::fetch_targets(value.second);
     else if constexpr (requires { value.data(); })
         __builtin_prefetch(value.data());
     else if constexpr (std::is_pointer_v<V>)
@@ -145,7 +145,7 @@ struct NodePacking {
                             are_scattered(nodes) ? kScattered : kTogether, count - now});
         if constexpr (kHasReferences<Node>)
             for (std::uint64_t i = 0; i < now; ++i)
-                fetch_targets(NodeTrait<Node>::value_of(*nodes[i]));
+                detail::fetch_targets(NodeTrait<Node>::value_of(*nodes[i]));
         for (std::uint64_t i = 0; i < now; ++i) pack_node(sender, nodes[i]);
     }
     // Are they far from each other in memory?

@@ -97,7 +97,7 @@ struct WeakPointerTrait : CountedPointerTrait<T> {
     using Base = CountedPointerTrait<T>;
     template <class S>
     static void pack(S& sender, const auto& pointer, Slot slot) {
-        const auto image = image_of(pointer);
+        const auto image = objects::image_of(pointer);
         if (has_expired(image)) return sender.amend(slot, std::array<std::byte, sizeof image>{});
         Base::pack_image(sender, image, slot);
     }
@@ -111,7 +111,7 @@ struct Trait<std::shared_ptr<T>> : detail::CountedPointerTrait<T> {
     static std::string spell() { return "shared_ptr<" + TraitOf<T>::spell() + ">"; }
     template <class S>
     static void pack(S& sender, const std::shared_ptr<T>& pointer, Slot slot) {
-        Base::pack_image(sender, image_of(pointer), slot);
+        Base::pack_image(sender, objects::image_of(pointer), slot);
     }
 };
 
