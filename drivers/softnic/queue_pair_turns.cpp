@@ -116,7 +116,10 @@ void QueuePairTurns::progress(Look look, std::uint32_t patience) noexcept {
     mark_dead_copy(core_, engines_.shared());
     const Relayed relayed = relay(Looker::poller);
     if (relayed == Relayed::worked) return attention_.found_work();
-    const bool relays = relayed != Relayed::no_stream;
+    DatagramWire* const wire = engines_.shared().wire.load(std::memory_order_acquire);
+    if (wire != nullptr) [[unlikely]]
+        wire->look();
+    const bool relays = relayed != Relayed::no_stream || wire != nullptr;
     if ((look == Look::whole || relayed != Relayed::nothing) && work()) {
         if (relays) engines_.shared().connection.settle();
         return attention_.found_work();

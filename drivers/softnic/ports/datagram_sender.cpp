@@ -11,6 +11,18 @@ namespace verbatim::softnic {
 using mlx5::Opcode;
 using mlx5::Syndrome;
 
+namespace {
+
+constexpr std::uint32_t kNumberMask = 0xffffff;
+
+// It names an address that packets reach.
+bool has_place(const mlx5::DatagramSegment& address) noexcept {
+    return (address.extended_number.native() & mlx5::kExtendedAddress) != 0 &&
+           DatagramWire::carries(address.gid);
+}
+
+}  // namespace
+
 // Null: the message is dropped.
 Flow* DatagramSender::flow_to(std::uint32_t number) noexcept try {
     Flow& flow = flows_[number];
@@ -34,6 +46,27 @@ bool DatagramSender::knows(const SendRequest& request) noexcept {
     return false;
 }
 
+// A key with the highest bit set stands for the queue pair's own.
+std::uint32_t DatagramSender::key_of(const mlx5::DatagramSegment& address) const noexcept {
+    constexpr std::uint32_t kOwnKey = std::uint32_t{1} << 31;
+    const std::uint32_t key = address.queue_key.native();
+    return (key & kOwnKey) != 0 ? shared_->limits.queue_key.load() : key;
+}
+
+PortAnswer DatagramSender::send_packet(DatagramWire& wire, const SendRequest& request,
+                                       const mlx5::DatagramSegment& address,
+                                       const PieceList& bytes) noexcept {
+    const std::uint32_t immediate = request.control.immediate.raw();
+    const bool has_immediate = request.opcode() == Opcode::send_immediate;
+    const bool sent = wire.send({.address = address.gid,
+                                 .queue_pair = address.extended_number.native() & kNumberMask,
+                                 .queue_key = key_of(address),
+                                 .immediate = has_immediate ? &immediate : nullptr,
+                                 .solicited = request.solicited()},
+                                bytes);
+    return sent ? PortAnswer{} : kPortWaits;
+}
+
 PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& bytes) noexcept {
     if (bytes.total > shared_->traits.max_datagram) {
         shared_->failure.text.set("a datagram of {} bytes; at most {} are possible", bytes.total,
@@ -41,17 +74,16 @@ PortAnswer DatagramSender::send(const SendRequest& request, const PieceList& byt
         return refusal(Syndrome::local_length);
     }
     const auto address = request.wqe.read<mlx5::DatagramSegment>(1);
-    // A key with the highest bit set stands for the queue pair's own.
-    constexpr std::uint32_t kOwnKey = std::uint32_t{1} << 31;
-    const std::uint32_t key = address.queue_key.native();
+    DatagramWire* const wire = shared_->wire.load(std::memory_order_acquire);
+    if (wire != nullptr && has_place(address)) return send_packet(*wire, request, address, bytes);
     RecordHeader record;
     record.bytes = static_cast<std::uint32_t>(bytes.total);
     record.flags = kFirstRecord | kLastRecord |
                    (request.opcode() == Opcode::send_immediate ? kHasImmediate : 0) |
                    (request.solicited() ? kSolicitedRecord : 0);
-    record.total = (key & kOwnKey) != 0 ? shared_->limits.queue_key.load() : key;
+    record.total = key_of(address);
     record.immediate = request.control.immediate.raw();
-    Flow* const flow = flow_to(address.extended_number.native() & 0xffffff);
+    Flow* const flow = flow_to(address.extended_number.native() & kNumberMask);
     PortAnswer answer;
     if (flow != nullptr && !flow->take(record, bytes)) answer.outcome = PortOutcome::waits;
     return answer;

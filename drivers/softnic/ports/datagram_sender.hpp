@@ -33,6 +33,9 @@ class DatagramSender {
 
   private:
     Flow* flow_to(std::uint32_t number) noexcept;
+    std::uint32_t key_of(const mlx5::DatagramSegment& address) const noexcept;
+    PortAnswer send_packet(DatagramWire& wire, const SendRequest& request,
+                           const mlx5::DatagramSegment& address, const PieceList& bytes) noexcept;
 
     QueuePairShared* shared_;
     Flows flows_;

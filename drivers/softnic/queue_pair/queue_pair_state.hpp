@@ -6,6 +6,7 @@
 
 #include <verbatim/driver/device.hpp>
 
+#include "../ports/roce/foreign/datagram_wire.hpp"
 #include "datagram_flows.hpp"
 #include "queue_pair_access.hpp"
 #include "queue_pair_connection.hpp"
@@ -22,6 +23,8 @@ struct QueuePairShared {
     QueuePairConnection connection;         // of all but datagram queue pairs
     std::optional<QueuePairAccess> access;  // from the queue pair's making on
     DatagramSources sources;                // of datagram queue pairs
+    // Likewise: packets of any device. Null: there are none. Owner: QueuePairStates.
+    std::atomic<DatagramWire*> wire{nullptr};
     QueuePairFailure failure;
 
     bool is(QueuePairState wanted) const noexcept {
@@ -30,6 +33,10 @@ struct QueuePairShared {
     bool receives() const noexcept {
         const QueuePairState now = state.load(std::memory_order_acquire);
         return now == QueuePairState::ready || now == QueuePairState::ready_to_receive;
+    }
+    bool datagrams_wait() const noexcept {
+        const DatagramWire* const packets = wire.load(std::memory_order_acquire);
+        return sources.pending() || (packets != nullptr && packets->pending());
     }
     // Nothing that is sent now is answered.
     bool peer_silent() const noexcept { return !traits.datagrams() && connection.silent(); }

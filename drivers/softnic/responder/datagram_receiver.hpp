@@ -23,14 +23,22 @@ class DatagramReceiver {
   public:
     explicit DatagramReceiver(QueuePairShared& shared) noexcept : shared_(&shared) {}
 
-    // Delivers what has arrived from each source, a bounded number of messages.
+    // Delivers what has arrived from each source and over the wire, a bounded number of messages.
     void run(ReceiveEntries& entries, ReceivedMessage& message, ReceiveCounts& counts) noexcept;
 
   private:
-    bool deliver(ReceiveEntries& entries, ReceivedMessage& message, std::uint32_t sender,
-                 const RecordHeader& record, const std::byte* payload) noexcept;
+    // `route`: by which it came.
+    struct Datagram {
+        std::uint32_t sender;
+        const GlobalRoute& route;
+        RecordHeader record;
+        const std::byte* payload;
+    };
+    void run_wire(DatagramWire& wire, ReceiveEntries& entries, ReceivedMessage& message,
+                  ReceiveCounts& counts) noexcept;
+    bool deliver(ReceiveEntries& entries, ReceivedMessage& message,
+                 const Datagram& datagram) noexcept;
     static bool take(ReceiveEntries& entries) noexcept;
-    mlx5::Cqe sender_of(std::uint32_t sender) const noexcept;
 
     QueuePairShared* shared_;
 };

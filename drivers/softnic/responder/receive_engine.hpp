@@ -32,7 +32,7 @@ class ReceiveEngine {
     // May be called outside the gate: true if run() could find something to do.
     bool waiting() const noexcept {
         if (shared_->receives())
-            return shared_->connection.incoming.pending() || shared_->sources.pending() ||
+            return shared_->connection.incoming.pending() || shared_->datagrams_wait() ||
                    peer_failed() || owes_wake() ||
                    (shared_->traits.ends_with_peer() && shared_->connection.peer_lost());
         if (!shared_->is(QueuePairState::error)) return false;

@@ -94,6 +94,18 @@ bool may_send_packets(const softnic::FlowOptions& options) noexcept {
 }
 
 // 0, or an errno.
+template <class Open>
+int tell_error(const QueuePair& pair, const Open& open) {
+    try {
+        open();
+        return 0;
+    } catch (const Error& error) {
+        log::error("queue pair {:#x}: {}", pair.engine->view().number, error.what());
+        return EADDRINUSE;
+    }
+}
+
+// Likewise.
 int receive_packets(const DeviceObjects& device, QueuePair& pair) {
     const softnic::FlowOptions options = flow_options(device, *pair.facts);
     if (!may_send_packets(options)) {
@@ -103,13 +115,15 @@ int receive_packets(const DeviceObjects& device, QueuePair& pair) {
             pair.engine->view().number);
         return EINVAL;
     }
-    try {
-        pair.engine->states().receive_packets(options);
-        return 0;
-    } catch (const Error& error) {
-        log::error("queue pair {:#x}: {}", pair.engine->view().number, error.what());
-        return EADDRINUSE;
-    }
+    return tell_error(pair, [&] { pair.engine->states().receive_packets(options); });
+}
+
+// Datagrams of any device come to this one's IP address, and go from there. 0, or an errno.
+int open_wire(const DeviceObjects& device, QueuePair& pair, std::uint8_t state) {
+    constexpr int kPlaceOfPackets = 3;
+    if (!device.facts.packets || pair.type != kDatagram || state != kReadyToReceive) return 0;
+    return tell_error(
+        pair, [&] { pair.engine->states().open_wire(device.facts.identity.gid(kPlaceOfPackets)); });
 }
 
 void send_packets(QueuePair& pair) {
@@ -161,7 +175,7 @@ void enter(QueuePair& pair, std::uint8_t state) {
         case kReadyToSend:
             engine.states().resume_sending();
             if (engine.turns().engines().shared().traits.datagrams())
-                return engine.states().send_datagrams();
+                return engine.states().send_datagrams(facts.sq_psn & softnic::kSequenceMask);
             if (engine.state() == QueuePairState::ready_to_receive)
                 connector.add(engine, peer, patience_of(facts));
             return;
@@ -198,10 +212,10 @@ int change(DeviceObjects& device, QueuePair& pair, const ib_uverbs_modify_qp& wa
     // Before the peer can begin.
     tell_engine(*pair.engine, change, facts);
     if (from != to && !device.facts.parked) {
-        if (!sends_packets(device, pair))
-            enter(pair, to);
-        else if (const int error = enter_by_packets(device, pair, to); error != 0)
-            return facts.qp_state = from, error;
+        const int error = sends_packets(device, pair) ? enter_by_packets(device, pair, to)
+                                                      : open_wire(device, pair, to);
+        if (error != 0) return facts.qp_state = from, error;
+        if (!sends_packets(device, pair)) enter(pair, to);
     }
     if ((mask & (kTimeout | kRetries)) != 0) tell_retries(*pair.engine, facts);
     // Requests and messages that wait may have another end.

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "packet_address.hpp"
 #include "verbs_pair.hpp"
 
 namespace verbatim::interop {
@@ -18,23 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-
-constexpr std::uint8_t kOwnGid = 3;
-constexpr std::uint16_t kRocePort = 4791;
-constexpr const char* kAddressVariable = "VERBATIM_SOFTNIC_ADDRESS";
-
-// Of the loopback, where no other process of a test is.
-std::string address_of(pid_t process, int last) {
-    return "127." + std::to_string(process >> 8 & 0xff) + "." + std::to_string(process & 0xff) +
-           "." + std::to_string(last + (process >> 16 & 0x3f));
-}
-
-ibv_gid gid_of(const std::string& address) {
-    ibv_gid gid{};
-    gid.raw[10] = gid.raw[11] = 0xff;
-    EXPECT_EQ(inet_pton(AF_INET, address.c_str(), &gid.raw[12]), 1);
-    return gid;
-}
 
 // Packets arrive at it, and nothing else comes of them.
 class SilentPeer {
@@ -198,26 +181,12 @@ TEST_F(UverbsRetries, of_a_peer_without_a_receive_begin_when_it_says) {
     expect_completion(3, IBV_WC_SUCCESS);
 }
 
-// The library has read its environment before main() begins. Returns the tests' exit status.
-int run_with_address(char** arguments) {
-    const pid_t child = fork();
-    if (child == 0) {
-        setenv("VERBATIM_SOFTNIC_PORT", "udp", 1);
-        setenv(kAddressVariable, address_of(getpid(), 1).c_str(), 1);
-        setenv("MLX5_DEBUG_FILE", "/dev/null", 1);  // libmlx5 prints each error completion
-        execv("/proc/self/exe", arguments);
-        _exit(127);
-    }
-    int status = 0;
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 }  // namespace
 }  // namespace verbatim::interop
 
 int main(int argc, char** argv) {
     using namespace verbatim::interop;
-    if (std::getenv(kAddressVariable) == nullptr) return run_with_address(argv);
+    if (std::getenv(kAddressVariable) == nullptr) return run_at_address(argv);
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

@@ -342,7 +342,8 @@ static_assert(offsetof(Cqe, op_own) == 63);
 // sender's queue pair, of a datagram.
 inline constexpr std::size_t kCqeSenderOffset = 24;
 inline constexpr std::uint32_t kSenderHasRoute = 1u << 28, kSenderRouteMask = 3u << 28,
-                               kSenderOverUdp = 1u << 27, kSenderIpv4Route = 2u << 24;
+                               kSenderOverUdp = 1u << 27, kSenderIpv6Route = 1u << 24,
+                               kSenderIpv4Route = 2u << 24;
 inline be32 cqe_sender(const Cqe& cqe) noexcept {
     be32 sender;
     std::memcpy(&sender, cqe.scatter.data() + kCqeSenderOffset, sizeof sender);

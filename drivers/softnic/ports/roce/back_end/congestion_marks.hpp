@@ -1,5 +1,6 @@
 // Marks of congestion in IP headers (ECN, RFC 3168): routers set one instead of losing a packet,
-// if its sender says that it understands. Threads: any.
+// if its sender says that it understands. And what else the kernel tells of these headers. Threads:
+// any.
 #pragma once
 
 #include <netinet/in.h>
@@ -7,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace verbatim::softnic {
 
@@ -14,9 +16,23 @@ namespace verbatim::softnic {
 // `mapped`: it is of IPv4.
 void enable_marks(int socket, bool mapped) noexcept;
 
-// Room for what the kernel tells of a datagram.
-struct MarkRoom {
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
+// The kernel also tells how many routers the packets could still have passed.
+void enable_hops(int socket, bool mapped) noexcept;
+
+// Of an IP header: the traffic class, whose lower two bits are ECN, and the hops that were left.
+struct Traffic {
+    std::uint8_t traffic_class = 0, hops = 0;
+
+    bool marked() const noexcept { return (traffic_class & kMarked) == kMarked; }
+
+  private:
+    static constexpr std::uint8_t kMarked = 3;
+};
+
+// Room for what the kernel tells of a datagram: so many facts.
+template <std::size_t Facts>
+struct TrafficRoom {
+    alignas(cmsghdr) std::array<std::byte, Facts * CMSG_SPACE(sizeof(int))> bytes;
 
     // Before each datagram is received.
     void give_to(msghdr& message) noexcept {
@@ -24,7 +40,10 @@ struct MarkRoom {
         message.msg_controllen = bytes.size();
     }
 };
-// A router has marked this datagram, which was received with a MarkRoom.
-bool is_marked(const msghdr& message) noexcept;
+using MarkRoom = TrafficRoom<1>;
+// Of a datagram that was received with such a room.
+Traffic traffic_of(const msghdr& message) noexcept;
+// A router has marked it.
+inline bool is_marked(const msghdr& message) noexcept { return traffic_of(message).marked(); }
 
 }  // namespace verbatim::softnic

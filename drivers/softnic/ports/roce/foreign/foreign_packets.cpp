@@ -25,7 +25,7 @@ std::size_t ForeignPackets::receive(std::span<std::byte> into, std::size_t each,
     std::size_t count = 0;
     marked_ = 0;
     for (; count != lengths.size() && !inbox_.empty(); ++count) {
-        marked_ |= std::uint32_t{inbox_.marked()} << count;
+        marked_ |= std::uint32_t{inbox_.origin().traffic.marked()} << count;
         lengths[count] = inbox_.take(into.subspan(count * each, each));
     }
     if (!inbox_.empty()) inbox_.signal();  // nobody may look again by himself

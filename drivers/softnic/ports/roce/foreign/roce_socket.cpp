@@ -39,6 +39,7 @@ RoceSocket::RoceSocket(EventThread& thread, const std::array<std::uint8_t, 16>& 
       place_{address, kRocePort},
       socket_(open_packet_socket(place_)),
       bytes_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kEachPacket)) {
+    enable_hops(socket_.get(), is_mapped(place_));
     number_ = thread_.add(*this);
     thread_.watch(socket_.get(), number_, true);
 }
@@ -56,7 +57,9 @@ void RoceSocket::add(std::uint32_t queue_pair, PacketInbox& inbox) {
     gate_.leave_for_good();
 }
 
+// In a forked child the gate may be closed for ever, and nobody comes.
 void RoceSocket::remove(std::uint32_t queue_pair) noexcept {
+    if (generation_ != fork_generation()) return;
     gate_.enter_waiting();
     inboxes_.erase(queue_pair);
     gate_.leave_for_good();
@@ -83,7 +86,7 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
     std::array<mmsghdr, kBatch> messages{};
     std::array<iovec, kBatch> pieces;
     std::array<sockaddr_in6, kBatch> names;
-    std::array<MarkRoom, kBatch> rooms;
+    std::array<TrafficRoom<2>, kBatch> rooms;
     for (std::size_t i = 0; i != kBatch; ++i) {
         pieces[i] = {bytes_.get() + i * kEachPacket, kEachPacket};
         messages[i].msg_hdr.msg_iov = &pieces[i];
@@ -97,25 +100,26 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
     for (std::size_t i = 0; got > 0 && i != static_cast<std::size_t>(got); ++i) {
         const bool whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0;
         const std::span datagram(bytes_.get() + i * kEachPacket, messages[i].msg_len);
-        const bool marked = is_marked(messages[i].msg_hdr);
-        if (!whole || !deliver(datagram, names[i], marked, own))
+        if (!whole ||
+            !deliver(datagram, {place_of(names[i]), traffic_of(messages[i].msg_hdr)}, own))
             dropped_.store(dropped() + 1, std::memory_order_relaxed);
     }
     return got == int{kBatch};
 }
 
 // False: nobody gets it.
-bool RoceSocket::deliver(std::span<const std::byte> datagram, const sockaddr_in6& from, bool marked,
+bool RoceSocket::deliver(std::span<const std::byte> datagram, const Header& from,
                          const PacketInbox* own) noexcept {
     if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
     BaseHeader base;
     std::memcpy(&base, datagram.data(), sizeof base);
     const auto found = inboxes_.find(base.queue_pair.native() & kSequenceMask);
     if (found == inboxes_.end()) return false;
-    const StreamPlace source = place_of(from);
     PacketInbox& inbox = *found->second;
-    if (source.address != inbox.source() ||
-        !PacketChecksum(source, place_).identification_of(datagram) || !inbox.put(datagram, marked))
+    if (!inbox.takes_from(from.source.address)) return false;
+    const auto identification = PacketChecksum(from.source, place_).identification_of(datagram);
+    if (!identification || !inbox.put(datagram, {from.source.address, from.source.port,
+                                                 *identification, from.traffic}))
         return false;
     if (&inbox != own) inbox.signal();
     return true;

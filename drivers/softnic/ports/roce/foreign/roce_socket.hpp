@@ -35,6 +35,7 @@ class RoceSocket final : EventThread::Handler {
     // Takes what has come, unless another thread does. The consumer of `own` need not be told. Any
     // thread.
     void drain(const PacketInbox* own) noexcept;
+    const StreamPlace& place() const noexcept { return place_; }
     // For sending. Any thread.
     int file() const noexcept { return socket_.get(); }
     // Packets that were changed, for nobody, or from another address. Any thread.
@@ -46,9 +47,14 @@ class RoceSocket final : EventThread::Handler {
     bool ready() noexcept override;
     bool tick() noexcept override { return false; }
     bool take_batch(const PacketInbox* own) noexcept;
-    bool deliver(std::span<const std::byte> datagram, const sockaddr_in6& from, bool marked,
+    struct Header {
+        StreamPlace source;
+        Traffic traffic;
+    };
+    bool deliver(std::span<const std::byte> datagram, const Header& from,
                  const PacketInbox* own) noexcept;
 
+    const std::uint64_t generation_ = fork_generation();
     EventThread& thread_;
     StreamPlace place_;
     Descriptor socket_;

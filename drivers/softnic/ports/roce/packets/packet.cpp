@@ -69,6 +69,40 @@ bool payload_fits(Payload wanted, std::size_t bytes, std::size_t mtu) noexcept {
     return false;
 }
 
+PacketShape shape_of_message(std::uint8_t opcode) noexcept {
+    switch (static_cast<PacketOpcode>(opcode)) {
+        case PacketOpcode::datagram:
+            return request(sizeof(DatagramHeader), Payload::any, true, true);
+        case PacketOpcode::datagram_immediate:
+            return request(sizeof(DatagramHeader) + kImmediate, Payload::any, true, true);
+        default:
+            return {};
+    }
+}
+
+bool parse_as(PacketShape (&shape)(std::uint8_t) noexcept, std::span<const std::byte> datagram,
+              std::size_t mtu, WirePacket& packet) noexcept {
+    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
+    BaseHeader base;
+    __builtin_memcpy(&base, datagram.data(), sizeof base);
+    packet.shape = shape(base.opcode);
+    const std::size_t padding = (base.flags >> 4) & 3;
+    const std::size_t around = sizeof base + packet.shape.extended + padding + kChecksumBytes;
+    if (!packet.shape.known || (base.flags & kVersionMask) != 0 ||
+        base.partition.native() != kDefaultPartition || datagram.size() < around)
+        return false;
+    const std::size_t bytes = datagram.size() - around;
+    if ((bytes + padding) % 4 != 0 || !payload_fits(packet.shape.payload, bytes, mtu)) return false;
+    packet.opcode = static_cast<PacketOpcode>(base.opcode);
+    packet.solicited = (base.flags & kSolicitedPacket) != 0;
+    packet.asks = (base.sequence.native() & kAsksForAcknowledgement) != 0;
+    packet.queue_pair = base.queue_pair.native() & kSequenceMask;
+    packet.sequence = base.sequence.native() & kSequenceMask;
+    packet.extended = datagram.subspan(sizeof base, packet.shape.extended);
+    packet.payload = datagram.subspan(sizeof base + packet.shape.extended, bytes);
+    return true;
+}
+
 }  // namespace
 
 PacketShape shape_of(std::uint8_t opcode) noexcept {
@@ -110,25 +144,12 @@ PacketShape shape_of(std::uint8_t opcode) noexcept {
 
 bool parse_packet(std::span<const std::byte> datagram, std::size_t mtu,
                   WirePacket& packet) noexcept {
-    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
-    BaseHeader base;
-    __builtin_memcpy(&base, datagram.data(), sizeof base);
-    packet.shape = shape_of(base.opcode);
-    const std::size_t padding = (base.flags >> 4) & 3;
-    const std::size_t around = sizeof base + packet.shape.extended + padding + kChecksumBytes;
-    if (!packet.shape.known || (base.flags & kVersionMask) != 0 ||
-        base.partition.native() != kDefaultPartition || datagram.size() < around)
-        return false;
-    const std::size_t bytes = datagram.size() - around;
-    if ((bytes + padding) % 4 != 0 || !payload_fits(packet.shape.payload, bytes, mtu)) return false;
-    packet.opcode = static_cast<PacketOpcode>(base.opcode);
-    packet.solicited = (base.flags & kSolicitedPacket) != 0;
-    packet.asks = (base.sequence.native() & kAsksForAcknowledgement) != 0;
-    packet.queue_pair = base.queue_pair.native() & kSequenceMask;
-    packet.sequence = base.sequence.native() & kSequenceMask;
-    packet.extended = datagram.subspan(sizeof base, packet.shape.extended);
-    packet.payload = datagram.subspan(sizeof base + packet.shape.extended, bytes);
-    return true;
+    return parse_as(shape_of, datagram, mtu, packet);
+}
+
+bool parse_message(std::span<const std::byte> datagram, std::size_t mtu,
+                   WirePacket& packet) noexcept {
+    return parse_as(shape_of_message, datagram, mtu, packet);
 }
 
 }  // namespace verbatim::softnic

@@ -37,6 +37,8 @@ enum class PacketOpcode : std::uint8_t {
     fetch_add,
     send_last_invalidate = 0x16,
     send_only_invalidate,
+    datagram = 0x64,  // of UD
+    datagram_immediate,
     congestion_notice = 0x81,  // CNP
     // Of our own, in the range for manufacturers.
     state = 0xc0,
@@ -84,6 +86,11 @@ struct AtomicAnswerHeader {
     AnswerHeader answer;
     SplitWord before;
 };
+// DETH.
+struct DatagramHeader {
+    mlx5::be32 queue_key;
+    mlx5::be32 source;  // [23:0] the sender's queue pair
+};
 // ImmDt, and IETH: both as the work request has them.
 struct ImmediateHeader {
     std::uint32_t raw = 0;
@@ -108,6 +115,7 @@ static_assert(sizeof(ProbeHeader) == 4);
 
 static_assert(sizeof(BaseHeader) == 12 && sizeof(RemoteHeader) == 16 && sizeof(AtomicHeader) == 28);
 static_assert(sizeof(AnswerHeader) == 4 && sizeof(AtomicAnswerHeader) == 12);
+static_assert(sizeof(DatagramHeader) == 8);
 static_assert(sizeof(ImmediateHeader) == 4 && sizeof(StateHeader) == 4);
 static_assert(std::is_trivially_copyable_v<AtomicHeader> && alignof(AtomicHeader) == 4);
 
@@ -162,9 +170,12 @@ struct WirePacket {
     }
 };
 
-// What a UDP datagram carries; `mtu`: the path MTU in bytes. False: it is no packet of this
-// protocol. Its checksum was not looked at.
+// What a UDP datagram carries; `mtu`: the path MTU in bytes. False: it is no packet of connected
+// queue pairs. Its checksum was not looked at.
 bool parse_packet(std::span<const std::byte> datagram, std::size_t mtu,
                   WirePacket& packet) noexcept;
+// The same of datagram queue pairs, whose messages are packets.
+bool parse_message(std::span<const std::byte> datagram, std::size_t mtu,
+                   WirePacket& packet) noexcept;
 
 }  // namespace verbatim::softnic

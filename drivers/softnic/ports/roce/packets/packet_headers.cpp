@@ -45,6 +45,17 @@ PacketHeaders::PacketHeaders(const StreamPlace& from, const StreamPlace& to) noe
     put_big_endian(ip + ip_bytes_ + 2, to.port);
 }
 
+void PacketHeaders::set_traffic(std::uint8_t traffic_class, std::uint8_t hops) noexcept {
+    constexpr std::byte kVersion6{0x60};
+    std::byte* const ip = bytes_.data();
+    if (ip_bytes_ == kIpv4) {
+        ip[1] = std::byte{traffic_class}, ip[8] = std::byte{hops};
+        return;
+    }
+    ip[0] = kVersion6 | std::byte{traffic_class} >> 4;
+    ip[1] = std::byte{traffic_class} << 4, ip[7] = std::byte{hops};
+}
+
 std::span<const std::byte> PacketHeaders::write(std::array<std::byte, kMostBytes>& into,
                                                 std::size_t datagram_bytes,
                                                 std::uint16_t identification) const noexcept {
