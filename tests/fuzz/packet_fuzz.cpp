@@ -34,7 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
                             << (kMinMtuLog2 + choice % (kMaxMtuLog2 - kMinMtuLog2 + 1));
     const auto datagram = input.take(input.left());
     WirePacket packet;
-    if (!parse_packet(datagram, mtu, packet)) return 0;
+    const bool is_message = parse_message(datagram, mtu, packet);
+    if (is_message) fuzz::require(packet.extended.size() >= sizeof(DatagramHeader));
+    if (!is_message && !parse_packet(datagram, mtu, packet)) return 0;
     fuzz::require(packet.shape.known && packet.payload.size() <= mtu);
     fuzz::require(packet.extended.size() == packet.shape.extended);
     fuzz::require(is_inside(packet.extended, datagram) && is_inside(packet.payload, datagram));
@@ -51,6 +53,8 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
             seed_of(PacketOpcode::compare_swap, 28, 0),
             seed_of(PacketOpcode::masked_atomic, 56, 0),
             seed_of(PacketOpcode::atomic_acknowledge, 12, 0),
+            seed_of(PacketOpcode::datagram, 8, 64),
+            seed_of(PacketOpcode::datagram_immediate, 12, 0),
             seed_of(PacketOpcode::congestion_notice, 16, 0),
             seed_of(PacketOpcode::state, 4, 0)};
 }

@@ -13,7 +13,7 @@ import unittest
 
 import rxe_guest
 
-VERBATIM, OPERATIONS, CACHE = map(os.path.abspath, sys.argv[1:4])
+VERBATIM, OPERATIONS, DATAGRAMS, CACHE = map(os.path.abspath, sys.argv[1:5])
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
 ROUNDS = 50  # both sides poll, and QEMU needs the cores too
@@ -111,6 +111,29 @@ class TwoAddresses(unittest.TestCase):
         # 4096 bytes are four packets: first, two middle ones, last; what is sent again is captured again.
         self.assertEqual(len(set(sent)), 4 * ROUNDS)
 
+    def test_datagrams_are_captured_like_others(self):
+        port = free_port()
+        command = ("ibv_ud_pingpong", "-n", "20", "-s", "512", "-g", OWN_INDEX, "-p", str(port))
+        with tempfile.TemporaryDirectory() as directory:
+            capture = os.path.join(directory, "packets.pcapng")
+            server = self.start("127.0.0.2", *command)
+            wait_until_it_listens(server, port)
+            client = self.start("127.0.0.3", *command, "127.0.0.1", options=("--capture", capture))
+            self.assert_ends_well(client)
+            self.assert_ends_well(server)
+            if shutil.which("tshark") is None:
+                self.skipTest("tshark is not installed: the capture was not read")
+            fields = ("-e", "ip.src", "-e", "infiniband.bth.opcode", "-e", "infiniband.deth.srcqp", "-e", "frame.len")
+            read = subprocess.run(["tshark", "-r", capture, "-T", "fields", *fields], capture_output=True, text=True,
+                                  check=True).stdout
+        lines = [line.split("\t") for line in read.splitlines()]
+        for source in ("127.0.0.2", "127.0.0.3"):
+            packets = [line for line in lines if line[0] == source]
+            self.assertEqual(len(packets), 20)
+            self.assertEqual({line[1] for line in packets}, {"100"})
+            self.assertEqual(len({line[2] for line in packets}), 1)
+            self.assertEqual({line[3] for line in packets}, {str(20 + 8 + 12 + 8 + 512 + 4)})
+
     def test_one_process_has_the_port_of_an_address(self):
         port = free_port()
         command = ("ibv_rc_pingpong", "-g", OWN_INDEX, "-p", str(port))
@@ -164,27 +187,31 @@ class Rxe(unittest.TestCase):
         there = self.guest.start(program, *options, *port, index, RXE_INDEX, listens_at=self.port)
         self.finish(start_here(program, *options, *port, index, OWN_INDEX, rxe_guest.GUEST), there)
 
-    def all_operations(self):
-        """Seven kinds, of both ends at once; data and completions are checked by both."""
-        if os.path.commonpath(["/tmp", OPERATIONS]) == "/tmp":
+    def run_both(self, program):
+        """A program of this test, here and there. It checks data and completions."""
+        if os.path.commonpath(["/tmp", program]) == "/tmp":
             self.skipTest("the guest has a /tmp of its own")
         port = str(self.port)
-        here = start_here(OPERATIONS, OWN_INDEX, port)
+        here = start_here(program, OWN_INDEX, port)
         wait_until_it_listens(here, self.port)
-        self.finish(here, self.guest.start(OPERATIONS, RXE_INDEX, port, rxe_guest.HOST))
+        self.finish(here, self.guest.start(program, RXE_INDEX, port, rxe_guest.HOST))
 
     def packets_lost(self, device):
         _, text = self.guest.run(f"tc -s qdisc show dev {device}")
         return int(re.search(r"qdisc netem .*?\(dropped (\d+)", text, re.DOTALL).group(1))
 
     def test_all_operations_of_both_ends(self):
-        self.all_operations()
+        self.run_both(OPERATIONS)
 
-    def test_all_operations_of_both_ends_where_packets_are_lost_doubled_and_swapped(self):
+    def test_datagrams_are_asked_and_answered_by_both_ends(self):
+        self.run_both(DATAGRAMS)
+
+    def test_datagrams_and_all_operations_where_packets_are_lost_doubled_and_swapped(self):
         code, text = self.guest.run(BEGIN_FAULTS)
         self.addCleanup(self.guest.run, END_FAULTS)
         self.assertEqual(code, 0, text)
-        self.all_operations()
+        self.run_both(OPERATIONS)
+        self.run_both(DATAGRAMS)
         for device in ("eth0", "ifb0"):
             self.assertGreater(self.packets_lost(device), 0, device)
 
@@ -192,7 +219,7 @@ class Rxe(unittest.TestCase):
         self.both_directions(*PINGPONG, "-s", "4096", index="-g")
 
     def test_writes_reads_sends_and_atomics(self):
-        for program, *options in (("ib_send_lat",), ("ib_write_lat",), ("ib_read_lat", *ONE_AT_A_TIME),
+        for program, *options in (("ib_send_lat",), ("ib_send_lat", "-c", "UD"), ("ib_write_lat",), ("ib_read_lat", *ONE_AT_A_TIME),
                                   ("ib_atomic_lat", *ONE_AT_A_TIME)):
             with self.subTest(program):
                 self.both_directions(program, *PERFTEST_OPTIONS, *options, index="-x")

@@ -50,6 +50,12 @@ class SideChannel {
         return peers;
     }
 
+    // The peer has said something, or is gone: exchange() does not wait long.
+    bool has_word() const {
+        char word = 0;
+        return recv(socket_, &word, sizeof word, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    }
+
   private:
     static std::string text() { return std::strerror(errno); }
 

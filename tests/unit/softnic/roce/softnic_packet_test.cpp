@@ -268,8 +268,10 @@ TEST(HiddenIdentification, changed_packets_and_ipv6_ones_are_refused) {
     EXPECT_FALSE(unknown.identification_of(std::span(packet).first(8)));
 }
 
+constexpr std::array<std::uint8_t, 16> kAnySource{};
+
 TEST(PacketInbox, takes_packets_in_order_and_no_more_than_it_has_room_for) {
-    PacketInbox inbox({});
+    PacketInbox inbox{kAnySource};
     const std::vector<std::byte> longest(kMaxPacketBytes), too_long(kMaxPacketBytes + 1);
     EXPECT_FALSE(inbox.put(too_long));
     EXPECT_TRUE(inbox.empty());
@@ -283,7 +285,7 @@ TEST(PacketInbox, takes_packets_in_order_and_no_more_than_it_has_room_for) {
 }
 
 TEST(PacketInbox, is_readable_from_a_signal_until_it_is_looked_at) {
-    PacketInbox inbox({});
+    PacketInbox inbox{kAnySource};
     pollfd entry{inbox.file(), POLLIN, 0};
     EXPECT_EQ(poll(&entry, 1, 0), 0);
     inbox.signal();
@@ -293,6 +295,32 @@ TEST(PacketInbox, is_readable_from_a_signal_until_it_is_looked_at) {
     EXPECT_EQ(poll(&entry, 1, 0), 0);
     inbox.signal();
     EXPECT_EQ(poll(&entry, 1, 0), 1);
+}
+
+TEST(PacketInbox, of_everybody_gives_notice_once_and_tells_where_packets_came_from) {
+    int notices = 0;
+    PacketInbox inbox(InboxNotice{
+        [](const void* count) noexcept { ++*static_cast<int*>(const_cast<void*>(count)); },
+        &notices});
+    EXPECT_EQ(inbox.file(), -1);
+    EXPECT_TRUE(inbox.takes_from({1, 2, 3}));
+    const std::vector<std::byte> packet(8, std::byte{7});
+    for (std::uint16_t i = 1; i != 3; ++i) {
+        ASSERT_TRUE(inbox.put(packet, {{1, 2, 3}, i, 9, {}}));
+        inbox.signal();
+    }
+    EXPECT_EQ(notices, 1);
+    inbox.quiet();
+    for (std::uint16_t i = 1; i != 3; ++i) {
+        ASSERT_FALSE(inbox.empty());
+        EXPECT_EQ(inbox.front().size(), packet.size());
+        EXPECT_EQ(inbox.origin().port, i);
+        EXPECT_EQ(inbox.origin().identification, 9);
+        inbox.pop();
+    }
+    EXPECT_TRUE(inbox.empty());
+    inbox.signal();
+    EXPECT_EQ(notices, 2);
 }
 
 // A responder answers no more of them again.
