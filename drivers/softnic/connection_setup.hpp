@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "links/link_peer.hpp"
+#include "queue_pair/datagram_setup.hpp"
 #include "queue_pair/stream_setup.hpp"
 #include "queue_pair_turns.hpp"
 #include "rings/ring_supply.hpp"
@@ -24,12 +25,14 @@ struct QueuePairPeer {
 
 class ConnectionSetup {
   public:
+    // `bell`: wakes the threads that drive queue pairs.
     ConnectionSetup(QueuePairTurns& turns, RingSupply& supply, const ChannelTerms& terms,
-                    WireServices& wires) noexcept
+                    WireServices& wires, const InboxNotice& bell) noexcept
         : turns_(turns),
           shared_(turns.engines().shared()),
           supply_(supply),
           streams_(wires, shared_),
+          datagrams_(wires, shared_, turns.attention(), bell),
           terms_(terms) {}
     ConnectionSetup(const ConnectionSetup&) = delete;
     ConnectionSetup& operator=(const ConnectionSetup&) = delete;
@@ -38,6 +41,8 @@ class ConnectionSetup {
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
     // Of the tcp port.
     StreamSetup& streams() const noexcept { return streams_; }
+    // Of datagram queue pairs.
+    DatagramSetup& datagrams() noexcept { return datagrams_; }
     // Of its rings.
     const ChannelTerms& terms() const noexcept { return terms_; }
 
@@ -86,6 +91,7 @@ class ConnectionSetup {
     QueuePairShared& shared_;
     RingSupply& supply_;
     mutable StreamSetup streams_;
+    DatagramSetup datagrams_;
     mutable std::mutex mutex_;  // guards what follows, and shared_.connection.link
     bool carries_messages_ = true;
     ChannelTerms terms_;                 // of the ring that there is, or will be

@@ -32,6 +32,10 @@ bool stores_unnoticed(const Options& options, const QueuePairTraits& traits) noe
            !traits.datagrams() && !traits.names_queues;
 }
 
+void ring_bell_of(const void* core) noexcept {
+    static_cast<const DeviceCore*>(core)->ring_own_bell();
+}
+
 const char* name_of(PortKind port, const DeviceCore& core) noexcept {
     if (port == PortKind::udp) return core.options().port == PortKind::dpdk ? "dpdk" : "udp";
     return port == PortKind::tcp ? "tcp" : "shm";
@@ -74,7 +78,7 @@ QueuePair::QueuePair(std::shared_ptr<DeviceCore> core, QueuePairParts parts)
     : core_(std::move(core)),
       target_(parts.xrc_domain, *this, *core_),
       turns_(*core_, *this, parts),
-      setup_(turns_, core_->rings(), terms_of(parts), core_->wires()),
+      setup_(turns_, core_->rings(), terms_of(parts), core_->wires(), {ring_bell_of, core_.get()}),
       sources_(turns_.engines().shared(), turns_.engines().receive_gate(), turns_.attention(),
                core_->rings()),
       states_(*this, *core_, turns_) {

@@ -78,7 +78,7 @@ void QueuePairStates::attach() {
 
 void QueuePairStates::detach() noexcept {
     queue_pair_.setup().streams().unwatch();
-    if (wire_ != nullptr) wire_->close();
+    queue_pair_.setup().datagrams().close();
     QueuePairAttention& attention = turns_.attention();
     attention.close();
     if (shared().connection.incoming) {
@@ -97,7 +97,7 @@ void QueuePairStates::close() noexcept {
     engines().stop();
     engines().responder().give_back();
     engines().requester().datagrams().forget_flows();
-    forget_wire();
+    queue_pair_.setup().datagrams().forget();
     engines().leave_gates();
     shared().access->receive_no_more();
     write_no_more();
@@ -120,7 +120,7 @@ void QueuePairStates::reset() {
         engines().stop();
         ring = queue_pair_.setup().forget_peer();
         engines().requester().datagrams().forget_flows();
-        forget_wire();
+        queue_pair_.setup().datagrams().forget();
         engines().reset();
         engines().leave_gates();
         core_.count_invalidation();
@@ -270,33 +270,12 @@ void QueuePairStates::resume_sending() noexcept {
     if (shared().limits.paused.exchange(false)) turns_.run_send();
 }
 
-// Notices come inside the socket's gate: of a thread that drives another queue pair, perhaps.
-void QueuePairStates::open_wire(const std::array<std::uint8_t, 16>& address) {
-    WireServices& wires = core_.wires();
-    const auto tell = [](const void* self) noexcept {
-        const auto& states = *static_cast<const QueuePairStates*>(self);
-        states.turns_.attention().heat();
-        states.core_.ring_own_bell();
-    };
-    if (wire_ != nullptr) return;  // the change of state failed behind it
-    wire_ = std::make_unique<DatagramWire>(wires.sockets.at(wires.streams.thread(), address),
-                                           queue_pair_.view().number, wires.packets,
-                                           InboxNotice{tell, this});
-    shared().wire.store(wire_.get(), std::memory_order_release);
-}
-
-// No round and no turn is there.
-void QueuePairStates::forget_wire() noexcept {
-    shared().wire.store(nullptr, std::memory_order_release);
-    wire_ = nullptr;
-}
-
 void QueuePairStates::send_datagrams(std::uint32_t first_sequence) noexcept {
     {
         const auto held = queue_pair_.setup().lock();
         if (shared().is(QueuePairState::error)) return;
-        if (wire_ != nullptr && shared().is(QueuePairState::ready_to_receive))
-            wire_->set_sequence(first_sequence);
+        if (shared().is(QueuePairState::ready_to_receive))
+            queue_pair_.setup().datagrams().begin_sending(first_sequence);
         shared().state.store(QueuePairState::ready, std::memory_order_release);
     }
     turns_.execute();

@@ -50,10 +50,8 @@ class QueuePairStates {
     void pause_sending(bool report) noexcept;
     void resume_sending() noexcept;
 
-    // Of datagram queue pairs: from initialized on, packets of any device that come to this place,
-    // and go from it. Throws Error(device_error): the RoCE port is taken.
-    void open_wire(const std::array<std::uint8_t, 16>& address);
-    // From ready_to_receive to ready, with the first PSN; and the answers to flow requests.
+    // Of datagram queue pairs: from ready_to_receive to ready, with the first PSN; and the answers
+    // to flow requests.
     void send_datagrams(std::uint32_t first_sequence) noexcept;
     void add_flow(std::uint32_t number, std::shared_ptr<Link> link, ChannelSender ring) noexcept;
     void refuse_flow(std::uint32_t number, bool absent) noexcept;
@@ -62,7 +60,6 @@ class QueuePairStates {
     void attach();
     void detach() noexcept;
     void write_no_more() noexcept;
-    void forget_wire() noexcept;
     QueuePairEngines& engines() noexcept { return turns_.engines(); }
     QueuePairShared& shared() noexcept { return turns_.engines().shared(); }
     void end_reset(const std::shared_ptr<AccessWord>& ring) noexcept;
@@ -70,8 +67,7 @@ class QueuePairStates {
     QueuePair& queue_pair_;
     DeviceCore& core_;
     QueuePairTurns& turns_;
-    PacketFlow* flow_ = nullptr;          // of receive_packets(), the setup's
-    std::unique_ptr<DatagramWire> wire_;  // null: none
+    PacketFlow* flow_ = nullptr;  // of receive_packets(), the setup's
 };
 
 }  // namespace verbatim::softnic

@@ -23,7 +23,7 @@ struct QueuePairShared {
     QueuePairConnection connection;         // of all but datagram queue pairs
     std::optional<QueuePairAccess> access;  // from the queue pair's making on
     DatagramSources sources;                // of datagram queue pairs
-    // Likewise: packets of any device. Null: there are none. Owner: QueuePairStates.
+    // Likewise: packets of any device. Null: there are none. Owner: DatagramSetup.
     std::atomic<DatagramWire*> wire{nullptr};
     QueuePairFailure failure;
 

@@ -122,8 +122,9 @@ int receive_packets(const DeviceObjects& device, QueuePair& pair) {
 int open_wire(const DeviceObjects& device, QueuePair& pair, std::uint8_t state) {
     constexpr int kPlaceOfPackets = 3;
     if (!device.facts.packets || pair.type != kDatagram || state != kReadyToReceive) return 0;
-    return tell_error(
-        pair, [&] { pair.engine->states().open_wire(device.facts.identity.gid(kPlaceOfPackets)); });
+    return tell_error(pair, [&] {
+        pair.engine->setup().datagrams().open(device.facts.identity.gid(kPlaceOfPackets));
+    });
 }
 
 void send_packets(QueuePair& pair) {
