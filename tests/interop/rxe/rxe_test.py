@@ -166,7 +166,7 @@ class TwoAddresses(unittest.TestCase):
 
 class Rxe(unittest.TestCase):
     guest = None
-    port = 18600
+    port, receiver_port = 18600, 18700
 
     @classmethod
     def setUpClass(cls):
@@ -240,12 +240,12 @@ class Rxe(unittest.TestCase):
         self.assertEqual(self.checked(out), self.checked(text))
         # When its peer ends first, Linux 6.1 takes 50 s to destroy the queue pair, and warns of a reference to it that
         # is not given back. The program has said everything before, and keeps its port.
-        Rxe.port += 1
-        place = f"{rxe_guest.GUEST}:{self.port}"
+        Rxe.receiver_port += 1
+        place = f"{rxe_guest.GUEST}:{self.receiver_port}"
         command = " ".join((RECEIVER, *others, "--listen", place, *patience))
         script = (f"{command} > /tmp/said 2>&1 & until grep -q best_us /tmp/said || ! kill -0 $!; do sleep 0.05; done; "
                   "cat /tmp/said; grep -q best_us /tmp/said")
-        there = self.guest.start("/bin/sh", "-c", shlex.quote(script), listens_at=self.port)
+        there = self.guest.start("/bin/sh", "-c", shlex.quote(script), listens_at=self.receiver_port)
         here = start_here(SENDER, *mine, "--connect", place, *patience)
         out, _ = here.communicate(timeout=PATIENCE)
         code, text = there.end()
