@@ -36,6 +36,7 @@ segment_bytes = "4M"
 [receive_arena]
 segment_bytes = "4M"
 """
+PACKAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "demo", "status-example")
 CHECKED = ("objects", "longest_chain", "checksum", "transfer.objects", "transfer.back_pointers")
 # Of RoCE packets alone, each way: what is delayed is overtaken by what is not.
 FAULTS = "netem loss 2% duplicate 2% delay 500us reorder 5%"
@@ -225,16 +226,17 @@ class Rxe(unittest.TestCase):
         self.assertLessEqual(set(CHECKED), set(said), text)
         return {name: said[name] for name in CHECKED}
 
-    def send_objects(self, path, *options):
+    def send_objects(self, path, rounds):
         """Graphs between programs of this library, by its connections, both ways; `path` is that of this side."""
         if os.path.commonpath(["/tmp", SENDER]) == "/tmp":
             self.skipTest("the guest has a /tmp of its own")
-        patience = ("--timeout", str(PATIENCE), *options)
+        patience = ("--timeout", str(PATIENCE), "--rounds", str(rounds))
+        graph = ("--input", PACKAGES, "--replicate", "300")
         mine, others = ("--config", self.config(path)), ("--config", self.config("verbs"))
         place = f"{rxe_guest.HOST}:{self.port}"
         here = start_here(RECEIVER, *mine, "--listen", place, *patience)
         wait_until_it_listens(here, self.port)
-        code, text = self.guest.start(SENDER, *others, "--connect", place, *patience).end()
+        code, text = self.guest.start(SENDER, *graph, *others, "--connect", place, *patience).end()
         out, _ = here.communicate(timeout=PATIENCE)
         self.assertEqual((here.returncode, code), (0, 0), f"here:\n{out}\nthere:\n{text}")
         self.assertEqual(self.checked(out), self.checked(text))
@@ -246,7 +248,7 @@ class Rxe(unittest.TestCase):
         script = (f"{command} > /tmp/said 2>&1 & until grep -q best_us /tmp/said || ! kill -0 $!; do sleep 0.05; done; "
                   "cat /tmp/said; grep -q best_us /tmp/said")
         there = self.guest.start("/bin/sh", "-c", shlex.quote(script), listens_at=self.receiver_port)
-        here = start_here(SENDER, *mine, "--connect", place, *patience)
+        here = start_here(SENDER, *graph, *mine, "--connect", place, *patience)
         out, _ = here.communicate(timeout=PATIENCE)
         code, text = there.end()
         self.assertEqual((here.returncode, code), (0, 0), f"here:\n{out}\nthere:\n{text}")
@@ -265,7 +267,7 @@ class Rxe(unittest.TestCase):
     def test_objects_go_both_ways_by_the_connections_of_the_library(self):
         for path in ("mlx5", "verbs"):
             with self.subTest(path):
-                self.send_objects(path, "--rounds", "3")
+                self.send_objects(path, 20)
 
     def test_the_end_of_a_program_in_the_guest_is_noticed(self):
         place = f"{rxe_guest.HOST}:{self.port}"
@@ -285,7 +287,7 @@ class Rxe(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.run_both(OPERATIONS)
         self.run_both(DATAGRAMS)
-        self.send_objects("mlx5")
+        self.send_objects("mlx5", 5)
         for device in ("eth0", "ifb0"):
             self.assertGreater(self.packets_lost(device), 0, device)
 
