@@ -104,6 +104,7 @@ struct Arrival {
     // Memory that the sender waits for.
     struct Want {
         std::uint64_t slots = 0;      // side by side
+        std::uint64_t all = 0;        // of the rest of the graph; 0: not known
         bool is_informed = false;     // it knew of all that was lent
         std::uint32_t overtaken = 0;  // wishes that were made before it knew
         std::uint64_t ticket = 0;     // of the budget

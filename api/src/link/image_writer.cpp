@@ -88,6 +88,10 @@ std::uint32_t ImageWriter::bind(std::span<const Piece> pieces, std::uint64_t cur
     return 0;
 }
 
+std::uint32_t ImageWriter::unbound(std::uint64_t cursor) const noexcept {
+    return static_cast<std::uint32_t>(segments_of(cursor) - places_.size());
+}
+
 std::byte* ImageWriter::open(void* owner, std::uint64_t segment, std::span<const Piece> pieces) {
     auto& writer = *static_cast<ImageWriter*>(owner);
     if (writer.bind(pieces, (segment + 1) * kSegmentBytes) != 0) return nullptr;

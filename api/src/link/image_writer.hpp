@@ -29,6 +29,8 @@ class ImageWriter {
     // Takes slots for all segments before `cursor`, in which `pieces` are new. 0, or how many slots
     // side by side are missing.
     std::uint32_t bind(std::span<const Piece> pieces, std::uint64_t cursor);
+    // How many of these segments have none yet.
+    std::uint32_t unbound(std::uint64_t cursor) const noexcept;
     // The first segments go there, if that is room for all of them.
     void prefer(const TakenSlots& slots) noexcept;
     // What the receiver was not told yet.

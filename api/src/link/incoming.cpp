@@ -36,6 +36,14 @@ bool may_keep(const Arrivals& arrivals, const Config::ObjectsSection& options) n
     return arrivals.has_room() && arrivals.eager_bytes() < options.max_graph_bytes;
 }
 
+// How many are lent where fewer are missing just now: half as many as the graph holds, or what its
+// rest takes, where that is known. A quarter at least, lest graphs that grow bit by bit have a
+// window for each bit.
+std::uint64_t welcome_slots(const Arrival& arrival) noexcept {
+    const std::uint64_t half = (arrival.streamed.bases.size() + 1) / 2;
+    return arrival.want.all == 0 ? half : std::clamp(arrival.want.all, half / 2, half);
+}
+
 // What an eager graph may be aligned to.
 constexpr std::size_t kBlockAlignment = 64;
 
@@ -297,7 +305,7 @@ void Incoming::take_cancel(std::span<const std::byte> payload) {
 void Incoming::take_need(std::span<const std::byte> payload) {
     wire::Need head;
     if (!wire::parse(payload, head) || !payload.empty() || head.slots == 0 ||
-        head.slots > wire::kMaxSlots)
+        head.slots > wire::kMaxSlots || (head.all != 0 && head.all < head.slots) || head.zero != 0)
         throw Breach{"a wrong wish for memory"};
     Arrival& arrival = arrivals_.open(head.id);
     if (arrival.error) return;
@@ -307,6 +315,7 @@ void Incoming::take_need(std::span<const std::byte> payload) {
     constexpr std::uint32_t kMostOvertaken = 4;
     if (!arrival.want.is_informed && arrival.want.overtaken++ < kMostOvertaken) return;
     arrival.want.slots = head.slots;
+    arrival.want.all = head.all;
     if (arrival.want.ticket == 0) arrival.want.ticket = budget_->begin();
 }
 
@@ -347,10 +356,9 @@ void Incoming::serve(Connection& connection, Arrival& arrival) try {
     // Before the attempt: what others release after it may be what is missing.
     const ArenaUsage usage = arena_->usage();
     std::optional<Error> lack;
-    const auto lent = lent_.lend(connection,
-                                 {arrival.want.slots, arrival.streamed.bases.size(),
-                                  budget_->is_oldest(arrival.want.ticket)},
-                                 lack);
+    const std::uint64_t welcome = welcome_slots(arrival);
+    const auto lent = lent_.lend(
+        connection, {arrival.want.slots, welcome, budget_->is_oldest(arrival.want.ticket)}, lack);
     if (lent == LentWindows::Lent::yes) {
         arrival.want.slots = 0;
         arrival.want.until = Deadline::never();

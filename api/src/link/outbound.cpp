@@ -314,7 +314,8 @@ bool Outbound::bind() {
         return true;
     }
     const std::uint64_t changes = link_.outgoing().windows.changes() + 1;
-    const wire::Need need{id_, missing, static_cast<std::uint32_t>(changes - 1)};
+    const std::uint32_t all = walked_ ? writer_->unbound(packing_.staging().cursor()) : 0;
+    const wire::Need need{id_, missing, static_cast<std::uint32_t>(changes - 1), all, 0};
     if (asked_ != changes && send(wire::kNeed, wire::bytes_of(need), {})) asked_ = changes;
     return false;
 }

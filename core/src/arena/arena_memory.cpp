@@ -163,15 +163,15 @@ void ArenaMemory::grow(std::size_t bytes) {
     take_small(bytes);
 }
 
-// How far ordinary pages reach after a growth: to the end of a part. Parts double up to a segment,
-// so that a few objects cost a few pages, and a large heap costs few calls. Less where the machine
-// has no more.
+// How far ordinary pages reach after a growth: to the end of a part. Parts are an eighth to a
+// quarter of what is there, up to a segment: a few objects cost a few pages, a large heap costs few
+// calls, and at most a quarter lies idle. Less where the machine has no more.
 std::size_t ArenaMemory::small_end(std::size_t bytes) const {
     const std::size_t taken = populated_ - huge_bytes_, need = taken + bytes;
     if (pages_ == Pages::on_touch) return rounded_up(need, options_.segment_bytes);
     const std::size_t smallest = std::min(kSmallestPart, options_.segment_bytes);
     const std::size_t part =
-        std::clamp(std::bit_floor(taken | 1), smallest, options_.segment_bytes);
+        std::clamp(std::bit_floor(taken / 4 | 1), smallest, options_.segment_bytes);
     const std::size_t end = rounded_up(need, part);
     return system_memory::can_take(end - taken) ? end : rounded_up(need, kSmallPageBytes);
 }

@@ -121,7 +121,10 @@ struct Need {
     std::uint64_t id;
     std::uint32_t slots;    // side by side
     std::uint32_t changes;  // of the windows, that the sender knows of
+    std::uint32_t all;      // slots that the rest of the graph takes; 0: the walk has not ended
+    std::uint32_t zero;
 };
+static_assert(sizeof(Need) == 24);
 // A message is being composed that wants so many slots side by side. Nothing is owed to it.
 struct Room {
     std::uint64_t slots;
