@@ -243,6 +243,14 @@ std::vector<Send> wrong_messages() {
                 (void)peer.begin<Plain>(1);
                 (void)peer.need(1, 0);
             },
+            [](HandMadeSender& peer) {
+                (void)peer.begin<Plain>(1);
+                (void)peer.say(wire::kNeed, wire::Need{1, 2, 0, 1, 0});
+            },
+            [](HandMadeSender& peer) {
+                (void)peer.begin<Plain>(1);
+                (void)peer.say(wire::kNeed, wire::Need{1, 1, 0, 1, 1});
+            },
             [](HandMadeSender& peer) { (void)peer.say(wire::kRestart, wire::GraphId{1}); },
             [](HandMadeSender& peer) {
                 (void)peer.say(wire::kReturn, wire::Return{3, 0, 0, 0});
