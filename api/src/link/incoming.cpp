@@ -36,12 +36,14 @@ bool may_keep(const Arrivals& arrivals, const Config::ObjectsSection& options) n
     return arrivals.has_room() && arrivals.eager_bytes() < options.max_graph_bytes;
 }
 
-// How many are lent where fewer are missing just now: half as many as the graph holds, or what its
-// rest takes, where that is known. A quarter at least, lest graphs that grow bit by bit have a
-// window for each bit.
+// How many are lent where fewer are missing just now: as many as the graph holds, of a large one
+// half as many. If it is known what its rest takes: that, but half of these at least, lest graphs
+// that grow bit by bit have a window for each bit.
 std::uint64_t welcome_slots(const Arrival& arrival) noexcept {
-    const std::uint64_t half = (arrival.streamed.bases.size() + 1) / 2;
-    return arrival.want.all == 0 ? half : std::clamp(arrival.want.all, half / 2, half);
+    constexpr std::uint64_t kLarge = 32;  // 8 MiB
+    const std::uint64_t held = arrival.streamed.bases.size();
+    const std::uint64_t most = held < kLarge ? held : held / 2;
+    return arrival.want.all == 0 ? most : std::clamp(arrival.want.all, most / 2, most);
 }
 
 // What an eager graph may be aligned to.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <verbatim/core/config.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
@@ -79,7 +77,6 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish,
         if (!budget_->take(count * wire::kSlotBytes, wish.is_oldest)) return Lent::over_budget;
     }
     try {
-        check_room(count * wire::kSlotBytes);
         Window window;
         std::byte* const data = take_memory(count * wire::kSlotBytes);
         if (data == nullptr) {
@@ -110,19 +107,6 @@ LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish,
     peer_slots_ += count;
     untold_ = true;
     return Lent::yes;
-}
-
-// Windows may be idle for long: what small graphs are copied to is not lent. Throws
-// Error(out_of_memory).
-void LentWindows::check_room(std::uint64_t bytes) const {
-    constexpr std::uint64_t kMostKept = std::uint64_t{1} << 20, kPartKept = 32;
-    const std::uint64_t most = arena_->options().max_bytes;
-    const std::uint64_t kept = std::min(kMostKept, most / kPartKept);
-    if (arena_->usage().allocated_bytes + bytes + kept <= most) return;
-    throw Error(Errc::out_of_memory, "receiver",
-                fmt::format("{} of {} bytes are kept for small graphs", kept, most),
-                "raise max_bytes of [receive_arena] in the configuration, or release received "
-                "graphs");
 }
 
 // Null: the arena must populate more first, of which each call does a part.

@@ -122,7 +122,6 @@ class LentWindows {
     bool tell(Connection& connection, std::size_t number);
     bool hand_back(Connection& connection, std::size_t number);
     void ask(Connection& connection, std::size_t number, std::uint32_t flags) noexcept;
-    void check_room(std::uint64_t bytes) const;
     std::byte* take_memory(std::uint64_t bytes);
     bool is_idle(const Window& window) const noexcept;
     void drop(Window& window) noexcept;
