@@ -231,7 +231,7 @@ class Rxe(unittest.TestCase):
         if os.path.commonpath(["/tmp", SENDER]) == "/tmp":
             self.skipTest("the guest has a /tmp of its own")
         patience = ("--timeout", str(PATIENCE), "--rounds", str(rounds))
-        graph = ("--input", PACKAGES, "--replicate", "300")
+        graph = ("--input", PACKAGES, "--replicate", "100")
         mine, others = ("--config", self.config(path)), ("--config", self.config("verbs"))
         place = f"{rxe_guest.HOST}:{self.port}"
         here = start_here(RECEIVER, *mine, "--listen", place, *patience)
@@ -287,7 +287,7 @@ class Rxe(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.run_both(OPERATIONS)
         self.run_both(DATAGRAMS)
-        self.send_objects("mlx5", 5)
+        self.send_objects("mlx5", 2)
         for device in ("eth0", "ifb0"):
             self.assertGreater(self.packets_lost(device), 0, device)
 
