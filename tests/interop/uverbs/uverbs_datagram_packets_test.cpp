@@ -242,7 +242,7 @@ TEST_F(DatagramPackets, wake_a_program_that_sleeps) {
     for (int i = 0; i != 20; ++i) {
         post.receive(0, 512);
         good(ibv_req_notify_cq(post.completions.get(), 0), "ibv_req_notify_cq");
-        if (i % 2 == 0) usleep(20000);  // nobody looks any more
+        if (i % 5 == 0) usleep(400000);  // nobody looks any more
         device.send(to_post(numbers(8)));
         pollfd event{post.channel->fd, POLLIN, 0};
         ASSERT_EQ(::poll(&event, 1, 10000), 1);
