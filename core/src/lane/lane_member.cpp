@@ -43,7 +43,7 @@ Errc next_behind_parts(LaneMember& member, Errc error, Record& record, Message& 
             member.tell_again();
             break;
         }
-        error = member.ring_.next(record);
+        error = member.ring().next(record);
     }
     member.broken_ |= error > Errc::would_block;
     return error;
@@ -52,7 +52,7 @@ Errc next_behind_parts(LaneMember& member, Errc error, Record& record, Message& 
 Errc take_notices(LaneMember& member) noexcept {
     Errc error = member.broken_ ? Errc::protocol_error : Errc::ok;
     for (int left = LaneMember::kMostFragments;
-         left != 0 && error == Errc::ok && member.ring_.receiver().skip_pads(); --left) {
+         left != 0 && error == Errc::ok && member.ring().receiver().skip_pads(); --left) {
         Record record;
         error = member.ring_.next(record);
         if (error != Errc::ok) break;
@@ -95,7 +95,7 @@ Message LaneMember::copy_of(Message&& message) {
 }
 
 Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
-    const Errc error = ring_.try_batch(message);
+    const Errc error = ring().try_batch(message);
     if (!polling.is_polled) [[unlikely]]
         polled_->add(*this);
     return error;
@@ -104,7 +104,7 @@ Errc LaneMember::try_batch(const OutgoingMessage& message) noexcept {
 Errc LaneMember::try_claim(const OutgoingMessage& message, std::size_t bytes,
                            Claim& claim) noexcept {
     RingClaims::Place place;
-    const Errc error = ring_.try_claim(message, bytes, place);
+    const Errc error = ring().try_claim(message, bytes, place);
     if (error != Errc::ok) return error;
     Claim made;
     made.owner_ = this;
@@ -121,7 +121,7 @@ Errc LaneMember::commit(std::uint32_t claim, std::size_t used) noexcept {
     const auto guard = polled_->enter("a lane whose claim is committed");
     --claims_;
     if (has_left_ || ended_) return Errc::peer_lost;
-    ring_.claims().commit(claim, used);
+    ring().claims().commit(claim, used);
     const Errc error = ring_.settle_claims();
     if (error > Errc::would_block) fail(error);
     if (error == Errc::would_block) polled_->add(*this);
@@ -134,7 +134,7 @@ void LaneMember::abandon(std::uint32_t claim) noexcept {
     const auto guard = polled_->enter("a lane whose claim is abandoned");
     --claims_;
     if (has_left_ || ended_) return;
-    ring_.claims().abandon(claim);
+    ring().claims().abandon(claim);
     // What is behind it may go now.
     if (ring_.owes()) polled_->add(*this);
 }
@@ -152,8 +152,8 @@ void LaneMember::release(std::uint32_t number) noexcept {
     const auto guard = polled_->enter("a lane whose message is given back");
     const bool was_full = ring_.receiver().is_full();
     if (has_left_) [[unlikely]]
-        return ring_.receiver().release(number);
-    ring_.release(number);
+        return ring().receiver().release(number);
+    ring().release(number);
     // A credit that found the queue full is owed: the lane goes on with it.
     if (!polling.is_polled && ring_.owes()) [[unlikely]]
         polled_->add(*this);
@@ -163,6 +163,7 @@ void LaneMember::release(std::uint32_t number) noexcept {
 
 void LaneMember::tell_again() noexcept {
     tells_again = true;
+    polling.words.are_valid = false;
     if (!has_left_) polled_->add(*this);
 }
 
@@ -187,6 +188,7 @@ void LaneMember::settle() noexcept {
 }
 
 LaneMember::Rest LaneMember::arm(ArrivalReceiver::Wake wake) noexcept {
+    polling.words.are_valid = false;
     if (is_always_hot) return Rest::none;
     if (ended_) return Rest::quiet;  // the owner was told; nothing more will come
     // A queue pair that is given up is not armed any more.
@@ -223,7 +225,7 @@ void LaneMember::rebind(const MemberQueues& queues) noexcept {
 }
 
 void LaneMember::fail(Errc why) noexcept {
-    ended_ = true;
+    end();
     if (events_.failed != nullptr) events_.failed(events_.owner, why);
 }
 

@@ -80,14 +80,18 @@ class LaneMember {
     }
 
     SendPath& path() noexcept { return path_; }
-    MessageRing& ring() noexcept { return ring_; }
+    // What is done with it may be something that the lane is to go on with.
+    MessageRing& ring() noexcept {
+        polling.words.are_valid = false;
+        return ring_;
+    }
     ArrivalReceiver& arrival() noexcept { return receiver_; }
     MemberEvents& events() noexcept { return events_; }
 
     // The next message; `message` holds none. Errors: those of MessageRing::next().
     Errc next(Message& message) noexcept {
         Record record;
-        Errc error = broken_ ? Errc::protocol_error : ring_.next(record);
+        Errc error = broken_ ? Errc::protocol_error : ring().next(record);
         if (error != Errc::ok || record.frame != ring::Frame::message) [[unlikely]] {
             error = next_behind_parts(*this, error, record, message);
             if (error != Errc::ok || message) return error;
@@ -116,7 +120,10 @@ class LaneMember {
     // The owner is told of records once more by the next look: it may handle some now.
     void tell_again() noexcept;
     // The connection has ended: it is armed no more.
-    void end() noexcept { ended_ = true; }
+    void end() noexcept {
+        ended_ = true;
+        polling.words.are_valid = false;
+    }
     bool has_ended() const noexcept { return ended_; }
     // Messages and claims that are held.
     std::uint32_t held() const noexcept { return ring_.receiver().held() + claims_; }
@@ -153,6 +160,7 @@ class LaneMember {
     struct Polling {
         const NotePool::Note* note;
         bool is_polled = false;
+        PolledWords words{};            // valid: it is hot, and a look found nothing
         std::uint64_t last_active = 0;  // in polls
         std::uint32_t notes = 0;        // since it is noted
         IdleWatch idle{};

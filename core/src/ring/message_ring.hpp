@@ -152,11 +152,13 @@ class MessageRing {
         news.records = std::exchange(unseen_, 0);
         return receiver_.has_unseen() ? take_unread_credits(news.records) : Errc::ok;
     }
-    // progress() and look() would find nothing, as nearly always: one look at each word that the
-    // peer writes.
-    bool is_quiet() const noexcept {
-        return load_word(*credit_word_) == seen_credit_ && unseen_ == 0 && receiver_.is_quiet() &&
-               !owes();
+    // progress() and look() would find nothing, as nearly always. Nor will they, until `words`
+    // change or something is done with the ring here.
+    bool is_quiet(PolledWords& words) const noexcept {
+        words.credit = credit_word_;
+        words.seen_credit = seen_credit_;
+        return load_word(*credit_word_) == seen_credit_ && unseen_ == 0 &&
+               receiver_.is_quiet(words) && !owes();
     }
     // ok: memory holds these things (docs/arrival.md, "settling"). would_block: not yet.
     // protocol_error: they cannot be.

@@ -10,6 +10,7 @@
 #include <verbatim/driver/error.hpp>
 
 #include "held_records.hpp"
+#include "polled_words.hpp"
 #include "ring_format.hpp"
 
 namespace verbatim {
@@ -64,8 +65,16 @@ class RingReceiver {
     bool has_unseen() const noexcept {
         return seen_ == position_ ? ready() : is_complete(seen_ & mask_, seen_);
     }
-    // Nothing has come, and all that had come before was handed out.
-    bool is_quiet() const noexcept { return seen_ == position_ && !ready(); }
+    // Nothing has come, and all that had come before was handed out. Then `words` say whether
+    // anything comes.
+    bool is_quiet(PolledWords& words) const noexcept {
+        if (seen_ != position_ || batch_left_ != 0) return false;
+        words.seen_record = load(offset());
+        words.record = word_at(offset());
+        words.trailer = word_at(trailer_at(offset(), words.seen_record));
+        words.tag = tag_;
+        return __atomic_load_n(words.trailer, __ATOMIC_ACQUIRE) != tag_;
+    }
     // Looks at complete records that were not seen, without handing them out, as far as `position`
     // or as there are any. `credit`: that of the last one, if `count` of them is not 0. `pads`:
     // they count apart, as no credit is in them, but their space is to be given back.
@@ -94,9 +103,11 @@ class RingReceiver {
     static constexpr std::uint64_t kFarthest = 2;
 
     std::size_t offset() const noexcept { return position_ & mask_; }
+    const std::uint64_t* word_at(std::size_t at) const noexcept {
+        return reinterpret_cast<const std::uint64_t*>(memory_ + at);
+    }
     std::uint64_t load(std::size_t at) const noexcept {
-        return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory_ + at),
-                               __ATOMIC_ACQUIRE);
+        return __atomic_load_n(word_at(at), __ATOMIC_ACQUIRE);
     }
     // Where the trailer of a record with this word 0 would be; within the ring whatever the word
     // says.

@@ -69,8 +69,7 @@ void RemoteMemory::unbind() noexcept {
     access_.unbind();
     link_ = nullptr;
     queue_pair_ = domain_ = 0;
-    grant_ = {};
-    base_ = nullptr;
+    recent_.clear();
 }
 
 Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
@@ -79,48 +78,45 @@ Syndrome RemoteMemory::translate(std::uint32_t key) noexcept {
         if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
     }
-    if (!link_->memory().keys().find(key, grant_)) {
-        grant_ = {};
+    Grant grant;
+    if (!link_->memory().keys().find(key, grant)) {
         failure_->set("remote key {:#x} is not registered (any more) by the peer", key);
         return Syndrome::remote_access;
     }
-    if (!grant_.serves_queue_pair(queue_pair_)) {
+    if (!grant.serves_queue_pair(queue_pair_)) {
         failure_->set("remote key {:#x} is a window for another queue pair", key);
-        grant_ = {};
         return Syndrome::remote_access;
     }
-    if (grant_.domain != domain_) {
+    if (grant.domain != domain_) {
         failure_->set("remote key {:#x} is of another protection domain than the peer's queue pair",
                       key);
-        grant_ = {};
         return Syndrome::remote_access;
     }
-    const Syndrome syndrome = map_grant();
-    if (syndrome != kNoSyndrome) grant_ = {};
+    std::byte* base = nullptr;
+    const Syndrome syndrome = map(grant, base);
+    if (syndrome == kNoSyndrome) recent_.renew(key, {grant, base});
     return syndrome;
 }
 
-// Finds the granted range's place in this process.
-Syndrome RemoteMemory::map_grant() noexcept {
-    base_ = nullptr;
-    proven_until_ = {};
+// Finds the granted range's place in this process. `base` is null.
+Syndrome RemoteMemory::map(const Grant& grant, std::byte*& base) noexcept {
     if (link_->same_process()) {
-        base_ = reinterpret_cast<std::byte*>(grant_.address + grant_.origin);
+        base = reinterpret_cast<std::byte*>(grant.address + grant.origin);
         return kNoSyndrome;
     }
-    if (grant_.file == 0) return kNoSyndrome;
+    if (grant.file == 0) return kNoSyndrome;
     bool is_given = true;
-    base_ = link_->memory().place(grant_);
-    if (base_ == nullptr && link_->may_fetch(grant_.file)) {
-        const Errc fetched = link_->memory().fetch_file(grant_.file);
+    base = link_->memory().place(grant);
+    if (base == nullptr && link_->may_fetch(grant.file)) {
+        const Errc fetched = link_->memory().fetch_file(grant.file);
         if (fetched == Errc::would_block) return kPeerIsAsked;
         if (link_->lost() || fetched == Errc::timeout) return Syndrome::retry_exceeded;
         is_given = fetched != Errc::permission_denied;
-        base_ = link_->memory().place(grant_);
+        base = link_->memory().place(grant);
     }
     // Memory like other private one then.
-    if (base_ == nullptr && !grant_.may_vanish()) {
-        failure_->set("the memory file behind remote key {:#x} {}", grant_.key,
+    if (base == nullptr && !grant.may_vanish()) {
+        failure_->set("the memory file behind remote key {:#x} {}", grant.key,
                       is_given ? "cannot be mapped here (the log says why)"
                                : "was not given by the peer: it has ended that memory, or has no "
                                  "descriptor left (ulimit -n)");
@@ -131,13 +127,14 @@ Syndrome RemoteMemory::map_grant() noexcept {
 
 Syndrome RemoteMemory::refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                               Access wanted) noexcept {
-    if (!grant_.covers(address, bytes))
+    const RecentGrants::Recent& recent = recent_.last();
+    if (!recent.covers(address, bytes))
         failure_->set(
             "remote key {:#x} covers {} bytes at {:#x}, the request wants {} bytes at {:#x}", key,
-            grant_.bytes, grant_.address, bytes, address);
+            recent.bytes, recent.address, bytes, address);
     else
         failure_->set("remote key {:#x} allows access {:#x}, the request needs {:#x}", key,
-                      static_cast<unsigned>(grant_.access), static_cast<unsigned>(wanted));
+                      static_cast<unsigned>(recent.access), static_cast<unsigned>(wanted));
     return Syndrome::remote_access;
 }
 
@@ -172,7 +169,7 @@ Syndrome RemoteMemory::write(const RemoteRange& to, const PieceList& list) noexc
             return true;
         }
         syndrome = copy_private(Way::write, to, list, chunk);
-        return syndrome == kNoSyndrome && attaches();
+        return syndrome == kNoSyndrome && link_->attaches();
     });
 }
 
@@ -184,7 +181,7 @@ Syndrome RemoteMemory::read(const RemoteRange& from, const PieceList& list) noex
             return true;
         }
         syndrome = copy_private(Way::read, from, list, {done, bytes});
-        return syndrome == kNoSyndrome && attaches();
+        return syndrome == kNoSyndrome && link_->attaches();
     });
 }
 
@@ -200,17 +197,17 @@ Syndrome RemoteMemory::execute(const RemoteAtomic& operation, const RemoteRange&
 // vanish, and pages that are not there yet, take a thread that is guarded against faults.
 std::byte* RemoteMemory::open(std::uint32_t key, std::uint64_t address,
                               std::size_t bytes) noexcept {
-    if (grant_.key != key || !grant_.current()) {
+    if (!recent_.use(key)) {
         FailureText unread;
         FailureText* const own = std::exchange(failure_, &unread);
         const Syndrome syndrome = translate(key);
         failure_ = own;
         if (syndrome != kNoSyndrome) return nullptr;
     }
-    if (grant_.may_vanish() || grant_.is_sparse()) return nullptr;
+    const RecentGrants::Recent& recent = recent_.last();
+    if (recent.may_vanish || recent.is_sparse) return nullptr;
     access_.sequence().enter();
-    if (is_good_now(key, address, bytes, Access::remote_write))
-        return base_ + (address - grant_.address);
+    if (is_good_now(key, address, bytes, Access::remote_write)) return recent.place(address);
     access_.sequence().leave();
     return nullptr;
 }
@@ -270,10 +267,11 @@ Syndrome RemoteMemory::attach_failed(int cause, const PieceList* list) noexcept 
 // peer is to do the request itself.
 Syndrome RemoteMemory::prove(RemoteRange& range, std::uint64_t bytes) noexcept {
     const auto now = Clock::now();
-    if (now < proven_until_) return kNoSyndrome;
+    auto& proven_until = recent_.last().proven_until;
+    if (now < proven_until) return kNoSyndrome;
     if (link_->process() == 0) link_->refuse_attach("it is in another pid namespace");
     Syndrome syndrome = kNoSyndrome;
-    if (attaches()) {
+    if (link_->attaches()) {
         std::array<std::byte, 2> seen;
         const iovec local{seen.data(), seen.size()};
         const std::array<iovec, 2> remote{
@@ -282,7 +280,7 @@ Syndrome RemoteMemory::prove(RemoteRange& range, std::uint64_t bytes) noexcept {
         const ssize_t moved =
             process_vm_readv(link_->process(), &local, 1, remote.data(), remote.size(), 0);
         if (moved == static_cast<ssize_t>(seen.size())) {
-            proven_until_ = now + kProofTime;
+            proven_until = now + kProofTime;
             return kNoSyndrome;
         }
         syndrome = attach_failed(moved >= 0 ? EFAULT : errno, nullptr);

@@ -1,8 +1,8 @@
 // How a queue pair's engine turns keys and addresses into bytes it can touch: local keys through
 // this device's own table, remote keys through the peer's table and the mappings of the link. One
-// recent key of each kind is cached and re-validated by the version of its table entry. Nothing but
-// RemoteMemory, and who opened it there, touches what a peer's key names. Threads: the one inside
-// the send (or receive) gate.
+// recent local key and two remote ones are cached, and re-validated by the versions of their table
+// entries. Nothing but RemoteMemory, and those that opened it there, touches what a peer's key
+// names. Threads: the one inside the send (or receive) gate.
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,7 @@
 #include "../links/link.hpp"
 #include "../rings/peer_access.hpp"
 #include "../rings/remote_atomic.hpp"
+#include "recent_grants.hpp"
 
 namespace verbatim::softnic {
 
@@ -79,26 +80,27 @@ class RemoteMemory {
         if (domain == domain_) [[likely]]
             return;
         domain_ = domain;
-        grant_ = {};
+        recent_.clear();
     }
 
     // kPeerIsAsked: nothing is decided; again later.
     mlx5::Syndrome reach(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                          Access wanted, RemoteRange& range) noexcept {
-        if (grant_.key != key || !grant_.current()) [[unlikely]]
+        if (!recent_.use(key)) [[unlikely]]
             if (const mlx5::Syndrome syndrome = translate(key); syndrome != kNoSyndrome)
                 return syndrome;
-        if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
+        const RecentGrants::Recent& recent = recent_.last();
+        if (!recent.covers(address, bytes) || !allows(recent.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes, wanted);
-        range.address = address + grant_.origin;
-        range.mapped = base_ == nullptr ? nullptr : base_ + (address - grant_.address);
-        return !grant_.may_vanish() || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
+        range.address = address + recent.origin;
+        range.mapped = recent.base == nullptr ? nullptr : recent.place(address);
+        return !recent.may_vanish || range.mapped == nullptr ? kNoSyndrome : prove(range, bytes);
     }
 
     // Whether this side touches such a range itself; else nothing was done, and the peer is to do
     // it. Attaching may turn out to be refused by any copy.
     bool reaches(const RemoteRange& range) const noexcept {
-        return range.mapped != nullptr || attaches();
+        return range.mapped != nullptr || link_->attaches();
     }
     // The last aligned 8 bytes come last where the range is mapped. Private memory takes a system
     // call, and has no order that a poller could rely on.
@@ -108,19 +110,19 @@ class RemoteMemory {
     mlx5::Syndrome execute(const RemoteAtomic& operation, const RemoteRange& at,
                            std::uint64_t& before) noexcept;
     // A write or read of bytes that lie side by side. False: nothing was done, because the key is
-    // not the cached one, or not everything about it is in order.
+    // no cached one, or not everything about it is in order.
     bool write_now(std::uint32_t key, std::uint64_t address, const std::byte* from,
                    std::size_t bytes) noexcept {
         const MemoryTouch inside(access_.sequence());
         const bool good = is_good_now(key, address, bytes, Access::remote_write);
-        if (good) write_in_order(base_ + (address - grant_.address), from, bytes);
+        if (good) write_in_order(recent_.last().place(address), from, bytes);
         return good;
     }
     bool read_now(std::uint32_t key, std::uint64_t address, std::byte* to,
                   std::size_t bytes) noexcept {
         const MemoryTouch inside(access_.sequence());
         const bool good = is_good_now(key, address, bytes, Access::remote_read);
-        if (good) read_bytes(to, base_ + (address - grant_.address), bytes);
+        if (good) read_bytes(to, recent_.last().place(address), bytes);
         return good;
     }
 
@@ -138,22 +140,22 @@ class RemoteMemory {
   private:
     using Clock = std::chrono::steady_clock;
     // Inside the bracket of a chunk: what was found before holds still.
-    bool current() const noexcept { return grant_.current() && access_.allowed(); }
+    bool current() const noexcept { return recent_.last().is_current() && access_.allowed(); }
     bool is_good_now(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
-                     Access wanted) const noexcept {
-        return grant_.key == key && current() && grant_.covers(address, bytes) &&
-               allows(grant_.access, wanted) && base_ != nullptr &&
-               (!grant_.may_vanish() || Clock::now() < proven_until_);
+                     Access wanted) noexcept {
+        if (!recent_.use(key) || !access_.allowed()) return false;
+        const RecentGrants::Recent& recent = recent_.last();
+        return recent.covers(address, bytes) && allows(recent.access, wanted) &&
+               recent.base != nullptr && (!recent.may_vanish || Clock::now() < recent.proven_until);
     }
     mlx5::Syndrome revoked() noexcept;
     template <class Copy>
     mlx5::Syndrome in_chunks(std::uint64_t total, Copy&& copy) noexcept;
     enum class Way : std::uint8_t { write, read };
-    bool attaches() const noexcept { return link_->attaches(); }
     mlx5::Syndrome translate(std::uint32_t key) noexcept;
     mlx5::Syndrome prove(RemoteRange& range, std::uint64_t bytes) noexcept;
     mlx5::Syndrome attach_failed(int cause, const PieceList* list) noexcept;
-    mlx5::Syndrome map_grant() noexcept;
+    mlx5::Syndrome map(const Grant& grant, std::byte*& base) noexcept;
     mlx5::Syndrome refuse(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                           Access wanted) noexcept;
     mlx5::Syndrome copy_private(Way way, const RemoteRange& range, const PieceList& list,
@@ -163,9 +165,7 @@ class RemoteMemory {
     std::shared_ptr<Link> link_;
     PeerAccess access_;
     std::uint32_t queue_pair_ = 0, domain_ = 0;
-    Grant grant_;
-    std::byte* base_ = nullptr;         // of the granted range in this process, null: private
-    Clock::time_point proven_until_{};  // the peer has the granted memory still
+    RecentGrants recent_;
 };
 
 }  // namespace verbatim::softnic

@@ -146,6 +146,52 @@ TEST(Lane, polls_at_most_its_hot_connections) {
     EXPECT_LE(lane.impl()->polled().size(), 4u);
 }
 
+TEST(Lane, polls_none_of_those_that_it_has_armed_for_a_sleep) {
+    Many many(3, lane_config(LaneMode::event), lane_config(LaneMode::event));
+    Lane lane = many.serving.lane();
+    for (int i = 0; i < 100; ++i) (void)lane.poll();
+    ASSERT_GE(lane.impl()->polled().size(), 1u);
+    for (const Deadline deadline = soon(); !lane.prepare_to_sleep() && !deadline.passed();) {
+        (void)lane.poll();
+        (void)many.calling.lane().poll();
+    }
+    (void)lane.poll();
+    EXPECT_EQ(lane.impl()->polled().size(), 0u);
+}
+
+// Nothing of the peer's tells of it.
+TEST(Lane, goes_on_with_what_was_begun_behind_polls_that_found_nothing) {
+    Pair pair;
+    Lane lane = pair.sender->lane();
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+        for (int i = 0; i < 100; ++i) (void)lane.poll();
+        ASSERT_EQ(pair.sender->try_batch(1, bytes_of(round)), Errc::ok);
+        for (int i = 0; i < 100; ++i) (void)lane.poll();
+        ASSERT_EQ(number_of(pair.receiver->receive_message(soon())), round);
+    }
+}
+
+TEST(Lane, tells_a_late_handler_of_what_came_before_it) {
+    Pair pair;
+    Lane lane = pair.receiver->lane();
+    const std::uint64_t early = 1, late = 2;
+    ASSERT_EQ(pair.sender->try_send(1, bytes_of(early)), Errc::ok);
+    for (int i = 0; i < 1000; ++i) (void)lane.poll();
+    std::uint64_t heard = 0;
+    const auto hear = [&](Message& message) { heard = number_of(message); };
+    const auto await = [&](std::uint64_t number) {
+        for (const Deadline deadline = soon(); heard != number && !deadline.passed();)
+            (void)lane.poll();
+        EXPECT_EQ(heard, number);
+    };
+    pair.receiver->on(1, hear);
+    await(early);
+    for (int i = 0; i < 100; ++i) (void)lane.poll();
+    pair.receiver->on(2, hear);
+    ASSERT_EQ(pair.sender->try_send(2, bytes_of(late)), Errc::ok);
+    await(late);
+}
+
 TEST(Lane, wakes_an_epoll_loop_of_its_own) {
     constexpr std::size_t kCount = 20;
     Many many(kCount, lane_config(LaneMode::adaptive), lane_config(LaneMode::event));

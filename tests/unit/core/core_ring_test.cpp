@@ -113,6 +113,36 @@ TEST(RingReceiver, sees_nothing_before_the_trailer) {
     EXPECT_EQ(text_of(message), "half a message, at first");
 }
 
+// Also where word 0 is the one that lay there a lap before.
+TEST(RingReceiver, that_is_quiet_names_the_words_that_the_next_record_changes) {
+    Ring ring;
+    RingReceiver receiver(ring.memory(), ring.bytes(), kKey);
+    const std::uint64_t no_credit = 0;
+    Record message;
+    for (int i = 0; i < 2000; ++i) {
+        const std::string payload(i % 3 == 0 ? 40 : 8, 'x');
+        if (ring::slot_bytes(payload.size()) > ring.to_end()) {
+            ring.put_pad();
+            (void)receiver.skip_pads();
+        }
+        PolledWords words;
+        words.credit = &no_credit;
+        ASSERT_TRUE(receiver.is_quiet(words));
+        ASSERT_TRUE(words.are_unchanged());
+        ring.put(payload, 1, 0);
+        ASSERT_FALSE(words.are_unchanged()) << i;
+        ASSERT_FALSE(receiver.is_quiet(words));
+        ASSERT_EQ(receiver.next(message), Errc::ok);
+        receiver.release(message.number);
+    }
+    PolledWords words;
+    std::uint64_t credit = 0;
+    words.credit = &credit;
+    ASSERT_TRUE(receiver.is_quiet(words));
+    credit = 1;
+    EXPECT_FALSE(words.are_unchanged());
+}
+
 // A word at the place of a trailer that is any other position's tag is no trailer.
 TEST(RingReceiver, takes_tags_of_other_positions_for_what_they_are) {
     Ring ring;

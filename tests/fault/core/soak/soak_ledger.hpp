@@ -63,13 +63,14 @@ class SharedLedger {
 
 // The connections that are not over, for a run that hangs.
 inline std::string to_text(const Ledger& ledger) {
-    std::string text;
+    std::string text = "port " + std::to_string(ledger.port) + (ledger.calls ? ", called\n" : "\n");
     for (int side = 0; side < 2; ++side)
         text += "side " + std::to_string(side) + ": operation " +
                 std::to_string(ledger.doing[side] >> 24) + " on connection " +
                 std::to_string(ledger.doing[side] & 0xff'ffff) + ", done " +
                 std::to_string(ledger.done[side]) + ", drained " +
-                std::to_string(ledger.drained[side]) + "\n";
+                std::to_string(ledger.drained[side]) + ", progress " +
+                std::to_string(ledger.progress[side]) + "\n";
     for (std::uint32_t id = 0; id < ledger.connections; ++id) {
         const Entry& entry = ledger.entries[id];
         if (entry.left[0] != kStays && entry.left[1] != kStays) continue;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "softnic_end.hpp"
 #include "softnic_process.hpp"
@@ -180,6 +181,43 @@ TEST_F(Windows, local_invalidation_closes_at_once_whoever_has_used_it_before) {
     // The writer has the key in its cache.
     EXPECT_EQ(write_through(a, window.key, at_b(0)), Errc::remote_access);
     EXPECT_FALSE(written(0));
+}
+
+// The writer has two keys in its cache.
+TEST_F(Windows, used_in_turn_are_told_apart_and_one_that_closes_is_closed_at_once) {
+    constexpr std::size_t kWindows = 3;
+    for (std::size_t closed = 0; closed < kWindows; ++closed) {
+        Pair fresh(windowed());
+        std::vector<TestWindow> windows;
+        for (std::size_t i = 0; i < kWindows; ++i) {
+            windows.emplace_back(fresh.b, WindowType::queue_pair);
+            ASSERT_EQ(windows[i].open(i * 4096, 64).status, Errc::ok);
+        }
+        const auto write = [&](std::size_t i, std::size_t offset) {
+            return write_through(fresh.a, windows[i].key, fresh.b.peer_address_of(offset));
+        };
+        for (const std::size_t i : {0u, 1u, 0u, 1u, 2u, 0u, 2u, 1u, 1u, 0u})
+            ASSERT_EQ(write(i, i * 4096), Errc::ok) << i;
+        ASSERT_EQ(invalidate(fresh.b, windows[closed].key), Errc::ok);
+        ASSERT_EQ(fresh.b.poll().at(0).status, Errc::ok);
+        for (std::size_t i = 0; i < kWindows; ++i) {
+            if (i == closed) continue;
+            ASSERT_EQ(write(i, i * 4096), Errc::ok) << i;
+        }
+        std::memset(fresh.b.at(closed * 4096), 0, 64);
+        EXPECT_EQ(write(closed, closed * 4096), Errc::remote_access) << closed;
+        EXPECT_EQ(fresh.b.value<std::uint64_t>(closed * 4096), 0u);
+    }
+}
+
+TEST_F(Windows, one_does_not_cover_what_the_other_does) {
+    TestWindow first(b, WindowType::queue_pair), second(b, WindowType::queue_pair);
+    ASSERT_EQ(first.open(0, 64).status, Errc::ok);
+    ASSERT_EQ(second.open(4096, 64).status, Errc::ok);
+    ASSERT_EQ(write_through(a, first.key, at_b(0)), Errc::ok);
+    ASSERT_EQ(write_through(a, second.key, at_b(4096)), Errc::ok);
+    EXPECT_EQ(write_through(a, first.key, at_b(4096)), Errc::remote_access);
+    EXPECT_NE(failure_text(*a.queue_pair).find("covers 64 bytes"), std::string::npos);
 }
 
 TEST_F(Windows, opened_again_have_a_new_key_and_the_old_one_stays_closed) {
