@@ -36,6 +36,15 @@ bool may_keep(const Arrivals& arrivals, const Config::ObjectsSection& options) n
     return arrivals.has_room() && arrivals.eager_bytes() < options.max_graph_bytes;
 }
 
+// Memory that is left when windows which nobody uses are asked for: what gives them back comes
+// behind all that is in the ring.
+std::size_t least_room(const Config& config, const Arena& arena) noexcept {
+    const std::size_t all = arena.reserved_bytes();
+    return std::min(all / 2, std::max(all / 8, 2 * config.ring.bytes));
+}
+// Of eager graphs between two looks at what is left.
+constexpr std::size_t kLookEvery = std::size_t{64} << 10;
+
 // How many are lent where fewer are missing just now: as many as the graph holds, of a large one
 // half as many. If it is known what its rest takes: that, but half of these at least, lest graphs
 // that grow bit by bit have a window for each bit.
@@ -56,6 +65,13 @@ std::uint64_t slots_in(std::span<const std::byte> payload) {
         head.slots > wire::kMaxSlots)
         throw Breach{"a wrong wish for room"};
     return head.slots;
+}
+// A window that its sender has given back has nothing to do with messages that are held: all
+// bindings to it were taken before its slots were free. One of them may wait for this memory.
+bool overtakes_held(const Message& message) noexcept {
+    std::span payload = message.payload();
+    wire::Return head;
+    return message.kind() == wire::kReturn && wire::parse(payload, head) && head.flags == 0;
 }
 void take_return(LentWindows& lent, std::span<const std::byte> payload, bool any_open) {
     wire::Return head;
@@ -87,6 +103,7 @@ bool is_in_order(const wire::Eager& head) noexcept {
 Incoming::Incoming(Connection& connection)
     : options_(connection.config().objects),
       arena_(connection.receive_arena_ptr()),
+      room_{least_room(connection.config(), *arena_), 0},
       budget_(LayerAccess::shared_state<Budget>(connection)),
       lent_(connection, budget_) {}
 
@@ -98,7 +115,7 @@ Incoming::~Incoming() {
 }
 
 bool Incoming::receive(Message& message) {
-    if (held_.empty() && take(message)) return true;
+    if ((held_.empty() || overtakes_held(message)) && take(message)) return true;
     held_.push_back(std::move(message));
     return false;
 }
@@ -156,11 +173,13 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
             block = ImageMemory(std::shared_ptr<std::byte>(private_memory(image + records)));
         else
             block = ImageMemory(arena_, image + records, kBlockAlignment);
-    } catch (const Error&) {
-        return false;  // until the program releases others
+    } catch (const Error&) {  // until the program releases others, or windows come back
+        budget_->ask_lenders();
+        return false;
     } catch (const std::bad_alloc&) {
         return false;
     }
+    if (!options_.hostile && room_.is_scarce(*arena_, image + records)) budget_->ask_lenders();
     std::memcpy(block.data(), payload.data() + records, head.image_bytes);
     if (records != 0) std::memcpy(block.data() + image, payload.data(), records);
     Arrival& arrival = arrivals_.add(head.id, head.fingerprint);
@@ -174,6 +193,15 @@ bool Incoming::take_eager(std::span<const std::byte> payload) {
     arrival.unfed.told = {head.image_bytes, head.steps, head.references, true};
     arrivals_.note_whole(arrival);
     return true;
+}
+
+bool Incoming::Room::is_scarce(const Arena& arena, std::size_t taken) noexcept {
+    unseen += taken;
+    if (unseen < kLookEvery) [[likely]]
+        return false;
+    unseen = 0;
+    const ArenaUsage usage = arena.usage();
+    return usage.reserved_bytes - usage.allocated_bytes < least;
 }
 
 void Incoming::take_begin(std::span<const std::byte> payload) {
@@ -336,7 +364,7 @@ void Incoming::lend(Connection& connection) {
     if (room_slots_ != 0 &&
         (connection.state() != Errc::ok || lent_.lend_ahead(connection, room_slots_)))
         room_slots_ = 0;
-    if (arrivals_.open().empty()) lent_.reclaim(connection);
+    if (arrivals_.open().empty() || !held_.empty()) lent_.reclaim(connection);
 }
 
 bool Incoming::is_starved() const noexcept {

@@ -49,6 +49,12 @@ class Incoming {
         std::string reason;
     };
 
+    // What is left of the arena, looked at now and then.
+    struct Room {
+        std::size_t least, unseen;  // bytes: that are to be left; taken since the last look
+        bool is_scarce(const Arena& arena, std::size_t taken) noexcept;
+    };
+
     bool take(const Message& message);
     bool take_eager(std::span<const std::byte> payload);
     void take_begin(std::span<const std::byte> payload);
@@ -66,6 +72,7 @@ class Incoming {
 
     const Config::ObjectsSection options_;
     std::shared_ptr<Arena> arena_;
+    Room room_;
     std::shared_ptr<Budget> budget_;
     LentWindows lent_;
     Arrivals arrivals_;

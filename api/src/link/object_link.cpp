@@ -136,7 +136,8 @@ void ObjectLink::receive(Connection& connection, Message& message) noexcept try 
     else
         is_held = !incoming_.receive(message);
     must_go_on_ = must_go_on_ || kind != wire::kEager || is_held;
-    if (kind != wire::kEager) settle();
+    // Many small graphs may come before the next pump.
+    if (kind != wire::kEager || incoming_.lent().must_reclaim()) settle();
     operations_.drive();
 } catch (const Breach& breach) {
     broken_ = breach.what;

@@ -10,6 +10,8 @@ namespace {
 
 // withdraw() is called in each poll of a move, which may sleep for 2 ms.
 constexpr std::chrono::milliseconds kWithdrawnFor{20};
+// Between two reclaims, where nothing has come back.
+constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{1000};
 
 std::size_t room_for(const Connection& connection, std::size_t head, std::size_t item) {
     return (connection.max_message_bytes() - head) / item;
@@ -69,7 +71,7 @@ std::size_t LentWindows::free_number() {
 LentWindows::Lent LentWindows::lend(Connection& connection, const Wish& wish,
                                     std::optional<Error>& lack) {
     // Graphs that have windows go on.
-    if (lent_ == 0 && Clock::now() < asks_again_ + kWithdrawnFor) return Lent::growing;
+    if (lent_ == 0 && Clock::now() < asks_again_.withdraws + kWithdrawnFor) return Lent::growing;
     auto count =
         static_cast<std::uint32_t>(std::max(wish.slots, std::min(wish.welcome_slots, most_slots_)));
     if (!budget_->take(count * wire::kSlotBytes, false)) {
@@ -115,7 +117,7 @@ std::byte* LentWindows::take_memory(std::uint64_t bytes) {
 }
 
 bool LentWindows::lend_ahead(Connection& connection, std::uint64_t slots) {
-    if (Clock::now() < asks_again_ + kWithdrawnFor) return false;
+    if (Clock::now() < asks_again_.withdraws + kWithdrawnFor) return false;
     const std::uint64_t wanted = std::min(slots, most_slots_);
     if (peer_slots_ >= wanted) return true;
     std::optional<Error> lack;
@@ -212,6 +214,12 @@ bool LentWindows::hand_back(Connection& connection, std::size_t number) {
 void LentWindows::reclaim(Connection& connection) noexcept {
     const std::uint64_t lacks = budget_->lacks();
     if (lacks == seen_.lacks) return;
+    const Clock::time_point now = Clock::now();
+    const bool is_new = std::exchange(seen_.changes, changes_) != changes_;
+    if (!is_new && now < asks_again_.reclaims) return;
+    asks_again_.pause =
+        is_new ? kFirstPause : std::clamp(2 * asks_again_.pause, kFirstPause, kLongestPause);
+    asks_again_.reclaims = now + asks_again_.pause;
     seen_.lacks = lacks;
     for (std::size_t i = 0; i < windows_.size(); ++i) {
         if (!windows_[i].told || !is_idle(windows_[i])) continue;
@@ -236,6 +244,8 @@ bool LentWindows::take_back(const wire::Return& said) noexcept {
         return true;
     }
     if (said.flags != 0 || !window.told || !is_idle(window)) return false;
+    asks_again_.reclaims = {};
+    asks_again_.pause = {};
     drop(window);
     return true;
 }
@@ -246,11 +256,11 @@ bool LentWindows::withdraw(Connection& connection) noexcept {
     tell(connection);
     const Clock::time_point now = Clock::now();
     if (lent_ == 0) {
-        asks_again_ = now;
+        asks_again_.withdraws = now;
         return ending_.empty();
     }
-    if (now < asks_again_) return false;
-    asks_again_ = now + std::chrono::milliseconds(1);
+    if (now < asks_again_.withdraws) return false;
+    asks_again_.withdraws = now + std::chrono::milliseconds(1);
     for (std::size_t i = 0; i < windows_.size(); ++i)
         if (windows_[i].told) ask(connection, i, wire::kForGood);
     return false;

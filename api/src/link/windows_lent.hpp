@@ -98,8 +98,10 @@ class LentWindows {
     // What the peer was told of: windows that it may use, slots that it got back.
     std::uint64_t changes() const noexcept { return changes_; }
     std::uint64_t peer_bytes() const noexcept { return peer_slots_ * wire::kSlotBytes; }
-    // Asks for windows that the peer does not use, once for each time that memory was short.
+    // Asks for windows that the peer does not use, once for each time that memory was short. Less
+    // and less often while nothing comes of it: the peer may not be looking.
     void reclaim(Connection& connection) noexcept;
+    bool must_reclaim() const noexcept { return lent_ != 0 && budget_->lacks() != seen_.lacks; }
     // The peer gives a window back. For good: it has finished all graphs that lie there, and this
     // side may have dropped the window meanwhile. False: it cannot.
     bool take_back(const wire::Return& said) noexcept;
@@ -138,10 +140,13 @@ class LentWindows {
     std::uint64_t peer_slots_ = 0;    // that are with the peer
     std::uint64_t changes_ = 0;
     struct {
-        std::uint64_t releases = 0, lacks = 0;
+        std::uint64_t releases = 0, lacks = 0, changes = 0;
     } seen_;
-    std::vector<Grant> ending_;       // of windows that were dropped
-    Clock::time_point asks_again_{};  // for all windows
+    struct {
+        Clock::time_point withdraws{}, reclaims{};  // for all windows
+        std::chrono::milliseconds pause{0};         // after a reclaim
+    } asks_again_;
+    std::vector<Grant> ending_;  // of windows that were dropped
     bool may_grow_ = false;
     bool untold_ = false;   // some window was not told yet
     bool waiting_ = false;  // released slots could not be handed back
