@@ -301,11 +301,4 @@ void LentWindows::note_lender(Connection& connection) {
     lender_ = std::move(lender);
 }
 
-std::uint64_t LentWindows::bytes() const noexcept {
-    std::uint64_t bytes = 0;
-    for (const Window& window : windows_)
-        if (window.memory) bytes += window.memory->bytes();
-    return bytes;
-}
-
 }  // namespace verbatim::objects

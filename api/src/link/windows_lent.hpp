@@ -109,8 +109,6 @@ class LentWindows {
     // lent for the moment: a peer that streams graphs would at once have the next.
     bool withdraw(Connection& connection) noexcept;
 
-    std::uint64_t bytes() const noexcept;  // of all windows
-
   private:
     struct Window {
         std::shared_ptr<WindowMemory> memory;  // null: the number is free

@@ -70,10 +70,11 @@ class RingReceiver {
     bool is_quiet(PolledWords& words) const noexcept {
         if (seen_ != position_ || batch_left_ != 0) return false;
         words.seen_record = load(offset());
-        words.record = word_at(offset());
-        words.trailer = word_at(trailer_at(offset(), words.seen_record));
+        const std::size_t trailer = trailer_at(offset(), words.seen_record);
+        words.record = reinterpret_cast<const std::uint64_t*>(memory_ + offset());
+        words.trailer = reinterpret_cast<const std::uint64_t*>(memory_ + trailer);
         words.tag = tag_;
-        return __atomic_load_n(words.trailer, __ATOMIC_ACQUIRE) != tag_;
+        return load(trailer) != tag_;
     }
     // Looks at complete records that were not seen, without handing them out, as far as `position`
     // or as there are any. `credit`: that of the last one, if `count` of them is not 0. `pads`:
@@ -103,11 +104,9 @@ class RingReceiver {
     static constexpr std::uint64_t kFarthest = 2;
 
     std::size_t offset() const noexcept { return position_ & mask_; }
-    const std::uint64_t* word_at(std::size_t at) const noexcept {
-        return reinterpret_cast<const std::uint64_t*>(memory_ + at);
-    }
     std::uint64_t load(std::size_t at) const noexcept {
-        return __atomic_load_n(word_at(at), __ATOMIC_ACQUIRE);
+        return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory_ + at),
+                               __ATOMIC_ACQUIRE);
     }
     // Where the trailer of a record with this word 0 would be; within the ring whatever the word
     // says.

@@ -14,6 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{50};
 constexpr std::size_t kHeader = 40;
+constexpr std::uint32_t kAnswer = std::uint32_t{1} << 31;  // of the immediate, beside the round
 
 template <class T>
 T* made(T* object, const char* name) {
@@ -96,7 +97,7 @@ void DatagramEnd::send(ibv_ah* to, std::uint32_t number, std::uint32_t round, bo
     work.num_sge = 1;
     work.opcode = IBV_WR_SEND_WITH_IMM;
     work.send_flags = IBV_SEND_SIGNALED;
-    work.imm_data = htobe32(round);
+    work.imm_data = htobe32(round | (asks ? 0 : kAnswer));
     work.wr.ud = {to, number, kQueueKey};
     must(ibv_post_send(pair_.get(), &work, &bad) == 0, "ibv_post_send failed");
     ibv_wc completion{};
@@ -107,8 +108,9 @@ void DatagramEnd::send(ibv_ah* to, std::uint32_t number, std::uint32_t round, bo
          std::string("a message: ") + ibv_wc_status_str(completion.status));
 }
 
-void DatagramEnd::check(const ibv_wc& completion, const std::uint8_t* slot, bool answers) const {
-    const std::uint32_t round = be32toh(completion.imm_data);
+void DatagramEnd::check(const ibv_wc& completion, const std::uint8_t* slot) const {
+    const std::uint32_t said = be32toh(completion.imm_data), round = said & ~kAnswer;
+    const bool answers = (said & kAnswer) != 0;
     const std::string name = "round " + std::to_string(round) + ": ";
     const std::uint32_t bytes = bytes_of(round, kMostBytes);
     must(completion.status == IBV_WC_SUCCESS, name + ibv_wc_status_str(completion.status));
@@ -123,15 +125,19 @@ void DatagramEnd::check(const ibv_wc& completion, const std::uint8_t* slot, bool
         must(slot[kHeader + i] == byte_of(round, i, answers), name + "wrong data");
 }
 
+// Of the other kind may be late ones: both ends have asked by then, and answered.
 bool DatagramEnd::take(Message& message, ibv_wc& completion, bool answers) {
     const int count = ibv_poll_cq(receives_.get(), 1, &completion);
     must(count >= 0, "polling failed");
     if (count == 0) return false;
     must(completion.wr_id < kReceives && (completion.wc_flags & IBV_WC_WITH_IMM) != 0,
          "a completion of something else");
-    check(completion, memory_.data() + completion.wr_id * kSlotBytes, answers);
-    message = {be32toh(completion.imm_data), completion.wr_id};
-    return true;
+    check(completion, memory_.data() + completion.wr_id * kSlotBytes);
+    const std::uint32_t said = be32toh(completion.imm_data);
+    message = {said & ~kAnswer, completion.wr_id};
+    if (answers == ((said & kAnswer) != 0)) return true;
+    receive_at(message.slot);
+    return false;
 }
 
 void DatagramEnd::ask() {

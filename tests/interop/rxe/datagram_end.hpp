@@ -45,7 +45,7 @@ class DatagramEnd {
     void send(ibv_ah* to, std::uint32_t number, std::uint32_t round, bool asks);
     // False: nothing is there.
     bool take(Message& message, ibv_wc& completion, bool answers);
-    void check(const ibv_wc& completion, const std::uint8_t* slot, bool answers) const;
+    void check(const ibv_wc& completion, const std::uint8_t* slot) const;
 
     const int gid_;
     Place own_{}, peer_{};
