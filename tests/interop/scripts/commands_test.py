@@ -176,15 +176,15 @@ class Commands(unittest.TestCase):
         self.assertEqual((done.returncode, self.last_line(done)), (1, "7 passed, 1 failed"))
         self.assertIn("the demo says hello", done.stdout)
 
-    def test_twenty_commits_run_all_of_both_sanitizers_in_ci(self):
+    def test_thirty_commits_run_all_of_both_sanitizers_in_ci(self):
         self.program("bin/git", '#!/bin/bash\necho "$COMMIT"\n')
         self.program("tree/scripts/test", '#!/bin/bash\necho "$*" >>"$STATE/calls"\necho 1 passed, 0 failed\n')
-        for number in range(20):
+        for number in range(30):
             self.assertEqual(self.run_script(".ci/run", COMMIT=f"{number:07x}89abcdef").returncode, 0)
         common = "--only release --only checks --only "
         parts = {tuple(call.removeprefix(common).split()[:3]) for call in self.calls(common)}
-        self.assertEqual(parts, {("asan", "--share", f"{i}/12") for i in range(1, 13)} |
-                         {("tsan", "--share", f"{i}/8") for i in range(1, 9)})
+        self.assertEqual(parts, {("asan", "--share", f"{i}/18") for i in range(1, 19)} |
+                         {("tsan", "--share", f"{i}/12") for i in range(1, 13)})
 
 
 if __name__ == "__main__":
