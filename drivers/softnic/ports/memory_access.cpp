@@ -40,9 +40,10 @@ bool present(const PieceList& list) noexcept {
 // A window's key is for peers only. The domain of what is cached needs no second look: another one
 // is another version of the entry.
 bool LocalMemory::look_up(std::uint32_t key) noexcept {
-    if (keys_->find(key, grant_) && !grant_.of_window() && grant_.domain == domain_) return true;
-    grant_ = {};
-    return false;
+    Grant found;
+    const bool is_good = keys_->find(key, found) && !found.of_window() && found.domain == domain_;
+    grant_ = is_good ? RecentGrant(found) : RecentGrant();
+    return is_good;
 }
 
 Syndrome LocalMemory::refuse(std::uint32_t key, std::uint64_t address,
