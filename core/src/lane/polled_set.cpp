@@ -52,8 +52,7 @@ void PolledSet::take_note(LaneMember& member) noexcept {
 namespace {
 
 bool is_hot(LaneMember& member) noexcept {
-    return member.polling.words.are_valid ||
-           (member.arrival().state() == ArrivalReceiver::State::hot && !member.has_ended());
+    return member.arrival().state() == ArrivalReceiver::State::hot && !member.has_ended();
 }
 // A look would find nothing, as nearly always. The next ones look at the words of a hot one alone.
 bool is_quiet(LaneMember& member, bool is_hot) noexcept {

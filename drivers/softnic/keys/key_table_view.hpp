@@ -56,17 +56,14 @@ struct alignas(64) KeyTableHeader {
 };
 static_assert(sizeof(KeyTableHeader) == sizeof(KeyEntry));
 
-// What a key allows, copied out of its entry.
-struct Grant {
+// The range of a key, copied out of its entry: what each use of a known key takes.
+struct GrantedRange {
     const KeyEntry* entry = nullptr;
     std::uint64_t version = 0;
     std::uint64_t address = 0, bytes = 0;
-    std::uint64_t file = 0, file_offset = 0;
+    std::uint64_t origin = 0;
     std::uint32_t key = 0;
     Access access = Access::local_read;
-    std::uint64_t origin = 0;
-    std::uint32_t serves = kServesAll;
-    std::uint32_t domain = 0;
 
     // False once the key was released or its entry reused.
     bool current() const noexcept {
@@ -75,6 +72,14 @@ struct Grant {
     bool covers(std::uint64_t start, std::uint64_t length) const noexcept {
         return start >= address && length <= bytes && start - address <= bytes - length;
     }
+};
+
+// All that a key allows.
+struct Grant : GrantedRange {
+    std::uint64_t file = 0, file_offset = 0;
+    std::uint32_t serves = kServesAll;
+    std::uint32_t domain = 0;
+
     bool of_window() const noexcept { return (serves & kOfWindow) != 0; }
     // The owner may unmap the memory, and nobody else notices.
     bool may_vanish() const noexcept { return (file & kPageFile) != 0; }

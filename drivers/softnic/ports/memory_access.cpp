@@ -42,7 +42,7 @@ bool present(const PieceList& list) noexcept {
 bool LocalMemory::look_up(std::uint32_t key) noexcept {
     Grant found;
     const bool is_good = keys_->find(key, found) && !found.of_window() && found.domain == domain_;
-    grant_ = is_good ? RecentGrant(found) : RecentGrant();
+    grant_ = is_good ? GrantedRange(found) : GrantedRange();
     return is_good;
 }
 

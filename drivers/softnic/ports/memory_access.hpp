@@ -31,7 +31,7 @@ class LocalMemory {
     // Adds [address, address + bytes) to the list if `key` covers it and allows `wanted`.
     mlx5::Syndrome add(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, Access wanted,
                        PieceList& list) noexcept {
-        if (grant_.key != key || !grant_.is_current()) [[unlikely]]
+        if (grant_.key != key || !grant_.current()) [[unlikely]]
             if (!look_up(key)) return refuse(key, address, bytes);
         if (!grant_.covers(address, bytes) || !allows(grant_.access, wanted)) [[unlikely]]
             return refuse(key, address, bytes);
@@ -42,8 +42,7 @@ class LocalMemory {
     // Where they may be written to, if the key is the cached one and all is in order; else null.
     std::byte* place_now(std::uint32_t key, std::uint64_t address,
                          std::uint64_t bytes) const noexcept {
-        const bool good = grant_.key == key && grant_.is_current() &&
-                          grant_.covers(address, bytes) &&
+        const bool good = grant_.key == key && grant_.current() && grant_.covers(address, bytes) &&
                           allows(grant_.access, Access::local_write);
         return good ? reinterpret_cast<std::byte*>(address + grant_.origin) : nullptr;
     }
@@ -55,7 +54,7 @@ class LocalMemory {
     const KeyTableView* keys_;
     FailureText* failure_;
     std::uint32_t domain_;
-    RecentGrant grant_;
+    GrantedRange grant_;
 };
 
 // Instead of a syndrome: the peer was asked for what is missing, and has not answered yet.
@@ -141,7 +140,7 @@ class RemoteMemory {
   private:
     using Clock = std::chrono::steady_clock;
     // Inside the bracket of a chunk: what was found before holds still.
-    bool current() const noexcept { return recent_.last().is_current() && access_.allowed(); }
+    bool current() const noexcept { return recent_.last().current() && access_.allowed(); }
     bool is_good_now(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
                      Access wanted) noexcept {
         if (!recent_.use(key) || !access_.allowed()) return false;

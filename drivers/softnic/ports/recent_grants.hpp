@@ -12,47 +12,23 @@
 
 namespace verbatim::softnic {
 
-// What the use of a grant takes.
-struct RecentGrant {
-    RecentGrant() = default;
-    explicit RecentGrant(const Grant& grant) noexcept
-        : entry(grant.entry),
-          version(grant.version),
-          address(grant.address),
-          bytes(grant.bytes),
-          origin(grant.origin),
-          key(grant.key),
-          access(grant.access),
-          may_vanish(grant.may_vanish()),
-          is_sparse(grant.is_sparse()) {}
-
-    // False once the key was released or its entry reused.
-    bool is_current() const noexcept {
-        return entry != nullptr && entry->version.load(std::memory_order_acquire) == version;
-    }
-    bool covers(std::uint64_t start, std::uint64_t length) const noexcept {
-        return start >= address && length <= bytes && start - address <= bytes - length;
-    }
-
-    const KeyEntry* entry = nullptr;
-    std::uint64_t version = 0, address = 0, bytes = 0, origin = 0;
-    std::uint32_t key = 0;
-    Access access = Access::local_read;
-    bool may_vanish = false, is_sparse = false;
-};
-static_assert(sizeof(RecentGrant) == 48);
-
 class RecentGrants {
   public:
-    struct Recent : RecentGrant {
+    struct Recent : GrantedRange {
         Recent() = default;
-        Recent(const Grant& grant, std::byte* mapped) noexcept : RecentGrant(grant), base(mapped) {}
+        Recent(const Grant& grant, std::byte* mapped) noexcept
+            : GrantedRange(grant),
+              may_vanish(grant.may_vanish()),
+              is_sparse(grant.is_sparse()),
+              base(mapped) {}
         // Of an address that it covers, where it is mapped.
         std::byte* place(std::uint64_t at) const noexcept { return base + (at - address); }
 
+        bool may_vanish = false, is_sparse = false;
         std::byte* base = nullptr;  // of the granted range in this process, null: private
         std::chrono::steady_clock::time_point proven_until{};  // the peer has the memory still
     };
+    static_assert(sizeof(Recent) == 64);  // ten thousand queue pairs have two of them
 
     RecentGrants() = default;
     RecentGrants(const RecentGrants&) = delete;
@@ -65,7 +41,7 @@ class RecentGrants {
     // valid.
     bool use(std::uint32_t key) noexcept {
         if (last_->key != key && older()->key == key) last_ = older();
-        return last_->key == key && last_->is_current();
+        return last_->key == key && last_->current();
     }
     // The last one from now on, in place of the older one or of that with this key.
     void renew(std::uint32_t key, const Recent& recent) noexcept {

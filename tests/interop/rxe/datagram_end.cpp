@@ -31,6 +31,9 @@ std::uint8_t byte_of(std::uint32_t round, std::uint32_t at, bool answer) {
     return answer ? static_cast<std::uint8_t>(~byte) : byte;
 }
 
+std::uint32_t round_of(const ibv_wc& completion) { return be32toh(completion.imm_data) & ~kAnswer; }
+bool is_answer(const ibv_wc& completion) { return (be32toh(completion.imm_data) & kAnswer) != 0; }
+
 }  // namespace
 
 DatagramEnd::DatagramEnd(int gid) : gid_(gid), memory_((kReceives + 1) * kSlotBytes) {
@@ -109,8 +112,7 @@ void DatagramEnd::send(ibv_ah* to, std::uint32_t number, std::uint32_t round, bo
 }
 
 void DatagramEnd::check(const ibv_wc& completion, const std::uint8_t* slot) const {
-    const std::uint32_t said = be32toh(completion.imm_data), round = said & ~kAnswer;
-    const bool answers = (said & kAnswer) != 0;
+    const std::uint32_t round = round_of(completion);
     const std::string name = "round " + std::to_string(round) + ": ";
     const std::uint32_t bytes = bytes_of(round, kMostBytes);
     must(completion.status == IBV_WC_SUCCESS, name + ibv_wc_status_str(completion.status));
@@ -122,7 +124,7 @@ void DatagramEnd::check(const ibv_wc& completion, const std::uint8_t* slot) cons
     must(std::memcmp(slot + kFrom, peer_.gid.raw + kAddressInGid, 4) == 0, name + "wrong source");
     must(std::memcmp(slot + kTo, own_.gid.raw + kAddressInGid, 4) == 0, name + "wrong target");
     for (std::uint32_t i = 0; i != bytes; ++i)
-        must(slot[kHeader + i] == byte_of(round, i, answers), name + "wrong data");
+        must(slot[kHeader + i] == byte_of(round, i, is_answer(completion)), name + "wrong data");
 }
 
 // Of the other kind may be late ones: both ends have asked by then, and answered.
@@ -133,9 +135,8 @@ bool DatagramEnd::take(Message& message, ibv_wc& completion, bool answers) {
     must(completion.wr_id < kReceives && (completion.wc_flags & IBV_WC_WITH_IMM) != 0,
          "a completion of something else");
     check(completion, memory_.data() + completion.wr_id * kSlotBytes);
-    const std::uint32_t said = be32toh(completion.imm_data);
-    message = {said & ~kAnswer, completion.wr_id};
-    if (answers == ((said & kAnswer) != 0)) return true;
+    message = {round_of(completion), completion.wr_id};
+    if (answers == is_answer(completion)) return true;
     receive_at(message.slot);
     return false;
 }

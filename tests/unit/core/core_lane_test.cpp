@@ -151,7 +151,8 @@ TEST(Lane, polls_none_of_those_that_it_has_armed_for_a_sleep) {
     Lane lane = many.serving.lane();
     for (int i = 0; i < 100; ++i) (void)lane.poll();
     ASSERT_GE(lane.impl()->polled().size(), 1u);
-    for (const Deadline deadline = soon(); !lane.prepare_to_sleep() && !deadline.passed();) {
+    for (const Deadline deadline = soon(); !lane.prepare_to_sleep();) {
+        ASSERT_FALSE(deadline.passed());
         (void)lane.poll();
         (void)many.calling.lane().poll();
     }

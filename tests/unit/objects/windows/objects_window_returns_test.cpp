@@ -45,8 +45,17 @@ struct Keeping {
                 continue;
             }
     }
-    // On channel 1.
-    static Errc send_block(HandMadeSender& peer, std::uint64_t id);
+    // Polls both sides until it is there.
+    template <class T>
+    void await(Receiving<T>& received) {
+        for (const Deadline deadline = in_time(); !received.test();) {
+            ASSERT_FALSE(deadline.passed());
+            (void)pair.sender_context.lane().poll();
+            (void)pair.receiver_context.lane().poll();
+        }
+        EXPECT_EQ(received.error(), nullptr);
+    }
+
     Pair pair{small_config(), config()};
     const std::string text = std::string(8'000, 'x');
     std::vector<Received<std::string>> kept;
@@ -90,7 +99,8 @@ struct Block {
     std::array<char, 8'000> bytes{};
 };
 
-Errc Keeping::send_block(HandMadeSender& peer, std::uint64_t id) {
+// On channel 1.
+Errc send_block(HandMadeSender& peer, std::uint64_t id) {
     wire::Eager head = HandMadeSender::eager_of<Block>(id);
     head.channel = 1;
     return peer.eager(head, Block{});
@@ -104,14 +114,9 @@ TEST(Windows, come_back_for_a_small_graph_in_the_midst_of_another) {
     HandMadeSender peer(*one.pair.sender);
     ASSERT_EQ(peer.layout<Block>(), Errc::ok);
     ASSERT_EQ(peer.begin<Numbers>(2), Errc::ok);
-    ASSERT_EQ(one.send_block(peer, 3), Errc::ok);
+    ASSERT_EQ(send_block(peer, 3), Errc::ok);
     auto received = receive_async<Block>(*one.pair.receiver, {.channel = 1});
-    for (const Deadline deadline = in_time(); !received.test();) {
-        ASSERT_FALSE(deadline.passed());
-        (void)one.pair.sender_context.lane().poll();
-        (void)one.pair.receiver_context.lane().poll();
-    }
-    EXPECT_EQ(received.error(), nullptr);
+    one.await(received);
     EXPECT_EQ(peer.cancel(2), Errc::ok);
 }
 
@@ -121,7 +126,7 @@ TEST(Windows, are_asked_for_less_and_less_often_while_the_sender_does_not_look) 
     one.fill();
     HandMadeSender peer(*one.pair.sender);
     ASSERT_EQ(peer.layout<Block>(), Errc::ok);
-    ASSERT_EQ(one.send_block(peer, 2), Errc::ok);
+    ASSERT_EQ(send_block(peer, 2), Errc::ok);
     auto received = receive_async<Block>(*one.pair.receiver, {.channel = 1});
     const auto said = [&] { return telemetry::counts_of(*one.pair.receiver).messages_sent; };
     const std::uint64_t before = said();
@@ -130,12 +135,7 @@ TEST(Windows, are_asked_for_less_and_less_often_while_the_sender_does_not_look) 
     EXPECT_GT(said(), before);
     EXPECT_LT(said() - before, 60u);
     EXPECT_FALSE(received.test());
-    for (const Deadline deadline = in_time(); !received.test();) {
-        ASSERT_FALSE(deadline.passed());
-        (void)one.pair.sender_context.lane().poll();
-        (void)one.pair.receiver_context.lane().poll();
-    }
-    EXPECT_EQ(received.error(), nullptr);
+    one.await(received);
 }
 
 }  // namespace

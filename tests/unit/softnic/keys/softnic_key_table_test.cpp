@@ -46,7 +46,7 @@ TEST(KeyTable, released_key_is_gone_at_once_and_returns_late) {
 }
 
 TEST(KeyTable, bounds_do_not_overflow) {
-    const Grant grant{nullptr, 0, 0xfffffffffffff000, 0x800, 0, 0, 0, {}};
+    const GrantedRange grant{.address = 0xfffffffffffff000, .bytes = 0x800};
     EXPECT_TRUE(grant.covers(0xfffffffffffff000, 0x800));
     EXPECT_TRUE(grant.covers(0xfffffffffffff7ff, 1));
     EXPECT_FALSE(grant.covers(0xfffffffffffff7ff, 2));
