@@ -3,7 +3,7 @@
 
 namespace verbatim::softnic {
 
-// Notices come inside the socket's gate: of a thread that drives another queue pair, perhaps.
+// Notices come inside the endpoint's gate: of a thread that drives another queue pair, perhaps.
 void DatagramSetup::open(const std::array<std::uint8_t, 16>& address) {
     if (wire_ != nullptr) return;  // the change of state failed behind it
     const auto tell = [](const void* self) noexcept {
@@ -11,9 +11,9 @@ void DatagramSetup::open(const std::array<std::uint8_t, 16>& address) {
         setup.attention_.heat();
         setup.bell_.call(setup.bell_.context);
     };
-    wire_ = std::make_unique<DatagramWire>(wires_.sockets.at(wires_.streams.thread(), address),
-                                           shared_.traits.number, wires_.packets,
-                                           InboxNotice{tell, this});
+    wire_ = std::make_unique<DatagramWire>(
+        wires_.endpoints.at(wires_.packets, wires_.streams.thread(), address),
+        shared_.traits.number, wires_.packets, InboxNotice{tell, this});
     shared_.wire.store(wire_.get(), std::memory_order_release);
 }
 

@@ -138,10 +138,11 @@ void StreamSetup::begin_flow(Meeting& meeting, ChannelSender ring, const QueuePa
 StreamSetup::Meeting StreamSetup::meet_foreign(const FlowOptions& options,
                                                const PeerStream::Driver& driver) {
     Meeting meeting;
-    auto socket = wires_.sockets.at(wires_.streams.thread(), options.own.place.address);
+    auto endpoint =
+        wires_.endpoints.at(wires_.packets, wires_.streams.thread(), options.own.place.address);
     auto back_end =
         wires_.packets.over(std::make_unique<ForeignPackets>(
-                                std::move(socket), options.own.queue_pair, options.peer.place),
+                                std::move(endpoint), options.own.queue_pair, options.peer.place),
                             options.own.place, options.peer.place);
     auto flow = std::make_unique<PacketFlow>(std::move(back_end),
                                              ChannelSender(shared_.connection.incoming.lend()),

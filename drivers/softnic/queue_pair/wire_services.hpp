@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../ports/roce/back_end/packet_service.hpp"
-#include "../ports/roce/foreign/roce_socket.hpp"
+#include "../ports/roce/foreign/roce_endpoint.hpp"
 #include "../ports/tcp/meeting/stream_service.hpp"
 
 namespace verbatim::softnic {
@@ -10,7 +10,7 @@ namespace verbatim::softnic {
 struct WireServices {
     StreamService streams;
     PacketService packets;
-    RoceSockets sockets{};
+    RoceEndpoints endpoints{};
 };
 
 }  // namespace verbatim::softnic

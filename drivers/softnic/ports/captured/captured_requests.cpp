@@ -7,12 +7,13 @@
 #include <verbatim/mlx5/encode.hpp>
 
 #include "../roce/packets/message_opcodes.hpp"
+#include "../roce/packets/packet.hpp"
 
 namespace verbatim::softnic {
 namespace {
 
 // Where RoCE is received, and where the packets of a queue pair come from.
-constexpr std::uint16_t kRocePort = 4791, kFirstSource = 0xc000, kSourceMask = 0x3fff;
+constexpr std::uint16_t kFirstSource = 0xc000, kSourceMask = 0x3fff;
 
 StreamPlace source(const std::array<std::uint8_t, 16>& address, std::uint32_t number) noexcept {
     return {address, static_cast<std::uint16_t>(kFirstSource | (number & kSourceMask))};

@@ -1,40 +1,16 @@
 // Headers of frames, byte by byte.
 #include "ethernet_frames.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "../roce/packets/packet.hpp"
+#include "frame_fields.hpp"
 
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint16_t kIpv4Type = 0x0800, kIpv6Type = 0x86dd, kArpType = 0x0806;
 constexpr std::byte kUdpProtocol{17}, kHops{64}, kIpv4Start{0x45}, kIpv6Start{0x60};
-constexpr std::size_t kMappedAt = 12;  // an IPv4 address within a mapped one
 constexpr std::size_t kLeastPacket = sizeof(BaseHeader) + kChecksumBytes;
-
-std::uint16_t be16_at(const std::byte* at) noexcept {
-    return static_cast<std::uint16_t>(static_cast<unsigned>(at[0]) << 8 |
-                                      static_cast<unsigned>(at[1]));
-}
-
-void put16(std::byte* at, std::size_t value) noexcept {
-    at[0] = static_cast<std::byte>(value >> 8);
-    at[1] = static_cast<std::byte>(value);
-}
-
-IpAddress mapped(const std::byte* ipv4) noexcept {
-    IpAddress address{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    std::memcpy(address.data() + kMappedAt, ipv4, 4);
-    return address;
-}
-
-IpAddress ipv6_at(const std::byte* at) noexcept {
-    IpAddress address;
-    std::memcpy(address.data(), at, address.size());
-    return address;
-}
 
 // Where the UDP header is; 0: it is no packet for that address.
 std::size_t udp_of_ipv4(std::span<const std::byte> frame, const IpAddress& own,
@@ -48,6 +24,9 @@ std::size_t udp_of_ipv4(std::span<const std::byte> frame, const IpAddress& own,
     if (!whole || ip[9] != kUdpProtocol || mapped(ip + 16) != own) return 0;
     if (total != kIpv4HeaderBytes + be16_at(frame.data() + start + 4)) return 0;
     datagram.from.address = mapped(ip + 12);
+    datagram.identification = be16_at(ip + 4);
+    datagram.traffic_class = std::to_integer<std::uint8_t>(ip[1]);
+    datagram.hops = std::to_integer<std::uint8_t>(ip[8]);
     return start;
 }
 
@@ -61,6 +40,8 @@ std::size_t udp_of_ipv6(std::span<const std::byte> frame, const IpAddress& own,
     if (!whole || ip[6] != kUdpProtocol || ipv6_at(ip + 24) != own) return 0;
     if (carried != be16_at(frame.data() + start + 4)) return 0;
     datagram.from.address = ipv6_at(ip + 8);
+    datagram.traffic_class = static_cast<std::uint8_t>(be16_at(ip) >> 4);
+    datagram.hops = std::to_integer<std::uint8_t>(ip[7]);
     return start;
 }
 
@@ -136,44 +117,6 @@ std::size_t DatagramHeaders::write(std::size_t datagram_bytes,
     }
     put16(ip + ip_bytes_ + 4, udp_bytes);
     return kEthernetBytes + ip_bytes_ + kUdpHeaderBytes;
-}
-
-// Of an ARP packet: types, lengths and kind, then the four addresses.
-bool parse_arp(std::span<const std::byte> frame, ArpPacket& packet) noexcept {
-    constexpr std::array<std::byte, 6> kIpv4OverEthernet{std::byte{0}, std::byte{1}, std::byte{8},
-                                                         std::byte{0}, std::byte{6}, std::byte{4}};
-    constexpr std::size_t kArpBytes = 28;
-    if (frame.size() < kEthernetBytes + kArpBytes) return false;
-    const std::byte* const arp = frame.data() + kEthernetBytes;
-    if (be16_at(frame.data() + 12) != kArpType ||
-        !std::equal(kIpv4OverEthernet.begin(), kIpv4OverEthernet.end(), arp))
-        return false;
-    packet.kind = static_cast<ArpPacket::Kind>(be16_at(arp + 6));
-    std::memcpy(packet.sender_mac.data(), arp + 8, packet.sender_mac.size());
-    packet.sender = mapped(arp + 14);
-    std::memcpy(packet.target_mac.data(), arp + 18, packet.target_mac.size());
-    packet.target = mapped(arp + 24);
-    return packet.kind == ArpPacket::Kind::question || packet.kind == ArpPacket::Kind::answer;
-}
-
-ArpFrame arp_frame(const ArpPacket& packet) noexcept {
-    ArpFrame frame{};
-    const bool asks = packet.kind == ArpPacket::Kind::question;
-    const MacAddress& to = asks ? kBroadcast : packet.target_mac;
-    std::memcpy(frame.data(), to.data(), to.size());
-    std::memcpy(frame.data() + to.size(), packet.sender_mac.data(), to.size());
-    put16(frame.data() + 12, kArpType);
-    std::byte* const arp = frame.data() + kEthernetBytes;
-    put16(arp, 1);
-    put16(arp + 2, kIpv4Type);
-    arp[4] = std::byte{6};
-    arp[5] = std::byte{4};
-    put16(arp + 6, static_cast<std::size_t>(packet.kind));
-    std::memcpy(arp + 8, packet.sender_mac.data(), packet.sender_mac.size());
-    std::memcpy(arp + 14, packet.sender.data() + kMappedAt, 4);
-    std::memcpy(arp + 18, packet.target_mac.data(), packet.target_mac.size());
-    std::memcpy(arp + 24, packet.target.data() + kMappedAt, 4);
-    return frame;
 }
 
 }  // namespace verbatim::softnic

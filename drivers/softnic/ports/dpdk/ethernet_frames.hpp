@@ -1,5 +1,5 @@
-// Formats of Ethernet frames: UDP datagrams in IPv4 and IPv6 packets, and ARP (RFC 826). Addresses
-// of IP are 16 bytes, IPv6 or IPv4-mapped. Nothing of a received frame is used before it was
+// Formats of Ethernet frames: UDP datagrams in IPv4 and IPv6 packets. Addresses of IP are 16 bytes,
+// IPv6 or IPv4-mapped. Nothing of a received frame is used before it was
 // checked. Threads: any.
 #pragma once
 
@@ -17,13 +17,15 @@ using IpAddress = std::array<std::uint8_t, 16>;
 
 inline constexpr std::size_t kEthernetBytes = 14, kIpv4HeaderBytes = 20, kIpv6HeaderBytes = 40,
                              kUdpHeaderBytes = 8;
-inline constexpr MacAddress kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 // A UDP datagram of a received frame. Its bytes are as long as a packet of RoCEv2 at least.
 struct FrameDatagram {
     StreamPlace from;
     std::uint16_t port = 0;        // it goes there
     std::uint32_t queue_pair = 0;  // likewise, by the base header
+    // Of the IP header; IPv6 has no identification.
+    std::uint16_t identification = 0;
+    std::uint8_t traffic_class = 0, hops = 0;
     std::span<std::byte> bytes;
 };
 // False: it is no whole datagram to that address.
@@ -47,17 +49,6 @@ class DatagramHeaders {
     std::size_t ip_bytes_;
     std::uint32_t sum_ = 0;  // of the IPv4 header without its length
 };
-
-// An ARP packet for IPv4 over Ethernet.
-struct ArpPacket {
-    enum class Kind : std::uint16_t { question = 1, answer = 2 };
-    Kind kind{};
-    MacAddress sender_mac{}, target_mac{};
-    IpAddress sender{}, target{};
-};
-using ArpFrame = std::array<std::byte, 60>;  // the shortest frame
-bool parse_arp(std::span<const std::byte> frame, ArpPacket& packet) noexcept;
-ArpFrame arp_frame(const ArpPacket& packet) noexcept;
 
 // The IPv6 address of the link that follows from a MAC address (RFC 4291, appendix A), and the way
 // back: false for other addresses.

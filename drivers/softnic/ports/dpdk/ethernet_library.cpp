@@ -47,9 +47,10 @@ std::unique_ptr<EthernetDevice> open_ethernet_device(const DpdkOptions& options)
     const std::size_t end = options.device.find(' ');
     const std::string device = options.device.substr(0, end);
     const std::string arguments = end == std::string::npos ? "" : options.device.substr(end + 1);
+    const bool ipv6 = options.address.empty() || options.address.find(':') != std::string::npos;
     EthernetFailure failure;
-    std::unique_ptr<EthernetDevice> opened(
-        find_opener()({device.c_str(), arguments.c_str(), options.host_eal, options.mtu}, failure));
+    std::unique_ptr<EthernetDevice> opened(find_opener()(
+        {device.c_str(), arguments.c_str(), options.host_eal, options.mtu, ipv6}, failure));
     if (opened == nullptr)
         throw Error(Errc::device_error, failure.object.data(), failure.cause.data(),
                     failure.remedy.data());

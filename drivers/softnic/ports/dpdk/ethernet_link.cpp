@@ -21,8 +21,6 @@
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::uint16_t kRocePort = 4791;  // annex A17.4 of the specification
-
 std::uint64_t door_key(std::uint32_t queue_pair, std::uint16_t port) noexcept {
     return std::uint64_t{port} << 32 | queue_pair;
 }
@@ -117,21 +115,33 @@ std::shared_ptr<const Neighbour> EthernetLink::neighbour(const IpAddress& addres
     return neighbours_.find(address);
 }
 
-bool EthernetLink::poll() noexcept {
+bool EthernetLink::listen(LinkListener& listener) noexcept {
+    const Inside inside(gate_);
+    if (listener_ != nullptr) return false;
+    listener_ = &listener;
+    return true;
+}
+
+void EthernetLink::stop_listening() noexcept {
+    const Inside inside(gate_);
+    listener_ = nullptr;
+}
+
+bool EthernetLink::poll(const void* own) noexcept {
     if (!gate_.try_enter()) return false;
     polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    const bool moved = take();
+    const bool moved = take(own);
     gate_.leave_for_good();
     return moved;
 }
 
 // One fence for the burst: a flow that was armed meanwhile sees its datagrams, or is seen.
-bool EthernetLink::take() noexcept {
+bool EthernetLink::take(const void* own) noexcept {
     std::array<ReceivedFrame, kFrames> frames;
     std::array<LinkInbox*, kFrames> inboxes;
     const std::size_t count = device_->receive(frames);
     if (count == 0) return false;
-    for (std::size_t i = 0; i < count; ++i) inboxes[i] = put(frames[i]);
+    for (std::size_t i = 0; i < count; ++i) inboxes[i] = put(frames[i], own);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (std::size_t i = 0; i < count; ++i) {
         if (inboxes[i] == nullptr)
@@ -143,12 +153,17 @@ bool EthernetLink::take() noexcept {
 }
 
 // Null: the frame is not kept.
-LinkInbox* EthernetLink::put(const ReceivedFrame& frame) noexcept {
+LinkInbox* EthernetLink::put(const ReceivedFrame& frame, const void* own) noexcept {
     LinkInbox::Item item{{}, frame.owner};
-    if (parse_datagram({frame.bytes, frame.count}, address(), item.datagram)) {
-        const auto found = doors_.find(door_key(item.datagram.queue_pair, item.datagram.port));
+    FrameDatagram& datagram = item.datagram;
+    if (parse_datagram({frame.bytes, frame.count}, address(), datagram)) {
+        const auto found = doors_.find(door_key(datagram.queue_pair, datagram.port));
         if (found != doors_.end() && found->second->push(item)) return found->second;
-    } else if (ArpPacket packet; parse_arp({frame.bytes, frame.count}, packet)) {
+        if (found == doors_.end() && listener_ != nullptr && datagram.port == kRocePort) {
+            listener_->take(datagram, own);
+            return nullptr;
+        }
+    } else if (NeighbourPacket packet; parse_neighbour({frame.bytes, frame.count}, packet)) {
         neighbours_.take(packet);
         return nullptr;
     }

@@ -19,6 +19,16 @@
 
 namespace verbatim::softnic {
 
+// Takes datagrams to the RoCE port that no flow's inbox has. Inside the link's gate.
+class LinkListener {
+  public:
+    // `own`: of the poll() that found it. The bytes are the device's, and last until this returns.
+    virtual void take(const FrameDatagram& datagram, const void* own) noexcept = 0;
+
+  protected:
+    ~LinkListener() = default;
+};
+
 class EthernetLink {
   public:
     // The link of this configuration: one for the whole process, which stays. Throws
@@ -42,13 +52,19 @@ class EthernetLink {
     StreamPlace add(std::uint32_t queue_pair, LinkInbox& inbox);
     // Afterwards nothing is put into it any more; what is there is given back.
     void remove(std::uint32_t queue_pair, const StreamPlace& place, LinkInbox& inbox) noexcept;
-    // Control path. Throws Error(unsupported): nothing here finds MAC addresses of that kind.
+    // Control path. False: another one listens.
+    bool listen(LinkListener& listener) noexcept;
+    void stop_listening() noexcept;
+    // Inside it, datagrams come to inboxes and to the listener.
+    Gate& gate() noexcept { return gate_; }
+    // Control path. Throws std::bad_alloc.
     std::shared_ptr<const Neighbour> neighbour(const IpAddress& address);
     // Any thread.
     void ask(const Neighbour& neighbour) noexcept { neighbours_.ask(neighbour); }
 
-    // Takes what has come, unless another thread does. False: nothing came.
-    bool poll() noexcept;
+    // Takes what has come, unless another thread does; the listener hears for whom. False: nothing
+    // came.
+    bool poll(const void* own = nullptr) noexcept;
     std::uint64_t strangers() const noexcept { return strangers_.load(std::memory_order_relaxed); }
 
   private:
@@ -57,8 +73,8 @@ class EthernetLink {
 
     static void* entry(void* self);
     void watch() noexcept;
-    bool take() noexcept;
-    LinkInbox* put(const ReceivedFrame& frame) noexcept;
+    bool take(const void* own) noexcept;
+    LinkInbox* put(const ReceivedFrame& frame, const void* own) noexcept;
 
     const std::uint64_t generation_ = fork_generation();
     std::unique_ptr<EthernetDevice> device_;
@@ -68,6 +84,7 @@ class EthernetLink {
 
     Gate gate_;  // around receive(), and what follows
     Doors doors_;
+    LinkListener* listener_ = nullptr;
     Neighbours neighbours_;
 };
 

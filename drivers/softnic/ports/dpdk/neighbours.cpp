@@ -1,9 +1,7 @@
-// Questions and answers of ARP.
+// Questions and answers.
 #include "neighbours.hpp"
 
 #include <cstring>
-
-#include <verbatim/driver/error.hpp>
 
 namespace verbatim::softnic {
 namespace {
@@ -38,32 +36,29 @@ Neighbours::Neighbours(EthernetDevice& device, const DpdkOptions& options)
 std::shared_ptr<const Neighbour> Neighbours::find(const IpAddress& address) {
     auto fresh = std::make_shared<Neighbour>(address);
     MacAddress mac = fixed_ ? peer_mac_ : device_.mac();
-    if (fixed_ || address == own_ || mac_of(address, mac)) {
-        fresh->learn(mac);
-        return fresh;
-    }
-    if (is_mapped({address, 0})) return known_.emplace(address, std::move(fresh)).first->second;
-    throw Error(Errc::unsupported, "peer at " + text_of({address, 0}),
-                "its MAC address does not follow from its IPv6 address",
-                "set [device.softnic] dpdk_peer_mac, or use IPv4 addresses");
+    if (!fixed_ && address != own_ && !mac_of(address, mac))
+        return known_.emplace(address, std::move(fresh)).first->second;
+    fresh->learn(mac);
+    return fresh;
 }
 
 void Neighbours::ask(const Neighbour& neighbour) noexcept {
-    send({ArpPacket::Kind::question, device_.mac(), {}, own_, neighbour.address()});
+    send({NeighbourPacket::Kind::question, device_.mac(), {}, own_, neighbour.address()});
 }
 
-void Neighbours::send(const ArpPacket& packet) noexcept {
-    const ArpFrame frame = arp_frame(packet);
-    const OutgoingFrame outgoing{frame, {}};
+void Neighbours::send(const NeighbourPacket& packet) noexcept {
+    const NeighbourFrame frame = neighbour_frame(packet);
+    const OutgoingFrame outgoing{frame.view(), {}};
     static_cast<void>(device_.send({&outgoing, 1}));
 }
 
 // Nothing is learnt of those who were not asked for.
-void Neighbours::take(const ArpPacket& packet) noexcept {
+void Neighbours::take(const NeighbourPacket& packet) noexcept {
     const auto found = known_.find(packet.sender);
     if (found != known_.end() && packet.sender != own_) found->second->learn(packet.sender_mac);
-    if (packet.kind == ArpPacket::Kind::question && packet.target == own_)
-        send({ArpPacket::Kind::answer, device_.mac(), packet.sender_mac, own_, packet.sender});
+    if (packet.kind == NeighbourPacket::Kind::question && packet.target == own_)
+        send(
+            {NeighbourPacket::Kind::answer, device_.mac(), packet.sender_mac, own_, packet.sender});
 }
 
 }  // namespace verbatim::softnic

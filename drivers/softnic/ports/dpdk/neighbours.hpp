@@ -1,5 +1,5 @@
 // The neighbours of an Ethernet link: MAC addresses of peers, and the answers to those who ask for
-// the link's own (ARP). IPv6 addresses that follow from MAC addresses need neither. Threads: those
+// the link's own. IPv6 addresses that follow from MAC addresses need neither. Threads: those
 // inside the link's gate, but for what says otherwise.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <verbatim/softnic/softnic.hpp>
 
 #include "ethernet_frames.hpp"
+#include "neighbour_packets.hpp"
 
 namespace verbatim::softnic {
 
@@ -38,14 +39,14 @@ class Neighbours {
 
     // The link's own. Any thread.
     const IpAddress& own() const noexcept { return own_; }
-    // Throws Error(unsupported): nothing here finds MAC addresses of that kind.
+    // Throws std::bad_alloc.
     std::shared_ptr<const Neighbour> find(const IpAddress& address);
     // Asks for its MAC address. Any thread.
     void ask(const Neighbour& neighbour) noexcept;
-    void take(const ArpPacket& packet) noexcept;
+    void take(const NeighbourPacket& packet) noexcept;
 
   private:
-    void send(const ArpPacket& packet) noexcept;
+    void send(const NeighbourPacket& packet) noexcept;
 
     EthernetDevice& device_;
     const IpAddress own_;

@@ -34,6 +34,7 @@ DpdkDevice::DpdkDevice(const EthernetSettings& settings) : name_(name_in(setting
     try {
         find(settings);
         set_up(settings.mtu);
+        if (settings.hears_groups) hear_groups();
     } catch (...) {
         close();
         throw;
@@ -114,6 +115,11 @@ void DpdkDevice::start_queues() {
         fail("start", refused,
              "look at what DPDK has printed; a client of memif starts after its server");
     started_ = true;
+}
+
+// What the device cannot do, it may do anyway: memif filters nothing.
+void DpdkDevice::hear_groups() noexcept {
+    if (rte_eth_allmulticast_enable(port_) != 0) rte_eth_promiscuous_enable(port_);
 }
 
 void DpdkDevice::read_facts() {

@@ -35,6 +35,7 @@ class DpdkDevice final : public EthernetDevice {
     void make_pool(std::size_t mtu);
     void start_queues();
     void read_facts();
+    void hear_groups() noexcept;
     void close() noexcept;
     void transmit(std::span<rte_mbuf*> buffers) noexcept;
     void transmit_waiting() noexcept;

@@ -16,7 +16,7 @@ void tell(std::array<char, count>& place, const std::string& text) noexcept {
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] EthernetDevice* verbatim_dpdk_open_1(
+extern "C" [[gnu::visibility("default")]] EthernetDevice* verbatim_dpdk_open_2(
     const EthernetSettings& settings, EthernetFailure& failure) {
     try {
         need_eal(settings);

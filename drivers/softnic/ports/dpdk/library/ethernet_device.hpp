@@ -51,6 +51,7 @@ struct EthernetSettings {
     const char* arguments = "";  // for the EAL, separated by spaces
     bool host = false;           // the program has set up the EAL, and may have set up the port
     std::size_t mtu = 0;         // 0: as the device has it
+    bool hears_groups = false;   // frames to groups of devices are wanted, too (IPv6)
 };
 struct EthernetFailure {
     std::array<char, 128> object{};
@@ -61,6 +62,6 @@ struct EthernetFailure {
 // The one function of the library: null where it failed. The caller deletes the device. Control
 // path; threads: any.
 using OpenEthernet = EthernetDevice*(const EthernetSettings& settings, EthernetFailure& failure);
-inline constexpr const char* kOpenEthernet = "verbatim_dpdk_open_1";
+inline constexpr const char* kOpenEthernet = "verbatim_dpdk_open_2";
 
 }  // namespace verbatim::softnic

@@ -1,7 +1,8 @@
-// Packets in frames.
+// Packets of one queue pair.
 #include "link_back_end.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -24,10 +25,7 @@ LinkDoor::~LinkDoor() {
 }
 
 LinkBackEnd::LinkBackEnd(std::unique_ptr<LinkDoor> door, const StreamPlace& peer)
-    : door_(std::move(door)),
-      peer_(peer),
-      neighbour_(door_->link().neighbour(peer.address)),
-      headers_(door_->link().device().mac(), door_->place(), peer) {}
+    : door_(std::move(door)), peer_(peer), sender_(door_->link(), door_->place(), peer) {}
 
 std::size_t LinkBackEnd::receive(std::span<std::byte> into, std::size_t each,
                                  std::span<std::size_t> lengths) noexcept {
@@ -46,33 +44,6 @@ std::size_t LinkBackEnd::receive(std::span<std::byte> into, std::size_t each,
     }
     if (count != 0) door_->link().device().release({owners.data(), count});
     return count;
-}
-
-// Until the peer's MAC address is known its packets are lost, and sent again.
-bool LinkBackEnd::ready_to_send() noexcept {
-    constexpr std::chrono::milliseconds kAskEvery{5};
-    MacAddress mac;
-    if (neighbour_->find(mac)) {
-        headers_.set_destination(mac);
-        return true;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (now - asked_ < kAskEvery) return false;
-    asked_ = now;
-    door_->link().ask(*neighbour_);
-    return false;
-}
-
-std::size_t LinkBackEnd::send(std::span<const PacketPieces> packets) noexcept {
-    if (!ready_to_send()) return packets.size();
-    std::array<std::array<std::byte, DatagramHeaders::kMost>, kBurst> headers;
-    std::array<OutgoingFrame, kBurst> frames;
-    const std::size_t count = std::min(packets.size(), kBurst);
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t used = headers_.write(packets[i].bytes(), headers[i]);
-        frames[i] = {std::span(headers[i]).first(used), packets[i]};
-    }
-    return door_->link().device().send({frames.data(), count});
 }
 
 }  // namespace verbatim::softnic

@@ -2,13 +2,12 @@
 // queue pair of the link before that. Threads: as PacketBackEnd.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "../../dpdk/ethernet_link.hpp"
+#include "link_sender.hpp"
 #include "packet_back_end.hpp"
 
 namespace verbatim::softnic {
@@ -35,26 +34,24 @@ class LinkDoor {
 
 class LinkBackEnd final : public PacketBackEnd {
   public:
-    // Throws Error(unsupported). Control path.
+    // Control path.
     LinkBackEnd(std::unique_ptr<LinkDoor> door, const StreamPlace& peer);
 
     int file() const noexcept override { return door_->inbox().arm(); }
     std::size_t receive(std::span<std::byte> into, std::size_t each,
                         std::span<std::size_t> lengths) noexcept override;
-    std::size_t send(std::span<const PacketPieces> packets) noexcept override;
+    std::size_t send(std::span<const PacketPieces> packets) noexcept override {
+        return sender_.send(packets);
+    }
     std::uint32_t refusals() const noexcept override { return 0; }  // nobody says so
     std::uint64_t foreign() const noexcept override { return foreign_; }
 
   private:
     static constexpr std::size_t kBurst = 32;
 
-    bool ready_to_send() noexcept;
-
     const std::unique_ptr<LinkDoor> door_;
     const StreamPlace peer_;
-    const std::shared_ptr<const Neighbour> neighbour_;
-    DatagramHeaders headers_;
-    std::chrono::steady_clock::time_point asked_{};
+    LinkSender sender_;
     std::uint64_t foreign_ = 0;
 };
 

@@ -11,7 +11,7 @@
 #include "../back_end/packet_back_end.hpp"
 #include "../back_end/packet_service.hpp"
 #include "../packets/packet_checksum.hpp"
-#include "roce_socket.hpp"
+#include "roce_endpoint.hpp"
 
 namespace verbatim::softnic {
 
@@ -25,14 +25,14 @@ class DatagramWays {
     static constexpr std::size_t kMost = 1024;
 
     // The service outlives this.
-    DatagramWays(std::shared_ptr<RoceSocket> socket, PacketService& service) noexcept
-        : socket_(std::move(socket)), service_(service) {}
+    DatagramWays(std::shared_ptr<RoceEndpoint> endpoint, PacketService& service) noexcept
+        : endpoint_(std::move(endpoint)), service_(service) {}
 
-    // Null: there is no memory, or the address is of another version of IP than the socket's.
+    // Null: there is no memory, or the address is of another version of IP than the endpoint's.
     Way* to(const std::array<std::uint8_t, 16>& address) noexcept;
 
   private:
-    const std::shared_ptr<RoceSocket> socket_;
+    const std::shared_ptr<RoceEndpoint> endpoint_;
     PacketService& service_;
     std::map<std::array<std::uint8_t, 16>, Way> ways_;
 };

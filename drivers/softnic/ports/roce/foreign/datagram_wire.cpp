@@ -56,24 +56,24 @@ void Composed::seal(const PacketChecksum& checksum) noexcept {
 
 }  // namespace
 
-DatagramWire::DatagramWire(std::shared_ptr<RoceSocket> socket, std::uint32_t queue_pair,
+DatagramWire::DatagramWire(std::shared_ptr<RoceEndpoint> endpoint, std::uint32_t queue_pair,
                            PacketService& service, const InboxNotice& notice)
-    : socket_(std::move(socket)),
+    : endpoint_(std::move(endpoint)),
       queue_pair_(queue_pair),
       capture_(service.capture()),
       inbox_(notice),
-      ways_(std::make_unique<DatagramWays>(socket_, service)) {
-    socket_->add(queue_pair_, inbox_);
+      ways_(std::make_unique<DatagramWays>(endpoint_, service)) {
+    endpoint_->add(queue_pair_, inbox_);
 }
 
 DatagramWire::~DatagramWire() { close(); }
 
-void DatagramWire::close() noexcept { socket_->remove(queue_pair_); }
+void DatagramWire::close() noexcept { endpoint_->remove(queue_pair_); }
 
-const StreamPlace& DatagramWire::place() const noexcept { return socket_->place(); }
+const StreamPlace& DatagramWire::place() const noexcept { return endpoint_->place(); }
 
 void DatagramWire::look() noexcept {
-    if (inbox_.empty()) socket_->drain(&inbox_);
+    if (inbox_.empty()) endpoint_->drain(&inbox_);
 }
 
 bool DatagramWire::carries(const std::array<std::uint8_t, 16>& address) noexcept {
@@ -100,7 +100,7 @@ bool DatagramWire::peek(Arrived& arrived) noexcept {
         if (capture_ != nullptr) [[unlikely]] {
             const iovec piece{const_cast<std::byte*>(datagram.data()), datagram.size()};
             const StreamPlace from{arrived.origin.address, arrived.origin.port};
-            capture_->add(CaptureFile::Direction::inbound, PacketHeaders(from, socket_->place()),
+            capture_->add(CaptureFile::Direction::inbound, PacketHeaders(from, endpoint_->place()),
                           PacketPieces(std::span(&piece, 1), arrived.origin.identification));
         }
         if (parse_message(datagram, kMaxPacketPayload, arrived.packet)) return true;

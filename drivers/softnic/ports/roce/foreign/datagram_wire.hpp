@@ -1,6 +1,6 @@
-// The wire of a datagram queue pair: RoCEv2 packets to and from any device, through the socket that
-// the device's queue pairs share. Each message is one packet; nothing is sent again, and nobody
-// learns whether it arrives.
+// The wire of a datagram queue pair: RoCEv2 packets to and from any device, through the RoCE
+// endpoint that the device's queue pairs share. Each message is one packet; nothing is sent again,
+// and nobody learns whether it arrives.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace verbatim::softnic {
 class CaptureFile;
 class DatagramWays;
 class PacketService;
-class RoceSocket;
+class RoceEndpoint;
 struct StreamPlace;
 
 class DatagramWire {
   public:
     // Packets for the queue pair come from now on. `notice`: tells of those that no look() found.
     // The service outlives this. Throws std::bad_alloc.
-    DatagramWire(std::shared_ptr<RoceSocket> socket, std::uint32_t queue_pair,
+    DatagramWire(std::shared_ptr<RoceEndpoint> endpoint, std::uint32_t queue_pair,
                  PacketService& service, const InboxNotice& notice);
     ~DatagramWire();
     DatagramWire(const DatagramWire&) = delete;
@@ -37,7 +37,7 @@ class DatagramWire {
     // Whether messages to this address go by packets: its kind is not that of one link.
     static bool carries(const std::array<std::uint8_t, 16>& address) noexcept;
 
-    // Takes what has come to the socket. Any thread.
+    // Takes what has come to the endpoint. Any thread.
     void look() noexcept;
     bool pending() const noexcept { return !inbox_.empty(); }
 
@@ -64,7 +64,7 @@ class DatagramWire {
     const StreamPlace& place() const noexcept;
 
   private:
-    const std::shared_ptr<RoceSocket> socket_;
+    const std::shared_ptr<RoceEndpoint> endpoint_;
     const std::uint32_t queue_pair_;
     CaptureFile* const capture_;  // null: nothing is captured
     PacketInbox inbox_;

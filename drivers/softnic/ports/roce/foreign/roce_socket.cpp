@@ -1,16 +1,17 @@
-// Packets find their queue pairs.
+// Packets of a socket.
 #include "roce_socket.hpp"
 
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include <verbatim/driver/errno_text.hpp>
 #include <verbatim/driver/log.hpp>
 
 #include "../back_end/packet_socket.hpp"
 #include "../back_end/udp_socket.hpp"
-#include "../packets/packet_checksum.hpp"
 
 namespace verbatim::softnic {
 namespace {
@@ -32,37 +33,72 @@ StreamPlace place_of(const sockaddr_in6& name) noexcept {
     return place;
 }
 
+// A back end that only sends. What arrives at the socket goes to inboxes.
+class SocketSender final : public PacketBackEnd {
+  public:
+    SocketSender(const Descriptor& socket, const StreamPlace& peer) noexcept
+        : socket_(socket), place_(peer), peer_(name_of(peer)) {}
+
+    int file() const noexcept override { return -1; }
+    std::size_t receive(std::span<std::byte>, std::size_t,
+                        std::span<std::size_t>) noexcept override {
+        return 0;
+    }
+    std::size_t send(std::span<const PacketPieces> packets) noexcept override;
+    // Other machines' answers are not told apart by queue pairs.
+    std::uint32_t refusals() const noexcept override { return 0; }
+    std::uint64_t foreign() const noexcept override { return 0; }
+
+  private:
+    void tell_once(int cause, std::size_t bytes) noexcept;
+
+    const Descriptor& socket_;
+    const StreamPlace place_;
+    SocketName peer_;
+    bool told_ = false;
+};
+
+// What another machine's kernel said of an earlier packet is no answer to this one.
+std::size_t SocketSender::send(std::span<const PacketPieces> packets) noexcept {
+    constexpr int kTries = 2;
+    for (int i = 0; i != kTries; ++i) {
+        const int sent = send_packets(socket_.get(), peer_, packets);
+        if (sent >= 0) return static_cast<std::size_t>(sent);
+        if (errno == EAGAIN || errno == EINTR) return 0;
+        tell_once(errno, packets[0].bytes());
+        empty_error_queue(socket_.get());
+    }
+    return 1;  // the first one is lost
+}
+
+// Programs do not learn of packets that are lost, and would look for the cause for long.
+void SocketSender::tell_once(int cause, std::size_t bytes) noexcept try {
+    if (cause == ECONNREFUSED || std::exchange(told_, true)) return;
+    log::warn("a packet of {} bytes to {} was not sent: {}{}", bytes, text_of(place_),
+              errno_text(cause),
+              cause == EMSGSIZE ? "; set [devices] mtu to what the network carries" : "");
+} catch (const std::exception&) {
+}
+
+// The port must be the endpoint's: a socket has no other.
+Descriptor socket_at(StreamPlace place) { return open_packet_socket(place); }
+
 }  // namespace
 
 RoceSocket::RoceSocket(EventThread& thread, const std::array<std::uint8_t, 16>& address)
-    : thread_(thread),
-      place_{address, kRocePort},
-      socket_(open_packet_socket(place_)),
+    : RoceEndpoint({address, kRocePort}, gate_),
+      thread_(thread),
+      socket_(socket_at(place())),
       bytes_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kEachPacket)) {
-    enable_hops(socket_.get(), is_mapped(place_));
+    enable_hops(socket_.get(), is_mapped(place()));
     number_ = thread_.add(*this);
     thread_.watch(socket_.get(), number_, true);
 }
 
 RoceSocket::~RoceSocket() { thread_.remove(number_); }
 
-void RoceSocket::add(std::uint32_t queue_pair, PacketInbox& inbox) {
-    gate_.enter_waiting();
-    try {
-        inboxes_[queue_pair] = &inbox;
-    } catch (...) {
-        gate_.leave_for_good();
-        throw;
-    }
-    gate_.leave_for_good();
-}
-
-// In a forked child the gate may be closed for ever, and nobody comes.
-void RoceSocket::remove(std::uint32_t queue_pair) noexcept {
-    if (generation_ != fork_generation()) return;
-    gate_.enter_waiting();
-    inboxes_.erase(queue_pair);
-    gate_.leave_for_good();
+std::unique_ptr<PacketBackEnd> RoceSocket::make_sender(const StreamPlace& peer) {
+    return std::make_unique<SocketSender>(socket_, peer);
 }
 
 // Of the engine thread, which comes for those that nobody polls.
@@ -98,43 +134,13 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
     const int got = recvmmsg(socket_.get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (got < 0 && errno != EAGAIN && errno != EINTR) empty_error_queue(socket_.get());
     for (std::size_t i = 0; got > 0 && i != static_cast<std::size_t>(got); ++i) {
-        const bool whole = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) == 0;
         const std::span datagram(bytes_.get() + i * kEachPacket, messages[i].msg_len);
-        if (!whole ||
-            !deliver(datagram, {place_of(names[i]), traffic_of(messages[i].msg_hdr)}, own))
-            dropped_.store(dropped() + 1, std::memory_order_relaxed);
+        if ((messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
+            drop();
+        else
+            deliver(datagram, {place_of(names[i]), traffic_of(messages[i].msg_hdr), {}}, own);
     }
     return got == int{kBatch};
-}
-
-// False: nobody gets it.
-bool RoceSocket::deliver(std::span<const std::byte> datagram, const Header& from,
-                         const PacketInbox* own) noexcept {
-    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
-    BaseHeader base;
-    std::memcpy(&base, datagram.data(), sizeof base);
-    const auto found = inboxes_.find(base.queue_pair.native() & kSequenceMask);
-    if (found == inboxes_.end()) return false;
-    PacketInbox& inbox = *found->second;
-    if (!inbox.takes_from(from.source.address)) return false;
-    const auto identification = PacketChecksum(from.source, place_).identification_of(datagram);
-    if (!identification || !inbox.put(datagram, {from.source.address, from.source.port,
-                                                 *identification, from.traffic}))
-        return false;
-    if (&inbox != own) inbox.signal();
-    return true;
-}
-
-std::shared_ptr<RoceSocket> RoceSockets::at(EventThread& thread,
-                                            const std::array<std::uint8_t, 16>& address) {
-    const std::lock_guard lock(mutex_);
-    std::weak_ptr<RoceSocket>& known = sockets_[address];
-    std::shared_ptr<RoceSocket> socket = known.lock();
-    if (socket == nullptr) {
-        socket = std::make_shared<RoceSocket>(thread, address);
-        known = socket;
-    }
-    return socket;
 }
 
 }  // namespace verbatim::softnic

@@ -124,6 +124,7 @@ inline constexpr std::uint32_t kAsksForAcknowledgement = 1u << 31, kSequenceMask
 // In the word of the queue pair: the peer's packets came with marks of congestion (BECN).
 inline constexpr std::uint32_t kBackwardCongestion = 1u << 30;
 inline constexpr std::uint16_t kDefaultPartition = 0xffff;
+inline constexpr std::uint16_t kRocePort = 4791;  // of UDP; annex A17.4 of the specification
 inline constexpr std::size_t kChecksumBytes = 4;  // ICRC, behind everything
 inline constexpr std::size_t kMaskedAtomicBody = 56;
 // Only atomic operations have as much behind the base header.

@@ -1,0 +1,47 @@
+// A back end over an Ethernet link that only sends, to one peer. Threads: as PacketBackEnd.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "../../dpdk/ethernet_link.hpp"
+#include "packet_back_end.hpp"
+
+namespace verbatim::softnic {
+
+class LinkSender final : public PacketBackEnd {
+  public:
+    // The link outlives this. Control path.
+    LinkSender(EthernetLink& link, const StreamPlace& own, const StreamPlace& peer);
+
+    int file() const noexcept override { return -1; }
+    std::size_t receive(std::span<std::byte>, std::size_t,
+                        std::span<std::size_t>) noexcept override {
+        return 0;
+    }
+    // While the peer's MAC address is asked for nothing is taken, at most for kPatience; then
+    // packets are lost. Those that are longer than a frame always are.
+    std::size_t send(std::span<const PacketPieces> packets) noexcept override;
+    std::uint32_t refusals() const noexcept override { return 0; }  // nobody says so
+    std::uint64_t foreign() const noexcept override { return 0; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::size_t kBurst = 32;
+    static constexpr std::chrono::milliseconds kAskEvery{5}, kPatience{200};
+
+    enum class Way { known, asked, lost };
+    Way find_way() noexcept;
+    bool fits(std::size_t datagram_bytes) noexcept;
+
+    EthernetLink& link_;
+    const StreamPlace peer_;
+    const std::size_t most_;  // bytes of a datagram in a frame
+    const std::shared_ptr<const Neighbour> neighbour_;
+    DatagramHeaders headers_;
+    Clock::time_point first_asked_{}, asked_{};
+    bool told_ = false;  // of a packet that is too long
+};
+
+}  // namespace verbatim::softnic

@@ -1,0 +1,78 @@
+// Packets find their queue pairs.
+#include "roce_endpoint.hpp"
+
+#include <cstring>
+
+#include "../back_end/packet_service.hpp"
+#include "../packets/packet_checksum.hpp"
+#include "roce_link.hpp"
+#include "roce_socket.hpp"
+
+namespace verbatim::softnic {
+
+void RoceEndpoint::add(std::uint32_t queue_pair, PacketInbox& inbox) {
+    gate_.enter_waiting();
+    try {
+        inboxes_[queue_pair] = &inbox;
+    } catch (...) {
+        gate_.leave_for_good();
+        throw;
+    }
+    gate_.leave_for_good();
+}
+
+// In a forked child the gate may be closed for ever, and nobody comes.
+void RoceEndpoint::remove(std::uint32_t queue_pair) noexcept {
+    if (generation_ != fork_generation()) return;
+    gate_.enter_waiting();
+    inboxes_.erase(queue_pair);
+    gate_.leave_for_good();
+}
+
+std::unique_ptr<PacketBackEnd> RoceEndpoint::sender_to(const StreamPlace& peer) {
+    if (is_mapped(peer) != is_mapped(place_)) return nullptr;
+    return make_sender(peer);
+}
+
+void RoceEndpoint::deliver(std::span<const std::byte> datagram, const Header& from,
+                           const PacketInbox* own) noexcept {
+    if (!find_inbox(datagram, from, own)) drop();
+}
+
+// False: nobody gets it.
+bool RoceEndpoint::find_inbox(std::span<const std::byte> datagram, const Header& from,
+                              const PacketInbox* own) noexcept {
+    if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
+    BaseHeader base;
+    std::memcpy(&base, datagram.data(), sizeof base);
+    const auto found = inboxes_.find(base.queue_pair.native() & kSequenceMask);
+    if (found == inboxes_.end()) return false;
+    PacketInbox& inbox = *found->second;
+    if (!inbox.takes_from(from.source.address)) return false;
+    auto identification = from.identification;
+    if (!identification)
+        identification = PacketChecksum(from.source, place_).identification_of(datagram);
+    else if (!PacketChecksum(from.source, place_, *identification).fits(datagram))
+        return false;
+    if (!identification || !inbox.put(datagram, {from.source.address, from.source.port,
+                                                 *identification, from.traffic}))
+        return false;
+    if (&inbox != own) inbox.signal();
+    return true;
+}
+
+std::shared_ptr<RoceEndpoint> RoceEndpoints::at(const PacketService& service, EventThread& thread,
+                                                const std::array<std::uint8_t, 16>& address) {
+    const std::lock_guard lock(mutex_);
+    std::weak_ptr<RoceEndpoint>& known = endpoints_[address];
+    std::shared_ptr<RoceEndpoint> endpoint = known.lock();
+    if (endpoint != nullptr) return endpoint;
+    if (const auto& link = service.link())
+        endpoint = std::make_shared<RoceLink>(link, address);
+    else
+        endpoint = std::make_shared<RoceSocket>(thread, address);
+    known = endpoint;
+    return endpoint;
+}
+
+}  // namespace verbatim::softnic

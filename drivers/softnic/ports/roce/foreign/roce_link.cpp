@@ -1,0 +1,47 @@
+// Packets of a link.
+#include "roce_link.hpp"
+
+#include <fmt/format.h>
+
+#include <verbatim/driver/error.hpp>
+
+#include "../back_end/link_sender.hpp"
+
+namespace verbatim::softnic {
+namespace {
+
+const EthernetLink& checked(const EthernetLink& link, const std::array<std::uint8_t, 16>& address) {
+    if (link.address() == address) return link;
+    throw Error(Errc::invalid_argument, "dpdk port",
+                fmt::format("packets of {} cannot leave by the link of {}", text_of({address, 0}),
+                            text_of({link.address(), 0})),
+                "give both the same address (dpdk_address, softnic run --address)");
+}
+
+}  // namespace
+
+RoceLink::RoceLink(const std::shared_ptr<EthernetLink>& link,
+                   const std::array<std::uint8_t, 16>& address)
+    : RoceEndpoint({checked(*link, address).address(), kRocePort}, link->gate()), link_(link) {
+    if (!link_->listen(*this))
+        throw Error(Errc::device_error, "dpdk port",
+                    "another device of this process has the link's RoCE port",
+                    "use one device for each link");
+}
+
+RoceLink::~RoceLink() {
+    if (!link_->inherited()) link_->stop_listening();
+}
+
+std::unique_ptr<PacketBackEnd> RoceLink::make_sender(const StreamPlace& peer) {
+    return std::make_unique<LinkSender>(*link_, place(), peer);
+}
+
+// Inside the link's gate.
+void RoceLink::take(const FrameDatagram& datagram, const void* own) noexcept {
+    deliver(datagram.bytes,
+            {datagram.from, {datagram.traffic_class, datagram.hops}, datagram.identification},
+            static_cast<const PacketInbox*>(own));
+}
+
+}  // namespace verbatim::softnic
