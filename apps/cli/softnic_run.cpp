@@ -54,6 +54,12 @@ std::string is_ipv6(const std::string& text) {
     return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? "" : text + " is no IPv6 address";
 }
 
+std::string is_port(const std::string& text) {
+    return DeviceTree::allows_port(text)
+               ? ""
+               : fmt::format("{} is not {}", text, DeviceTree::kAllowedPorts);
+}
+
 // Signals that end programs, and the one that tells of a child's end.
 sigset_t watched_signals() {
     sigset_t set;
@@ -112,17 +118,33 @@ void SoftnicRun::add_to(CLI::App& softnic) {
     run.add_flag("--share-memory", shares_memory_,
                  "peers map registered memory, where that can be: faster, and the program may "
                  "notice it (docs/softnic.md)");
-    run.add_option("--port", wire_.port,
-                   "the devices' way to their peers: shm, or udp to any RoCE device")
-        ->check(CLI::IsMember({"shm", "udp"}));
+    run.add_option(
+           "--port", wire_.port,
+           "the devices' way to their peers: shm, or to any RoCE device udp, or dpdk: and a "
+           "device of DPDK, which the first device has (docs/dpdk-port.md)")
+        ->check(CLI::Validator(is_port, "shm|udp|dpdk:DEVICE"));
     run.add_option("--address", wire_.address,
                    "of this machine, for the packets of port udp; by default the first that others "
-                   "can reach")
+                   "can reach. Of DPDK's device; needed there")
         ->check(CLI::ValidIPV4 | CLI::Validator(is_ipv6, "IPV6"));
+    run.add_option("--peer-mac", wire_.peer_mac,
+                   "MAC address that all of DPDK's frames go to: a router's, or the only peer's");
+    run.add_option("--frame-mtu", wire_.frame_mtu,
+                   "bytes of the longest IP packet of DPDK's device; by default as it has them")
+        ->check(CLI::Range(576, 9000));
     run.add_option("--capture", wire_.capture,
                    "file to which the packets are appended, as pcapng; of shm made up");
     run.add_option("command", command_, "the program and its arguments, behind --")->required();
     run.positionals_at_end();
+}
+
+// Programs say no more than that they cannot open their device.
+void SoftnicRun::check_wire() const {
+    if (!wire_.port.starts_with(DeviceTree::kDpdkPrefix) || !wire_.address.empty() ||
+        std::getenv(DeviceTree::kAddressVariable) != nullptr)
+        return;
+    throw Error(Errc::invalid_argument, "softnic run", "DPDK's device has no IP address",
+                "give it one of its network, with --address");
 }
 
 void SoftnicRun::set_wire() const {
@@ -131,10 +153,13 @@ void SoftnicRun::set_wire() const {
     };
     set(DeviceTree::kPortVariable, wire_.port);
     set(DeviceTree::kAddressVariable, wire_.address);
+    set(DeviceTree::kPeerMacVariable, wire_.peer_mac);
+    set(DeviceTree::kFrameMtuVariable, wire_.frame_mtu);
     set(DeviceTree::kCaptureVariable, wire_.capture);
 }
 
 int SoftnicRun::operator()() const {
+    check_wire();
     const std::string library = find_library();
     const SoftnicConfig config =
         config_.empty() ? SoftnicConfig{} : SoftnicConfig::from_file(config_);

@@ -1,7 +1,7 @@
 // verbatim softnic run [--devices N] [--config F] [--share-memory]
-// [--port udp [--address A] [--capture F]] -- command...: runs a program of
-// rdma-core, unmodified, on devices in software. They are there for the program and what it starts;
-// nothing is left behind when it ends, however it ends.
+// [--port udp|dpdk:DEVICE [--address A] [--peer-mac M] [--frame-mtu N] [--capture F]] --
+// command...: runs a program of rdma-core, unmodified, on devices in software. They are there for
+// the program and what it starts; nothing is left behind when it ends, however it ends.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,14 @@ class SoftnicRun {
     int operator()() const;
 
   private:
+    void check_wire() const;
     void set_wire() const;
 
     std::optional<int> devices_;
     std::string config_;
     bool shares_memory_ = false;
     struct {
-        std::string port, address, capture;  // empty: as the environment says
+        std::string port, address, peer_mac, frame_mtu, capture;  // empty: as the environment says
     } wire_;
     std::vector<std::string> command_;
 };

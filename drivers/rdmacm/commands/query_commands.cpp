@@ -44,7 +44,7 @@ void put_path(const Identifier& identifier, bool route_known, ib_user_path_rec& 
     path.hop_limit = kHops;
     path.traffic_class = identifier.traffic_class;
     path.mtu_selector = path.rate_selector = path.packet_life_time_selector = kExactly;
-    path.mtu = uverbs::mtu_code(uverbs::port_mtu());
+    path.mtu = uverbs::mtu_code(uverbs::port_mtu(uverbs::packet_way(0)));
     path.rate = IBV_RATE_100_GBPS;
     path.packet_life_time = 16;
 }
@@ -73,7 +73,7 @@ void attributes_for_receiving(const Identifier& identifier, ib_uverbs_qp_attr& a
     if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV)
         attributes.qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     attributes.ah_attr = way_to_peer(identifier);
-    attributes.path_mtu = uverbs::mtu_code(uverbs::port_mtu());
+    attributes.path_mtu = uverbs::mtu_code(uverbs::port_mtu(uverbs::packet_way(0)));
     attributes.dest_qp_num = identifier.theirs.queue_pair;
     attributes.rq_psn = identifier.ours.first_packet;
     attributes.max_dest_rd_atomic = identifier.responder_resources();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,6 +33,23 @@ void check_share(const char* text) {
                 fmt::format("{} is not allowed", text), "it must be 0 or 1");
 }
 
+softnic::DpdkOptions dpdk_options() {
+    const auto text = [](const char* variable) {
+        const char* const given = std::getenv(variable);
+        return std::string(given == nullptr ? "" : given);
+    };
+    softnic::DpdkOptions options;
+    options.device = text(DeviceTree::kPortVariable).substr(DeviceTree::kDpdkPrefix.size());
+    options.address = text(DeviceTree::kAddressVariable);
+    options.peer_mac = text(DeviceTree::kPeerMacVariable);
+    if (options.address.empty())
+        throw Error(
+            Errc::config_error, "software NIC through DPDK", "it has no IP address",
+            fmt::format("give one: softnic run --address, or {}", DeviceTree::kAddressVariable));
+    options.mtu = frame_mtu();
+    return options;
+}
+
 softnic::Options engine_options(const Identity& identity, const DeviceTraits& traits) {
     check_share(std::getenv(DeviceTree::kShareVariable));
     softnic::Options options;
@@ -46,13 +64,21 @@ softnic::Options engine_options(const Identity& identity, const DeviceTraits& tr
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
     if (const char* const capture = std::getenv(DeviceTree::kCaptureVariable))
         options.packets.capture = capture;
+    if (packet_way(identity.index) == PacketWay::dpdk) {
+        options.port = softnic::PortKind::dpdk;
+        options.packets.dpdk = dpdk_options();
+    }
     return options;
 }
 
 }  // namespace
 
 DeviceObjects::DeviceObjects(const Identity& identity, bool parked)
-    : facts{identity, {}, parked, port_mtu(), sends_packets()},
+    : facts{identity,
+            {},
+            parked,
+            port_mtu(packet_way(identity.index)),
+            packet_way(identity.index) != PacketWay::none},
       registers(engine_thread),
       memory(registers.file()),
       engine_thread(may_trap() && !parked),

@@ -1,21 +1,44 @@
 // The MTU of the devices' port, which the environment may set. A RoCE port has the largest one of
 // InfiniBand's that fits the frames of its network: 4096 where these are of 9000 bytes, 1024 where
-// they are of 1500. It bounds datagrams; messages of connections are not cut. Threads: any.
+// they are of 1500. It bounds datagrams; in shared memory messages of connections are not cut.
+// Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
 #include <verbatim/uverbs/device_tree.hpp>
 
 #include "environment_size.hpp"
+#include "wire_port.hpp"
 
 namespace verbatim::uverbs {
 
+// Of DPDK's device. 0: it is not known. Throws Error(config_error).
+inline std::size_t frame_mtu() {
+    const char* const text = std::getenv(DeviceTree::kFrameMtuVariable);
+    if (text == nullptr) return 0;
+    return static_cast<std::size_t>(environment_size(DeviceTree::kFrameMtuVariable, text,
+                                                     DeviceTree::allows_frame_mtu,
+                                                     DeviceTree::kAllowedFrameMtus));
+}
+
+// What IP packets of so many bytes carry.
+constexpr std::uint32_t mtu_in(std::size_t packet_bytes) noexcept {
+    constexpr std::size_t kHeaders = 128, kLeast = 256, kMost = 4096;
+    return static_cast<std::uint32_t>(
+        std::clamp(std::bit_floor(packet_bytes - kHeaders), kLeast, kMost));
+}
+
 // In bytes. Throws Error(config_error).
-inline std::uint32_t port_mtu() {
+inline std::uint32_t port_mtu(PacketWay way) {
+    constexpr std::size_t kEthernetMtu = 1500;
     const char* const text = std::getenv(DeviceTree::kMtuVariable);
+    if (text == nullptr && way == PacketWay::dpdk)
+        return mtu_in(frame_mtu() == 0 ? kEthernetMtu : frame_mtu());
     if (text == nullptr) return DeviceTree::kDefaultMtu;
     return static_cast<std::uint32_t>(environment_size(
         DeviceTree::kMtuVariable, text, DeviceTree::allows_mtu, DeviceTree::kAllowedMtus));

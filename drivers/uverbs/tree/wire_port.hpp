@@ -1,5 +1,6 @@
 // The way of the devices' packets, which the environment may set: to queue pairs of this machine
-// through shared memory, or to any RoCE device by UDP. Threads: any.
+// through shared memory, or to any RoCE device by UDP or by a device of DPDK, which the first
+// device has. Threads: any.
 #pragma once
 
 #include <arpa/inet.h>
@@ -21,14 +22,19 @@
 
 namespace verbatim::uverbs {
 
-// Throws Error(config_error).
-inline bool sends_packets() {
+enum class PacketWay : std::uint8_t { none, sockets, dpdk };
+
+// Of a device, by its index. Throws Error(config_error).
+inline PacketWay packet_way(int index) {
     const char* const text = std::getenv(DeviceTree::kPortVariable);
     const std::string_view port = text == nullptr ? "shm" : text;
-    if (port != "shm" && port != "udp")
+    if (!DeviceTree::allows_port(port))
         throw Error(Errc::config_error, DeviceTree::kPortVariable,
-                    fmt::format("{} is not allowed", port), "it must be shm or udp");
-    return port == "udp";
+                    fmt::format("{} is not allowed", port),
+                    fmt::format("it must be {}", DeviceTree::kAllowedPorts));
+    if (port == "shm") return PacketWay::none;
+    if (port == "udp") return PacketWay::sockets;
+    return index == 0 ? PacketWay::dpdk : PacketWay::none;
 }
 
 // As GIDs have it: IPv6, or IPv4-mapped. False: it is none.
@@ -62,7 +68,7 @@ inline const std::array<std::uint8_t, 16>& packet_address() noexcept {
     static const auto address = [] {
         std::array<std::uint8_t, 16> result{};
         const char* const port = std::getenv(DeviceTree::kPortVariable);
-        if (port == nullptr || std::string_view(port) != "udp") return result;
+        if (port == nullptr || std::string_view(port) == "shm") return result;
         const char* const text = std::getenv(DeviceTree::kAddressVariable);
         if (text == nullptr || !parse_address(text, result)) return first_address();
         return result;

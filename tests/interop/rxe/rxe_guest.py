@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-HOST, GUEST, NETWORK = "10.99.0.1", "10.99.0.2", "24"
+HOST, GUEST, NETWORK, TAP = "10.99.0.1", "10.99.0.2", "24", "tap0"
 SHELL_PORT = 5000
 # In the order in which they can be loaded, each with what it depends on before.
 MODULES = ("virtio_pci", "virtio_net", "9pnet_virtio", "9p", "crc32_generic", "rdma_rxe", "ib_uverbs",
@@ -158,15 +158,15 @@ class Guest:
         self.log = os.path.join(cache, "console")
 
     def __enter__(self):
-        for command in ("ip link set lo up", "ip tuntap add tap0 mode tap", f"ip addr add {HOST}/{NETWORK} dev tap0",
-                        "ip link set tap0 up"):
+        for command in ("ip link set lo up", f"ip tuntap add {TAP} mode tap", f"ip addr add {HOST}/{NETWORK} dev {TAP}",
+                        f"ip link set {TAP} up"):
             done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise Unavailable(f"{command}: {done.stderr.strip()}")
         command = ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2",
                    "-m", "256", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "file:" + self.log,
                    "-kernel", self.image, "-initrd", self.initramfs, "-append", "console=ttyS0 quiet panic=-1",
-                   "-netdev", "tap,id=net,ifname=tap0,script=no,downscript=no",
+                   "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
                    "-device", "virtio-net-pci,netdev=net,romfile=",
                    "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

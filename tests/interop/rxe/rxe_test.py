@@ -1,4 +1,5 @@
-"""The udp port beside Linux' rdma_rxe: unmodified programs here on the software NIC, the same ones on rxe in a guest."""
+"""The udp and dpdk ports beside Linux' rdma_rxe: unmodified programs here on the software NIC, the same ones on rxe in a
+guest."""
 
 import ctypes
 import os
@@ -17,6 +18,8 @@ import rxe_guest
 VERBATIM, OPERATIONS, DATAGRAMS, SENDER, RECEIVER, CACHE = map(os.path.abspath, sys.argv[1:7])
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
+# Of programs with frames of their own; the guest asks for their MAC addresses.
+OWN_FRAMES_ADDRESS, OWN_FRAMES_IPV6, IPV6_OF_GUEST, IPV6_IN_GID = "10.99.0.3", "fd99::3", ("fd99::2", 64), "fd99:0000"
 ROUNDS = 50  # both sides poll, and QEMU needs the cores too
 PINGPONG = ("ibv_rc_pingpong", "-c", "-n", str(ROUNDS))
 PERFTEST_OPTIONS = ("-F", "-n", "20")
@@ -65,8 +68,8 @@ def enter_network():
             file.write(text)
 
 
-def start_here(*command, address=rxe_guest.HOST, options=()):
-    return subprocess.Popen([VERBATIM, "softnic", "run", "--port", "udp", "--address", address, *options, "--", *command],
+def start_here(*command, address=rxe_guest.HOST, options=(), port="udp"):
+    return subprocess.Popen([VERBATIM, "softnic", "run", "--port", port, "--address", address, *options, "--", *command],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -168,6 +171,7 @@ class TwoAddresses(unittest.TestCase):
 class Rxe(unittest.TestCase):
     guest = None
     port, receiver_port = 18600, 18700
+    rxe_index = RXE_INDEX
 
     @classmethod
     def setUpClass(cls):
@@ -184,6 +188,16 @@ class Rxe(unittest.TestCase):
     def setUp(self):
         if self.reason is not None:
             self.skipTest(self.reason)
+        self.way = {}  # by UDP, at this machine's address
+
+    def use_dpdk(self, address):
+        """The programs of this side have the address, of which the kernel does not know, and a socket of whole frames."""
+        if not os.environ.get("VERBATIM_DPDK_LIBRARY"):
+            self.skipTest("libverbatim-dpdk.so was not built: no libdpdk-dev")
+        self.way = {"port": "dpdk:net_af_packet0,iface=" + rxe_guest.TAP, "address": address}
+
+    def start_here(self, *command):
+        return start_here(*command, **self.way)
 
     def finish(self, here, there):
         try:
@@ -197,21 +211,21 @@ class Rxe(unittest.TestCase):
     def both_directions(self, program, *options, index):
         port = ("-p", str(self.port))
         # The guest calls.
-        here = start_here(program, *options, *port, index, OWN_INDEX)
+        here = self.start_here(program, *options, *port, index, OWN_INDEX)
         wait_until_it_listens(here, self.port)
-        self.finish(here, self.guest.start(program, *options, *port, index, RXE_INDEX, rxe_guest.HOST))
+        self.finish(here, self.guest.start(program, *options, *port, index, self.rxe_index, rxe_guest.HOST))
         # This side calls.
-        there = self.guest.start(program, *options, *port, index, RXE_INDEX, listens_at=self.port)
-        self.finish(start_here(program, *options, *port, index, OWN_INDEX, rxe_guest.GUEST), there)
+        there = self.guest.start(program, *options, *port, index, self.rxe_index, listens_at=self.port)
+        self.finish(self.start_here(program, *options, *port, index, OWN_INDEX, rxe_guest.GUEST), there)
 
     def run_both(self, program):
         """A program of this test, here and there. It checks data and completions."""
         if os.path.commonpath(["/tmp", program]) == "/tmp":
             self.skipTest("the guest has a /tmp of its own")
         port = str(self.port)
-        here = start_here(program, OWN_INDEX, port)
+        here = self.start_here(program, OWN_INDEX, port)
         wait_until_it_listens(here, self.port)
-        self.finish(here, self.guest.start(program, RXE_INDEX, port, rxe_guest.HOST))
+        self.finish(here, self.guest.start(program, self.rxe_index, port, rxe_guest.HOST))
 
     def config(self, path):
         """A configuration file that the guest sees, too: of the data path."""
@@ -234,7 +248,7 @@ class Rxe(unittest.TestCase):
         graph = ("--input", PACKAGES, "--replicate", "100")
         mine, others = ("--config", self.config(path)), ("--config", self.config("verbs"))
         place = f"{rxe_guest.HOST}:{self.port}"
-        here = start_here(RECEIVER, *mine, "--listen", place, *patience)
+        here = self.start_here(RECEIVER, *mine, "--listen", place, *patience)
         wait_until_it_listens(here, self.port)
         code, text = self.guest.start(SENDER, *graph, *others, "--connect", place, *patience).end()
         out, _ = here.communicate(timeout=PATIENCE)
@@ -248,7 +262,7 @@ class Rxe(unittest.TestCase):
         script = (f"{command} > /tmp/said 2>&1 & until grep -q best_us /tmp/said || ! kill -0 $!; do sleep 0.05; done; "
                   "cat /tmp/said; grep -q best_us /tmp/said")
         there = self.guest.start("/bin/sh", "-c", shlex.quote(script), listens_at=self.receiver_port)
-        here = start_here(SENDER, *graph, *mine, "--connect", place, *patience)
+        here = self.start_here(SENDER, *graph, *mine, "--connect", place, *patience)
         out, _ = here.communicate(timeout=PATIENCE)
         code, text = there.end()
         self.assertEqual((here.returncode, code), (0, 0), f"here:\n{out}\nthere:\n{text}")
@@ -271,7 +285,7 @@ class Rxe(unittest.TestCase):
 
     def test_the_end_of_a_program_in_the_guest_is_noticed(self):
         place = f"{rxe_guest.HOST}:{self.port}"
-        here = start_here(RECEIVER, "--config", self.config("mlx5"), "--listen", place, "--rounds", "1000000")
+        here = self.start_here(RECEIVER, "--config", self.config("mlx5"), "--listen", place, "--rounds", "1000000")
         self.addCleanup(here.kill)
         wait_until_it_listens(here, self.port)
         script = (f"{SENDER} --config {self.config('verbs')} --connect {place} --rounds 1000000 & "
@@ -290,6 +304,23 @@ class Rxe(unittest.TestCase):
         self.send_objects("mlx5", 2)
         for device in ("eth0", "ifb0"):
             self.assertGreater(self.packets_lost(device), 0, device)
+
+    def test_everything_goes_by_the_frames_of_a_dpdk_device(self):
+        self.use_dpdk(OWN_FRAMES_ADDRESS)
+        self.run_both(OPERATIONS)
+        self.run_both(DATAGRAMS)
+        self.both_directions(*PINGPONG, "-s", "4096", index="-g")
+        self.send_objects("mlx5", 2)
+
+    def test_ipv6_goes_by_frames_between_neighbours_that_are_asked_for(self):
+        address, prefix = IPV6_OF_GUEST
+        code, text = self.guest.run(f"ip -6 addr add {address}/{prefix} dev eth0 nodad && sleep 0.2 && "
+                                    f"grep -il {IPV6_IN_GID} /sys/class/infiniband/rxe0/ports/1/gids/*")
+        self.assertEqual(code, 0, text)
+        self.rxe_index = re.search(r"/gids/(\d+)", text).group(1)
+        self.use_dpdk(OWN_FRAMES_IPV6)
+        self.run_both(OPERATIONS)
+        self.both_directions("ib_send_lat", *PERFTEST_OPTIONS, "-c", "UD", index="-x")
 
     def test_pingpong_checks_its_data(self):
         self.both_directions(*PINGPONG, "-s", "4096", index="-g")

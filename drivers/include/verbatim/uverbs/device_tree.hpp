@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace verbatim::uverbs {
 
@@ -32,10 +33,24 @@ class DeviceTree {
     // The connection manager's wait for an answer.
     static constexpr const char* kTimeoutVariable = "VERBATIM_SOFTNIC_CM_TIMEOUT_MS";
     static constexpr const char* kMtuVariable = "VERBATIM_SOFTNIC_MTU";  // of ports
-    // "shm" or "udp"; the address of the first device's packets; a file for packets (pcapng).
+    // "shm", "udp" or "dpdk:" and a device of DPDK; the address of the first device's packets,
+    // which DPDK must be given; a file for packets (pcapng).
     static constexpr const char* kPortVariable = "VERBATIM_SOFTNIC_PORT";
     static constexpr const char* kAddressVariable = "VERBATIM_SOFTNIC_ADDRESS";
     static constexpr const char* kCaptureVariable = "VERBATIM_SOFTNIC_CAPTURE";
+    // As [device.softnic] dpdk_peer_mac and dpdk_mtu.
+    static constexpr const char* kPeerMacVariable = "VERBATIM_SOFTNIC_PEER_MAC";
+    static constexpr const char* kFrameMtuVariable = "VERBATIM_SOFTNIC_FRAME_MTU";
+    static constexpr const char* kAllowedPorts = "shm, udp or dpdk:<device>";
+    static constexpr std::string_view kDpdkPrefix = "dpdk:";
+    static constexpr bool allows_port(std::string_view port) noexcept {
+        return port == "shm" || port == "udp" ||
+               (port.starts_with(kDpdkPrefix) && port.size() > kDpdkPrefix.size());
+    }
+    static constexpr bool allows_frame_mtu(std::int64_t bytes) noexcept {
+        return bytes >= 576 && bytes <= 9000;
+    }
+    static constexpr const char* kAllowedFrameMtus = "a number from 576 to 9000";
     static constexpr std::uint32_t kDefaultMtu = 4096;
     static constexpr const char* kAllowedMtus = "256, 512, 1024, 2048 or 4096";
     static constexpr bool allows_mtu(std::int64_t bytes) noexcept {
