@@ -13,36 +13,36 @@ constexpr std::byte kUdpProtocol{17}, kHops{64}, kIpv4Start{0x45}, kIpv6Start{0x
 constexpr std::size_t kLeastPacket = sizeof(BaseHeader) + kChecksumBytes;
 
 // Where the UDP header is; 0: it is no packet for that address.
-std::size_t udp_of_ipv4(std::span<const std::byte> frame, const IpAddress& own,
+std::size_t udp_of_ipv4(std::span<const std::byte> packet, const IpAddress& own,
                         FrameDatagram& datagram) noexcept {
     constexpr std::uint16_t kFragment = 0x3fff;
-    const std::byte* const ip = frame.data() + kEthernetBytes;
-    const std::size_t start = kEthernetBytes + kIpv4HeaderBytes;
-    if (frame.size() < start + kUdpHeaderBytes + kLeastPacket || ip[0] != kIpv4Start) return 0;
+    const std::byte* const ip = packet.data();
+    if (packet.size() < kIpv4HeaderBytes + kUdpHeaderBytes + kLeastPacket || ip[0] != kIpv4Start)
+        return 0;
     const std::size_t total = be16_at(ip + 2);
-    const bool whole = kEthernetBytes + total <= frame.size() && (be16_at(ip + 6) & kFragment) == 0;
+    const bool whole = total <= packet.size() && (be16_at(ip + 6) & kFragment) == 0;
     if (!whole || ip[9] != kUdpProtocol || mapped(ip + 16) != own) return 0;
-    if (total != kIpv4HeaderBytes + be16_at(frame.data() + start + 4)) return 0;
+    if (total != kIpv4HeaderBytes + be16_at(ip + kIpv4HeaderBytes + 4)) return 0;
     datagram.from.address = mapped(ip + 12);
     datagram.identification = be16_at(ip + 4);
     datagram.traffic_class = std::to_integer<std::uint8_t>(ip[1]);
     datagram.hops = std::to_integer<std::uint8_t>(ip[8]);
-    return start;
+    return kIpv4HeaderBytes;
 }
 
-std::size_t udp_of_ipv6(std::span<const std::byte> frame, const IpAddress& own,
+std::size_t udp_of_ipv6(std::span<const std::byte> packet, const IpAddress& own,
                         FrameDatagram& datagram) noexcept {
-    const std::byte* const ip = frame.data() + kEthernetBytes;
-    const std::size_t start = kEthernetBytes + kIpv6HeaderBytes;
-    if (frame.size() < start + kUdpHeaderBytes + kLeastPacket) return 0;
+    const std::byte* const ip = packet.data();
+    if (packet.size() < kIpv6HeaderBytes + kUdpHeaderBytes + kLeastPacket) return 0;
     const std::size_t carried = be16_at(ip + 4);
-    const bool whole = (ip[0] & std::byte{0xf0}) == kIpv6Start && start + carried <= frame.size();
+    const bool whole =
+        (ip[0] & std::byte{0xf0}) == kIpv6Start && kIpv6HeaderBytes + carried <= packet.size();
     if (!whole || ip[6] != kUdpProtocol || ipv6_at(ip + 24) != own) return 0;
-    if (carried != be16_at(frame.data() + start + 4)) return 0;
+    if (carried != be16_at(ip + kIpv6HeaderBytes + 4)) return 0;
     datagram.from.address = ipv6_at(ip + 8);
     datagram.traffic_class = static_cast<std::uint8_t>(be16_at(ip) >> 4);
     datagram.hops = std::to_integer<std::uint8_t>(ip[7]);
-    return start;
+    return kIpv6HeaderBytes;
 }
 
 std::uint16_t folded(std::uint32_t sum) noexcept {
@@ -53,24 +53,29 @@ std::uint16_t folded(std::uint32_t sum) noexcept {
 
 }  // namespace
 
-bool parse_datagram(std::span<std::byte> frame, const IpAddress& own,
-                    FrameDatagram& datagram) noexcept {
-    if (frame.size() < kEthernetBytes) return false;
-    const std::uint16_t type = be16_at(frame.data() + 12);
-    std::size_t udp = 0;
-    if (type == kIpv4Type) udp = udp_of_ipv4(frame, own, datagram);
-    if (type == kIpv6Type) udp = udp_of_ipv6(frame, own, datagram);
+bool parse_packet_to(std::span<std::byte> packet, const IpAddress& own,
+                     FrameDatagram& datagram) noexcept {
+    const std::size_t udp = is_mapped({own, 0}) ? udp_of_ipv4(packet, own, datagram)
+                                                : udp_of_ipv6(packet, own, datagram);
     if (udp == 0) return false;
-    const std::byte* const header = frame.data() + udp;
+    const std::byte* const header = packet.data() + udp;
     const std::size_t bytes = be16_at(header + 4);
     if (bytes < kUdpHeaderBytes + kLeastPacket) return false;
     datagram.from.port = be16_at(header);
     datagram.port = be16_at(header + 2);
-    datagram.bytes = frame.subspan(udp + kUdpHeaderBytes, bytes - kUdpHeaderBytes);
+    datagram.bytes = packet.subspan(udp + kUdpHeaderBytes, bytes - kUdpHeaderBytes);
     BaseHeader base;
     std::memcpy(&base, datagram.bytes.data(), sizeof base);
     datagram.queue_pair = base.queue_pair.native() & kSequenceMask;
     return true;
+}
+
+bool parse_datagram(std::span<std::byte> frame, const IpAddress& own,
+                    FrameDatagram& datagram) noexcept {
+    if (frame.size() < kEthernetBytes) return false;
+    const std::uint16_t type = is_mapped({own, 0}) ? kIpv4Type : kIpv6Type;
+    return be16_at(frame.data() + 12) == type &&
+           parse_packet_to(frame.subspan(kEthernetBytes), own, datagram);
 }
 
 DatagramHeaders::DatagramHeaders(const MacAddress& own, const StreamPlace& from,

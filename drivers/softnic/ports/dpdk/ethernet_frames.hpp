@@ -31,6 +31,9 @@ struct FrameDatagram {
 // False: it is no whole datagram to that address.
 bool parse_datagram(std::span<std::byte> frame, const IpAddress& own,
                     FrameDatagram& datagram) noexcept;
+// The same of an IP packet without its frame.
+bool parse_packet_to(std::span<std::byte> packet, const IpAddress& own,
+                     FrameDatagram& datagram) noexcept;
 
 // The headers of all datagrams one way. IPv4 has identification 0 and forbids fragments, as the
 // checksums of packets (packet_checksum.hpp) suppose. UDP has no checksum: packets have theirs.

@@ -96,17 +96,34 @@ void share_port(int socket, bool shared) noexcept {
     set_packet_option(socket, SOL_SOCKET, SO_REUSEPORT, shared ? 1 : 0);
 }
 
+template <std::size_t Steps>
+bool attach_filter(int socket, std::array<sock_filter, Steps> steps) noexcept {
+    const sock_fprog filter{Steps, steps.data()};
+    return setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+}
+
+bool drop_all(int socket) noexcept {
+    return attach_filter(socket, std::array{sock_filter(BPF_STMT(BPF_RET | BPF_K, 0))});
+}
+
+// Of a raw socket: only packets to this UDP port, behind an IPv4 header of any length.
+bool take_port_alone(int socket, std::uint16_t port) noexcept {
+    constexpr std::uint32_t kWhole = 0xffffffff;
+    return attach_filter(socket,
+                         std::array{sock_filter(BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0)),
+                                    sock_filter(BPF_STMT(BPF_LD | BPF_H | BPF_IND, 2)),
+                                    sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1)),
+                                    sock_filter(BPF_STMT(BPF_RET | BPF_K, kWhole)),
+                                    sock_filter(BPF_STMT(BPF_RET | BPF_K, 0))});
+}
+
 // Empty: it cannot be made.
 Descriptor open_sender(SocketName& own) noexcept {
-    sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
-    const sock_fprog filter{1, &drop_all};
     Descriptor result(socket(own.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!result) return {};
     set_packet_options(result.get(), true);
     share_port(result.get(), true);
-    const bool made =
-        setsockopt(result.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 &&
-        bind(result.get(), own.get(), own.bytes) == 0;
+    const bool made = drop_all(result.get()) && bind(result.get(), own.get(), own.bytes) == 0;
     share_port(result.get(), false);
     return made ? std::move(result) : Descriptor();
 }
@@ -134,6 +151,20 @@ Descriptor open_packet_socket(StreamPlace& place) {
     getsockname(result.get(), name.get(), &name.bytes);
     place.port = port_of(name);
     return result;
+}
+
+// The filter before the address: nothing else comes meanwhile.
+Descriptor open_raw_receiver(const Descriptor& socket, const StreamPlace& place) noexcept {
+    if (!is_mapped(place)) return {};
+    Descriptor raw(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+    if (!raw) return {};
+    SocketName name = name_of({place.address, 0});
+    constexpr int kBufferBytes = 1 << 20;
+    set_packet_option(raw.get(), SOL_SOCKET, SO_RCVBUF, kBufferBytes);
+    if (!take_port_alone(raw.get(), place.port) || bind(raw.get(), name.get(), name.bytes) != 0 ||
+        !drop_all(socket.get()))
+        return {};
+    return raw;
 }
 
 // Connected first: so recent kernels give nothing of the peer's to the sender. On others a packet

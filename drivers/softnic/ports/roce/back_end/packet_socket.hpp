@@ -16,6 +16,10 @@ Descriptor open_packet_socket(StreamPlace& place);
 // same address and port, which receives nothing; it is returned in `sender`. False: that one
 // cannot be made (no descriptors), and the socket is as it was.
 bool connect_packet_socket(const Descriptor& socket, SocketName& peer, Descriptor& sender) noexcept;
+// A raw socket that receives whole IPv4 packets to the port of such a socket, which itself receives
+// nothing from now on. Empty: this process may have none (CAP_NET_RAW), and the socket is as it
+// was.
+Descriptor open_raw_receiver(const Descriptor& socket, const StreamPlace& place) noexcept;
 // What came to a socket and was dropped.
 std::uint64_t dropped_datagrams(int socket) noexcept;
 // The path MTU that the interface of this address carries, log2.

@@ -15,6 +15,7 @@
 
 #include "../../../../softqueue/gate.hpp"
 #include "../../../host/own_threads.hpp"
+#include "../../dpdk/ethernet_frames.hpp"
 #include "../../tcp/event_thread.hpp"
 #include "../../tcp/meeting/stream_socket.hpp"
 #include "../back_end/packet_back_end.hpp"
@@ -50,6 +51,10 @@ class RoceEndpoint {
         Traffic traffic;
         std::optional<std::uint16_t> identification;  // none: the headers were not seen
     };
+
+    static Header header_of(const FrameDatagram& datagram) noexcept {
+        return {datagram.from, {datagram.traffic_class, datagram.hops}, datagram.identification};
+    }
 
     // The gate is the one inside which packets are delivered; it outlives this.
     RoceEndpoint(const StreamPlace& place, Gate& gate) noexcept : place_(place), gate_(gate) {}

@@ -39,9 +39,7 @@ std::unique_ptr<PacketBackEnd> RoceLink::make_sender(const StreamPlace& peer) {
 
 // Inside the link's gate.
 void RoceLink::take(const FrameDatagram& datagram, const void* own) noexcept {
-    deliver(datagram.bytes,
-            {datagram.from, {datagram.traffic_class, datagram.hops}, datagram.identification},
-            static_cast<const PacketInbox*>(own));
+    deliver(datagram.bytes, header_of(datagram), static_cast<const PacketInbox*>(own));
 }
 
 }  // namespace verbatim::softnic

@@ -10,13 +10,15 @@
 #include <verbatim/driver/errno_text.hpp>
 #include <verbatim/driver/log.hpp>
 
+#include "../../dpdk/ethernet_frames.hpp"
 #include "../back_end/packet_socket.hpp"
 #include "../back_end/udp_socket.hpp"
 
 namespace verbatim::softnic {
 namespace {
 
-constexpr std::size_t kEachPacket = (kMaxPacketBytes + 63) / 64 * 64;
+constexpr std::size_t kEachPacket =
+    (kMaxPacketBytes + kIpv4HeaderBytes + kUdpHeaderBytes + 63) / 64 * 64;
 
 StreamPlace place_of(const sockaddr_in6& name) noexcept {
     StreamPlace place;
@@ -89,10 +91,11 @@ RoceSocket::RoceSocket(EventThread& thread, const std::array<std::uint8_t, 16>& 
     : RoceEndpoint({address, kRocePort}, gate_),
       thread_(thread),
       socket_(socket_at(place())),
+      raw_(open_raw_receiver(socket_, place())),
       bytes_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kEachPacket)) {
     enable_hops(socket_.get(), is_mapped(place()));
     number_ = thread_.add(*this);
-    thread_.watch(socket_.get(), number_, true);
+    thread_.watch(inbound().get(), number_, true);
 }
 
 RoceSocket::~RoceSocket() { thread_.remove(number_); }
@@ -104,7 +107,7 @@ std::unique_ptr<PacketBackEnd> RoceSocket::make_sender(const StreamPlace& peer) 
 // Of the engine thread, which comes for those that nobody polls.
 bool RoceSocket::ready() noexcept {
     drain(nullptr);
-    thread_.watch_again(socket_.get(), number_, false);
+    thread_.watch_again(inbound().get(), number_, false);
     return false;
 }
 
@@ -131,16 +134,29 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
         messages[i].msg_hdr.msg_namelen = sizeof names[i];
         rooms[i].give_to(messages[i].msg_hdr);
     }
-    const int got = recvmmsg(socket_.get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+    const int got = recvmmsg(inbound().get(), messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (got < 0 && errno != EAGAIN && errno != EINTR) empty_error_queue(socket_.get());
     for (std::size_t i = 0; got > 0 && i != static_cast<std::size_t>(got); ++i) {
-        const std::span datagram(bytes_.get() + i * kEachPacket, messages[i].msg_len);
+        const std::span packet(bytes_.get() + i * kEachPacket, messages[i].msg_len);
         if ((messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
             drop();
         else
-            deliver(datagram, {place_of(names[i]), traffic_of(messages[i].msg_hdr), {}}, own);
+            take(packet, messages[i].msg_hdr, own);
     }
     return got == int{kBatch};
+}
+
+// From a raw socket, a whole packet; else a datagram.
+void RoceSocket::take(std::span<std::byte> packet, const msghdr& message,
+                      const PacketInbox* own) noexcept {
+    if (!raw_) {
+        sockaddr_in6 name{};
+        std::memcpy(&name, message.msg_name, sizeof name);
+        return deliver(packet, {place_of(name), traffic_of(message), {}}, own);
+    }
+    FrameDatagram datagram;
+    if (!parse_packet_to(packet, place().address, datagram)) return drop();
+    deliver(datagram.bytes, header_of(datagram), own);
 }
 
 }  // namespace verbatim::softnic

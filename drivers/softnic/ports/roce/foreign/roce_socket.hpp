@@ -1,10 +1,15 @@
-// The RoCE endpoint over a UDP socket. One process has the port, for each address.
+// The RoCE endpoint over a UDP socket. One process has the port, for each address. Where the
+// process may have a raw socket (CAP_NET_RAW), IPv4 packets come by that one, with their headers:
+// so their checksums are verified with the identification that the sender chose.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "../../../../softqueue/gate.hpp"
 #include "../../../host/descriptor.hpp"
@@ -27,9 +32,11 @@ class RoceSocket final : public RoceEndpoint, EventThread::Handler {
     bool ready() noexcept override;
     bool tick() noexcept override { return false; }
     bool take_batch(const PacketInbox* own) noexcept;
+    void take(std::span<std::byte> packet, const msghdr& message, const PacketInbox* own) noexcept;
+    const Descriptor& inbound() const noexcept { return raw_ ? raw_ : socket_; }
 
     EventThread& thread_;
-    Descriptor socket_;
+    Descriptor socket_, raw_;  // empty: there is none
     std::uint64_t number_ = 0;
     Gate gate_;  // over what follows
     std::unique_ptr<std::byte[]> bytes_;
