@@ -11,6 +11,7 @@
 #include <verbatim/config/toml_document.hpp>
 #include <verbatim/driver/quantity.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
+#include <verbatim/softnic/packet_faults.hpp>
 #include <verbatim/uverbs/device_tree.hpp>
 
 namespace cli {
@@ -54,6 +55,11 @@ Converted timeout(const toml::node& node) {
     return std::to_string(*time / 1ms);
 }
 
+Converted packet_faults(const toml::node& node) {
+    auto text = node.value_exact<std::string>();
+    return text && softnic::are_packet_faults(*text) ? text : std::nullopt;
+}
+
 Converted yes_or_no(const toml::node& node) {
     const auto wanted = node.value_exact<bool>();
     if (!wanted) return std::nullopt;
@@ -72,7 +78,7 @@ struct Key {
     const char* variable;
     Converted (*convert)(const toml::node&);
 };
-constexpr std::array<Key, 7> kKeys{{
+constexpr std::array<Key, 8> kKeys{{
     {"devices", "count", "a number from 1 to 16", DeviceTree::kDevicesVariable, count_of_devices},
     {"devices", "mtu", DeviceTree::kAllowedMtus, DeviceTree::kMtuVariable, mtu},
     {"engine", "ring_bytes", DeviceTree::kAllowedRings, DeviceTree::kRingVariable, ring_bytes},
@@ -80,6 +86,8 @@ constexpr std::array<Key, 7> kKeys{{
     {"memory", "share", "true or false", DeviceTree::kShareVariable, yes_or_no},
     {"connections", "timeout", R"(a duration from "1ms" to "1000s", whole milliseconds)",
      DeviceTree::kTimeoutVariable, timeout},
+    {"packets", "faults", softnic::kPacketFaultsAllowed, DeviceTree::kPacketFaultsVariable,
+     packet_faults},
     {"log", "level", R"("error", "warn", "info" or "debug")", "VERBATIM_LOG", log_level},
 }};
 

@@ -31,6 +31,8 @@ std::unique_ptr<Device> open_software_nic(const Config& config) {
     options.port = port_kind(config.softnic.port);
     options.packets.dpdk = dpdk_options(config.softnic);
     options.packets.capture = config.softnic.capture;
+    options.packet_faults = softnic::parse_packet_faults(config.softnic.packet_faults,
+                                                         "[device.softnic] packet_faults");
     options.strict_doorbells = wanted.strict_doorbells;
     options.same_user_only = wanted.same_user_only;
     options.faults = softnic::parse_faults(config.faults, "Config::faults");

@@ -1,4 +1,6 @@
 // Keys of [device] and [device.softnic].
+#include <verbatim/softnic/packet_faults.hpp>
+
 #include "config_places.hpp"
 #include "config_table.hpp"
 #include "dpdk_prefix.hpp"
@@ -28,6 +30,17 @@ ConfigAccess port_access() {
         return device ? text.set(config, item, value) : words.set(config, item, value);
     };
     return {"\"auto\", \"shm\", \"tcp\", \"udp\" or \"dpdk:<device>\"", set, text.get};
+}
+
+ConfigAccess packet_faults_access() {
+    const ConfigAccess text =
+        text_access(member_at(&Config::softnic, &Config::SoftnicSection::packet_faults));
+    const auto set = [text](Config& config, std::size_t item, const ConfigValue& value) {
+        const auto* const wanted = std::get_if<std::string>(&value);
+        return wanted != nullptr && softnic::are_packet_faults(*wanted) &&
+               text.set(config, item, value);
+    };
+    return {softnic::kPacketFaultsAllowed, set, text.get};
 }
 
 void add_choice(ConfigTable& table) {
@@ -80,9 +93,10 @@ void add_dpdk(ConfigTable& table) {
     table.add("dpdk_address", text_access(member_at(&Config::softnic, &Keys::dpdk_address)),
               "Port \"dpdk:\": its IP address. Empty: the IPv6 address that follows from its MAC "
               "address.");
-    table.add("dpdk_peer_mac", text_access(member_at(&Config::softnic, &Keys::dpdk_peer_mac)),
-              "Port \"dpdk:\": the MAC address that all frames go to, a router's or the peer's. "
-              "Empty: it is found out (ARP), or follows from the peer's IPv6 address.");
+    table.add(
+        "dpdk_peer_mac", text_access(member_at(&Config::softnic, &Keys::dpdk_peer_mac)),
+        "Port \"dpdk:\": the MAC address that all frames go to, a router's or the peer's. "
+        "Empty: it is found out (ARP, neighbour discovery), or follows from its IPv6 address.");
     table.add("dpdk_mtu", number_access(member_at(&Config::softnic, &Keys::dpdk_mtu), {0, 9000}),
               "Port \"dpdk:\": bytes of the longest IP packet. 0: as DPDK has it, mostly 1500.");
 }
@@ -109,6 +123,11 @@ void add_software_nic(ConfigTable& table) {
               "File to which packets are appended, as pcapng for Wireshark and tshark: those of "
               "the udp and dpdk ports, and what requests of the shm and tcp ports would be on a "
               "RoCE wire (docs/roce-port.md). Costs a system call for each packet. Empty: none.");
+    table.add(
+        "packet_faults", packet_faults_access(),
+        "What goes wrong with packets that the udp and dpdk ports send, to try a program on a "
+        "bad network, each a share of them; the same seed, the same faults "
+        "(docs/roce-port.md). Empty: nothing.");
     add_dpdk(table);
 }
 

@@ -62,6 +62,9 @@ softnic::Options engine_options(const Identity& identity, const DeviceTraits& tr
             DeviceTree::kRingVariable, ring, DeviceTree::allows_ring, DeviceTree::kAllowedRings));
     if (const char* const faults = std::getenv(DeviceTree::kFaultsVariable))
         options.faults = softnic::parse_faults(faults, DeviceTree::kFaultsVariable);
+    if (const char* const faults = std::getenv(DeviceTree::kPacketFaultsVariable))
+        options.packet_faults =
+            softnic::parse_packet_faults(faults, DeviceTree::kPacketFaultsVariable);
     if (const char* const capture = std::getenv(DeviceTree::kCaptureVariable))
         options.packets.capture = capture;
     if (packet_way(identity.index) == PacketWay::dpdk) {

@@ -197,6 +197,17 @@ class GoodRuns(unittest.TestCase):
             ours, theirs = self.transfer(EXAMPLE, both=("--rounds", "4", "--config", config))
         self.assertEqual((ours["transfer.rounds"], theirs["transfer.rounds"]), ("4", "4"))
 
+    def test_a_graph_arrives_though_the_configuration_loses_doubles_and_swaps_packets(self):
+        with tempfile.TemporaryDirectory() as directory:
+            config, capture = os.path.join(directory, "bad.toml"), os.path.join(directory, "packets.pcapng")
+            with open(config, "w", encoding="ascii") as file:
+                file.write('[device.softnic]\nport = "udp"\n'
+                           'packet_faults = "lose=0.05 duplicate=0.2 swap=0.05 corrupt=0.05 seed=3"\n')
+            self.transfer(EXAMPLE, "--replicate", "2000", "--capture", capture, both=("--config", config))
+            packets = packets_of(capture)
+        self.assertGreater(len(packets) - len(set(packets)), len(packets) // 20)
+        self.assertTrue(any(packet[-4:] != icrc(packet[:-4]) for packet in packets))
+
     def capture(self, port):
         """What a sender by this port leaves in its capture."""
         with tempfile.TemporaryDirectory() as directory:
@@ -274,6 +285,15 @@ class OverMemif(unittest.TestCase):
             result = run(*command, env={**os.environ, "VERBATIM_CONFIG": self.client, **variables})
             self.assertEqual(result.returncode, 1)
             self.assertIn(said, result.stderr)
+
+
+class BadFaults(unittest.TestCase):
+    def test_they_are_refused_by_their_name(self):
+        result = run(SEND, "--connect", "127.0.0.1:1", "--input", EXAMPLE,
+                     env={**os.environ, "VERBATIM_DEVICE_SOFTNIC_PACKET_FAULTS": "loose=0.1"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("VERBATIM_DEVICE_SOFTNIC_PACKET_FAULTS", result.stderr)
+        self.assertIn("lose=0.01", result.stderr)
 
 
 class BadInput(unittest.TestCase):

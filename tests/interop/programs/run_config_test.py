@@ -67,7 +67,7 @@ class RunConfig(unittest.TestCase):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
         for section, key in (("devices", "count"), ("devices", "mtu"), ("engine", "ring_bytes"), ("engine", "doorbells"), ("memory", "share"),
-                             ("connections", "timeout"), ("log", "level")):
+                             ("connections", "timeout"), ("packets", "faults"), ("log", "level")):
             self.assertRegex(text, r"(?ms)^\[%s\].*^%s = " % (section, key))
         for key in ("action", "operations", "nth", "times", "rate", "seed", "delay_us", "syndrome", "payload"):
             self.assertRegex(text, r"(?m)^#.*\b%s\b" % key)
@@ -82,11 +82,13 @@ class RunConfig(unittest.TestCase):
 
     def test_settings_reach_the_program(self):
         status, out = self.run_it("[engine]\nring_bytes = '1M'\ndoorbells = 'nap'\n[connections]\ntimeout = '2s'\n"
-                                  "[log]\nlevel = 'info'\n[memory]\nshare = true\n[[fault]]\naction = 'kill'\nnth = 4\n",
+                                  "[log]\nlevel = 'info'\n[memory]\nshare = true\n"
+                                  "[packets]\nfaults = 'lose=0.1'\n[[fault]]\naction = 'kill'\nnth = 4\n",
                                   "sh", "-c", "env | grep VERBATIM")
         self.assertEqual(status, 0, out)
         for line in ("VERBATIM_SOFTNIC_RING_BYTES=1048576", "VERBATIM_SOFTNIC_DOORBELLS=nap",
                      "VERBATIM_SOFTNIC_CM_TIMEOUT_MS=2000", "VERBATIM_LOG=info", "VERBATIM_SOFTNIC_SHARE=1",
+                     "VERBATIM_SOFTNIC_PACKET_FAULTS=lose=0.1",
                      "VERBATIM_SOFTNIC_FAULTS=kill operations=send,write,read,atomic nth=4 times=1"):
             self.assertIn(line + "\n", out)
 
@@ -100,12 +102,13 @@ class RunConfig(unittest.TestCase):
         for text, said in (
                 ("[devices]\ncuont = 1\n", "x.toml:2: unknown key cuont in [devices]; did you mean count?"),
                 ("\n[engines]\n", "x.toml:2: unknown section [engines]; did you mean engine?"),
-                ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, log, fault"),
+                ("[zzzzzzzzzzzz]\n", "known are: devices, engine, memory, connections, packets, log, fault"),
                 ("[devices]\ncount = 17\n", "x.toml:2: count = 17 in [devices] is not allowed; it must be a number"),
                 ("[devices]\nmtu = 1500\n", "it must be 256, 512, 1024, 2048 or 4096"),
                 ("[engine]\nring_bytes = 5000\n", "it must be a size from 4K to 1G"),
                 ("[engine]\ndoorbells = 'spin'\n", "it must be \"trap\" or \"nap\""),
                 ("[connections]\ntimeout = '1500us'\n", "whole milliseconds"),
+                ("[packets]\nfaults = 'lose=2'\n", "it must be a text such as"),
                 ("[memory]\nshare = 1\n", "it must be true or false"),
                 ("engine = 3\n", "x.toml:1: engine is a section, not a value; write [engine]"),
                 ("[fault]\naction = 'drop'\n", "x.toml:1: fault is a list of sections; write [[fault]]"),

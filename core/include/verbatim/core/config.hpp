@@ -43,6 +43,9 @@ struct Config {
         std::string port = "auto";
         // File for the packets of the udp port and the dpdk port, as pcapng; empty: none.
         std::string capture;
+        // What goes wrong with them, in the words of softnic::parse_packet_faults(); empty:
+        // nothing.
+        std::string packet_faults;
         std::string eal = "own";  // or "host": the program has set up DPDK's environment
         std::string dpdk_address, dpdk_peer_mac;
         std::size_t dpdk_mtu = 0;  // 0: as DPDK has it

@@ -43,6 +43,7 @@
 
 #include <verbatim/driver/device.hpp>
 #include <verbatim/softnic/fault_policy.hpp>
+#include <verbatim/softnic/packet_faults.hpp>
 
 namespace verbatim::softnic {
 
@@ -63,12 +64,6 @@ struct DpdkOptions {
     std::size_t mtu = 0;    // of IP; 0: as DPDK has it
 
     auto operator<=>(const DpdkOptions&) const = default;
-};
-
-// What goes wrong with packets that the udp port sends, each in millionths. For tests.
-struct PacketFaults {
-    std::uint32_t lose = 0, duplicate = 0, swap = 0, corrupt = 0;
-    std::uint64_t seed = 1;
 };
 
 // Of the udp port and the dpdk port.

@@ -41,6 +41,8 @@ class DeviceTree {
     // As [device.softnic] dpdk_peer_mac and dpdk_mtu.
     static constexpr const char* kPeerMacVariable = "VERBATIM_SOFTNIC_PEER_MAC";
     static constexpr const char* kFrameMtuVariable = "VERBATIM_SOFTNIC_FRAME_MTU";
+    // As [device.softnic] packet_faults.
+    static constexpr const char* kPacketFaultsVariable = "VERBATIM_SOFTNIC_PACKET_FAULTS";
     static constexpr const char* kAllowedPorts = "shm, udp or dpdk:<device>";
     static constexpr std::string_view kDpdkPrefix = "dpdk:";
     static constexpr bool allows_port(std::string_view port) noexcept {

@@ -87,6 +87,7 @@ inline std::string other_value(const ConfigKey& key) {
         {"window_wait", "\"2s\""},
         {"hostile", "true"},
         {"capture", "\"packets.pcapng\""},
+        {"packet_faults", "\"lose=0.01 seed=7\""},
         {"eal", "\"host\""},
         {"dpdk_address", "\"10.0.0.1\""},
         {"dpdk_peer_mac", "\"02:00:00:00:00:01\""},

@@ -21,7 +21,7 @@ std::unique_ptr<PacketBackEnd> PacketService::over(std::unique_ptr<PacketBackEnd
                                                    const StreamPlace& peer) {
     if (capture_ != nullptr)
         back_end = std::make_unique<CapturedPackets>(std::move(back_end), *capture_, own, peer);
-    if (faults_.lose + faults_.duplicate + faults_.swap + faults_.corrupt == 0) return back_end;
+    if (!faults_.any()) return back_end;
     PacketFaults faults = faults_;
     faults.seed += flows_.fetch_add(1);
     return std::make_unique<FaultyPackets>(std::move(back_end), faults);
