@@ -1,5 +1,5 @@
-// What goes wrong with packets that the udp and dpdk ports send, so that programs can be tried on a
-// bad network: repeatable from a seed. Requests have the fault policy (fault_policy.hpp).
+// Packet faults strike packets that the udp and dpdk ports send, repeatable from a seed: programs
+// are tried on a bad network. Requests have the fault policy (fault_policy.hpp).
 #pragma once
 
 #include <cstdint>
