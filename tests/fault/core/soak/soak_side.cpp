@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -86,11 +87,15 @@ void Side::now(Operation operation, const Talk* talk) noexcept {
 }
 
 bool Side::run() {
-    // Else a busy machine lets the caller do all its operations without a peer.
     while (ledger_.port == 0 && !ledger_.stop) std::this_thread::yield();
-    for (std::uint64_t i = 0; i < plan_.operations && !ledger_.stop; ++i) {
+    // Else a busy machine lets a side do all its operations without a peer.
+    bool has_met = false;
+    for (std::uint64_t i = 0; i < plan_.operations && !ledger_.stop; i += has_met ? 1 : 0) {
         now(kStep);
         step();
+        has_met = has_met || has_ended(1 - side_) ||
+                  std::any_of(talks_.begin(), talks_.end(),
+                              [](const auto& talk) { return talk->has_met(); });
     }
     if (plan_.agrees && !ledger_.stop) drain();
     outlets_.stop();

@@ -55,6 +55,7 @@ class Side {
     void do_many(Talk& talk);
     void rest();
     void poll_all();
+    bool has_ended(int side) const { return ledger_.doing[side] >> 24 == kEnd; }
     bool may_move(const Talk& talk) const;
     void move(Talk& talk);
     void move_all_back();

@@ -55,6 +55,8 @@ class PacketPeer {
         setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
         const int told = 1;
         setsockopt(socket_, IPPROTO_IP, IP_RECVTOS, &told, sizeof told);
+        const int whole = IP_PMTUDISC_DO;  // identification 0, as the checksums suppose
+        setsockopt(socket_, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole);
         sockaddr_in own{};
         own.sin_family = AF_INET;
         own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
