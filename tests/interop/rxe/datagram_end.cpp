@@ -16,12 +16,6 @@ constexpr std::chrono::seconds kPatience{50};
 constexpr std::size_t kHeader = 40;
 constexpr std::uint32_t kAnswer = std::uint32_t{1} << 31;  // of the immediate, beside the round
 
-template <class T>
-T* made(T* object, const char* name) {
-    must(object != nullptr, std::string(name) + " failed");
-    return object;
-}
-
 std::uint32_t bytes_of(std::uint32_t round, std::uint32_t most) {
     return round == 0 ? 0 : round * 37 % (most + 1);
 }

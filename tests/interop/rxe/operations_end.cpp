@@ -1,26 +1,11 @@
-// Objects of an end, and their states.
+// Objects of an end.
 #include "operations_end.hpp"
 
 #include <string>
 
+#include "pair_states.hpp"
+
 namespace verbatim::interop {
-namespace {
-
-constexpr std::uint8_t kReadsAtOnce = 4;
-
-template <class T>
-T* made(T* object, const char* name) {
-    must(object != nullptr, std::string(name) + " failed");
-    return object;
-}
-
-void change(ibv_qp* pair, ibv_qp_attr& to, int mask) {
-    const int error = ibv_modify_qp(pair, &to, mask);
-    must(error == 0, "state " + std::to_string(to.qp_state) + ": " + std::strerror(error));
-}
-
-}  // namespace
-
 OperationsEnd::OperationsEnd(int gid, std::uint32_t number)
     : gid_(gid), number_(number), memory_(std::make_unique<Memory>()) {
     fill(*memory_, number);
@@ -33,7 +18,7 @@ OperationsEnd::OperationsEnd(int gid, std::uint32_t number)
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC),
                        "ibv_reg_mr"));
     make_pair();
-    to_init();
+    to_init(*pair_);
     post_receives();
 }
 
@@ -75,50 +60,9 @@ void OperationsEnd::connect(SideChannel& peer) {
               {}};
     must(ibv_query_gid(context_.get(), 1, gid_, &own.gid) == 0, "ibv_query_gid failed");
     peer_ = peer.exchange(own);
-    to_receive(peer_);
-    to_send(own.sequence);
+    to_receive(*pair_, gid_, {peer_.number, peer_.sequence, peer_.gid});
+    to_send(*pair_, own.sequence);
     peer.exchange('r');  // the peer receives, too
-}
-
-void OperationsEnd::to_init() {
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_INIT;
-    to.port_num = 1;
-    to.qp_access_flags =
-        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-    change(pair_.get(), to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-}
-
-void OperationsEnd::to_receive(const Place& peer) {
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_RTR;
-    to.path_mtu = IBV_MTU_1024;
-    to.dest_qp_num = peer.number;
-    to.rq_psn = peer.sequence;
-    to.max_dest_rd_atomic = kReadsAtOnce;
-    to.min_rnr_timer = 12;
-    to.ah_attr.is_global = 1;
-    to.ah_attr.port_num = 1;
-    to.ah_attr.grh.hop_limit = 64;
-    to.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid_);
-    to.ah_attr.grh.dgid = peer.gid;
-    change(pair_.get(), to,
-           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-}
-
-// Retries for two seconds: the other end may have lost its core.
-void OperationsEnd::to_send(std::uint32_t sequence) {
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_RTS;
-    to.sq_psn = sequence;
-    to.timeout = 16;
-    to.retry_cnt = 7;
-    to.rnr_retry = 7;
-    to.max_rd_atomic = kReadsAtOnce;
-    change(pair_.get(), to,
-           IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-               IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 }  // namespace verbatim::interop

@@ -7,18 +7,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "pair_states.hpp"
 #include "round_memory.hpp"
 #include "side_channel.hpp"
 
 namespace verbatim::interop {
-
-template <auto Destroy>
-struct VerbsDestroyer {
-    template <class T>
-    void operator()(T* object) const {
-        Destroy(object);
-    }
-};
 
 class OperationsEnd {
   public:
@@ -41,9 +34,6 @@ class OperationsEnd {
 
     void make_pair();
     void post_receives();
-    void to_init();
-    void to_receive(const Place& peer);
-    void to_send(std::uint32_t sequence);
     void post(Operation operation, std::uint32_t round);
     ibv_sge local_of(Operation operation, Round& round, std::uint32_t number) const;
     std::uint64_t remote(const void* own) const;

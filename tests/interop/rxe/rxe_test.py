@@ -15,7 +15,7 @@ import unittest
 
 import rxe_guest
 
-VERBATIM, OPERATIONS, DATAGRAMS, SENDER, RECEIVER, CACHE = map(os.path.abspath, sys.argv[1:7])
+VERBATIM, OPERATIONS, DATAGRAMS, WINDOWS, SENDER, RECEIVER, CACHE = map(os.path.abspath, sys.argv[1:8])
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 OWN_INDEX, RXE_INDEX = "3", "1"  # of the GID that is the IPv4 address
 # Of programs with frames of their own; the guest asks for their MAC addresses.
@@ -278,6 +278,11 @@ class Rxe(unittest.TestCase):
     def test_datagrams_are_asked_and_answered_by_both_ends(self):
         self.run_both(DATAGRAMS)
 
+    def test_windows_are_written_to_and_invalidated_by_messages(self):
+        self.run_both(WINDOWS)
+        there = self.guest.start(WINDOWS, self.rxe_index, str(self.port), listens_at=self.port)
+        self.finish(self.start_here(WINDOWS, OWN_INDEX, str(self.port), rxe_guest.GUEST), there)
+
     def test_objects_go_both_ways_by_the_connections_of_the_library(self):
         for path in ("mlx5", "verbs"):
             with self.subTest(path):
@@ -301,6 +306,7 @@ class Rxe(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.run_both(OPERATIONS)
         self.run_both(DATAGRAMS)
+        self.run_both(WINDOWS)
         self.send_objects("mlx5", 2)
         for device in ("eth0", "ifb0"):
             self.assertGreater(self.packets_lost(device), 0, device)
