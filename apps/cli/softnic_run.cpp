@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -52,6 +54,15 @@ void set_environment(const DeviceTree& tree, const std::string& library) {
 std::string is_ipv6(const std::string& text) {
     in6_addr address;
     return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? "" : text + " is no IPv6 address";
+}
+
+std::string is_mac(const std::string& text) {
+    std::array<unsigned char, 6> bytes;
+    int end = -1;
+    const int found = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &bytes[0],
+                                  &bytes[1], &bytes[2], &bytes[3], &bytes[4], &bytes[5], &end);
+    const bool whole = found == 6 && static_cast<std::size_t>(end) == text.size();
+    return whole ? "" : text + " is no MAC address, such as 02:00:00:00:00:01";
 }
 
 std::string is_port(const std::string& text) {
@@ -128,7 +139,8 @@ void SoftnicRun::add_to(CLI::App& softnic) {
                    "can reach. Of DPDK's device; needed there")
         ->check(CLI::ValidIPV4 | CLI::Validator(is_ipv6, "IPV6"));
     run.add_option("--peer-mac", wire_.peer_mac,
-                   "MAC address that all of DPDK's frames go to: a router's, or the only peer's");
+                   "MAC address that all of DPDK's frames go to: a router's, or the only peer's")
+        ->check(CLI::Validator(is_mac, "MAC"));
     run.add_option("--frame-mtu", wire_.frame_mtu,
                    "bytes of the longest IP packet of DPDK's device; by default as it has them")
         ->check(CLI::Range(576, 9000));
@@ -140,11 +152,18 @@ void SoftnicRun::add_to(CLI::App& softnic) {
 
 // Programs say no more than that they cannot open their device.
 void SoftnicRun::check_wire() const {
-    if (!wire_.port.starts_with(DeviceTree::kDpdkPrefix) || !wire_.address.empty() ||
-        std::getenv(DeviceTree::kAddressVariable) != nullptr)
-        return;
-    throw Error(Errc::invalid_argument, "softnic run", "DPDK's device has no IP address",
-                "give it one of its network, with --address");
+    const char* const before = std::getenv(DeviceTree::kAddressVariable);
+    const std::string address = !wire_.address.empty() ? wire_.address
+                                : before != nullptr    ? before
+                                                       : "";
+    if (wire_.port.starts_with(DeviceTree::kDpdkPrefix) && address.empty())
+        throw Error(Errc::invalid_argument, "softnic run", "DPDK's device has no IP address",
+                    "give it one of its network, with --address");
+    in6_addr bytes;
+    if (inet_pton(AF_INET6, address.c_str(), &bytes) == 1 && IN6_IS_ADDR_LINKLOCAL(&bytes))
+        throw Error(Errc::invalid_argument, "softnic run",
+                    fmt::format("--address {} is of the link alone: no packets go there", address),
+                    "give an address of a network, or an IPv4 address");
 }
 
 void SoftnicRun::set_wire() const {

@@ -109,7 +109,11 @@ class Refused(unittest.TestCase):
 
     def test_a_mac_address_that_is_none(self):
         said = self.refuse("--port", "dpdk:net_null0", "--address", "10.0.0.1", "--peer-mac", "02:00")
-        self.assertIn("dpdk_peer_mac", said)
+        self.assertIn("--peer-mac", said)
+
+    def test_an_address_of_the_link_alone(self):
+        for port in ("udp", "dpdk:net_null0"):
+            self.assertIn("of the link alone", self.refuse("--port", port, "--address", "fe80::1"))
 
 
 if __name__ == "__main__":

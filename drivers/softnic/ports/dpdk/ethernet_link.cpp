@@ -115,20 +115,19 @@ std::shared_ptr<const Neighbour> EthernetLink::neighbour(const IpAddress& addres
     return neighbours_.find(address);
 }
 
-bool EthernetLink::listen(LinkListener& listener) noexcept {
+void EthernetLink::listen(LinkListener& listener) {
     const Inside inside(gate_);
-    if (listener_ != nullptr) return false;
-    listener_ = &listener;
-    return true;
+    listeners_.push_back(&listener);
 }
 
-void EthernetLink::stop_listening() noexcept {
+void EthernetLink::stop_listening(LinkListener& listener) noexcept {
     const Inside inside(gate_);
-    listener_ = nullptr;
+    std::erase(listeners_, &listener);
 }
 
+// A forked child leaves the device to its parent.
 bool EthernetLink::poll(const void* own) noexcept {
-    if (!gate_.try_enter()) return false;
+    if (inherited() || !gate_.try_enter()) return false;
     polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool moved = take(own);
     gate_.leave_for_good();
@@ -152,6 +151,11 @@ bool EthernetLink::take(const void* own) noexcept {
     return true;
 }
 
+bool EthernetLink::is_heard(const FrameDatagram& datagram, const void* own) noexcept {
+    return std::any_of(listeners_.begin(), listeners_.end(),
+                       [&](LinkListener* listener) { return listener->take(datagram, own); });
+}
+
 // Null: the frame is not kept.
 LinkInbox* EthernetLink::put(const ReceivedFrame& frame, const void* own) noexcept {
     LinkInbox::Item item{{}, frame.owner};
@@ -159,10 +163,8 @@ LinkInbox* EthernetLink::put(const ReceivedFrame& frame, const void* own) noexce
     if (parse_datagram({frame.bytes, frame.count}, address(), datagram)) {
         const auto found = doors_.find(door_key(datagram.queue_pair, datagram.port));
         if (found != doors_.end() && found->second->push(item)) return found->second;
-        if (found == doors_.end() && listener_ != nullptr && datagram.port == kRocePort) {
-            listener_->take(datagram, own);
+        if (found == doors_.end() && datagram.port == kRocePort && is_heard(datagram, own))
             return nullptr;
-        }
     } else if (NeighbourPacket packet; parse_neighbour({frame.bytes, frame.count}, packet)) {
         neighbours_.take(packet);
         return nullptr;

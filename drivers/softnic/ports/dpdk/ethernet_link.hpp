@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include <verbatim/softnic/softnic.hpp>
 
@@ -23,7 +24,8 @@ namespace verbatim::softnic {
 class LinkListener {
   public:
     // `own`: of the poll() that found it. The bytes are the device's, and last until this returns.
-    virtual void take(const FrameDatagram& datagram, const void* own) noexcept = 0;
+    // False: it has no such queue pair.
+    virtual bool take(const FrameDatagram& datagram, const void* own) noexcept = 0;
 
   protected:
     ~LinkListener() = default;
@@ -52,18 +54,18 @@ class EthernetLink {
     StreamPlace add(std::uint32_t queue_pair, LinkInbox& inbox);
     // Afterwards nothing is put into it any more; what is there is given back.
     void remove(std::uint32_t queue_pair, const StreamPlace& place, LinkInbox& inbox) noexcept;
-    // Control path. False: another one listens.
-    bool listen(LinkListener& listener) noexcept;
-    void stop_listening() noexcept;
-    // Inside it, datagrams come to inboxes and to the listener.
+    // Control path. One for each device of the process that the link serves.
+    void listen(LinkListener& listener);
+    void stop_listening(LinkListener& listener) noexcept;
+    // Inside it, datagrams come to inboxes and to listeners.
     Gate& gate() noexcept { return gate_; }
     // Control path. Throws std::bad_alloc.
     std::shared_ptr<const Neighbour> neighbour(const IpAddress& address);
     // Any thread.
     void ask(const Neighbour& neighbour) noexcept { neighbours_.ask(neighbour); }
 
-    // Takes what has come, unless another thread does; the listener hears for whom. False: nothing
-    // came.
+    // Takes what has come, unless another thread does; listeners hear for whom. False: nothing
+    // came, or this is a forked child.
     bool poll(const void* own = nullptr) noexcept;
     std::uint64_t strangers() const noexcept { return strangers_.load(std::memory_order_relaxed); }
 
@@ -74,6 +76,7 @@ class EthernetLink {
     static void* entry(void* self);
     void watch() noexcept;
     bool take(const void* own) noexcept;
+    bool is_heard(const FrameDatagram& datagram, const void* own) noexcept;
     LinkInbox* put(const ReceivedFrame& frame, const void* own) noexcept;
 
     const std::uint64_t generation_ = fork_generation();
@@ -84,7 +87,7 @@ class EthernetLink {
 
     Gate gate_;  // around receive(), and what follows
     Doors doors_;
-    LinkListener* listener_ = nullptr;
+    std::vector<LinkListener*> listeners_;
     Neighbours neighbours_;
 };
 

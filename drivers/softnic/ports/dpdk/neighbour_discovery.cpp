@@ -78,6 +78,7 @@ bool parse_discovery(std::span<const std::byte> frame, NeighbourPacket& packet) 
     const IpAddress target = ipv6_at(message.data() + 8);
     const IpAddress from = ipv6_at(frame.data() + kEthernetBytes + 8);
     if (target[0] == kMulticast || from[0] == kMulticast) return false;
+    if (is_mapped({target, 0}) || is_mapped({from, 0})) return false;
     std::memcpy(packet.sender_mac.data(), frame.data() + packet.sender_mac.size(),
                 packet.sender_mac.size());
     packet.target_mac = {};

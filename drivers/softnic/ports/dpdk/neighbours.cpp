@@ -25,6 +25,20 @@ bool Neighbour::find(MacAddress& mac) const noexcept {
     return word != 0;
 }
 
+bool Neighbour::may_come(Clock::time_point now) const noexcept {
+    return now - begun_.load(std::memory_order_relaxed) < kPatience;
+}
+
+bool Neighbour::is_due(Clock::time_point now) const noexcept {
+    Clock::time_point last = asked_.load(std::memory_order_relaxed);
+    const auto since = now - last;
+    if (last != Clock::time_point{} && since < (may_come(now) ? kOften : kSeldom)) return false;
+    if (!asked_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
+    if (last == Clock::time_point{} || since > kForgotten)
+        begun_.store(now, std::memory_order_relaxed);
+    return true;
+}
+
 Neighbours::Neighbours(EthernetDevice& device, const DpdkOptions& options)
     : device_(device),
       own_(own_address(device, options)),
@@ -43,6 +57,8 @@ std::shared_ptr<const Neighbour> Neighbours::find(const IpAddress& address) {
 }
 
 void Neighbours::ask(const Neighbour& neighbour) noexcept {
+    MacAddress unused;
+    if (neighbour.find(unused) || !neighbour.is_due(Neighbour::Clock::now())) return;
     send({NeighbourPacket::Kind::question, device_.mac(), {}, own_, neighbour.address()});
 }
 

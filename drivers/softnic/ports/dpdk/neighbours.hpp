@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,9 +17,14 @@
 
 namespace verbatim::softnic {
 
-// The MAC address of an IP address, once it is known. Threads: any.
+// The MAC address of an IP address, once it is known, and the time for questions until then.
+// Threads: any.
 class Neighbour {
   public:
+    using Clock = std::chrono::steady_clock;
+    // A question is answered within this time, or the address is not there.
+    static constexpr std::chrono::milliseconds kPatience{200};
+
     explicit Neighbour(const IpAddress& address) noexcept : address_(address) {}
 
     const IpAddress& address() const noexcept { return address_; }
@@ -26,10 +32,18 @@ class Neighbour {
     // False: not known.
     bool find(MacAddress& mac) const noexcept;
 
+    // True: it is to be asked for now. Often at first, then once a second (RFC 4861, section 10).
+    bool is_due(Clock::time_point now) const noexcept;
+    // Whether an answer may still come soon.
+    bool may_come(Clock::time_point now) const noexcept;
+
   private:
+    static constexpr std::chrono::milliseconds kOften{5}, kSeldom{1000}, kForgotten{3000};
     static constexpr std::uint64_t kKnown = std::uint64_t{1} << 63;
     const IpAddress address_;
     std::atomic<std::uint64_t> mac_{0};
+    // Of the first question of those that followed each other, and of the last one.
+    mutable std::atomic<Clock::time_point> begun_{}, asked_{};
 };
 
 class Neighbours {
@@ -41,7 +55,7 @@ class Neighbours {
     const IpAddress& own() const noexcept { return own_; }
     // Throws std::bad_alloc.
     std::shared_ptr<const Neighbour> find(const IpAddress& address);
-    // Asks for its MAC address. Any thread.
+    // Asks for its MAC address if it is unknown and that is due. Any thread.
     void ask(const Neighbour& neighbour) noexcept;
     void take(const NeighbourPacket& packet) noexcept;
 

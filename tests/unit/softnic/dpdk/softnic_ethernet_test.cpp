@@ -164,6 +164,42 @@ TEST(EthernetLinks, let_packets_wait_for_an_answer_and_lose_them_without_one) {
     EXPECT_EQ(sender.send({&pieces, 1}), 1u);
 }
 
+// The first question goes out with the sender, so that its first packet need not wait.
+TEST(EthernetLinks, ask_for_a_peer_as_soon_as_it_is_named) {
+    EthernetPair pair("10.0.0.1", "10.0.0.2");
+    LinkSender sender(*pair.a, place_of("10.0.0.1"), place_of("10.0.0.2"));
+    MacAddress mac{};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!pair.a->neighbour(place_of("10.0.0.2").address)->find(mac) &&
+           std::chrono::steady_clock::now() < deadline) {
+    }
+    EXPECT_EQ(mac, kMacB);
+}
+
+TEST(Neighbours, are_asked_for_often_at_first_and_then_seldom) {
+    using namespace std::chrono_literals;
+    Neighbour neighbour(place_of("10.0.0.9").address);
+    const auto start = Neighbour::Clock::now();
+    const auto asked = [&](auto from, auto until) {
+        int count = 0;
+        for (auto time = from; time < until; time += 1ms) count += neighbour.is_due(start + time);
+        return count;
+    };
+    EXPECT_EQ(asked(0ms, 200ms), 40);
+    EXPECT_TRUE(neighbour.may_come(start + 199ms));
+    EXPECT_FALSE(neighbour.may_come(start + 200ms));
+    EXPECT_EQ(asked(200ms, 10200ms), 10);
+    // One that was not asked for meanwhile may have come.
+    EXPECT_TRUE(neighbour.is_due(start + 20s));
+    EXPECT_TRUE(neighbour.may_come(start + 20s + 100ms));
+    neighbour.learn(kMacB);
+}
+
+TEST(EthernetLinks, refuse_peers_of_the_other_version_of_ip) {
+    EthernetPair pair("10.0.0.1", "10.0.0.2");
+    EXPECT_THROW(LinkSender(*pair.a, place_of("10.0.0.1"), place_of("2001:db8::1")), Error);
+}
+
 TEST(EthernetLinks, send_no_packet_that_is_longer_than_a_frame) {
     EthernetPair pair("", "");
     LinkBackEnd a(std::make_unique<LinkDoor>(pair.a, 7), pair.b_place());

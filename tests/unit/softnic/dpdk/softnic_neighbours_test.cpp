@@ -1,6 +1,7 @@
 // Questions for MAC addresses and their answers, as ARP and as neighbour discovery.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -149,6 +150,11 @@ TEST(NeighbourPackets, of_ipv6_against_the_rules_are_none) {
         seal(frame);
         EXPECT_FALSE(is_neighbour(frame)) << change.what;
     }
+    Bytes mapped = question("2001:db8::1", "2001:db8::2");
+    const IpAddress ipv4 = ip("10.0.0.1");
+    std::memcpy(mapped.data() + kMessage + 8, ipv4.data(), ipv4.size());
+    seal(mapped);
+    EXPECT_FALSE(is_neighbour(mapped)) << "asked of an address of IPv4";
     Bytes frame = question("2001:db8::1", "2001:db8::2");
     frame[kMessage + 20] ^= std::byte{1};
     EXPECT_FALSE(is_neighbour(frame)) << "a wrong checksum";

@@ -29,33 +29,43 @@ void FaultyPackets::copy(const PacketPieces& packet, Copy& to) noexcept {
     }
 }
 
-void FaultyPackets::send_one(const PacketPieces& packet) noexcept {
-    static_cast<void>(inner_->send(std::span(&packet, 1)));
+bool FaultyPackets::send_one(const PacketPieces& packet) noexcept {
+    return inner_->send(std::span(&packet, 1)) != 0;
 }
 
-void FaultyPackets::send_one(Copy& packet) noexcept {
+bool FaultyPackets::send_one(Copy& packet) noexcept {
     const iovec piece{packet.bytes.data(), std::exchange(packet.count, 0)};
-    send_one(PacketPieces(&piece, 1));
+    return send_one(PacketPieces(&piece, 1));
 }
 
-// What it loses counts as taken.
+bool FaultyPackets::send_changed(const PacketPieces& packet) noexcept {
+    copy(packet, changed_);
+    const std::uint64_t bit = draw() % (8 * changed_.count);
+    changed_.bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    return send_one(changed_);
+}
+
+// What it loses counts as taken. False: the back end takes nothing now.
+bool FaultyPackets::take(const PacketPieces& packet) noexcept {
+    if (strikes(faults_.lose)) return true;
+    if (held_.count == 0 && strikes(faults_.swap)) {
+        copy(packet, held_);
+        return true;
+    }
+    const bool taken = strikes(faults_.corrupt) ? send_changed(packet) : send_one(packet);
+    if (!taken) return false;
+    if (strikes(faults_.duplicate)) send_one(packet);
+    if (held_.count != 0) send_one(held_);
+    return true;
+}
+
+// A packet that is given again has the same fate.
 std::size_t FaultyPackets::send(std::span<const PacketPieces> packets) noexcept {
-    for (const PacketPieces& packet : packets) {
-        if (strikes(faults_.lose)) continue;
-        if (held_.count == 0 && strikes(faults_.swap)) {
-            copy(packet, held_);
-            continue;
-        }
-        if (strikes(faults_.corrupt)) {
-            copy(packet, changed_);
-            const std::uint64_t bit = draw() % (8 * changed_.count);
-            changed_.bytes[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
-            send_one(changed_);
-        } else {
-            send_one(packet);
-        }
-        if (strikes(faults_.duplicate)) send_one(packet);
-        if (held_.count != 0) send_one(held_);
+    for (std::size_t i = 0; i != packets.size(); ++i) {
+        const std::uint64_t before = random_;
+        if (take(packets[i])) continue;
+        random_ = before;
+        return i;
     }
     return packets.size();
 }

@@ -41,8 +41,10 @@ class FaultyPackets final : public PacketBackEnd {
     std::uint64_t draw() noexcept;
     bool strikes(std::uint32_t millionths) noexcept;
     static void copy(const PacketPieces& packet, Copy& to) noexcept;
-    void send_one(const PacketPieces& packet) noexcept;
-    void send_one(Copy& packet) noexcept;
+    bool take(const PacketPieces& packet) noexcept;
+    bool send_changed(const PacketPieces& packet) noexcept;
+    bool send_one(const PacketPieces& packet) noexcept;
+    bool send_one(Copy& packet) noexcept;
 
     const std::unique_ptr<PacketBackEnd> inner_;
     const PacketFaults faults_;

@@ -6,17 +6,39 @@
 #include <exception>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <verbatim/driver/error.hpp>
 #include <verbatim/driver/log.hpp>
 
 namespace verbatim::softnic {
 
+namespace {
+
+const StreamPlace& checked(const StreamPlace& own, const StreamPlace& peer) {
+    if (is_mapped(own) == is_mapped(peer)) return peer;
+    throw Error(Errc::unsupported, "dpdk port",
+                fmt::format("{} and {} are of two versions of IP", text_of(own), text_of(peer)),
+                "give both sides IPv4 or both IPv6 addresses (dpdk_address)");
+}
+
+std::size_t carried(const EthernetDevice& device, const StreamPlace& own) {
+    const std::size_t headers =
+        kUdpHeaderBytes + (is_mapped(own) ? kIpv4HeaderBytes : kIpv6HeaderBytes);
+    return device.mtu() - std::min(headers, device.mtu());
+}
+
+}  // namespace
+
+// The question goes out now: it is answered before the first packet, mostly.
 LinkSender::LinkSender(EthernetLink& link, const StreamPlace& own, const StreamPlace& peer)
     : link_(link),
-      peer_(peer),
-      most_(link.device().mtu() - kUdpHeaderBytes -
-            (is_mapped(own) ? kIpv4HeaderBytes : kIpv6HeaderBytes)),
+      peer_(checked(own, peer)),
+      most_(carried(link.device(), own)),
       neighbour_(link.neighbour(peer.address)),
-      headers_(link.device().mac(), own, peer) {}
+      headers_(link.device().mac(), own, peer) {
+    link_.ask(*neighbour_);
+}
 
 // A datagram is not sent again: so it waits. Nobody waits long for an address that is not there.
 LinkSender::Way LinkSender::find_way() noexcept {
@@ -25,13 +47,8 @@ LinkSender::Way LinkSender::find_way() noexcept {
         headers_.set_destination(mac);
         return Way::known;
     }
-    const auto now = Clock::now();
-    if (now - asked_ >= kAskEvery) {
-        asked_ = now;
-        if (first_asked_ == Clock::time_point{}) first_asked_ = now;
-        link_.ask(*neighbour_);
-    }
-    return now - first_asked_ < kPatience ? Way::asked : Way::lost;
+    link_.ask(*neighbour_);
+    return neighbour_->may_come(Neighbour::Clock::now()) ? Way::asked : Way::lost;
 }
 
 // Programs do not learn of packets that are lost, and would look for the cause for long.

@@ -1,7 +1,6 @@
 // A back end over an Ethernet link that only sends, to one peer. Threads: as PacketBackEnd.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 
@@ -12,7 +11,8 @@ namespace verbatim::softnic {
 
 class LinkSender final : public PacketBackEnd {
   public:
-    // The link outlives this. Control path.
+    // The link outlives this. Control path. Throws Error(unsupported): the peer's address is of
+    // another version of IP; std::bad_alloc.
     LinkSender(EthernetLink& link, const StreamPlace& own, const StreamPlace& peer);
 
     int file() const noexcept override { return -1; }
@@ -20,16 +20,14 @@ class LinkSender final : public PacketBackEnd {
                         std::span<std::size_t>) noexcept override {
         return 0;
     }
-    // While the peer's MAC address is asked for nothing is taken, at most for kPatience; then
-    // packets are lost. Those that are longer than a frame always are.
+    // While the peer's MAC address is asked for nothing is taken, at most for Neighbour::kPatience;
+    // then packets are lost. Those that are longer than a frame always are.
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return 0; }  // nobody says so
     std::uint64_t foreign() const noexcept override { return 0; }
 
   private:
-    using Clock = std::chrono::steady_clock;
     static constexpr std::size_t kBurst = 32;
-    static constexpr std::chrono::milliseconds kAskEvery{5}, kPatience{200};
 
     enum class Way { known, asked, lost };
     Way find_way() noexcept;
@@ -40,7 +38,6 @@ class LinkSender final : public PacketBackEnd {
     const std::size_t most_;  // bytes of a datagram in a frame
     const std::shared_ptr<const Neighbour> neighbour_;
     DatagramHeaders headers_;
-    Clock::time_point first_asked_{}, asked_{};
     bool told_ = false;  // of a packet that is too long
 };
 

@@ -61,18 +61,45 @@ bool RoceEndpoint::find_inbox(std::span<const std::byte> datagram, const Header&
     return true;
 }
 
+// An entry without an endpoint: it begins, or it ends and has the port still.
 std::shared_ptr<RoceEndpoint> RoceEndpoints::at(const PacketService& service, EventThread& thread,
-                                                const std::array<std::uint8_t, 16>& address) {
-    const std::lock_guard lock(mutex_);
-    std::weak_ptr<RoceEndpoint>& known = endpoints_[address];
-    std::shared_ptr<RoceEndpoint> endpoint = known.lock();
+                                                const Address& address) {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<RoceEndpoint> endpoint;
+    changed_.wait(lock, [&] {
+        const auto known = endpoints_.find(address);
+        if (known != endpoints_.end()) endpoint = known->second.lock();
+        return known == endpoints_.end() || endpoint != nullptr;
+    });
     if (endpoint != nullptr) return endpoint;
-    if (const auto& link = service.link())
-        endpoint = std::make_shared<RoceLink>(link, address);
-    else
-        endpoint = std::make_shared<RoceSocket>(thread, address);
-    known = endpoint;
+    endpoints_[address];
+    lock.unlock();
+    endpoint = begin(service, thread, address);
+    lock.lock();
+    endpoints_[address] = endpoint;
+    changed_.notify_all();
     return endpoint;
+}
+
+std::shared_ptr<RoceEndpoint> RoceEndpoints::begin(const PacketService& service,
+                                                   EventThread& thread, const Address& address) {
+    const auto finish = [this, address](RoceEndpoint* old) { end(address, old); };
+    try {
+        if (const auto& link = service.link()) return {new RoceLink(link, address), finish};
+        return {new RoceSocket(thread, address), finish};
+    } catch (...) {
+        end(address, nullptr);
+        throw;
+    }
+}
+
+// In a forked child the lock may be held for ever.
+void RoceEndpoints::end(const Address& address, RoceEndpoint* endpoint) noexcept {
+    delete endpoint;
+    if (generation_ != fork_generation()) return;
+    const std::lock_guard lock(mutex_);
+    endpoints_.erase(address);
+    changed_.notify_all();
 }
 
 }  // namespace verbatim::softnic

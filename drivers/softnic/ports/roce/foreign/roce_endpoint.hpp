@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,7 +60,9 @@ class RoceEndpoint {
     // The gate is the one inside which packets are delivered; it outlives this.
     RoceEndpoint(const StreamPlace& place, Gate& gate) noexcept : place_(place), gate_(gate) {}
 
-    // Inside the gate. A packet that nobody gets is counted.
+    // Inside the gate.
+    bool has(std::uint32_t queue_pair) const { return inboxes_.contains(queue_pair); }
+    // Likewise. A packet that nobody gets is counted.
     void deliver(std::span<const std::byte> datagram, const Header& from,
                  const PacketInbox* own) noexcept;
     void drop() noexcept { dropped_.store(dropped() + 1, std::memory_order_relaxed); }
@@ -76,7 +79,7 @@ class RoceEndpoint {
     std::map<std::uint32_t, PacketInbox*> inboxes_;
 };
 
-// Those of a device, one for each of its addresses. Control path; threads: any.
+// Those of a device, one for each of its addresses. It outlives them. Control path; threads: any.
 class RoceEndpoints {
   public:
     // Of the service's link if it has one, else a socket. Throws Error(device_error |
@@ -85,8 +88,15 @@ class RoceEndpoints {
                                      const std::array<std::uint8_t, 16>& address);
 
   private:
+    using Address = std::array<std::uint8_t, 16>;
+    std::shared_ptr<RoceEndpoint> begin(const PacketService& service, EventThread& thread,
+                                        const Address& address);
+    void end(const Address& address, RoceEndpoint* endpoint) noexcept;
+
+    const std::uint64_t generation_ = fork_generation();
     std::mutex mutex_;
-    std::map<std::array<std::uint8_t, 16>, std::weak_ptr<RoceEndpoint>> endpoints_;
+    std::condition_variable changed_;
+    std::map<Address, std::weak_ptr<RoceEndpoint>> endpoints_;
 };
 
 }  // namespace verbatim::softnic

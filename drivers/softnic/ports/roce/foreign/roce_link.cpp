@@ -23,14 +23,11 @@ const EthernetLink& checked(const EthernetLink& link, const std::array<std::uint
 RoceLink::RoceLink(const std::shared_ptr<EthernetLink>& link,
                    const std::array<std::uint8_t, 16>& address)
     : RoceEndpoint({checked(*link, address).address(), kRocePort}, link->gate()), link_(link) {
-    if (!link_->listen(*this))
-        throw Error(Errc::device_error, "dpdk port",
-                    "another device of this process has the link's RoCE port",
-                    "use one device for each link");
+    link_->listen(*this);
 }
 
 RoceLink::~RoceLink() {
-    if (!link_->inherited()) link_->stop_listening();
+    if (!link_->inherited()) link_->stop_listening(*this);
 }
 
 std::unique_ptr<PacketBackEnd> RoceLink::make_sender(const StreamPlace& peer) {
@@ -38,8 +35,10 @@ std::unique_ptr<PacketBackEnd> RoceLink::make_sender(const StreamPlace& peer) {
 }
 
 // Inside the link's gate.
-void RoceLink::take(const FrameDatagram& datagram, const void* own) noexcept {
+bool RoceLink::take(const FrameDatagram& datagram, const void* own) noexcept {
+    if (!has(datagram.queue_pair)) return false;
     deliver(datagram.bytes, header_of(datagram), static_cast<const PacketInbox*>(own));
+    return true;
 }
 
 }  // namespace verbatim::softnic

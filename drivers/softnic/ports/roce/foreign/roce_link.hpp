@@ -1,5 +1,5 @@
-// The RoCE endpoint over the Ethernet link of the dpdk port (docs/dpdk-port.md). One device of a
-// process has the port.
+// The RoCE endpoint over the Ethernet link of the dpdk port (docs/dpdk-port.md). Several devices of
+// a process have one each: numbers of queue pairs differ.
 #pragma once
 
 #include <array>
@@ -14,8 +14,7 @@ namespace verbatim::softnic {
 
 class RoceLink final : public RoceEndpoint, LinkListener {
   public:
-    // Throws Error(invalid_argument): it is not the link's address; Error(device_error): another
-    // device of the process has the port.
+    // Throws Error(invalid_argument): it is not the link's address.
     RoceLink(const std::shared_ptr<EthernetLink>& link,
              const std::array<std::uint8_t, 16>& address);
     ~RoceLink() override;
@@ -24,7 +23,7 @@ class RoceLink final : public RoceEndpoint, LinkListener {
 
   private:
     std::unique_ptr<PacketBackEnd> make_sender(const StreamPlace& peer) override;
-    void take(const FrameDatagram& datagram, const void* own) noexcept override;
+    bool take(const FrameDatagram& datagram, const void* own) noexcept override;
 
     const std::shared_ptr<EthernetLink> link_;
 };

@@ -95,7 +95,12 @@ RoceSocket::RoceSocket(EventThread& thread, const std::array<std::uint8_t, 16>& 
       bytes_(std::make_unique_for_overwrite<std::byte[]>(kBatch * kEachPacket)) {
     enable_hops(socket_.get(), is_mapped(place()));
     number_ = thread_.add(*this);
-    thread_.watch(inbound().get(), number_, true);
+    try {
+        thread_.watch(inbound().get(), number_, true);
+    } catch (...) {
+        thread_.remove(number_);
+        throw;
+    }
 }
 
 RoceSocket::~RoceSocket() { thread_.remove(number_); }
