@@ -68,6 +68,36 @@ std::span<const std::byte> message_in(std::span<const std::byte> frame) noexcept
     return frame.subspan(kIcmpAt, bytes);
 }
 
+struct Target {
+    IpAddress address;
+    MacAddress mac;
+};
+
+// One that has no address yet only wants to know whether it may have this one: all are told.
+Target target_of(const NeighbourPacket& packet) noexcept {
+    const bool asks = packet.kind == NeighbourPacket::Kind::question;
+    if (!asks && packet.target != kNoAddress) return {packet.target, packet.target_mac};
+    const IpAddress group = asks ? asked_group(packet.target) : kAllNodes;
+    return {group, mac_of_group(group)};
+}
+
+NeighbourFrame headers_to(const Target& to, const NeighbourPacket& packet) noexcept {
+    NeighbourFrame frame;
+    frame.count = kIcmpAt + kMessageBytes + kOptionUnit;
+    std::byte* const start = frame.bytes.data();
+    std::memcpy(start, to.mac.data(), to.mac.size());
+    std::memcpy(start + to.mac.size(), packet.sender_mac.data(), packet.sender_mac.size());
+    put16(start + 12, kIpv6Type);
+    std::byte* const ip = start + kEthernetBytes;
+    ip[0] = std::byte{0x60};
+    put16(ip + 4, kMessageBytes + kOptionUnit);
+    ip[6] = kDiscoveryProtocol;
+    ip[7] = kMostHops;
+    std::memcpy(ip + 8, packet.sender.data(), packet.sender.size());
+    std::memcpy(ip + 24, to.address.data(), to.address.size());
+    return frame;
+}
+
 }  // namespace
 
 bool parse_discovery(std::span<const std::byte> frame, NeighbourPacket& packet) noexcept {
@@ -89,29 +119,15 @@ bool parse_discovery(std::span<const std::byte> frame, NeighbourPacket& packet) 
                     packet.sender_mac);
 }
 
-// One that has no address yet only wants to know whether it may have this one: all are told.
 NeighbourFrame discovery_frame(const NeighbourPacket& packet) noexcept {
-    constexpr std::byte kAnswersAndReplaces{0x60}, kReplaces{0x20};
+    constexpr std::byte kAnswers{0x40}, kReplaces{0x20};
     const bool asks = packet.kind == NeighbourPacket::Kind::question;
-    const bool to_all = !asks && packet.target == kNoAddress;
-    const IpAddress to = asks ? asked_group(packet.target) : to_all ? kAllNodes : packet.target;
-    const MacAddress mac = asks || to_all ? mac_of_group(to) : packet.target_mac;
-    NeighbourFrame frame;
-    frame.count = kIcmpAt + kMessageBytes + kOptionUnit;
-    std::byte* const start = frame.bytes.data();
-    std::memcpy(start, mac.data(), mac.size());
-    std::memcpy(start + mac.size(), packet.sender_mac.data(), mac.size());
-    put16(start + 12, kIpv6Type);
-    std::byte* const ip = start + kEthernetBytes;
-    ip[0] = std::byte{0x60};
-    put16(ip + 4, kMessageBytes + kOptionUnit);
-    ip[6] = kDiscoveryProtocol;
-    ip[7] = kMostHops;
-    std::memcpy(ip + 8, packet.sender.data(), packet.sender.size());
-    std::memcpy(ip + 24, to.data(), to.size());
+    const Target to = target_of(packet);
+    NeighbourFrame frame = headers_to(to, packet);
+    std::byte* const ip = frame.bytes.data() + kEthernetBytes;
     std::byte* const message = ip + kIpv6HeaderBytes;
     message[0] = asks ? kSolicitation : kAdvertisement;
-    if (!asks) message[4] = to_all ? kReplaces : kAnswersAndReplaces;
+    if (!asks) message[4] = kReplaces | (to.address == kAllNodes ? std::byte{} : kAnswers);
     const IpAddress& about = asks ? packet.target : packet.sender;
     std::memcpy(message + 8, about.data(), about.size());
     message[kMessageBytes] = asks ? kSourceOption : kTargetOption;

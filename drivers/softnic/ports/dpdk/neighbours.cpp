@@ -25,17 +25,14 @@ bool Neighbour::find(MacAddress& mac) const noexcept {
     return word != 0;
 }
 
-bool Neighbour::may_come(Clock::time_point now) const noexcept {
-    return now - begun_.load(std::memory_order_relaxed) < kPatience;
-}
-
+// Questions are counted, not their time: a flow may need its peer long after it has named it.
 bool Neighbour::is_due(Clock::time_point now) const noexcept {
     Clock::time_point last = asked_.load(std::memory_order_relaxed);
     const auto since = now - last;
-    if (last != Clock::time_point{} && since < (may_come(now) ? kOften : kSeldom)) return false;
+    if (last != Clock::time_point{} && since < (may_come() ? kOften : kSeldom)) return false;
     if (!asked_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
-    if (last == Clock::time_point{} || since > kForgotten)
-        begun_.store(now, std::memory_order_relaxed);
+    if (since > kForgotten) questions_.store(0, std::memory_order_relaxed);
+    questions_.fetch_add(1, std::memory_order_relaxed);
     return true;
 }
 

@@ -22,8 +22,8 @@ namespace verbatim::softnic {
 class Neighbour {
   public:
     using Clock = std::chrono::steady_clock;
-    // A question is answered within this time, or the address is not there.
-    static constexpr std::chrono::milliseconds kPatience{200};
+    // So many questions are answered, or the address is not there.
+    static constexpr std::uint32_t kQuestions = 40;
 
     explicit Neighbour(const IpAddress& address) noexcept : address_(address) {}
 
@@ -32,18 +32,21 @@ class Neighbour {
     // False: not known.
     bool find(MacAddress& mac) const noexcept;
 
-    // True: it is to be asked for now. Often at first, then once a second (RFC 4861, section 10).
+    // True: it is to be asked for now: every 5 ms at first, then once a second (RFC 4861, section
+    // 10). The caller does so.
     bool is_due(Clock::time_point now) const noexcept;
     // Whether an answer may still come soon.
-    bool may_come(Clock::time_point now) const noexcept;
+    bool may_come() const noexcept {
+        return questions_.load(std::memory_order_relaxed) < kQuestions;
+    }
 
   private:
     static constexpr std::chrono::milliseconds kOften{5}, kSeldom{1000}, kForgotten{3000};
     static constexpr std::uint64_t kKnown = std::uint64_t{1} << 63;
     const IpAddress address_;
     std::atomic<std::uint64_t> mac_{0};
-    // Of the first question of those that followed each other, and of the last one.
-    mutable std::atomic<Clock::time_point> begun_{}, asked_{};
+    mutable std::atomic<Clock::time_point> asked_{};
+    mutable std::atomic<std::uint32_t> questions_{0};  // since nobody asked for a while
 };
 
 class Neighbours {

@@ -48,7 +48,7 @@ LinkSender::Way LinkSender::find_way() noexcept {
         return Way::known;
     }
     link_.ask(*neighbour_);
-    return neighbour_->may_come(Neighbour::Clock::now()) ? Way::asked : Way::lost;
+    return neighbour_->may_come() ? Way::asked : Way::lost;
 }
 
 // Programs do not learn of packets that are lost, and would look for the cause for long.

@@ -20,8 +20,8 @@ class LinkSender final : public PacketBackEnd {
                         std::span<std::size_t>) noexcept override {
         return 0;
     }
-    // While the peer's MAC address is asked for nothing is taken, at most for Neighbour::kPatience;
-    // then packets are lost. Those that are longer than a frame always are.
+    // While the peer's MAC address is asked for nothing is taken, for Neighbour::kQuestions at
+    // most; then packets are lost. Those that are longer than a frame always are.
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
     std::uint32_t refusals() const noexcept override { return 0; }  // nobody says so
     std::uint64_t foreign() const noexcept override { return 0; }
