@@ -76,4 +76,16 @@ class Gate {
     std::atomic<std::uint32_t> word_{kOpen};
 };
 
+// Control path: inside the gate, for which it waits, while this lives.
+class InsideGate {
+  public:
+    explicit InsideGate(Gate& gate) noexcept : gate_(gate) { gate_.enter_waiting(); }
+    ~InsideGate() { gate_.leave_for_good(); }
+    InsideGate(const InsideGate&) = delete;
+    InsideGate& operator=(const InsideGate&) = delete;
+
+  private:
+    Gate& gate_;
+};
+
 }  // namespace verbatim::softnic

@@ -4,7 +4,6 @@
 // Threads: any.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 
 #include <verbatim/uverbs/device_tree.hpp>
 
+#include "../../softnic/ports/roce/packets/packet.hpp"
 #include "environment_size.hpp"
 #include "wire_port.hpp"
 
@@ -26,19 +26,13 @@ inline std::size_t frame_mtu() {
                                                      DeviceTree::kAllowedFrameMtus));
 }
 
-// What IP packets of so many bytes carry.
-constexpr std::uint32_t mtu_in(std::size_t packet_bytes) noexcept {
-    constexpr std::size_t kHeaders = 128, kLeast = 256, kMost = 4096;
-    return static_cast<std::uint32_t>(
-        std::clamp(std::bit_floor(packet_bytes - kHeaders), kLeast, kMost));
-}
-
 // In bytes. Throws Error(config_error).
 inline std::uint32_t port_mtu(PacketWay way) {
     constexpr std::size_t kEthernetMtu = 1500;
     const char* const text = std::getenv(DeviceTree::kMtuVariable);
     if (text == nullptr && way == PacketWay::dpdk)
-        return mtu_in(frame_mtu() == 0 ? kEthernetMtu : frame_mtu());
+        return std::uint32_t{1} << softnic::path_mtu_log2(frame_mtu() == 0 ? kEthernetMtu
+                                                                           : frame_mtu());
     if (text == nullptr) return DeviceTree::kDefaultMtu;
     return static_cast<std::uint32_t>(environment_size(
         DeviceTree::kMtuVariable, text, DeviceTree::allows_mtu, DeviceTree::kAllowedMtus));

@@ -320,8 +320,9 @@ class Rxe(unittest.TestCase):
 
     def test_ipv6_goes_by_frames_between_neighbours_that_are_asked_for(self):
         address, prefix = IPV6_OF_GUEST
-        code, text = self.guest.run(f"ip -6 addr add {address}/{prefix} dev eth0 nodad && sleep 0.2 && "
-                                    f"grep -il {IPV6_IN_GID} /sys/class/infiniband/rxe0/ports/1/gids/*")
+        code, text = self.guest.run(f"ip -6 addr add {address}/{prefix} dev eth0 nodad; "
+                                    f"timeout {PATIENCE} sh -c 'until grep -il {IPV6_IN_GID} "
+                                    "/sys/class/infiniband/rxe0/ports/1/gids/*; do :; done'")
         self.assertEqual(code, 0, text)
         self.rxe_index = re.search(r"/gids/(\d+)", text).group(1)
         self.use_dpdk(OWN_FRAMES_IPV6)

@@ -45,12 +45,6 @@ std::size_t udp_of_ipv6(std::span<const std::byte> packet, const IpAddress& own,
     return kIpv6HeaderBytes;
 }
 
-std::uint16_t folded(std::uint32_t sum) noexcept {
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<std::uint16_t>(~sum);
-}
-
 }  // namespace
 
 bool parse_packet_to(std::span<std::byte> packet, const IpAddress& own,

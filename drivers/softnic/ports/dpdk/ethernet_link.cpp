@@ -25,18 +25,6 @@ std::uint64_t door_key(std::uint32_t queue_pair, std::uint16_t port) noexcept {
     return std::uint64_t{port} << 32 | queue_pair;
 }
 
-// Control path: inside the gate, for which it waits.
-class Inside {
-  public:
-    explicit Inside(Gate& gate) noexcept : gate_(gate) { gate_.enter_waiting(); }
-    ~Inside() { gate_.leave_for_good(); }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
-
-  private:
-    Gate& gate_;
-};
-
 // A process that ends drops what its device has not sent, and memif what the peer has not read. The
 // last words of queue pairs are among that.
 void linger() noexcept {
@@ -85,18 +73,12 @@ EthernetLink::~EthernetLink() {
     pthread_join(thread_, nullptr);
 }
 
-// The headers of a packet are shorter than what is left for them.
-unsigned EthernetLink::mtu_log2() const noexcept {
-    constexpr std::size_t kHeaders = 128;
-    const std::size_t carried = std::max<std::size_t>(device_->mtu(), 2 * kHeaders);
-    const auto log2 = static_cast<unsigned>(std::bit_width(carried - kHeaders)) - 1;
-    return std::clamp(log2, kMinMtuLog2, kMaxMtuLog2);
-}
+unsigned EthernetLink::mtu_log2() const noexcept { return path_mtu_log2(device_->mtu()); }
 
 // Two devices of one process may have queue pairs of one number.
 StreamPlace EthernetLink::add(std::uint32_t queue_pair, LinkInbox& inbox) {
     StreamPlace place{address(), kRocePort};
-    const Inside inside(gate_);
+    const InsideGate inside(gate_);
     while (!doors_.emplace(door_key(queue_pair, place.port), &inbox).second) ++place.port;
     return place;
 }
@@ -104,24 +86,24 @@ StreamPlace EthernetLink::add(std::uint32_t queue_pair, LinkInbox& inbox) {
 void EthernetLink::remove(std::uint32_t queue_pair, const StreamPlace& place,
                           LinkInbox& inbox) noexcept {
     {
-        const Inside inside(gate_);
+        const InsideGate inside(gate_);
         doors_.erase(door_key(queue_pair, place.port));
     }
     for (LinkInbox::Item item; inbox.pop(item);) device_->release({&item.owner, 1});
 }
 
 std::shared_ptr<const Neighbour> EthernetLink::neighbour(const IpAddress& address) {
-    const Inside inside(gate_);
+    const InsideGate inside(gate_);
     return neighbours_.find(address);
 }
 
 void EthernetLink::listen(LinkListener& listener) {
-    const Inside inside(gate_);
+    const InsideGate inside(gate_);
     listeners_.push_back(&listener);
 }
 
 void EthernetLink::stop_listening(LinkListener& listener) noexcept {
-    const Inside inside(gate_);
+    const InsideGate inside(gate_);
     std::erase(listeners_, &listener);
 }
 

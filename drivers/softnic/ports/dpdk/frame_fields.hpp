@@ -35,4 +35,11 @@ inline IpAddress ipv6_at(const std::byte* at) noexcept {
     return address;
 }
 
+// The checksum of Internet protocols (RFC 1071) from the sum of their 16-bit words.
+inline std::uint16_t folded(std::uint32_t sum) noexcept {
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return static_cast<std::uint16_t>(~sum);
+}
+
 }  // namespace verbatim::softnic

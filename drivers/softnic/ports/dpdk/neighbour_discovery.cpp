@@ -37,9 +37,7 @@ std::uint16_t sum_of(const std::byte* ip, std::size_t message_bytes) noexcept {
     for (std::size_t i = 0; i + 1 < message_bytes; i += 2) sum += be16_at(message + i);
     if (message_bytes % 2 != 0)
         sum += std::to_integer<std::uint32_t>(message[message_bytes - 1]) << 8;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<std::uint16_t>(~sum);
+    return folded(sum);
 }
 
 // The MAC address that an option of this kind has, else that of the frame. False: the options are

@@ -9,22 +9,15 @@
 
 namespace verbatim::softnic {
 
-class LinkSender final : public PacketBackEnd {
+class LinkSender final : public PacketSender {
   public:
     // The link outlives this. Control path. Throws Error(unsupported): the peer's address is of
     // another version of IP; std::bad_alloc.
     LinkSender(EthernetLink& link, const StreamPlace& own, const StreamPlace& peer);
 
-    int file() const noexcept override { return -1; }
-    std::size_t receive(std::span<std::byte>, std::size_t,
-                        std::span<std::size_t>) noexcept override {
-        return 0;
-    }
     // While the peer's MAC address is asked for nothing is taken, for Neighbour::kQuestions at
     // most; then packets are lost. Those that are longer than a frame always are.
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
-    std::uint32_t refusals() const noexcept override { return 0; }  // nobody says so
-    std::uint64_t foreign() const noexcept override { return 0; }
 
   private:
     static constexpr std::size_t kBurst = 32;

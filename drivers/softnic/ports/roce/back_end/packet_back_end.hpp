@@ -53,4 +53,17 @@ class PacketBackEnd {
     virtual std::uint64_t unseen() const noexcept { return 0; }
 };
 
+// A back end that only sends: what arrives goes another way.
+class PacketSender : public PacketBackEnd {
+  public:
+    int file() const noexcept override { return -1; }
+    std::size_t receive(std::span<std::byte>, std::size_t,
+                        std::span<std::size_t>) noexcept override {
+        return 0;
+    }
+    // Nobody says so, or not of which queue pair.
+    std::uint32_t refusals() const noexcept override { return 0; }
+    std::uint64_t foreign() const noexcept override { return 0; }
+};
+
 }  // namespace verbatim::softnic

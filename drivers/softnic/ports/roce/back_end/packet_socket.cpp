@@ -200,10 +200,8 @@ std::uint64_t dropped_datagrams(int socket) noexcept {
 
 // The headers of a packet are shorter than the smallest MTU that IP allows to leave for them.
 unsigned mtu_log2_at(const StreamPlace& place) noexcept {
-    constexpr std::size_t kHeaders = 128, kUnknown = 1280;
-    const std::size_t carried = std::max(mtu_of_address(place), kUnknown);
-    const auto log2 = static_cast<unsigned>(std::bit_width(carried - kHeaders)) - 1;
-    return std::clamp(log2, kMinMtuLog2, kMaxMtuLog2);
+    constexpr std::size_t kUnknown = 1280;
+    return path_mtu_log2(std::max(mtu_of_address(place), kUnknown));
 }
 
 }  // namespace verbatim::softnic

@@ -11,22 +11,15 @@
 namespace verbatim::softnic {
 
 void RoceEndpoint::add(std::uint32_t queue_pair, PacketInbox& inbox) {
-    gate_.enter_waiting();
-    try {
-        inboxes_[queue_pair] = &inbox;
-    } catch (...) {
-        gate_.leave_for_good();
-        throw;
-    }
-    gate_.leave_for_good();
+    const InsideGate inside(gate_);
+    inboxes_[queue_pair] = &inbox;
 }
 
 // In a forked child the gate may be closed for ever, and nobody comes.
 void RoceEndpoint::remove(std::uint32_t queue_pair) noexcept {
     if (generation_ != fork_generation()) return;
-    gate_.enter_waiting();
+    const InsideGate inside(gate_);
     inboxes_.erase(queue_pair);
-    gate_.leave_for_good();
 }
 
 std::unique_ptr<PacketBackEnd> RoceEndpoint::sender_to(const StreamPlace& peer) {
@@ -34,31 +27,32 @@ std::unique_ptr<PacketBackEnd> RoceEndpoint::sender_to(const StreamPlace& peer) 
     return make_sender(peer);
 }
 
-void RoceEndpoint::deliver(std::span<const std::byte> datagram, const Header& from,
+bool RoceEndpoint::deliver(std::span<const std::byte> datagram, const Header& from,
                            const PacketInbox* own) noexcept {
-    if (!find_inbox(datagram, from, own)) drop();
-}
-
-// False: nobody gets it.
-bool RoceEndpoint::find_inbox(std::span<const std::byte> datagram, const Header& from,
-                              const PacketInbox* own) noexcept {
     if (datagram.size() < sizeof(BaseHeader) + kChecksumBytes) return false;
     BaseHeader base;
     std::memcpy(&base, datagram.data(), sizeof base);
     const auto found = inboxes_.find(base.queue_pair.native() & kSequenceMask);
     if (found == inboxes_.end()) return false;
     PacketInbox& inbox = *found->second;
+    if (!put(datagram, from, inbox))
+        drop();
+    else if (&inbox != own)
+        inbox.signal();
+    return true;
+}
+
+// False: it is changed, or from another address, or the inbox is full.
+bool RoceEndpoint::put(std::span<const std::byte> datagram, const Header& from,
+                       PacketInbox& inbox) noexcept {
     if (!inbox.takes_from(from.source.address)) return false;
     auto identification = from.identification;
     if (!identification)
         identification = PacketChecksum(from.source, place_).identification_of(datagram);
     else if (!PacketChecksum(from.source, place_, *identification).fits(datagram))
         return false;
-    if (!identification || !inbox.put(datagram, {from.source.address, from.source.port,
-                                                 *identification, from.traffic}))
-        return false;
-    if (&inbox != own) inbox.signal();
-    return true;
+    return identification && inbox.put(datagram, {from.source.address, from.source.port,
+                                                  *identification, from.traffic});
 }
 
 // An entry without an endpoint: it begins, or it ends and has the port still.

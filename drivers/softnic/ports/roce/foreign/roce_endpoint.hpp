@@ -60,17 +60,15 @@ class RoceEndpoint {
     // The gate is the one inside which packets are delivered; it outlives this.
     RoceEndpoint(const StreamPlace& place, Gate& gate) noexcept : place_(place), gate_(gate) {}
 
-    // Inside the gate.
-    bool has(std::uint32_t queue_pair) const { return inboxes_.contains(queue_pair); }
-    // Likewise. A packet that nobody gets is counted.
-    void deliver(std::span<const std::byte> datagram, const Header& from,
+    // Inside the gate. A packet that its queue pair does not take is counted. False: it is too
+    // short, or there is no such queue pair.
+    bool deliver(std::span<const std::byte> datagram, const Header& from,
                  const PacketInbox* own) noexcept;
     void drop() noexcept { dropped_.store(dropped() + 1, std::memory_order_relaxed); }
 
   private:
     virtual std::unique_ptr<PacketBackEnd> make_sender(const StreamPlace& peer) = 0;
-    bool find_inbox(std::span<const std::byte> datagram, const Header& from,
-                    const PacketInbox* own) noexcept;
+    bool put(std::span<const std::byte> datagram, const Header& from, PacketInbox& inbox) noexcept;
 
     const std::uint64_t generation_ = fork_generation();
     const StreamPlace place_;

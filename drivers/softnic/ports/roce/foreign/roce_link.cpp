@@ -36,9 +36,7 @@ std::unique_ptr<PacketBackEnd> RoceLink::make_sender(const StreamPlace& peer) {
 
 // Inside the link's gate.
 bool RoceLink::take(const FrameDatagram& datagram, const void* own) noexcept {
-    if (!has(datagram.queue_pair)) return false;
-    deliver(datagram.bytes, header_of(datagram), static_cast<const PacketInbox*>(own));
-    return true;
+    return deliver(datagram.bytes, header_of(datagram), static_cast<const PacketInbox*>(own));
 }
 
 }  // namespace verbatim::softnic

@@ -35,21 +35,12 @@ StreamPlace place_of(const sockaddr_in6& name) noexcept {
     return place;
 }
 
-// A back end that only sends. What arrives at the socket goes to inboxes.
-class SocketSender final : public PacketBackEnd {
+class SocketSender final : public PacketSender {
   public:
     SocketSender(const Descriptor& socket, const StreamPlace& peer) noexcept
         : socket_(socket), place_(peer), peer_(name_of(peer)) {}
 
-    int file() const noexcept override { return -1; }
-    std::size_t receive(std::span<std::byte>, std::size_t,
-                        std::span<std::size_t>) noexcept override {
-        return 0;
-    }
     std::size_t send(std::span<const PacketPieces> packets) noexcept override;
-    // Other machines' answers are not told apart by queue pairs.
-    std::uint32_t refusals() const noexcept override { return 0; }
-    std::uint64_t foreign() const noexcept override { return 0; }
 
   private:
     void tell_once(int cause, std::size_t bytes) noexcept;
@@ -82,7 +73,7 @@ void SocketSender::tell_once(int cause, std::size_t bytes) noexcept try {
 } catch (const std::exception&) {
 }
 
-// The port must be the endpoint's: a socket has no other.
+// The place has its port: the kernel chooses none.
 Descriptor socket_at(StreamPlace place) { return open_packet_socket(place); }
 
 }  // namespace
@@ -154,14 +145,15 @@ bool RoceSocket::take_batch(const PacketInbox* own) noexcept {
 // From a raw socket, a whole packet; else a datagram.
 void RoceSocket::take(std::span<std::byte> packet, const msghdr& message,
                       const PacketInbox* own) noexcept {
-    if (!raw_) {
+    bool known = false;
+    if (FrameDatagram datagram; !raw_) {
         sockaddr_in6 name{};
         std::memcpy(&name, message.msg_name, sizeof name);
-        return deliver(packet, {place_of(name), traffic_of(message), {}}, own);
+        known = deliver(packet, {place_of(name), traffic_of(message), {}}, own);
+    } else if (parse_packet_to(packet, place().address, datagram)) {
+        known = deliver(datagram.bytes, header_of(datagram), own);
     }
-    FrameDatagram datagram;
-    if (!parse_packet_to(packet, place().address, datagram)) return drop();
-    deliver(datagram.bytes, header_of(datagram), own);
+    if (!known) drop();
 }
 
 }  // namespace verbatim::softnic

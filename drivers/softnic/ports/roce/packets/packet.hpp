@@ -3,7 +3,9 @@
 // Nothing of a received packet is used before parse_packet() has checked it. Threads: any.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -131,6 +133,13 @@ inline constexpr std::size_t kMaskedAtomicBody = 56;
 inline constexpr std::size_t kMinAtomic = sizeof(AtomicHeader);
 inline constexpr unsigned kMinMtuLog2 = 8, kMaxMtuLog2 = 12;
 inline constexpr std::size_t kMaxPacketPayload = 1 << kMaxMtuLog2;
+// The path MTU, log2, where IP packets have so many bytes at most. The headers of a packet are
+// shorter than what is left for them.
+constexpr unsigned path_mtu_log2(std::size_t ip_bytes) noexcept {
+    constexpr std::size_t kHeaders = 128;
+    const std::size_t carried = std::max(ip_bytes, 2 * kHeaders) - kHeaders;
+    return std::clamp(static_cast<unsigned>(std::bit_width(carried)) - 1, kMinMtuLog2, kMaxMtuLog2);
+}
 // The longest of all headers: those of a masked atomic operation.
 inline constexpr std::size_t kMaxPacketBytes =
     sizeof(BaseHeader) + kMaskedAtomicBody + kMaxPacketPayload + kChecksumBytes;
