@@ -1,4 +1,4 @@
-// Headers that most tests include: compiled once for all of them (`-Dprecompiled_tests=true`, which
+// Headers that most tests include: compiled once for all of them (`-Dprecompiled=true`, which
 // scripts/build passes). Each test still includes what it uses: builds with ccache compile without
 // this file. None of our own: those would gain little, and hide names of tests.
 #include <gtest/gtest.h>

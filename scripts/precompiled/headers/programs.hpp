@@ -1,0 +1,27 @@
+// Headers of the programs in apps/ and bench/, which have one source each or compile each source
+// alone: compiled once for all of them, as tests.hpp is. Each still includes what it uses.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <verbatim/objects.hpp>

@@ -1,0 +1,1 @@
+// A source for the targets that compile a header of headers/.

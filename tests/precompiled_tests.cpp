@@ -1,1 +1,0 @@
-// A source for the target that compiles support/precompiled/tests.hpp.
