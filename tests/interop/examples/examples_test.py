@@ -98,6 +98,11 @@ class Examples(unittest.TestCase):
     def test_a_graph_that_is_sent_by_a_handle(self):
         self.assertEqual(self.both("handles", "receive", "send"), "100000 times 1, 3 times 2\n")
 
+    def test_a_coroutine_that_answers_graphs(self):
+        waited, called = self.run_both((program("coroutine"), "serve"), (program("coroutine"), "ask"))
+        self.assertEqual((waited.returncode, called.returncode), (0, 0), waited.stderr + called.stderr)
+        self.assertEqual(called.stdout, "2 numbers, the last one 2\n3 numbers, the last one 3\n")
+
     def test_a_class_of_a_plugin(self):
         plugins, piano = program("plugins"), os.path.join(PROGRAMS, "example-piano.so")
         waited, called = self.run_both((plugins, "receive", piano), (plugins, "send", piano))
