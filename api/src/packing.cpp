@@ -106,7 +106,12 @@ bool Packing::must_begin_search() noexcept {
     return !wants_flush();
 }
 
-void CycleSearch::refuse(const std::string& what) {
+void CycleSearch::refuse(std::span<const StepsOfType> types, std::string_view otherwise) const {
+    const Step met = found();
+    std::string what(otherwise);
+    for (const StepsOfType& type : types)
+        if (met == type.one || met == type.many || met == type.in_excerpts)
+            what = "an object of type " + type.info().spelled();
     throw Error(Errc::bad_pointer, "graph, " + what,
                 "it leads to itself, and the graph was sent as acyclic",
                 "send it without `acyclic`, which keeps cycles");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -137,6 +138,36 @@ const Known& known_layout(const TypeInfo& root) {
 }
 
 }  // namespace
+
+const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, const TypeFacts& facts) {
+    // Never destroyed: objects with static storage may be sent or saved when the program ends.
+    static auto& infos = *new std::deque<TypeInfo>;
+    static std::mutex mutex;
+    TypeInfo info = facts.make();  // which may ask for other infos
+    info.spelled = facts.spelled;
+    info.id = facts.id;
+    info.bytes = facts.bytes;
+    info.alignment = facts.alignment;
+    info.is_empty = facts.is_empty;
+    info.is_polymorphic = facts.is_polymorphic;
+    info.is_dynamic = facts.is_dynamic;
+    const std::lock_guard lock(mutex);
+    if (const TypeInfo* const other = made.load(std::memory_order_relaxed)) return *other;
+    const TypeInfo& kept = infos.emplace_back(std::move(info));
+    made.store(&kept, std::memory_order_release);
+    return kept;
+}
+
+TypeInfo info_of_reference(TypeInfoFunction target) {
+    TypeInfo info;
+    info.targets.push_back(target);
+    return info;
+}
+
+void add_part(TypeInfo& info, std::string_view name, std::size_t offset, TypeInfoFunction type,
+              bool is_base) {
+    info.parts.push_back({std::string(name), offset, type, is_base});
+}
 
 std::string layout_text(const TypeInfo& root) { return LayoutWriter().write(root); }
 

@@ -3,6 +3,7 @@
 // type and process.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,6 +42,22 @@ struct TypeInfo {
     std::size_t (*alive)(const std::byte* object) = nullptr;
     std::vector<TypeInfoFunction> targets;  // types that it refers to
 };
+
+// What its trait and the language say of a type.
+struct TypeFacts {
+    TypeInfo (*make)();
+    std::string (*spelled)();
+    const std::type_info* id;
+    std::size_t bytes;
+    std::size_t alignment;
+    bool is_empty, is_polymorphic, is_dynamic;
+};
+// For TraitOf<T>::info(): of a type that refers to others of one type.
+TypeInfo info_of_reference(TypeInfoFunction target);
+// The info of a type, which `made` has from now on. Any thread. It stays until the process ends.
+const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, const TypeFacts& facts);
+void add_part(TypeInfo& info, std::string_view name, std::size_t offset, TypeInfoFunction type,
+              bool is_base);
 
 // The layout of a type and of all types it reaches, as text. It has one line per fact. It is equal
 // on both sides if and only if the bytes mean the same. Throws Error(unsupported) if a described

@@ -13,7 +13,7 @@
 #include <boost/mp11.hpp>
 
 #include <verbatim/objects/composed/composed_map.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -11,7 +11,7 @@
 
 #include <verbatim/objects/column.hpp>
 #include <verbatim/objects/composed/composed_map.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {

@@ -16,7 +16,7 @@
 #include <verbatim/objects/composed/composed_cells.hpp>
 #include <verbatim/objects/composed/composed_starts.hpp>
 #include <verbatim/objects/graph/closure.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -18,7 +18,7 @@
 #include <verbatim/objects/composed/composed_check.hpp>
 #include <verbatim/objects/composed/composed_lanes.hpp>
 #include <verbatim/objects/composed/composed_makes.hpp>
-#include <verbatim/objects/types/marked.hpp>
+#include <verbatim/objects/traits/marked.hpp>
 
 namespace verbatim::objects {
 

@@ -15,8 +15,8 @@
 #include <verbatim/objects/composed/composed_tables.hpp>
 #include <verbatim/objects/describe/composed_marking.hpp>
 #include <verbatim/objects/graph/closure.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 #include <verbatim/objects/types/shared_ptr.hpp>
-#include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
 

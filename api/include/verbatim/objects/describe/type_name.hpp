@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <verbatim/objects/spelling.hpp>
+
 namespace verbatim::objects {
 namespace detail {
 
@@ -30,11 +32,7 @@ constexpr bool has_internal_name() noexcept {
 // "ns::Package"; anonymous namespaces read "(anonymous namespace)" with both compilers.
 template <class T>
 std::string type_name() {
-    std::string name(detail::raw_type_name<T>());
-    constexpr std::string_view gcc = "{anonymous}", clang = "(anonymous namespace)";
-    for (auto at = name.find(gcc); at != std::string::npos; at = name.find(gcc, at))
-        name.replace(at, gcc.size(), clang);
-    return name;
+    return spell_name(detail::raw_type_name<T>());
 }
 
 }  // namespace verbatim::objects

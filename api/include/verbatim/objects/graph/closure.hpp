@@ -12,8 +12,8 @@
 #include <boost/mp11.hpp>
 
 #include <verbatim/objects/graph/image.hpp>
-#include <verbatim/objects/types/sent_field.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/sent_field.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {

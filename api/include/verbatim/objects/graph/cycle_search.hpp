@@ -6,7 +6,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
+#include <string_view>
+
+#include <verbatim/objects/type_info.hpp>
 
 namespace verbatim::objects {
 
@@ -16,6 +19,11 @@ struct PackFrame;
 class CycleSearch {
   public:
     using Step = void (*)(Packing&, const PackFrame&);
+    // The steps that a walk has for objects of one type; null: none.
+    struct StepsOfType {
+        TypeInfoFunction info = nullptr;
+        Step one = nullptr, many = nullptr, in_excerpts = nullptr;
+    };
     // What a frame is of: objects, or the rest of a container.
     struct Place {
         Step step = nullptr;
@@ -62,8 +70,8 @@ class CycleSearch {
     }
     // A step of the cycle that was found, or null.
     Step found() const noexcept { return has_found_ ? place_.step : nullptr; }
-    // `what` leads to itself.
-    [[noreturn]] static void refuse(const std::string& what);
+    // What was found leads to itself; `otherwise`: where the step is of no such type.
+    [[noreturn]] void refuse(std::span<const StepsOfType> types, std::string_view otherwise) const;
 
   private:
     static constexpr std::size_t kNowhere = ~std::size_t{0};

@@ -14,7 +14,7 @@
 #include <verbatim/objects/graph/mending.hpp>
 #include <verbatim/objects/graph/open_closure.hpp>
 #include <verbatim/objects/graph/packer.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

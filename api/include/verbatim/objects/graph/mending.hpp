@@ -21,7 +21,7 @@
 #include <verbatim/objects/graph/placement.hpp>
 #include <verbatim/objects/graph/records.hpp>
 #include <verbatim/objects/size_queues.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <type_traits>
 
 #include <verbatim/objects/graph/class_references.hpp>
@@ -26,7 +25,7 @@
 #include <verbatim/objects/graph/packing.hpp>
 #include <verbatim/objects/graph/pointer_fans.hpp>
 #include <verbatim/objects/graph/pointer_runs.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -382,24 +381,29 @@ class Packer : public Packing {
                 run_frames();
             else if (!inner_.drain_next(*this))
                 finish();
-            if (cycles_.found() != nullptr) CycleSearch::refuse(name_of(cycles_.found()));
+            if (cycles_.found() != nullptr)
+                cycles_.refuse(steps_of_types(),
+                               Types::kIsOpen ? "an object of a graph with polymorphic classes"
+                                              : "elements of a container");
         }
         return true;
     }
-    // What the frames of that step are of.
-    static std::string name_of([[maybe_unused]] CycleSearch::Step met) {
-        std::string name = "elements of a container";
-        if constexpr (Types::kIsOpen) {
-            name = "an object of a graph with polymorphic classes";
+    static std::span<const CycleSearch::StepsOfType> steps_of_types() noexcept {
+        if constexpr (Types::kIsOpen || !Types::kMayHaveCycles) {
+            return {};
         } else {
-            const auto look_at = [&]<class E>(List<E>) {
-                if constexpr (kHasReferences<E>)
-                    if (met == &step<E> || met == &step<E, true> || met == &step_one<E>)
-                        name = "an object of type " + type_info<E>().spelled();
+            constexpr auto steps_of = []<class E>(List<E>) {
+                CycleSearch::StepsOfType steps{&type_info<E>};
+                if constexpr (kHasReferences<E>) steps.one = &step_one<E>, steps.many = &step<E>;
+                if constexpr (LargeArrays<Packer>::template kInExcerpts<E>)
+                    steps.in_excerpts = &step<E, true>;
+                return steps;
             };
-            [&]<class... T>(List<T...>) { (look_at(List<T>{}), ...); }(typename Types::Claimed{});
+            static constexpr auto kSteps = [=]<class... T>(List<T...>) {
+                return std::array{steps_of(List<T>{})...};
+            }(typename Types::Claimed{});
+            return kSteps;
         }
-        return name;
     }
     void finish() {
         if (!tables_.targets.is_void()) {

@@ -18,7 +18,7 @@
 #include <verbatim/objects/graph/staging.hpp>
 #include <verbatim/objects/graph/targets.hpp>
 #include <verbatim/objects/size_queues.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -11,7 +11,7 @@
 #include <verbatim/objects/graph/claims.hpp>
 #include <verbatim/objects/graph/packing.hpp>
 #include <verbatim/objects/graph/pointer_runs.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

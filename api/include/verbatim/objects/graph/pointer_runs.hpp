@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include <verbatim/objects/graph/packing.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -1,6 +1,7 @@
 // All supported types. Each has a file of its own.
 #pragma once
 
+#include <verbatim/objects/traits/product.hpp>
 #include <verbatim/objects/types/array.hpp>
 #include <verbatim/objects/types/bitset.hpp>
 #include <verbatim/objects/types/deque.hpp>
@@ -8,7 +9,6 @@
 #include <verbatim/objects/types/optional.hpp>
 #include <verbatim/objects/types/ordered.hpp>
 #include <verbatim/objects/types/pointer.hpp>
-#include <verbatim/objects/types/product.hpp>
 #include <verbatim/objects/types/scalar.hpp>
 #include <verbatim/objects/types/shared_ptr.hpp>
 #include <verbatim/objects/types/string.hpp>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -17,9 +17,7 @@ struct ArrayTrait {
     using Edges = List<>;
     static constexpr bool kHoldsAllParts = true;
     static constexpr bool kPlain = verbatim::objects::kPlain<E>;
-    static std::string spell() {
-        return "array<" + TraitOf<E>::spell() + " x " + std::to_string(N) + ">";
-    }
+    static std::string spell() { return spell_array("array", &TraitOf<E>::spell, N); }
     static TypeInfo info() {
         TypeInfo info;
         info.count = N;
@@ -45,7 +43,7 @@ struct ArrayTrait {
 // An array of no elements still has a byte.
 template <class E>
 struct ArrayTrait<E, 0> : PlainTrait {
-    static std::string spell() { return "array<" + TraitOf<E>::spell() + " x 0>"; }
+    static std::string spell() { return spell_array("array", &TraitOf<E>::spell, 0); }
 };
 
 }  // namespace detail

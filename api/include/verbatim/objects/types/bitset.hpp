@@ -8,7 +8,7 @@
 #include <string>
 
 #include <verbatim/objects/libstdcxx_values.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

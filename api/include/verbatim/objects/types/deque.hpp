@@ -9,8 +9,8 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
-#include <verbatim/objects/types/container.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/container.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

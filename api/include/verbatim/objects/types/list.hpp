@@ -13,9 +13,9 @@
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/linked_nodes.hpp>
-#include <verbatim/objects/types/container.hpp>
-#include <verbatim/objects/types/nodes.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/container.hpp>
+#include <verbatim/objects/traits/nodes.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <verbatim/objects/libstdcxx.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -16,7 +16,7 @@ struct Trait<std::optional<T>> {
     using Parts = List<Value>;
     using Edges = List<>;
     static constexpr bool kPlain = false;
-    static std::string spell() { return "optional<" + TraitOf<T>::spell() + ">"; }
+    static std::string spell() { return spell_template("optional", {&TraitOf<T>::spell}); }
     static TypeInfo info() {
         TypeInfo info;
         info.choices = {&type_info<Value>};

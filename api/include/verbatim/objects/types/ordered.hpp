@@ -14,9 +14,9 @@
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/linked_nodes.hpp>
-#include <verbatim/objects/types/container.hpp>
-#include <verbatim/objects/types/nodes.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/container.hpp>
+#include <verbatim/objects/traits/nodes.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -27,9 +27,12 @@ inline constexpr bool kIsGreater =
 // The order that a container's spelled name tells: peers must have the same.
 template <class Compare, class K>
 std::string spell_order() {
-    if (std::is_same_v<Compare, std::less<K>> || std::is_same_v<Compare, std::less<>>) return {};
-    if (kIsGreater<Compare, K>) return " descending";
-    return " by " + type_name<Compare>();
+    if constexpr (std::is_same_v<Compare, std::less<K>> || std::is_same_v<Compare, std::less<>>)
+        return {};
+    else if constexpr (kIsGreater<Compare, K>)
+        return " descending";
+    else
+        return " by " + type_name<Compare>();
 }
 
 // `fits`: may a node come before another one?
@@ -113,9 +116,8 @@ struct OrderedTrait : ContainerTrait<typename Container::allocator_type, V, Owne
     static_assert(sizeof(Container) == kImageAt + sizeof(TreeImage),
                   "verbatim: the comparator of a container may not be over-aligned");
 
-    static std::string spell_as(const std::string& name) {
-        return OrderedTrait::spell_container((IsMulti ? "multi" : "") + name,
-                                             spell_order<Compare, Key>());
+    static std::string spell_as(std::string_view name) {
+        return OrderedTrait::spell_container(name, spell_order<Compare, Key>());
     }
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {
@@ -159,7 +161,7 @@ template <class K, class T, class C, class A>
 struct Trait<std::multimap<K, T, C, A>>
     : detail::OrderedTrait<std::multimap<K, T, C, A>, std::pair<const K, T>, detail::FirstKey<K>,
                            true> {
-    static std::string spell() { return Trait::spell_as("map"); }
+    static std::string spell() { return Trait::spell_as("multimap"); }
 };
 template <class K, class C, class A>
 struct Trait<std::set<K, C, A>>
@@ -169,7 +171,7 @@ struct Trait<std::set<K, C, A>>
 template <class K, class C, class A>
 struct Trait<std::multiset<K, C, A>>
     : detail::OrderedTrait<std::multiset<K, C, A>, K, detail::WholeKey<K>, true> {
-    static std::string spell() { return Trait::spell_as("set"); }
+    static std::string spell() { return Trait::spell_as("multiset"); }
 };
 
 }  // namespace verbatim::objects

@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -32,12 +32,8 @@ struct Trait<T*> {
     using Parts = List<>;
     using Edges = List<PointerTo<Target>>;
     static constexpr bool kPlain = false;
-    static std::string spell() { return "pointer<" + TraitOf<T>::spell() + ">"; }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Target>};
-        return info;
-    }
+    static std::string spell() { return spell_template("pointer", {&TraitOf<T>::spell}); }
+    static TypeInfo info() { return info_of_reference(&type_info<Target>); }
     template <class S>
     [[gnu::always_inline]] static void pack(S& sender, T* const& pointer, Slot slot) {
         sender.template pointer<Target>(pointer, slot);

@@ -13,17 +13,20 @@
 #include <boost/mp11/algorithm.hpp>
 
 #include <verbatim/objects/describe/type_name.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
 template <class T>
 requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) struct Trait<T> : PlainTrait {
     static std::string spell() {
-        if constexpr (std::is_same_v<T, char> || std::is_same_v<T, wchar_t>) return type_name<T>();
-        const std::string bits = std::to_string(sizeof(T) * 8);
-        if constexpr (std::is_floating_point_v<T>) return "f" + bits;
-        return (std::is_signed_v<T> ? "i" : "u") + bits;
+        if constexpr (std::is_same_v<T, char> || std::is_same_v<T, wchar_t>)
+            return type_name<T>();
+        else
+            return spell_number(std::is_floating_point_v<T> ? 'f'
+                                : std::is_signed_v<T>       ? 'i'
+                                                            : 'u',
+                                sizeof(T));
     }
 };
 

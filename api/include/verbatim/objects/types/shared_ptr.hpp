@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #include <verbatim/objects/libstdcxx_values.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -65,11 +65,7 @@ struct CountedPointerTrait {
     using Parts = List<>;
     using Edges = List<PointerTo<Target>, PointerTo<ControlBlock>>;
     static constexpr bool kPlain = false;
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Target>};
-        return info;
-    }
+    static TypeInfo info() { return info_of_reference(&type_info<Target>); }
     template <class R>
     static void mend(R& receiver, auto& pointer) {
         auto* const bytes = reinterpret_cast<std::byte*>(&pointer);
@@ -108,7 +104,7 @@ struct WeakPointerTrait : CountedPointerTrait<T> {
 template <class T>
 struct Trait<std::shared_ptr<T>> : detail::CountedPointerTrait<T> {
     using Base = detail::CountedPointerTrait<T>;
-    static std::string spell() { return "shared_ptr<" + TraitOf<T>::spell() + ">"; }
+    static std::string spell() { return spell_template("shared_ptr", {&TraitOf<T>::spell}); }
     template <class S>
     static void pack(S& sender, const std::shared_ptr<T>& pointer, Slot slot) {
         Base::pack_image(sender, objects::image_of(pointer), slot);
@@ -117,13 +113,15 @@ struct Trait<std::shared_ptr<T>> : detail::CountedPointerTrait<T> {
 
 template <class T>
 struct Trait<std::weak_ptr<T>> : detail::WeakPointerTrait<T> {
-    static std::string spell() { return "weak_ptr<" + TraitOf<T>::spell() + ">"; }
+    static std::string spell() { return spell_template("weak_ptr", {&TraitOf<T>::spell}); }
 };
 
 // The base class of objects that give out pointers to themselves.
 template <class T>
 struct Trait<std::enable_shared_from_this<T>> : detail::WeakPointerTrait<T> {
-    static std::string spell() { return "enable_shared_from_this<" + TraitOf<T>::spell() + ">"; }
+    static std::string spell() {
+        return spell_template("enable_shared_from_this", {&TraitOf<T>::spell});
+    }
 };
 
 }  // namespace verbatim::objects

@@ -9,8 +9,8 @@
 #include <string>
 
 #include <verbatim/objects/libstdcxx.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 #include <verbatim/objects/types/array.hpp>
-#include <verbatim/objects/types/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -31,7 +31,7 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
-        return "string<" + TraitOf<C>::spell() + ">" + (kPolymorphic ? " pmr" : "");
+        return verbatim::objects::spell_container("string", &TraitOf<C>::spell, kPolymorphic);
     }
     static TypeInfo info() {
         TypeInfo info;

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -21,12 +21,8 @@ requires(kIsCharacter<std::remove_const_t<C>>) struct Trait<C*> {
     using Parts = List<>;
     using Edges = List<ViewOf<Character>>;
     static constexpr bool kPlain = false;
-    static std::string spell() { return "text<" + TraitOf<C>::spell() + ">"; }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Character>};
-        return info;
-    }
+    static std::string spell() { return spell_template("text", {&TraitOf<C>::spell}); }
+    static TypeInfo info() { return info_of_reference(&type_info<Character>); }
     template <class S>
     static void pack(S& sender, C* const& text, Slot slot) {
         sender.template text<Character>(text, slot);

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -26,12 +26,8 @@ struct Trait<std::unique_ptr<T, D>> {
     using Edges = List<OwnedOne<Target>>;
     static constexpr bool kPlain = false;
     static constexpr bool kTellsAddresses = true;
-    static std::string spell() { return "unique_ptr<" + TraitOf<T>::spell() + ">"; }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Target>};
-        return info;
-    }
+    static std::string spell() { return spell_template("unique_ptr", {&TraitOf<T>::spell}); }
+    static TypeInfo info() { return info_of_reference(&type_info<Target>); }
     template <class S>
     static void pack(S& sender, const Pointer& pointer, Slot slot) {
         if constexpr (kIsDynamic<Target>)

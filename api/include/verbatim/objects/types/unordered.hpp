@@ -14,9 +14,9 @@
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/linked_nodes.hpp>
 #include <verbatim/objects/modulus.hpp>
-#include <verbatim/objects/types/container.hpp>
-#include <verbatim/objects/types/nodes.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/container.hpp>
+#include <verbatim/objects/traits/nodes.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -164,9 +164,6 @@ struct UnorderedTrait
     static_assert(sizeof(Container) == kAllocatorBytes<kPolymorphic> + sizeof(HashImage),
                   "verbatim: the hash function of a container may not be over-aligned");
 
-    static std::string spell_as(const std::string& name) {
-        return UnorderedTrait::spell_container((IsMulti ? "unordered_multi" : "unordered_") + name);
-    }
     template <class S>
     static void pack(S& sender, const Container& container, Slot) {
         const auto& image = UnorderedTrait::template image_of<HashImage>(&container);
@@ -226,23 +223,23 @@ template <class K, class T, class H, class P, class A>
 struct Trait<std::unordered_map<K, T, H, P, A>>
     : detail::UnorderedTrait<std::unordered_map<K, T, H, P, A>, std::pair<const K, T>,
                              detail::FirstKey<K>, false> {
-    static std::string spell() { return Trait::spell_as("map"); }
+    static std::string spell() { return Trait::spell_container("unordered_map"); }
 };
 template <class K, class T, class H, class P, class A>
 struct Trait<std::unordered_multimap<K, T, H, P, A>>
     : detail::UnorderedTrait<std::unordered_multimap<K, T, H, P, A>, std::pair<const K, T>,
                              detail::FirstKey<K>, true> {
-    static std::string spell() { return Trait::spell_as("map"); }
+    static std::string spell() { return Trait::spell_container("unordered_multimap"); }
 };
 template <class K, class H, class P, class A>
 struct Trait<std::unordered_set<K, H, P, A>>
     : detail::UnorderedTrait<std::unordered_set<K, H, P, A>, K, detail::WholeKey<K>, false> {
-    static std::string spell() { return Trait::spell_as("set"); }
+    static std::string spell() { return Trait::spell_container("unordered_set"); }
 };
 template <class K, class H, class P, class A>
 struct Trait<std::unordered_multiset<K, H, P, A>>
     : detail::UnorderedTrait<std::unordered_multiset<K, H, P, A>, K, detail::WholeKey<K>, true> {
-    static std::string spell() { return Trait::spell_as("set"); }
+    static std::string spell() { return Trait::spell_container("unordered_multiset"); }
 };
 
 }  // namespace verbatim::objects

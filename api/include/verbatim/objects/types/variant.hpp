@@ -9,7 +9,7 @@
 #include <variant>
 
 #include <verbatim/objects/libstdcxx_values.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 #include <verbatim/objects/types/tuple.hpp>
 
 namespace verbatim::objects {
@@ -26,7 +26,7 @@ struct Trait<std::variant<T...>> {
     using Parts = List<std::remove_cv_t<T>...>;
     using Edges = List<>;
     static constexpr bool kPlain = false;
-    static std::string spell() { return detail::spell_all<T...>("variant"); }
+    static std::string spell() { return spell_template("variant", {&TraitOf<T>::spell...}); }
     static TypeInfo info() {
         TypeInfo info;
         info.choices = {&type_info<std::remove_cv_t<T>>...};

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <verbatim/objects/libstdcxx.hpp>
-#include <verbatim/objects/types/container.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/container.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 

@@ -8,7 +8,7 @@
 
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 
@@ -25,14 +25,8 @@ struct Trait<std::vector<bool, A>> {
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
     static constexpr bool kTellsAddresses = true;
 
-    static std::string spell() {
-        return std::string("vector<bool>") + (kPolymorphic ? " pmr" : "");
-    }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Word>};
-        return info;
-    }
+    static std::string spell() { return kPolymorphic ? "vector<bool> pmr" : "vector<bool>"; }
+    static TypeInfo info() { return info_of_reference(&type_info<Word>); }
     template <class S>
     static void pack(S& sender, const Container& vector, Slot) {
         const auto* image = reinterpret_cast<const BitsImage*>(

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include <verbatim/objects/libstdcxx_values.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -21,11 +21,7 @@ struct ViewTrait {
     using Parts = List<>;
     using Edges = List<ViewOf<E>>;
     static constexpr bool kPlain = false;
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<E>};
-        return info;
-    }
+    static TypeInfo info() { return info_of_reference(&type_info<E>); }
     template <class S, class View>
     static void pack(S& sender, const View& view, Slot slot) {
         const E* const first = view.data();
@@ -46,13 +42,13 @@ struct ViewTrait {
 template <class C>
 struct Trait<std::basic_string_view<C, std::char_traits<C>>>
     : detail::ViewTrait<C, StringViewImage> {
-    static std::string spell() { return "string_view<" + TraitOf<C>::spell() + ">"; }
+    static std::string spell() { return spell_template("string_view", {&TraitOf<C>::spell}); }
 };
 
 template <class T>
 struct Trait<std::span<T>> : detail::ViewTrait<std::remove_cv_t<T>, SpanImage> {
     static_assert(!std::is_volatile_v<T>, "verbatim: volatile objects cannot be sent");
-    static std::string spell() { return "span<" + TraitOf<T>::spell() + ">"; }
+    static std::string spell() { return spell_template("span", {&TraitOf<T>::spell}); }
 };
 
 // A fixed extent is part of the type.
@@ -63,9 +59,7 @@ requires(N != std::dynamic_extent) struct Trait<std::span<T, N>> {
     using Parts = List<>;
     using Edges = List<ViewOf<Target>>;
     static constexpr bool kPlain = false;
-    static std::string spell() {
-        return "span<" + TraitOf<T>::spell() + " x " + std::to_string(N) + ">";
-    }
+    static std::string spell() { return spell_array("span", &TraitOf<T>::spell, N); }
     static TypeInfo info() { return Trait<std::span<T>>::info(); }
     template <class S>
     static void pack(S& sender, const std::span<T, N>& span, Slot slot) {

@@ -1,7 +1,7 @@
 // A trait says of one type how its objects are sent. It tells what they hold by value and what they
 // refer to, how a copy is packed into an image, and how the copy becomes an object again. Each
-// supported type has its trait in a file of its own in this folder (docs/objects.md shows how to
-// add one).
+// supported type has its trait in a file of its own in ../types/ (docs/objects.md
+// shows how to add one).
 //
 // Trait<T> has
 //   using Parts = List<...>      types that a T holds by value
@@ -15,6 +15,7 @@
 // Both functions must meet the same references in the same order.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,6 +27,7 @@
 
 #include <boost/mp11.hpp>
 
+#include <verbatim/objects/spelling.hpp>
 #include <verbatim/objects/type_info.hpp>
 
 namespace verbatim::objects {
@@ -218,20 +220,26 @@ inline constexpr std::uint64_t kStepObjects = 64;
 template <class E>
 inline constexpr std::uint64_t kGranules = (sizeof(E) + 15) / 16;
 
+namespace detail {
+
+template <class T>
+inline constexpr TypeFacts kTypeFacts{.make = &TraitOf<T>::info,
+                                      .spelled = &TraitOf<T>::spell,
+                                      .id = &typeid(T),
+                                      .bytes = sizeof(T),
+                                      .alignment = alignof(T),
+                                      .is_empty = std::is_empty_v<T>,
+                                      .is_polymorphic = std::is_polymorphic_v<T>,
+                                      .is_dynamic = kIsDynamic<T>};
+template <class T>
+inline constinit std::atomic<const TypeInfo*> made_info{nullptr};
+
+}  // namespace detail
+
 template <class T>
 const TypeInfo& type_info() {
-    static const TypeInfo info = [] {
-        TypeInfo made = TraitOf<T>::info();
-        made.spelled = &TraitOf<T>::spell;
-        made.bytes = sizeof(T);
-        made.alignment = alignof(T);
-        made.is_empty = std::is_empty_v<T>;
-        made.is_polymorphic = std::is_polymorphic_v<T>;
-        made.is_dynamic = kIsDynamic<T>;
-        made.id = &typeid(T);
-        return made;
-    }();
-    return info;
+    const TypeInfo* const made = detail::made_info<T>.load(std::memory_order_acquire);
+    return made != nullptr ? *made : make_info(detail::made_info<T>, detail::kTypeFacts<T>);
 }
 
 }  // namespace verbatim::objects

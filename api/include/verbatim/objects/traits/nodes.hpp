@@ -21,7 +21,7 @@
 #include <verbatim/objects/libstdcxx.hpp>
 #include <verbatim/objects/libstdcxx_containers.hpp>
 #include <verbatim/objects/libstdcxx_values.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -32,9 +32,7 @@ struct NodeTrait {
     using Parts = List<Value>;
     using Edges = List<>;
     static constexpr bool kPlain = verbatim::objects::kPlain<Value>;
-    static std::string spell() {
-        return std::string(Node::kName) + "<" + TraitOf<Value>::spell() + ">";
-    }
+    static std::string spell() { return spell_template(Node::kName, {&TraitOf<Value>::spell}); }
     static TypeInfo info() {
         TypeInfo info;
         info.parts.push_back({"value", offsetof(Node, value), &type_info<Value>});

@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <verbatim/objects/libstdcxx.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects::detail {
 
@@ -22,13 +23,9 @@ struct ContainerTrait {
     static constexpr bool kPolymorphic = kIsPolymorphic<A, V>;
     static constexpr std::size_t kImageAt = kAllocatorBytes<kPolymorphic>;
 
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Target>};
-        return info;
-    }
-    static std::string spell_container(const std::string& name, const std::string& more = {}) {
-        return name + "<" + TraitOf<V>::spell() + ">" + more + (kPolymorphic ? " pmr" : "");
+    static TypeInfo info() { return info_of_reference(&type_info<Target>); }
+    static std::string spell_container(std::string_view name, std::string_view order = {}) {
+        return objects::spell_container(name, &TraitOf<V>::spell, kPolymorphic, order);
     }
     // The container's fields, `at` bytes behind its start.
     template <class Image, std::size_t at = kImageAt>

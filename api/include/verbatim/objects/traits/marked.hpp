@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include <verbatim/objects/describe/markings.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -137,14 +137,10 @@ struct Trait<detail::CountedMember<M>> {
     static constexpr bool kPlain = false;
     static constexpr bool kTellsAddresses = true;
     static std::string spell() {
-        return (std::is_pointer_v<M> ? "counted pointer<" : "counted unique_ptr<") +
-               TraitOf<Target>::spell() + ">";
+        return spell_template(std::is_pointer_v<M> ? "counted pointer" : "counted unique_ptr",
+                              {&TraitOf<Target>::spell});
     }
-    static TypeInfo info() {
-        TypeInfo info;
-        info.targets = {&type_info<Target>};
-        return info;
-    }
+    static TypeInfo info() { return info_of_reference(&type_info<Target>); }
     template <class S>
     static void pack(S& sender, const detail::CountedMember<M>& member, Slot slot,
                      std::uint64_t count) {

@@ -1,5 +1,5 @@
 // Products hold parts of different types at fixed places: classes of the program, tuples. This is
-// also the trait of every type that no other file of this folder knows: its members are found
+// also the trait of every type that no file of ../types/ knows: its members are found
 // (describe/members.hpp), or compilation stops with a sentence.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <verbatim/objects/describe/members.hpp>
 #include <verbatim/objects/describe/type_name.hpp>
 #include <verbatim/objects/describe/virtual_tables.hpp>
-#include <verbatim/objects/types/marked.hpp>
-#include <verbatim/objects/types/sent_field.hpp>
-#include <verbatim/objects/types/trait.hpp>
+#include <verbatim/objects/traits/marked.hpp>
+#include <verbatim/objects/traits/sent_field.hpp>
+#include <verbatim/objects/traits/trait.hpp>
 
 namespace verbatim::objects {
 namespace detail {
@@ -26,8 +26,25 @@ struct Unmade {
     const T& value() const noexcept { return *reinterpret_cast<const T*>(bytes); }
 };
 
-// `Listed` has kCount, get<I>(object), name<I>(); of classes also is_counted<I>(),
-// count<I>(object).
+// For the parts of a standard type, which add get<I>(object).
+template <std::size_t Count>
+struct NamelessParts {
+    static constexpr std::size_t kCount = Count;
+    template <std::size_t>
+    static constexpr std::string_view name() noexcept {
+        return {};
+    }
+    template <std::size_t>
+    static constexpr bool is_counted() noexcept {
+        return false;
+    }
+    template <std::size_t>
+    static constexpr std::uint64_t count(const auto&) noexcept {
+        return 0;
+    }
+};
+
+// `Listed` has kCount, get<I>(object), name<I>(), is_counted<I>(), count<I>(object).
 template <class T, class Listed>
 struct ProductTrait {
     using ListedParts = Listed;
@@ -51,10 +68,10 @@ struct ProductTrait {
             const auto& part = Listed::template get<I>(storage.value());
             static_assert(!std::is_volatile_v<std::remove_reference_t<decltype(part)>>,
                           "verbatim: volatile members cannot be sent");
-            info.parts.push_back({std::string(Listed::template name<I>()),
-                                  static_cast<std::size_t>(
-                                      reinterpret_cast<const std::byte*>(&part) - storage.bytes),
-                                  &type_info<Part<I>>, is_base<I>()});
+            add_part(
+                info, Listed::template name<I>(),
+                static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&part) - storage.bytes),
+                &type_info<Part<I>>, is_base<I>());
         });
         return info;
     }
@@ -199,12 +216,6 @@ constexpr bool names_standard_class() noexcept {
     return raw_type_name<T>().starts_with("std::");
 }
 
-template <class T>
-constexpr bool names_path() noexcept {
-    constexpr std::string_view name = raw_type_name<T>();
-    return name.starts_with("std::filesystem::") && name.ends_with("path");
-}
-
 // Stops compilation with one sentence if not.
 template <class T>
 consteval bool is_class_of_the_program() {
@@ -213,9 +224,7 @@ consteval bool is_class_of_the_program() {
     static_assert(is_class,
                   "verbatim: this type cannot be sent (references, member pointers and nullptr_t "
                   "have no meaning elsewhere; __int128 and vector types are no numbers of C++)");
-    static_assert(!is_standard || !names_path<T>(),
-                  "verbatim: std::filesystem::path cannot be sent; send its string()");
-    static_assert(!is_standard || names_path<T>(),
+    static_assert(!is_standard,
                   "verbatim: this standard type cannot be sent; docs/objects.md lists those that "
                   "can, and shows how to add a trait");
     if constexpr (is_class && !is_standard)
